@@ -1,0 +1,99 @@
+/* dtype.c - the element types: names, sizes, and single elements as double or 64-bit integer. */
+#include "convert.h"
+
+static const struct {
+    const char *name;
+    size_t size;
+    bool is_float, is_signed;
+    double epsilon;
+} types[DTYPE_COUNT] = {
+    [FLOAT32] = {"float32", 4, true, true, 0x1p-23},
+    [FLOAT64] = {"float64", 8, true, true, 0x1p-52},
+    [FLOAT16] = {"float16", 2, true, true, 0x1p-10},
+    [BFLOAT16] = {"bfloat16", 2, true, true, 0x1p-7},
+    [INT8] = {"int8", 1, false, true, 0},
+    [INT16] = {"int16", 2, false, true, 0},
+    [INT32] = {"int32", 4, false, true, 0},
+    [INT64] = {"int64", 8, false, true, 0},
+    [UINT8] = {"uint8", 1, false, false, 0},
+    [UINT16] = {"uint16", 2, false, false, 0},
+    [UINT32] = {"uint32", 4, false, false, 0},
+    [UINT64] = {"uint64", 8, false, false, 0},
+};
+
+const char *dtype_name(enum dtype dtype) {
+    return types[dtype].name;
+}
+
+size_t dtype_size(enum dtype dtype) {
+    return types[dtype].size;
+}
+
+bool dtype_is_float(enum dtype dtype) {
+    return types[dtype].is_float;
+}
+
+bool dtype_is_signed(enum dtype dtype) {
+    return types[dtype].is_signed;
+}
+
+double dtype_epsilon(enum dtype dtype) {
+    return types[dtype].epsilon;
+}
+
+bool dtype_parse(const char *name, enum dtype *dtype) {
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (strcmp(name, types[i].name) == 0) return *dtype = (enum dtype)i, true;
+    return false;
+}
+
+double dtype_load(enum dtype dtype, const void *data, int64_t index) {
+    switch (dtype) {
+    case FLOAT32: return ((const float *)data)[index];
+    case FLOAT64: return ((const double *)data)[index];
+    case FLOAT16: return float16_to_float(((const uint16_t *)data)[index]);
+    case BFLOAT16: return bfloat16_to_float(((const uint16_t *)data)[index]);
+    case UINT64: return (double)((const uint64_t *)data)[index];
+    default: return (double)dtype_load_integer(dtype, data, index);
+    }
+}
+
+int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index) {
+    switch (dtype) {
+    case INT8: return ((const int8_t *)data)[index];
+    case INT16: return ((const int16_t *)data)[index];
+    case INT32: return ((const int32_t *)data)[index];
+    case UINT8: return ((const uint8_t *)data)[index];
+    case UINT16: return ((const uint16_t *)data)[index];
+    case UINT32: return ((const uint32_t *)data)[index];
+    default: return ((const int64_t *)data)[index];
+    }
+}
+
+/* To nearest, ties to even, then modulo 2^64; NaN and infinities become 0. */
+static int64_t integer_of_double(double value) {
+    if (!isfinite(value)) return 0;
+    double whole = nearbyint(value);
+    if (whole >= (double)INT64_MIN && whole < -(double)INT64_MIN) return (int64_t)whole;
+    double modulo = fmod(whole, 0x1p64);
+    return (int64_t)(uint64_t)(modulo < 0 ? modulo + 0x1p64 : modulo);
+}
+
+void dtype_store(enum dtype dtype, void *data, int64_t index, double value) {
+    switch (dtype) {
+    case FLOAT32: ((float *)data)[index] = (float)value; break;
+    case FLOAT64: ((double *)data)[index] = value; break;
+    case FLOAT16: ((uint16_t *)data)[index] = float_to_float16(double_to_odd_float(value)); break;
+    case BFLOAT16: ((uint16_t *)data)[index] = float_to_bfloat16(double_to_odd_float(value)); break;
+    default: dtype_store_integer(dtype, data, index, integer_of_double(value));
+    }
+}
+
+void dtype_store_integer(enum dtype dtype, void *data, int64_t index, int64_t value) {
+    switch (dtype_size(dtype)) {
+    case 1: ((uint8_t *)data)[index] = (uint8_t)value; break;
+    case 2: ((uint16_t *)data)[index] = (uint16_t)value; break;
+    case 4: ((uint32_t *)data)[index] = (uint32_t)value; break;
+    default: ((uint64_t *)data)[index] = (uint64_t)value;
+    }
+}

@@ -1,0 +1,225 @@
+/* kernel.h - the contract between the runner and the kernels; the only header that .c and .cu files share.
+ *
+ * An operation (op_*.c) states shapes, work and truth. A kernel variant (one file each) states only how: it is a
+ * `struct kernel` whose `launch` does one tile. The runner never looks inside a launch; a kernel never sees a file,
+ * a name or a clock.
+ *
+ * A tile is packed: rank <= 3, row-major, last axis adjacent, no padding, in the memory of the kernel's own device.
+ * All sizes and offsets are int64_t and count elements, unless the name says bytes. */
+#ifndef KERNELS_KERNEL_H
+#define KERNELS_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- data types ------------------------------------------------------------------------------------------------ */
+
+enum dtype {
+    FLOAT32,
+    FLOAT64,
+    FLOAT16,
+    BFLOAT16,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DTYPE_COUNT
+};
+
+/* A set of data types, for a kernel's `dtypes`: DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64). */
+#define DTYPE_BIT(dtype) (1u << (dtype))
+#define DTYPES_FLOAT     (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16))
+#define DTYPES_ALL       ((1u << DTYPE_COUNT) - 1u)
+
+const char *dtype_name(enum dtype dtype); /* "float32" */
+size_t dtype_size(enum dtype dtype);      /* bytes of one element */
+bool dtype_is_float(enum dtype dtype);
+bool dtype_is_signed(enum dtype dtype); /* floats and int8..int64 */
+double dtype_epsilon(enum dtype dtype); /* spacing at 1.0 of a float; 0 for integers */
+/* Finds a type by its name. false: there is none. */
+bool dtype_parse(const char *name, enum dtype *dtype);
+/* Element `index` of an array of any type, widened; exact for all but 64-bit integers beyond 2^53. */
+double dtype_load(enum dtype dtype, const void *data, int64_t index);
+/* The same for integer types, as 64 bits (uint64 keeps its bit pattern). */
+int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index);
+/* Stores a value rounded to nearest, ties to even; integers take the value modulo 2^bits. */
+void dtype_store(enum dtype dtype, void *data, int64_t index, double value);
+void dtype_store_integer(enum dtype dtype, void *data, int64_t index, int64_t value);
+
+/* ---- operations ------------------------------------------------------------------------------------------------ */
+
+enum op { OP_MATMUL, OP_REDUCE, OP_TRANSPOSE, OP_SCALE, OP_COUNT };
+
+enum reduce_operator {
+    REDUCE_SUM,
+    REDUCE_PROD,
+    REDUCE_MIN,
+    REDUCE_MAX,
+    REDUCE_MEAN,
+    REDUCE_NORM2,
+    REDUCE_ARGMIN,
+    REDUCE_ARGMAX,
+    REDUCE_OPERATOR_COUNT
+};
+#define REDUCE_BIT(operator_) (1u << (operator_))
+#define REDUCE_ALL_OPERATORS  ((1u << REDUCE_OPERATOR_COUNT) - 1u)
+#define REDUCE_ALL_AXES       INT32_MAX /* `axis: all`; negative axes count from the end */
+
+/* An operation's own options, as the job file gives them. Only its own members are meaningful. */
+struct op_options {
+    bool transpose_a, transpose_b; /* matmul */
+    double alpha, beta;            /* matmul (alpha), scale */
+    enum reduce_operator reduce;   /* reduce */
+    int axis;                      /* reduce: REDUCE_ALL_AXES or -rank .. rank-1 */
+};
+
+/* ---- one launch ------------------------------------------------------------------------------------------------ */
+
+/* C[b] (m x n) = alpha * A[b] (m x k) * B[b] (k x n) for each b.
+ * Where the reduction over k is split into several launches, they come in order, `first` and `last` marked; in between,
+ * the partial sums live in `partial`, in the accumulator's type (float64 for float64, else float32).  For float32 and
+ * float64 `partial` is C itself. */
+struct matmul_args {
+    int64_t batch, m, n, k;
+    const void *a, *b; /* [batch or 1][m][k] ([k][m] if transpose_a);  [batch or 1][k][n] ([n][k] if transpose_b) */
+    int64_t a_batch_stride,
+        b_batch_stride; /* elements from one matrix to the next; 0: one matrix for the whole stack */
+    bool transpose_a, transpose_b;
+    double alpha;
+    void *partial; /* [batch][m][n], accumulator type */
+    void *c;       /* [batch][m][n] */
+    bool first, last;
+};
+
+/* What a reduction knows of one output while it is under way: 16 bytes on either device. */
+struct reduce_state {
+    union {
+        double f;
+        int64_t i;
+        uint64_t u;
+    } value;       /* f: float inputs and mean or norm2 of integers; i, u: integers */
+    int64_t index; /* argmin, argmax: position along the reduced axis; -1: none yet */
+};
+
+/* x[outer][length][inner] -> y[outer][inner]: element (o, i) reduces x[o][0..length-1][i].
+ * Where the reduction is split into several launches, they come in order and `state` carries over. Result types:
+ * the operation's geometry states them (NumPy's). */
+struct reduce_args {
+    enum reduce_operator operator_;
+    int64_t outer, length, inner;
+    int64_t offset; /* position of x[.][0][.] along the whole reduced axis */
+    int64_t total;  /* length of the whole reduced axis (mean divides by it) */
+    const void *x;
+    struct reduce_state *state; /* [outer][inner]; undefined before the first launch */
+    void *y;                    /* [outer][inner], written by the last launch */
+    bool first, last;
+};
+
+/* y[b][c][r] = x[b][r][c], bit for bit; only the element's size matters. */
+struct transpose_args {
+    int64_t batch, rows, cols;
+    const void *x;
+    void *y;
+};
+
+/* y[i] = alpha * x[i] + beta. Integers compute in 64 bits, modulo 2^64, with integral alpha and beta; float16,
+ * bfloat16 and float32 in float32, float64 in float64, one fused multiply-add. */
+struct scale_args {
+    int64_t count;
+    double alpha, beta;
+    const void *x;
+    void *y;
+};
+
+#define KERNEL_MAX_PARAMETERS 4
+
+struct launch {
+    enum op op;
+    enum dtype dtype; /* of the inputs */
+    union {
+        struct matmul_args matmul;
+        struct reduce_args reduce;
+        struct transpose_args transpose;
+        struct scale_args scale;
+    } args;
+    int choice[KERNEL_MAX_PARAMETERS]; /* for each of the kernel's parameters the index of the chosen value */
+    void *workspace;     /* what kernel->workspace asked for, 256-byte aligned; zeroed before the run's first launch,
+                            and each launch leaves as zero whatever it wants to find zero */
+    void *stream;        /* a cudaStream_t; NULL on the CPU */
+    int multiprocessors; /* of the device; CPU: worker threads */
+};
+
+/* ---- a variant ------------------------------------------------------------------------------------------------- */
+
+enum kernel_device { DEVICE_CPU, DEVICE_CUDA };
+
+/* How far a result may be from the exact one. `auto` never leaves ACCURACY_FULL. */
+enum accuracy {
+    ACCURACY_FULL,     /* the data type's own: accumulation in at least float32 */
+    ACCURACY_TF32,     /* inputs rounded to 10 bits of fraction */
+    ACCURACY_FLOAT16,  /* inputs rounded to float16 */
+    ACCURACY_BFLOAT16, /* inputs rounded to bfloat16 */
+    ACCURACY_COUNT
+};
+
+/* A variant's own parameter: a word or number out of a fixed list, because a kernel is compiled for each. */
+struct kernel_parameter {
+    const char *name;      /* "tile" */
+    const char *values[8]; /* "32", "16", "8", NULL...: the first is the default */
+    const char *help;
+};
+
+struct kernel {
+    const char *name; /* as in the job file: "tiled" */
+    enum op op;
+    enum kernel_device device;
+    const char *summary; /* one line, for `tilerun list` */
+    unsigned dtypes;     /* set of DTYPE_BIT */
+    unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
+    enum accuracy accuracy;
+    bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
+    int compute_capability; /* least that it needs: 80 is 8.0; 0: any, or the CPU */
+    struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
+    /* Bytes of device memory wanted beside the operands; NULL: none. Must not depend on `args` pointers, and must be
+     * enough for any smaller launch of the same run (the last tiles). */
+    size_t (*workspace)(const struct launch *launch);
+    /* Why this launch cannot be done by this variant here (a shape or alignment it does not take); NULL: it can. */
+    const char *(*refuses)(const struct launch *launch);
+    /* Starts the work on launch->stream and returns without waiting. 0, or a cudaError_t.  CPU: returns when done, 0.
+     */
+    int (*launch)(const struct launch *launch);
+};
+
+/* registry.def, one line a variant, declares every descriptor here. In a .cu file a `const` without such a declaration
+ * is local to the file, and the build turns "declared but never referenced" into an error: a forgotten line cannot
+ * pass. */
+#define CPU(name)  extern const struct kernel name;
+#define CUDA(name) extern const struct kernel name;
+#include "registry.def"
+#undef CPU
+#undef CUDA
+
+/* The registry: every variant that was compiled in, grouped by operation, each group from the simplest to the fastest
+ * (registry.def). `auto` takes the last that can run. */
+extern const struct kernel *const kernel_registry[];
+extern const int kernel_count;
+/* The variant of `op` called `name`; NULL: there is none. */
+const struct kernel *kernel_find(enum op op, const char *name);
+/* Is it in registry.def, but not in this build (a CUDA variant in a build without CUDA)? */
+bool kernel_left_out(enum op op, const char *name);
+/* The bytes that one launch of the kernel wants beside its operands. */
+size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

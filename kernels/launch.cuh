@@ -1,0 +1,44 @@
+/* launch.cuh - from counts to grids and back. A grid's x axis ends at 2^31 - 1 blocks and y at 65535; numbering blocks
+ * along both leaves no limit that memory would not reach first. */
+#ifndef KERNELS_LAUNCH_CUH
+#define KERNELS_LAUNCH_CUH
+
+#include "kernel.h"
+#include <cuda_runtime.h>
+
+inline int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+
+/* A grid of `blocks` blocks; beyond 2^30 up to one row of x more, which the kernel must let return at once. */
+inline dim3 grid_of(int64_t blocks) {
+    const int64_t row = int64_t(1) << 30;
+    return blocks <= row ? dim3(unsigned(blocks)) : dim3(unsigned(row), unsigned(ceil_div(blocks, row)));
+}
+
+__device__ inline int64_t block_number() {
+    return int64_t(blockIdx.y) * gridDim.x + blockIdx.x;
+}
+
+/* a / b for non-negative a and positive b: a 64-bit division costs a hundred instructions, a 32-bit one twenty. */
+__device__ inline int64_t quotient(int64_t a, int64_t b) {
+    return (a | b) >> 32 ? a / b : int64_t(uint32_t(a) / uint32_t(b));
+}
+
+/* The tile of a stack of matrices that this block works on. Tiles are numbered along a row of tiles first. */
+struct tile_place {
+    int64_t batch, row, column;
+};
+
+__device__ inline tile_place tile_of_block(int64_t tile_rows, int64_t tile_columns) {
+    const int64_t number = block_number();
+    const int64_t line = quotient(number, tile_columns);
+    const int64_t batch = line < tile_rows ? 0 : quotient(line, tile_rows);
+    return {batch, line - batch * tile_rows, number - line * tile_columns};
+}
+
+inline cudaStream_t stream_of(const struct launch *launch) {
+    return static_cast<cudaStream_t>(launch->stream);
+}
+
+#endif

@@ -1,0 +1,149 @@
+/* matmul_blocked.h - the blocked product in one real type: matmul_blocked.c includes it with REAL, NAME(word) and
+ * WIDEN/NARROW (rows of elements to REAL and back) defined, once for float and once for double. */
+
+/* ---- micro-kernel: sum[ROWS][2 vectors] += a[k][ROWS] b[k][2 vectors], the sums in registers
+ * -------------------------- */
+
+#define MICRO_KERNEL(isa, attribute, vector_bytes, rows)                                                               \
+    attribute static void NAME(micro_##isa)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc) {           \
+        typedef REAL vector __attribute__((vector_size(vector_bytes), may_alias));                                     \
+        enum { LANES = (vector_bytes) / sizeof(REAL) };                                                                \
+        vector sum[rows][2] = {0};                                                                                     \
+        for (int64_t p = 0; p < k; p++, a += (rows), b += 2 * LANES) {                                                 \
+            const vector left = *(const vector *)b, right = *(const vector *)(b + LANES);                              \
+            _Pragma("GCC unroll 16") for (int i = 0; i < (rows); i++) {                                                \
+                sum[i][0] += a[i] * left;                                                                              \
+                sum[i][1] += a[i] * right;                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+        _Pragma("GCC unroll 16") for (int i = 0; i < (rows); i++) {                                                    \
+            *(vector *)(c + i * ldc) += sum[i][0];                                                                     \
+            *(vector *)(c + i * ldc + LANES) += sum[i][1];                                                             \
+        }                                                                                                              \
+    }
+
+#ifdef CPU_AVX512
+MICRO_KERNEL(avx512, CPU_AVX512, 64, 12)
+MICRO_KERNEL(avx2, CPU_AVX2, 32, 6)
+#endif
+MICRO_KERNEL(any, , 16, 6)
+
+struct NAME(micro) {
+    int64_t rows, columns; /* of the register tile */
+    void (*run)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc);
+};
+
+static struct NAME(micro) NAME(micro_kernel)(void) {
+#ifdef CPU_AVX512
+    if (CPU_HAS_AVX512()) return (struct NAME(micro)){12, 128 / sizeof(REAL), NAME(micro_avx512)};
+    if (CPU_HAS_AVX2()) return (struct NAME(micro)){6, 64 / sizeof(REAL), NAME(micro_avx2)};
+#endif
+    return (struct NAME(micro)){6, 32 / sizeof(REAL), NAME(micro_any)};
+}
+
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
+
+/* Packs strip number `strip` of an operand, `width` lines (rows of A or columns of B) over k terms of the sum, as
+ * packed[k][width]. Lines past the end become zeros: they cost nothing else, and no kernel sees an edge. */
+static void NAME(pack)(const struct panel *panel, int64_t strip, int64_t width, REAL *packed) {
+    int64_t line = panel->line + strip * width, lines = min_int64(width, panel->line + panel->lines - line);
+    REAL run[KC];
+    if (lines < width) memset(packed, 0, (size_t)(width * panel->k) * sizeof *packed);
+    if (panel->k_adjacent) {
+        for (int64_t i = 0; i < lines; i++) {
+            WIDEN(panel->dtype, panel_element(panel, line + i, panel->p), panel->k, run);
+            for (int64_t p = 0; p < panel->k; p++) packed[p * width + i] = run[p];
+        }
+    } else {
+        for (int64_t p = 0; p < panel->k; p++)
+            WIDEN(panel->dtype, panel_element(panel, line, panel->p + p), lines, packed + p * width);
+    }
+}
+
+/* ---- one block of C ------------------------------------------------------------------------------------------------
+ */
+
+/* Where one launch packs and sums, in its workspace. */
+struct NAME(buffers) {
+    REAL *a, *b, *sum;
+};
+
+/* Elements of each, in whole cache lines; returns their sum. */
+static int64_t NAME(buffer_sizes)(const struct matmul_args *args, int64_t sizes[3]) {
+    struct NAME(micro) micro = NAME(micro_kernel)();
+    int64_t m = round_up(min_int64(args->m, MC), micro.rows), n = round_up(min_int64(args->n, NC), micro.columns);
+    int64_t k = min_int64(args->k, KC);
+    sizes[0] = round_up(m * k, LINE);
+    sizes[1] = round_up(n * k, LINE);
+    sizes[2] = round_up(m * n, LINE);
+    return sizes[0] + sizes[1] + sizes[2];
+}
+
+/* Rows of the block come from `partial` or start at zero; they end scaled in C or go back to `partial`. */
+static void NAME(load_row)(const struct matmul_args *args, int64_t at, int64_t columns, REAL *sum) {
+    if (args->first)
+        memset(sum, 0, (size_t)columns * sizeof *sum);
+    else
+        memcpy(sum, (const REAL *)args->partial + at, (size_t)columns * sizeof *sum);
+}
+
+static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, int64_t at, int64_t columns, REAL *sum) {
+    if (!args->last) {
+        memcpy((REAL *)args->partial + at, sum, (size_t)columns * sizeof *sum);
+        return;
+    }
+    REAL alpha = (REAL)args->alpha;
+#pragma omp simd
+    for (int64_t j = 0; j < columns; j++) sum[j] *= alpha;
+    NARROW(dtype, sum, columns, (char *)args->c + at * (int64_t)dtype_size(dtype));
+}
+
+/* C[block] for all of k. Runs inside a parallel region: each loop is shared out and ends in a barrier, but for two:
+ * the barrier of packing B serves loading and packing A as well (and without any k, rows are stored by who loaded
+ * them). */
+static void NAME(block)(const struct matmul_args *args, enum dtype dtype, const struct block *block,
+                        const struct NAME(buffers) * buffers) {
+    struct NAME(micro) micro = NAME(micro_kernel)();
+    int64_t a_strips = ceil_div(block->rows, micro.rows), b_strips = ceil_div(block->columns, micro.columns);
+    int64_t ldc = b_strips * micro.columns, c = (block->batch * args->m + block->row) * args->n + block->column;
+#pragma omp for schedule(static) nowait
+    for (int64_t i = 0; i < block->rows; i++)
+        NAME(load_row)(args, c + i * args->n, block->columns, buffers->sum + i * ldc);
+    for (int64_t p = 0; p < args->k; p += KC) {
+        int64_t k = min_int64(KC, args->k - p);
+        struct panel a = panel_of_a(args, dtype, block, p, k), b = panel_of_b(args, dtype, block, p, k);
+#pragma omp for nowait
+        for (int64_t strip = 0; strip < a_strips; strip++)
+            NAME(pack)(&a, strip, micro.rows, buffers->a + strip * micro.rows * k);
+#pragma omp for
+        for (int64_t strip = 0; strip < b_strips; strip++)
+            NAME(pack)(&b, strip, micro.columns, buffers->b + strip * micro.columns * k);
+#pragma omp for collapse(2) schedule(dynamic)
+        for (int64_t group = 0; group < a_strips; group += GROUP)
+            for (int64_t j = 0; j < b_strips; j++)
+                for (int64_t i = group; i < min_int64(group + GROUP, a_strips); i++)
+                    micro.run(k, buffers->a + i * micro.rows * k, buffers->b + j * micro.columns * k,
+                              buffers->sum + i * micro.rows * ldc + j * micro.columns, ldc);
+    }
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < block->rows; i++)
+        NAME(store_row)(args, dtype, c + i * args->n, block->columns, buffers->sum + i * ldc);
+}
+
+static void NAME(multiply)(const struct launch *launch) {
+    const struct matmul_args *args = &launch->args.matmul;
+    int64_t sizes[3];
+    NAME(buffer_sizes)(args, sizes);
+    REAL *memory = launch->workspace;
+    struct NAME(buffers) buffers = {memory, memory + sizes[0], memory + sizes[0] + sizes[1]};
+#pragma omp parallel num_threads(cpu_threads(launch))
+    for (int64_t batch = 0; batch < args->batch; batch++)
+        for (int64_t row = 0; row < args->m; row += MC)
+            for (int64_t column = 0; column < args->n; column += NC) {
+                struct block block = {batch, row, column, min_int64(MC, args->m - row),
+                                      min_int64(NC, args->n - column)};
+                NAME(block)(args, launch->dtype, &block, &buffers);
+            }
+}
+
+#undef MICRO_KERNEL

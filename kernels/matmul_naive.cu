@@ -1,0 +1,64 @@
+/* matmul_naive.cu - the first program: one thread for each element of C.
+ *
+ *               column                A thread walks along its row of A and down its column of B:
+ *             B +--#---+
+ *               |  #   | k                for l in 0 .. k-1:  sum += A[row][l] * B[l][column]
+ *               +--#---+
+ *     A           |               Threads of a warp are neighbours along a row of C. They read the same element of A
+ *     +-----+   +--|---+          (one broadcast) and 32 adjacent ones of B (one 128-byte access), so every access
+ * row |#####|---|--C   | m        is coalesced, with either operand; of a transposed B each thread reads its own row.
+ *     +-----+   +------+
+ *        k          n
+ *
+ * What holds it back: an element of C costs 2k reads, and nobody remembers what a neighbour read. Global traffic as
+ * modelled, before any cache: 2k elements read for each element of C. The caches catch most of it, but every
+ * multiply-add still waits for two loads, and the load units, not the multipliers, set the pace. matmul_tiled.cu is the
+ * answer. */
+#include "matmul.cuh"
+
+#define SIDE 32 /* of a block: 1024 threads, the most there can be */
+
+template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
+__global__ void __launch_bounds__(SIDE *SIDE) matmul_naive_kernel(const __grid_constant__ matmul_args args) {
+    const tile_place tile = matmul_tile(args, SIDE);
+    const int64_t row = tile.row * SIDE + threadIdx.y, column = tile.column * SIDE + threadIdx.x;
+    if (tile.batch >= args.batch || row >= args.m || column >= args.n) return;
+
+    /* Elements from one of the row's (the column's) k elements to the next. */
+    const int64_t a_step = TRANSPOSE_A ? args.m : 1, b_step = TRANSPOSE_B ? 1 : args.n;
+    const T *a = static_cast<const T *>(args.a) + tile.batch * args.a_batch_stride + row * (TRANSPOSE_A ? 1 : args.k);
+    const T *b =
+        static_cast<const T *>(args.b) + tile.batch * args.b_batch_stride + column * (TRANSPOSE_B ? args.k : 1);
+
+    accumulator<T> sum = 0;
+    for (int64_t l = 0; l < args.k; l++) sum += widen(a[l * a_step]) * widen(b[l * b_step]);
+    matmul_store<T>(args, (tile.batch * args.m + row) * args.n + column, sum);
+}
+
+template <typename T, bool TRANSPOSE_A> static auto matmul_naive_choose(bool transpose_b) {
+    return transpose_b ? matmul_naive_kernel<T, TRANSPOSE_A, true> : matmul_naive_kernel<T, TRANSPOSE_A, false>;
+}
+
+static int matmul_naive_launch(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t blocks = matmul_blocks(args, SIDE);
+    if (blocks == 0) return 0;
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        const auto kernel = args.transpose_a ? matmul_naive_choose<T, true>(args.transpose_b)
+                                             : matmul_naive_choose<T, false>(args.transpose_b);
+        kernel<<<grid_of(blocks), dim3(SIDE, SIDE), 0, stream_of(launch)>>>(args);
+        return cudaGetLastError();
+    });
+}
+
+const struct kernel matmul_naive = {
+    .name = "naive",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "one thread an element, 32x32 blocks, operands straight from global memory",
+    .dtypes = DTYPES_FLOAT,
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .launch = matmul_naive_launch,
+};

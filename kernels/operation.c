@@ -1,0 +1,31 @@
+/* operation.c - the table of operations, and the names of reduce's operators. */
+#include "reference.h"
+#include <string.h>
+
+const struct operation *const operations[OP_COUNT] = {
+    [OP_MATMUL] = &operation_matmul,
+    [OP_REDUCE] = &operation_reduce,
+    [OP_TRANSPOSE] = &operation_transpose,
+    [OP_SCALE] = &operation_scale,
+};
+
+const struct operation *operation_find(const char *name) {
+    for (int op = 0; op < OP_COUNT; op++)
+        if (strcmp(operations[op]->name, name) == 0) return operations[op];
+    return NULL;
+}
+
+static const char *const operator_names[REDUCE_OPERATOR_COUNT] = {
+    [REDUCE_SUM] = "sum",   [REDUCE_PROD] = "prod",   [REDUCE_MIN] = "min",       [REDUCE_MAX] = "max",
+    [REDUCE_MEAN] = "mean", [REDUCE_NORM2] = "norm2", [REDUCE_ARGMIN] = "argmin", [REDUCE_ARGMAX] = "argmax",
+};
+
+const char *reduce_operator_name(enum reduce_operator operator_) {
+    return operator_names[operator_];
+}
+
+bool reduce_operator_parse(const char *name, enum reduce_operator *operator_) {
+    for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
+        if (strcmp(name, operator_names[i]) == 0) return *operator_ = (enum reduce_operator)i, true;
+    return false;
+}

@@ -1,0 +1,67 @@
+/* reduce_tree.cu - partial results combine pairwise in shared memory: log2(256) = 8 steps instead of 255 atomics.
+ *
+ *     sequential: s = 128, 64 ... 1                       interleaved: s = 1, 2 ... 128
+ *     thread r < s adds slot r + s to slot r              thread r adds slot 2sr + s to slot 2sr
+ *
+ *     0 1 2 3 4 5 6 7                                     0 1 2 3 4 5 6 7
+ *     |<------+ | | |   s = 4                             |<+ |<+ |<+ |<+   s = 1
+ *     |<--+ |<--+       s = 2                             |<--+   |<--+     s = 2
+ *     |<+               s = 1                             |<------+         s = 4
+ *
+ * First each thread sums elements of its own in registers, eight loads in flight, so that the tree is climbed once for
+ * thousands of elements. Global traffic, as modelled and as needed: each element read once; reduce_atomic.cu adds a
+ * read-modify-write of one memory cell for each, one after another.
+ *
+ * Both orders do the same work with as many threads. In the sequential one neighbours use neighbouring slots, without
+ * bank conflicts. In the interleaved one slots lie 2s apart: of the 16 threads that shared memory serves at once with
+ * 8-byte values, 2s meet in the same bank, up to all 16. The parameter `stride` chooses, to compare.
+ *
+ * What holds it back: each step is a barrier and a round trip through shared memory, though at the end only one warp is
+ * at work. reduce_shuffle.cu does without. */
+#include "reduce.cuh"
+
+struct reduce_tree_strategy {
+    bool interleaved;
+
+    template <typename A, typename T> __device__ A gather(const T *x, const reduce_walk &walk) const {
+        return reduce_gather<A>(x, walk);
+    }
+
+    template <typename A> __device__ A combine(const A &a, const reduce_layout &layout, int row) const {
+        __shared__ A slot[REDUCE_THREADS];
+        const int thread = int(threadIdx.x), columns = layout.columns;
+        slot[thread] = a;
+        if (interleaved) {
+            for (int s = 1; s < layout.rows; s *= 2) {
+                __syncthreads();
+                const int to = thread + (2 * s - 1) * row * columns; /* the slot of row 2s * row */
+                if (2 * s * row < layout.rows) slot[to].merge(slot[to + s * columns]);
+            }
+        } else {
+            for (int s = layout.rows / 2; s > 0; s /= 2) {
+                __syncthreads();
+                if (row < s) slot[thread].merge(slot[thread + s * columns]);
+            }
+        }
+        return slot[thread];
+    }
+};
+
+static int reduce_tree_launch(const struct launch *launch) {
+    return reduce_launch(launch, reduce_tree_strategy{.interleaved = launch->choice[0] == 1});
+}
+
+const struct kernel reduce_tree = {
+    .name = "tree",
+    .op = OP_REDUCE,
+    .device = DEVICE_CUDA,
+    .summary = "a tree in shared memory, blocks of 256, the last block finishing",
+    .dtypes = DTYPES_ALL,
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .parameters = {{.name = "stride",
+                    .values = {"sequential", "interleaved"},
+                    .help = "which slots combine: neighbours in order, or far ones, with bank conflicts"}},
+    .workspace = reduce_workspace,
+    .launch = reduce_tree_launch,
+};

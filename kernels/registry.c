@@ -1,0 +1,44 @@
+/* registry.c - every variant that was compiled in, in the order of registry.def. */
+#include "operation.h"
+#include <stdio.h>
+#include <string.h>
+
+const struct kernel *const kernel_registry[] = {
+#define CPU(name) &(name),
+#if TILERUN_CUDA
+#define CUDA(name) &(name),
+#else
+#define CUDA(name)
+#endif
+#include "registry.def"
+#undef CPU
+#undef CUDA
+};
+
+const int kernel_count = sizeof kernel_registry / sizeof kernel_registry[0];
+
+const struct kernel *kernel_find(enum op op, const char *name) {
+    for (int i = 0; i < kernel_count; i++)
+        if (kernel_registry[i]->op == op && strcmp(kernel_registry[i]->name, name) == 0) return kernel_registry[i];
+    return NULL;
+}
+
+bool kernel_left_out(enum op op, const char *name) {
+    /* A descriptor is called OPERATION_VARIANT. */
+    static const char *const descriptors[] = {
+#define CPU(name_)  #name_,
+#define CUDA(name_) #name_,
+#include "registry.def"
+#undef CPU
+#undef CUDA
+    };
+    char wanted[128];
+    snprintf(wanted, sizeof wanted, "%s_%s", operations[op]->name, name);
+    for (unsigned i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++)
+        if (strcmp(descriptors[i], wanted) == 0) return kernel_find(op, name) == NULL;
+    return false;
+}
+
+size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch) {
+    return kernel->workspace ? kernel->workspace(launch) : 0;
+}

@@ -1,0 +1,39 @@
+/* shape.c - shapes and boxes. */
+#include "operation.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static int64_t product(const int64_t *sizes, int rank) {
+    int64_t elements = 1;
+    for (int axis = 0; axis < rank; axis++) elements *= sizes[axis];
+    return elements;
+}
+
+int64_t shape_elements(const struct shape *shape) {
+    return product(shape->size, shape->rank);
+}
+
+const char *shape_format(const struct shape *shape, char text[SHAPE_TEXT]) {
+    int length = snprintf(text, SHAPE_TEXT, "%s", shape->rank == 0 ? "scalar" : "");
+    for (int axis = 0; axis < shape->rank; axis++)
+        length +=
+            snprintf(text + length, SHAPE_TEXT - (size_t)length, "%s%" PRId64, axis ? "x" : "", shape->size[axis]);
+    return text;
+}
+
+int64_t box_elements(const struct box *box) {
+    return product(box->count, box->rank);
+}
+
+struct box box_whole(const struct shape *shape) {
+    struct box box = {.rank = shape->rank};
+    for (int axis = 0; axis < shape->rank; axis++) box.count[axis] = shape->size[axis];
+    return box;
+}
+
+bool box_equal(const struct box *a, const struct box *b) {
+    bool equal = a->rank == b->rank;
+    for (int axis = 0; equal && axis < a->rank; axis++)
+        equal = a->start[axis] == b->start[axis] && a->count[axis] == b->count[axis];
+    return equal;
+}

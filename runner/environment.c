@@ -1,0 +1,171 @@
+/* environment.c - provenance: where and with what a result was made. */
+#include "environment.h"
+#include <ctype.h>
+#include <math.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef TILERUN_COMMIT
+#define TILERUN_COMMIT "unknown"
+#endif
+
+const char tilerun_version[] = "0.1.0";
+const char tilerun_git_commit[] = TILERUN_COMMIT;
+
+static struct environment_entry *append(struct environment *environment, const char *name) {
+    size_t bytes = (size_t)(environment->count + 1) * sizeof *environment->entries;
+    environment->entries = must_realloc(environment->entries, bytes);
+    struct environment_entry *entry = &environment->entries[environment->count++];
+    *entry = (struct environment_entry){.name = name};
+    return entry;
+}
+
+static void add_text(struct environment *environment, const char *name, const char *text) {
+    if (text && *text) append(environment, name)->text = must_strdup(text);
+}
+
+static void add_integer(struct environment *environment, const char *name, double number) {
+    struct environment_entry *entry = append(environment, name);
+    entry->number = number;
+    entry->integral = true;
+}
+
+/* The value of the first line `key <separator> value` of a file, without quotes; NULL: none. The caller frees. */
+static char *file_value(const char *path, const char *key, char separator) {
+    FILE *file = fopen(path, "re");
+    if (!file) return NULL;
+    char *line = NULL, *found = NULL;
+    size_t room = 0;
+    while (!found && getline(&line, &room, file) >= 0) {
+        char *value = strchr(line, separator);
+        if (strncmp(line, key, strlen(key)) != 0 || !value) continue;
+        value += 1 + strspn(value + 1, " \t\"");
+        char *end = value + strlen(value);
+        while (end > value && (isspace((unsigned char)end[-1]) || end[-1] == '"')) *--end = '\0';
+        found = must_strdup(value);
+    }
+    free(line);
+    fclose(file);
+    return found;
+}
+
+static void add_host(struct environment *environment) {
+    struct utsname system;
+    if (uname(&system) == 0) {
+        char *distribution = file_value("/etc/os-release", "PRETTY_NAME", '=');
+        char *os = must_printf("%s%s%s %s %s", distribution ? distribution : "", distribution ? ", " : "",
+                               system.sysname, system.release, system.machine);
+        add_text(environment, "hostname", system.nodename);
+        add_text(environment, "os", os);
+        free(os);
+        free(distribution);
+    }
+    char *cpu = file_value("/proc/cpuinfo", "model name", ':');
+    add_text(environment, "cpu", cpu);
+    free(cpu);
+    add_integer(environment, "cpu_cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
+    add_integer(environment, "memory_bytes", (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
+}
+
+#if TILERUN_CUDA
+static void add_real(struct environment *environment, const char *name, double number) {
+    if (!isnan(number)) append(environment, name)->number = number;
+}
+
+static void add_gpu(struct environment *environment, const struct device_facts *facts) {
+    const char *colon = strchr(facts->id, ':');
+    struct device_provenance provenance;
+    device_cuda_provenance(colon ? atoi(colon + 1) : 0, &provenance);
+    char capability[16];
+    snprintf(capability, sizeof capability, "%d.%d", facts->compute_capability / 10, facts->compute_capability % 10);
+    add_text(environment, "gpu_name", facts->name);
+    add_text(environment, "gpu_uuid", provenance.gpu_uuid);
+    add_text(environment, "compute_capability", capability);
+    add_integer(environment, "multiprocessors", facts->multiprocessors);
+    add_integer(environment, "gpu_memory_bytes", (double)facts->memory_total);
+    add_text(environment, "driver_version", provenance.driver_version);
+    add_text(environment, "cuda_runtime", provenance.cuda_runtime);
+    add_real(environment, "sm_clock_mhz", provenance.sm_clock_mhz);
+    add_real(environment, "memory_clock_mhz", provenance.memory_clock_mhz);
+    add_real(environment, "power_limit_w", provenance.power_limit_w);
+}
+#endif
+
+/* SLURM_JOB_ID becomes slurm_job_id. Values stay text: some are lists, and node counts may be ranges. */
+static void add_slurm(struct environment *environment) {
+    static const struct {
+        const char *variable, *name;
+    } kept[] = {
+        {"SLURM_JOB_ID", "slurm_job_id"},
+        {"SLURM_ARRAY_JOB_ID", "slurm_array_job_id"},
+        {"SLURM_ARRAY_TASK_ID", "slurm_array_task_id"},
+        {"SLURM_ARRAY_TASK_COUNT", "slurm_array_task_count"},
+        {"SLURM_RESTART_COUNT", "slurm_restart_count"},
+        {"SLURM_JOB_NAME", "slurm_job_name"},
+        {"SLURM_JOB_NODELIST", "slurm_job_nodelist"},
+        {"SLURM_JOB_PARTITION", "slurm_job_partition"},
+        {"SLURM_CLUSTER_NAME", "slurm_cluster_name"},
+        {"SLURM_SUBMIT_DIR", "slurm_submit_dir"},
+        {"SLURM_PROCID", "slurm_procid"},
+        {"SLURM_LOCALID", "slurm_localid"},
+        {"SLURM_NODEID", "slurm_nodeid"},
+        {"SLURM_NTASKS", "slurm_ntasks"},
+        {"SLURM_GPUS_ON_NODE", "slurm_gpus_on_node"},
+        {"SLURM_CPUS_PER_TASK", "slurm_cpus_per_task"},
+        {"SLURM_MEM_PER_NODE", "slurm_mem_per_node"},
+        {"CUDA_VISIBLE_DEVICES", "cuda_visible_devices"},
+    };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        add_text(environment, kept[i].name, getenv(kept[i].variable));
+}
+
+void environment_collect(const struct device_facts *facts, struct environment *environment) {
+    *environment = (struct environment){.count = 0};
+    add_host(environment);
+#if TILERUN_CUDA
+    if (facts->kind == DEVICE_CUDA) add_gpu(environment, facts);
+#else
+    (void)facts;
+#endif
+    unsigned major, minor, release;
+    char version[32];
+    H5get_libversion(&major, &minor, &release);
+    snprintf(version, sizeof version, "%u.%u.%u", major, minor, release);
+    add_text(environment, "hdf5_version", version);
+#ifdef __clang__
+    add_text(environment, "compiler", __VERSION__);
+#else
+    add_text(environment, "compiler", "gcc " __VERSION__);
+#endif
+    add_slurm(environment);
+}
+
+void environment_free(struct environment *environment) {
+    for (int i = 0; i < environment->count; i++) free(environment->entries[i].text);
+    free(environment->entries);
+    *environment = (struct environment){.count = 0};
+}
+
+const char *time_text(char text[TIME_TEXT]) {
+    time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    strftime(text, TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
+}
+
+double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void sha256_hex(const void *data, unsigned long length, char hex[65]) {
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+    EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL);
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}

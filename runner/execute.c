@@ -1,0 +1,272 @@
+/* execute.c - the flow of a job: for each task, for each variant: stream, verify, measure, keep; then assemble. */
+#include "execute.h"
+
+#include "interrupt.h"
+#include "verify.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All that lasts as long as the job. */
+struct execution {
+    const struct plan *plan;
+    const struct execute_options *options;
+    struct device *devices[2];      /* by enum kernel_device; opened when first needed */
+    struct residents *residents[2];
+    struct truth_cache *truths;
+    struct results *results;
+    struct progress progress;
+    struct result_row *rows;
+    int *result_run;                /* by task; -1: no result yet */
+    bool failed, stop;
+};
+
+static enum status use_device(struct execution *execution, enum kernel_device kind, struct error *error) {
+    if (execution->devices[kind]) return STATUS_OK;
+    enum status status = kind == DEVICE_CUDA
+                             ? device_cuda_open(execution->options->cuda_number, &execution->devices[kind], error)
+                             : device_cpu_open(&execution->devices[kind], error);
+    if (!status)
+        execution->residents[kind] = residents_create(execution->devices[kind], execution->plan->budget[kind]);
+    return status;
+}
+
+static void close_devices(struct execution *execution) {
+    for (int kind = 0; kind < 2; kind++) {
+        residents_free(execution->residents[kind]);
+        if (execution->devices[kind]) execution->devices[kind]->operations->close(execution->devices[kind]);
+    }
+}
+
+/* ---- one run ------------------------------------------------------------------------------------------------------- */
+
+/* A part's sink that tells the progress display what passes. */
+struct counted_sink { struct sink inner; struct progress *progress; };
+
+static enum status counted_write(void *context, const struct box *box, const void *data, struct error *error) {
+    const struct counted_sink *counted = context;
+    return counted->inner.write(counted->inner.context, box, data, error);
+}
+
+static void counted_step(void *context, int64_t bytes) {
+    const struct counted_sink *counted = context;
+    progress_bytes(counted->progress, (double)bytes);
+}
+
+static void fill_times(struct result_row *row, const struct stage_times *times, const struct samples *samples) {
+    struct statistics statistics = samples_statistics(samples);
+    row->repeats = samples->count;
+    row->kernel_median_s = statistics.median;
+    row->kernel_min_s = statistics.min;
+    row->kernel_max_s = statistics.max;
+    row->kernel_mad_s = statistics.mad;
+    row->read_s = times->read_s;
+    row->h2d_s = times->h2d_s;
+    row->d2h_s = times->d2h_s;
+    row->write_s = times->write_s;
+    row->total_s = times->total_s;
+    row->gflops = row->flops / statistics.median * 1e-9;
+    row->gbytes_per_s = row->bytes / statistics.median * 1e-9;
+}
+
+static void say(struct result_row *row, const char *status, const char *message) {
+    snprintf(row->status, sizeof row->status, "%s", status);
+    snprintf(row->message, sizeof row->message, "%.255s", message);
+}
+
+/* Streams, verifies, measures. The row says how it went; a status other than STATUS_OK ends the job. */
+static enum status stream_verify_measure(struct execution *execution, const struct run *run, struct part *part,
+                                         struct result_row *row, struct samples *samples, struct error *error) {
+    const struct plan *plan = execution->plan;
+    const struct run_options *options = &plan->tasks[run->task].operation->run;
+    struct counted_sink counted = {part_sink(part), &execution->progress};
+    struct sink sink = {counted_write, counted_step, &counted};
+    struct stream_result passed = {{0}, 0, 0};
+    struct stream *stream = NULL;
+    struct verdict verdict;
+    enum status status = stream_run(execution->devices[run->device], execution->residents[run->device], plan, run, &sink,
+                                    &passed, &stream, error);
+    if (status) return status;
+    struct host_reader output = part_reader(part);
+    status = verify_run(plan, run, &output, execution->truths, &verdict, error);
+    if (!status) {
+        row->error = verdict.error;
+        row->tolerance = verdict.tolerance;
+    }
+    if (!status && verdict.right) {
+        status = stream_measure(stream, options, &interrupt_signal, samples, error);
+        fill_times(row, &passed.times, samples);
+        say(row, "ok", run->note ? run->note : "");
+        if (interrupt_signal && run->steps == 1 && samples->count < options->repeat_min)
+            snprintf(row->message, sizeof row->message, "interrupted after %d of %lld repeats", samples->count,
+                     (long long)options->repeat_min);
+    } else if (!status) {
+        say(row, "wrong", verdict.message);
+    }
+    bool is_result = !status && verdict.right && execution->result_run[run->task] < 0;
+    stream_free(stream, is_result);
+    return status;
+}
+
+static enum status do_run(struct execution *execution, const struct run *run, struct result_row *row,
+                          struct error *error) {
+    enum status status = use_device(execution, run->device, error);
+    if (status) return status;
+    struct part *part = NULL;
+    struct samples samples = {0};
+    if ((status = part_begin(execution->results, run, &part, error))) return status;
+    status = stream_verify_measure(execution, run, part, row, &samples, error);
+    if (!status && strcmp(row->status, "ok") == 0) status = part_finish(part, row, &samples, error);
+    else part_discard(part);
+    samples_free(&samples);
+    return status;
+}
+
+/* Why a run is not even begun; NULL: it is. */
+static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
+    const struct plan *plan = execution->plan;
+    const struct task *task = &plan->tasks[run->task];
+    if (run->skip) return run->skip;
+    for (int i = 0; i < task->geometry.inputs; i++) {
+        int producer = task->in[i] - plan->job->input_count;
+        if (producer < 0 || execution->result_run[producer] >= 0) continue;
+        snprintf(text, 256, "its input '%s' has no result", plan->arrays[task->in[i]].name);
+        return text;
+    }
+    return execution->stop ? "an earlier run failed (on_error: stop)" : NULL;
+}
+
+static void outcome_text(const struct result_row *row, char text[320]) {
+    if (strcmp(row->status, "ok") == 0)
+        snprintf(text, 320, "ok, %.4g ms, error %.2g%s%s", row->kernel_median_s * 1e3, row->error,
+                 row->message[0] ? "; " : "", row->message);
+    else snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
+}
+
+/* A run from its row's first to its last word. */
+static enum status take_run(struct execution *execution, const struct run *run, struct error *error) {
+    const struct task *task = &execution->plan->tasks[run->task];
+    struct result_row *row = &execution->rows[run->number];
+    char text[320], why[256];
+    snprintf(text, sizeof text, "%s %s%s%s", task->operation->id, run->label, task->operation->label[0] ? " " : "",
+             task->operation->label);
+    progress_run(&execution->progress, text);
+    result_row_init(row, execution->plan, run);
+    enum status status = STATUS_OK;
+    const char *skip = reason_to_skip(execution, run, why);
+    bool reused = false;
+    if (skip) {
+        say(row, "skipped", skip);
+    } else if ((reused = results_find(execution->results, run, row))) {
+        progress_bytes(&execution->progress, run->traffic_bytes);
+    } else if (interrupt_signal) {
+        say(row, "interrupted", "a signal came first; --resume continues");
+        return STATUS_OK;
+    } else {
+        status = do_run(execution, run, row, error);
+        if (status == STATUS_RUN) {
+            say(row, "failed", error->text);
+            *error = (struct error){0};
+            status = STATUS_OK;
+        }
+        if (status) return status;
+    }
+    bool ok = strcmp(row->status, "ok") == 0;
+    if (ok && execution->result_run[run->task] < 0) {
+        execution->result_run[run->task] = run->number;
+        status = results_load_output(execution->results, run, &execution->plan->arrays[task->out], error);
+    }
+    if (!ok && !run->skip) {
+        execution->failed = true;
+        execution->stop = execution->stop || task->operation->run.stop_on_error;
+    }
+    outcome_text(row, text);
+    if (reused) strncat(text, " (kept from before)", sizeof text - strlen(text) - 1);
+    progress_outcome(&execution->progress, text);
+    return status;
+}
+
+/* ---- the job ------------------------------------------------------------------------------------------------------- */
+
+static enum status hash_inputs(const struct plan *plan, struct error *error) {
+    enum status status = STATUS_OK;
+    for (int i = 0; i < plan->job->input_count && !status; i++)
+        if (!plan->job->inputs[i].random) status = array_hash(&plan->arrays[i], error);
+    return status;
+}
+
+static enum status assemble(struct execution *execution, const char *created, struct error *error) {
+    const struct plan *plan = execution->plan;
+    struct environment environment;
+    environment_collect(&plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU], &environment);
+    struct result_summary summary = {
+        .status = execution->failed ? "failed" : execution->options->restricted ? "partial" : "complete",
+        .command_line = execution->options->command_line,
+        .created = created,
+        .rows = execution->rows,
+        .result_run = execution->result_run,
+        .environment = &environment,
+    };
+    enum status status = results_assemble(execution->results, &summary, error);
+    environment_free(&environment);
+    return status;
+}
+
+static enum status take_all_runs(struct execution *execution, struct error *error) {
+    const struct plan *plan = execution->plan;
+    enum status status = STATUS_OK;
+    double bytes = 0;
+    for (int i = 0; i < plan->run_count; i++)
+        if (!plan->runs[i].skip) bytes += plan->runs[i].traffic_bytes;
+    progress_begin(&execution->progress, execution->options->progress, plan->run_count, bytes);
+    for (int i = 0; i < plan->run_count && !status; i++) status = take_run(execution, &plan->runs[i], error);
+    progress_end(&execution->progress);
+    return status;
+}
+
+/* With `resume`, a job whose results are there and complete: nothing to do but to show them. */
+static enum status show_finished(const struct plan *plan, struct result_row *rows, struct error *error) {
+    struct result_row *found = NULL;
+    int count = 0;
+    enum status status = results_read_rows(plan->job->output, &found, &count, error);
+    if (!status && count == plan->run_count) memcpy(rows, found, (unsigned long)count * sizeof *rows);
+    else if (!status) status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, count, plan->run_count);
+    free(found);
+    if (!status) fprintf(stderr, "tilerun: %s is complete: nothing to do\n", plan->job->output);
+    return status;
+}
+
+/* What a signal left undone; when it came too late to leave anything, the job is simply finished. */
+static int interrupted_runs(const struct execution *execution) {
+    int count = 0;
+    for (int i = 0; i < execution->plan->run_count; i++) count += strcmp(execution->rows[i].status, "interrupted") == 0;
+    return count;
+}
+
+enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
+                         struct error *error) {
+    struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
+    char created[TIME_TEXT];
+    time_text(created);
+    execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
+    for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
+    enum status status = results_open(plan->job->output, options->overwrite, options->resume, plan, &execution.results, error);
+    if (!status) status = hash_inputs(plan, error);
+    if (!status && options->resume && results_is_complete(plan->job->output, plan)) {
+        status = show_finished(plan, rows, error);
+    } else if (!status) {
+        status = take_all_runs(&execution, error);
+        int left = status ? 0 : interrupted_runs(&execution);
+        if (left > 0)
+            status = fail(error, STATUS_INTERRUPTED,
+                          "interrupted by signal %d with %d of %d runs to do; `--resume` continues", interrupt_signal,
+                          left, plan->run_count);
+        else if (!status) status = assemble(&execution, created, error);
+        if (!status && execution.failed) status = STATUS_RUN;
+    }
+    close_devices(&execution);
+    results_close(execution.results);
+    truth_cache_free(execution.truths);
+    free(execution.result_run);
+    return status;
+}

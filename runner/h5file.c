@@ -1,0 +1,203 @@
+/* h5file.c - the files that we write, over a small file driver of our own. HDF5 (1.10 at least) crashes in its own
+ * clean-up when a disk runs full under it. So it never learns: the driver keeps the errno of the first write that
+ * failed and says that all is well from then on; h5_write and h5_close_file ask for that errno, and what was written is
+ * thrown away. */
+#include "h5type.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
+
+struct file {
+    H5FD_t base;            /* first: HDF5 knows a file as this */
+    haddr_t allocated, end; /* what HDF5 has given out of the address space; the file's size */
+    int descriptor;
+    int failure; /* errno of the first failed write; 0: none */
+};
+
+static void keep(struct file *file, bool failed) {
+    if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
+}
+
+static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t largest) {
+    (void)access;
+    (void)largest;
+    struct stat about;
+    int truncate = flags & H5F_ACC_TRUNC ? O_TRUNC : 0, create = flags & H5F_ACC_CREAT ? O_CREAT : 0;
+    int descriptor = open(path, (flags & H5F_ACC_RDWR ? O_RDWR : O_RDONLY) | create | truncate | O_CLOEXEC, 0666);
+    if (descriptor < 0) return NULL;
+    struct file *file = calloc(1, sizeof *file);
+    if (!file || fstat(descriptor, &about) != 0) {
+        free(file);
+        close(descriptor);
+        return NULL;
+    }
+    file->descriptor = descriptor;
+    file->end = (haddr_t)about.st_size;
+    return &file->base;
+}
+
+static herr_t file_close(H5FD_t *base) {
+    struct file *file = (struct file *)base;
+    close(file->descriptor);
+    free(file);
+    return 0;
+}
+
+static herr_t file_query(const H5FD_t *base, unsigned long *flags) {
+    (void)base;
+    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+             H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+    return 0;
+}
+
+static haddr_t file_get_allocated(const H5FD_t *base, H5FD_mem_t type) {
+    (void)type;
+    return ((const struct file *)base)->allocated;
+}
+
+static herr_t file_set_allocated(H5FD_t *base, H5FD_mem_t type, haddr_t address) {
+    (void)type;
+    ((struct file *)base)->allocated = address;
+    return 0;
+}
+
+static haddr_t file_get_end(const H5FD_t *base, H5FD_mem_t type) {
+    (void)type;
+    return ((const struct file *)base)->end;
+}
+
+static herr_t file_get_handle(H5FD_t *base, hid_t access, void **handle) {
+    (void)access;
+    *handle = base;
+    return 0;
+}
+
+/* Beyond the end there are zeros. */
+static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size, void *data) {
+    (void)type;
+    (void)transfer;
+    struct file *file = (struct file *)base;
+    for (char *to = data; size > 0;) {
+        ssize_t got = pread(file->descriptor, to, size, (off_t)address);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) {
+            memset(to, 0, size);
+            break;
+        }
+        to += got;
+        address += (haddr_t)got;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size,
+                         const void *data) {
+    (void)type;
+    (void)transfer;
+    struct file *file = (struct file *)base;
+    for (const char *from = data; size > 0 && file->failure == 0;) {
+        errno = 0;
+        ssize_t put = pwrite(file->descriptor, from, size, (off_t)address);
+        if (put < 0 && errno == EINTR) continue;
+        keep(file, put <= 0);
+        if (put <= 0) break;
+        from += put;
+        address += (haddr_t)put;
+        size -= (size_t)put;
+    }
+    if (address + size > file->end) file->end = address + size;
+    return 0;
+}
+
+static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
+    (void)transfer;
+    (void)closing;
+    struct file *file = (struct file *)base;
+    if (file->end == file->allocated) return 0;
+    errno = 0;
+    keep(file, ftruncate(file->descriptor, (off_t)file->allocated) != 0);
+    file->end = file->allocated;
+    return 0;
+}
+
+static const H5FD_class_t driver = {
+#ifdef H5FD_CLASS_VERSION
+    .version = H5FD_CLASS_VERSION,
+    .value = 513, /* of the range that HDF5 leaves to applications */
+#endif
+    .name = "tilerun",
+    .maxaddr = HADDR_MAX / 2,
+    .fc_degree = H5F_CLOSE_WEAK,
+    .open = file_open,
+    .close = file_close,
+    .query = file_query,
+    .get_eoa = file_get_allocated,
+    .set_eoa = file_set_allocated,
+    .get_eof = file_get_end,
+    .get_handle = file_get_handle,
+    .read = file_read,
+    .write = file_write,
+    .truncate = file_truncate,
+    .fl_map = H5FD_FLMAP_DICHOTOMY,
+};
+
+static struct file *find_file(hid_t object) {
+    void *file = NULL;
+    hid_t id = H5Iget_file_id(object);
+    H5Fget_vfd_handle(id, H5P_DEFAULT, &file);
+    H5Fclose(id);
+    return file;
+}
+
+const int *h5_write_failure(hid_t object) {
+    return &find_file(object)->failure;
+}
+
+enum status h5_fail_write(hid_t object, int failure, struct error *error) {
+    char path[512] = "";
+    H5Fget_name(object, path, sizeof path);
+    return fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(failure));
+}
+
+enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
+    *file = H5I_INVALID_HID;
+    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* the system says best why not */
+    if (descriptor < 0) return fail(error, STATUS_IO, "%s: cannot be created: %s", path, strerror(errno));
+    close(descriptor);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE), id = H5FDregister(&driver);
+    H5Pset_driver(access, id, NULL);
+    /* Not LATEST: such a file stays readable up to the last flush when its writer is killed. */
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110);
+    h5_track_order(creation);
+    *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
+    enum status status = STATUS_OK;
+    if (*file < 0) {
+        status = FAIL_CALL(error, STATUS_IO, "H5Fcreate", h5_words());
+        H5FDunregister(id);
+    }
+    H5Pclose(access);
+    H5Pclose(creation);
+    return status;
+}
+
+enum status h5_close_file(hid_t file, struct error *error) {
+    struct file *under = find_file(file);
+    hid_t registered = under->base.driver_id; /* ours to give back, but H5Fclose itself still needs it */
+    enum status status = STATUS_OK;
+    if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) status = FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
+    errno = 0;
+    int copy = dup(under->descriptor); /* a network file system may say only at a close that it is full */
+    keep(under, copy < 0 || close(copy) != 0);
+    if (!status && under->failure) status = h5_fail_write(file, under->failure, error);
+    if (H5Fclose(file) < 0 && !status) status = FAIL_CALL(error, STATUS_IO, "H5Fclose", h5_words());
+    H5FDunregister(registered);
+    return status;
+}

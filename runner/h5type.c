@@ -1,0 +1,209 @@
+/* h5type.c - what h5io.c needs of HDF5 beside data sets: element types, groups, attributes, and its own words
+ * for what went wrong. */
+#include "h5type.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ---- */
+
+struct words {
+    char text[512];
+    bool any;
+};
+
+/* Walking upward begins where it went wrong; the API function's own sentence comes last. */
+static herr_t collect_words(unsigned number, const H5E_error2_t *entry, void *context) {
+    struct words *words = context;
+    size_t used = strlen(words->text);
+    const char *sentence = entry->desc && *entry->desc ? entry->desc : entry->func_name;
+    if (number == 0 || !strstr(words->text, sentence))
+        snprintf(words->text + used, sizeof words->text - used, "%s%s", words->any ? " < " : "", sentence);
+    words->any = true;
+    return 0;
+}
+
+const char *h5_words(void) {
+    static struct words words;
+    words = (struct words){.any = false};
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, collect_words, &words);
+    return words.any ? words.text : "no details";
+}
+
+void h5_quiet(void) {
+    /* A file that a full disk kept from being closed must not be tried again while the process ends. */
+    H5dont_atexit();
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+/* ---- types ---- */
+
+struct float_layout {
+    size_t size, sign, exponent, exponent_bits, fraction, fraction_bits, bias; /* bytes; bit positions and widths */
+};
+
+static const struct {
+    enum dtype dtype;
+    struct float_layout layout;
+} floats[] = {
+    {FLOAT16, {2, 15, 10, 5, 0, 10, 15}},
+    {BFLOAT16, {2, 15, 7, 8, 0, 7, 127}},
+    {FLOAT32, {4, 31, 23, 8, 0, 23, 127}},
+    {FLOAT64, {8, 63, 52, 11, 0, 52, 1023}},
+};
+
+static hid_t small_float(const struct float_layout *layout) {
+    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_fields(type, layout->sign, layout->exponent, layout->exponent_bits, layout->fraction, layout->fraction_bits);
+    H5Tset_size(type, layout->size);
+    H5Tset_ebias(type, layout->bias);
+    return type;
+}
+
+hid_t h5_type(enum dtype dtype) {
+    switch (dtype) {
+    case FLOAT32: return H5Tcopy(H5T_IEEE_F32LE);
+    case FLOAT64: return H5Tcopy(H5T_IEEE_F64LE);
+    case FLOAT16: return small_float(&floats[0].layout);
+    case BFLOAT16: return small_float(&floats[1].layout);
+    case INT8: return H5Tcopy(H5T_STD_I8LE);
+    case INT16: return H5Tcopy(H5T_STD_I16LE);
+    case INT32: return H5Tcopy(H5T_STD_I32LE);
+    case INT64: return H5Tcopy(H5T_STD_I64LE);
+    case UINT8: return H5Tcopy(H5T_STD_U8LE);
+    case UINT16: return H5Tcopy(H5T_STD_U16LE);
+    case UINT32: return H5Tcopy(H5T_STD_U32LE);
+    case UINT64: return H5Tcopy(H5T_STD_U64LE);
+    case DTYPE_COUNT: break;
+    }
+    return H5I_INVALID_HID;
+}
+
+static bool find_float(hid_t type, enum dtype *dtype) {
+    struct float_layout it = {.size = H5Tget_size(type), .bias = H5Tget_ebias(type)};
+    H5Tget_fields(type, &it.sign, &it.exponent, &it.exponent_bits, &it.fraction, &it.fraction_bits);
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        if (memcmp(&it, &floats[i].layout, sizeof it) == 0 && H5Tget_norm(type) == H5T_NORM_IMPLIED) {
+            *dtype = floats[i].dtype;
+            return true;
+        }
+    return false;
+}
+
+static bool find_integer(hid_t type, enum dtype *dtype) {
+    static const enum dtype kinds[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
+    bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+    size_t size = H5Tget_size(type);
+    if (H5Tget_precision(type) != 8 * size || H5Tget_offset(type) != 0) return false;
+    for (int i = 0; i < 4; i++)
+        if (size == (size_t)1 << i) {
+            *dtype = kinds[is_signed][i];
+            return true;
+        }
+    return false;
+}
+
+const char *h5_find_dtype(hid_t type, enum dtype *dtype) {
+    H5T_order_t order;
+    switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+    case H5T_FLOAT:
+        order = H5Tget_order(type);
+        if (order != H5T_ORDER_LE && order != H5T_ORDER_BE) return "numbers in an unusual byte order";
+        if (H5Tget_class(type) == H5T_INTEGER) return find_integer(type, dtype) ? NULL : "integers of an unusual width";
+        return find_float(type, dtype) ? NULL : "floats of an unusual layout";
+    case H5T_STRING: return "strings";
+    case H5T_COMPOUND: return "a compound type (a table, or complex numbers)";
+    case H5T_ENUM: return "an enumeration (h5py writes bool as one)";
+    case H5T_ARRAY: return "arrays in each element";
+    case H5T_VLEN: return "sequences of varying length";
+    case H5T_REFERENCE: return "references";
+    case H5T_BITFIELD: return "bit fields";
+    case H5T_OPAQUE: return "opaque bytes";
+    default: return "elements that are no numbers";
+    }
+}
+
+/* ---- groups ---- */
+
+void h5_track_order(hid_t properties) {
+    H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+}
+
+enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *error) {
+    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+    h5_track_order(creation);
+    char *copy = must_strdup(path), *save = NULL;
+    hid_t at = H5Gopen2(file, "/", H5P_DEFAULT);
+    for (char *name = strtok_r(copy, "/", &save); name && at >= 0; name = strtok_r(NULL, "/", &save)) {
+        hid_t next = H5Lexists(at, name, H5P_DEFAULT) > 0 ? H5Gopen2(at, name, H5P_DEFAULT)
+                                                          : H5Gcreate2(at, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+        enum status status = next < 0 ? FAIL_CALL(error, STATUS_IO, "H5Gcreate", h5_words()) : STATUS_OK;
+        H5Gclose(at);
+        at = status ? H5I_INVALID_HID : next;
+    }
+    free(copy);
+    H5Pclose(creation);
+    *group = at;
+    return at < 0 ? fail(error, STATUS_IO, "%s: %s", path, h5_words()) : STATUS_OK;
+}
+
+/* ---- attributes ---- */
+
+/* Takes `type` and `space` and closes them. */
+static enum status set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
+                                 struct error *error) {
+    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    enum status status = STATUS_OK;
+    if (attribute < 0 || H5Awrite(attribute, type, value) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Awrite", h5_words());
+    if (attribute >= 0) H5Aclose(attribute);
+    H5Sclose(space);
+    H5Tclose(type);
+    return status;
+}
+
+enum status h5_set_text(hid_t object, const char *name, const char *value, struct error *error) {
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    return set_attribute(object, name, type, H5Screate(H5S_SCALAR), &value, error);
+}
+
+enum status h5_set_integer(hid_t object, const char *name, int64_t value, struct error *error) {
+    return set_attribute(object, name, h5_type(INT64), H5Screate(H5S_SCALAR), &value, error);
+}
+
+enum status h5_set_real(hid_t object, const char *name, double value, struct error *error) {
+    return set_attribute(object, name, h5_type(FLOAT64), H5Screate(H5S_SCALAR), &value, error);
+}
+
+enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error) {
+    hsize_t rank = (hsize_t)shape->rank;
+    return set_attribute(object, name, h5_type(INT64), H5Screate_simple(1, &rank, NULL), shape->size, error);
+}
+
+char *h5_get_text(hid_t object, const char *name) {
+    if (H5Aexists(object, name) <= 0) return NULL;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
+    hid_t space = H5Aget_space(attribute);
+    char *text = NULL;
+    if (H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1) {
+        if (H5Tis_variable_str(type) > 0) {
+            char *value = NULL;
+            if (H5Aread(attribute, type, &value) >= 0 && value) text = must_strdup(value);
+            H5free_memory(value);
+        } else {
+            size_t size = H5Tget_size(type);
+            text = must_malloc(size + 1);
+            memset(text, 0, size + 1);
+            if (H5Aread(attribute, type, text) < 0) *text = '\0';
+        }
+    }
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(attribute);
+    return text;
+}

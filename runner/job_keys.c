@@ -1,0 +1,174 @@
+/* job_keys.c - the table of keys. A new key is one row here, and a field for it. */
+#include "job_keys.h"
+
+#include <float.h>
+#include <string.h>
+
+#define WORDS(...)                                                                                                     \
+    (const char *const[]) {                                                                                            \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+#define FIELD(structure, member)                                                                                       \
+    .offset = offsetof(structure, member), .size = sizeof(((const structure *)NULL)->member)
+#define JOB(member)    FIELD(struct job, member)
+#define INPUT(member)  FIELD(struct job_input, member)
+#define OPTION(member) FIELD(struct op_options, member)
+#define RUN(member)    FIELD(struct run_options, member)
+#define ANY_REAL       .low = -DBL_MAX, .high = DBL_MAX
+#define ANY_COUNT      .low = 0, .high = 1e9
+
+#define MATMUL  WORDS("matmul")
+#define REDUCE  WORDS("reduce")
+#define SCALES  WORDS("matmul", "scale")
+#define BOUNDED WORDS("uniform", "integer")
+#define FILES   WORDS("file")
+
+/* clang-format off */
+const struct job_key job_keys[] = {
+    {SCOPE_JOB, "version", KEY_PART, NULL, .words = WORDS("1"), .help = "Version of this format."},
+    {SCOPE_JOB, "name", KEY_TEXT, "", JOB(name),
+        .help = "Name of the job, of letters, digits, `.`, `_`, `-`. Default: the file's stem."},
+    {SCOPE_JOB, "description", KEY_TEXT, "", JOB(description), .help = "What the job is for, in words."},
+    {SCOPE_JOB, "output", KEY_TEXT, "", JOB(output),
+        .help = "The results file. Default: NAME.h5 in the current directory."},
+    {SCOPE_JOB, "device", KEY_DEVICE, "auto",
+        .help = "`auto`, `cpu`, `cuda`, `cuda:N`, `cuda:all`, or a list of `cuda:N`. `auto` is the first GPU, else "
+                "the CPU; `cuda` demands a GPU."},
+    {SCOPE_JOB, "memory", KEY_MEMORY, "90%",
+        .help = "Working set on the device: bytes, `8GiB`, `500MB`, or a share of what is free. At least 64KiB."},
+    {SCOPE_JOB, "sync", KEY_BOOL, "true", JOB(sync),
+        .help = "fsync the finished results file before it gets its name."},
+    {SCOPE_JOB, "parameters", KEY_PART, "", .help = "Values for `$name`; a list is swept."},
+    {SCOPE_JOB, "inputs", KEY_PART, "", .help = "Arrays that operations read, by name."},
+    {SCOPE_JOB, "defaults", KEY_PART, "", .help = "Run options for operations that do not give their own."},
+    {SCOPE_JOB, "operations", KEY_PART, NULL, .help = "What to compute, in order."},
+
+    {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written), .help = "An HDF5 file, relative to the job file."},
+    {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
+    {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),
+        .help = "`[first, count]`: only this band along the first axis."},
+    {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
+
+    {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 3 axes."},
+    {SCOPE_RANDOM, "dtype", KEY_DTYPE, "float32", INPUT(dtype), .help = "Data type."},
+    {SCOPE_RANDOM, "distribution", KEY_WORD, "uniform", INPUT(terms.distribution),
+        .words = WORDS("uniform", "normal", "integer", "constant", "index"),
+        .help = "How values are drawn."},
+    {SCOPE_RANDOM, "low", KEY_REAL, "0", .of = BOUNDED, ANY_REAL, INPUT(terms.low), .help = "Least value."},
+    {SCOPE_RANDOM, "high", KEY_REAL, "1", .of = BOUNDED, ANY_REAL, INPUT(terms.high),
+        .help = "Bound: not reached by `uniform`, reached by `integer`."},
+    {SCOPE_RANDOM, "mean", KEY_REAL, "0", .of = WORDS("normal"), ANY_REAL, INPUT(terms.mean), .help = "Mean."},
+    {SCOPE_RANDOM, "std", KEY_REAL, "1", .of = WORDS("normal"), .low = 0, .high = DBL_MAX, INPUT(terms.std),
+        .help = "Standard deviation."},
+    {SCOPE_RANDOM, "value", KEY_REAL, NULL, .of = WORDS("constant"), ANY_REAL, INPUT(terms.value),
+        .help = "The value of every element."},
+    {SCOPE_RANDOM, "seed", KEY_INTEGER, "0", .low = 0, .high = 0x1p63, INPUT(terms.seed),
+        .help = "Other seeds give other values."},
+
+    {SCOPE_OPERATION, "id", KEY_TEXT, NULL, FIELD(struct job_operation, id),
+        .help = "Name, unique among inputs and operations: a letter or `_`, then letters, digits, `_`, `-`."},
+    {SCOPE_OPERATION, "op", KEY_OP, NULL, FIELD(struct job_operation, op), .help = "The operation."},
+    {SCOPE_OPERATION, "inputs", KEY_PART, NULL,
+        .help = "Names of inputs or of earlier operations: two for matmul, else one."},
+    {SCOPE_OPERATION, "variants", KEY_PART, "[auto]",
+        .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
+                "swept). The first that verifies gives the result."},
+
+    {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
+        .help = "Read the first input transposed."},
+    {SCOPE_OPTION, "transpose_b", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_b),
+        .help = "Read the second input transposed."},
+    {SCOPE_OPTION, "operator", KEY_OPERATOR, NULL, .of = REDUCE, OPTION(reduce), .help = "What to reduce with."},
+    {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .of = REDUCE, OPTION(axis),
+        .help = "The axis that disappears, negative from the end; or `all`."},
+    {SCOPE_OPTION, "alpha", KEY_REAL, "1", .of = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
+    {SCOPE_OPTION, "beta", KEY_REAL, "0", .of = WORDS("scale"), ANY_REAL, OPTION(beta),
+        .help = "Addend: alpha * x + beta."},
+
+    {SCOPE_RUN, "warmup", KEY_INTEGER, "3", ANY_COUNT, RUN(warmup), .help = "Launches before the first that is timed."},
+    {SCOPE_RUN, "repeat", KEY_REPEAT, "20", .help = "Timed launches: a number, or `{min, max, until}`."},
+    {SCOPE_RUN, "cache", KEY_WORD, "warm", .words = WORDS("warm", "cold"), RUN(cold),
+        .help = "`cold` evicts the device's cache before each repeat."},
+    {SCOPE_RUN, "verify", KEY_WORD, "auto", .words = WORDS("auto", "full", "sampled", "none"), RUN(verify),
+        .help = "How much of a result is checked; `auto`: all of it where that is cheap."},
+    {SCOPE_RUN, "tolerance", KEY_REAL, "", .low = 0, .high = DBL_MAX, RUN(tolerance),
+        .help = "Largest relative error of a right result. Default: from data type, accuracy class and length of "
+                "the sums."},
+    {SCOPE_RUN, "store", KEY_WORD, "first", .words = WORDS("first", "all", "none"), RUN(store),
+        .help = "Whose output is kept: the operation's result, every variant's, or nobody's."},
+    {SCOPE_RUN, "on_error", KEY_WORD, "continue", .words = WORDS("continue", "stop"), RUN(stop_on_error),
+        .harmless = true,
+        .help = "After a failed or wrong run."},
+    {SCOPE_RUN, "chunks", KEY_SHAPE, "", .low = 1, RUN(chunks),
+        .help = "Chunk of the stored output. Default: about 1 MiB."},
+    {SCOPE_RUN, "compression", KEY_WORD, "none", .words = WORDS("none", "gzip"), RUN(gzip),
+        .help = "Of the stored output."},
+    {SCOPE_RUN, "level", KEY_INTEGER, "4", .low = 0, .high = 9, RUN(gzip_level), .help = "Of gzip."},
+    {SCOPE_RUN, "shuffle", KEY_BOOL, "false", RUN(shuffle), .help = "Sort bytes by significance before compression."},
+    {SCOPE_RUN, "checksum", KEY_WORD, "fletcher32", .words = WORDS("none", "fletcher32"), RUN(fletcher32),
+        .help = "Of the stored output's chunks."},
+
+    {SCOPE_REPEAT, "min", KEY_INTEGER, "10", .low = 1, .high = 1e9, RUN(repeat_min), .help = "Fewest repeats."},
+    {SCOPE_REPEAT, "max", KEY_INTEGER, "500", .low = 1, .high = 1e9, RUN(repeat_max), .help = "Most repeats."},
+    {SCOPE_REPEAT, "until", KEY_FRACTION, "1%", RUN(repeat_until),
+        .help = "Stop when the 95 % interval of the median is within this share of it."},
+};
+/* clang-format on */
+const int job_key_count = sizeof job_keys / sizeof *job_keys;
+
+const char *const key_type_name[KEY_TYPE_COUNT] = {
+    [KEY_PART] = "a list or map",
+    [KEY_BOOL] = "true or false",
+    [KEY_INTEGER] = "an integer",
+    [KEY_REAL] = "a number",
+    [KEY_TEXT] = "text",
+    [KEY_WORD] = "a word",
+    [KEY_OP] = "an operation",
+    [KEY_OPERATOR] = "an operator",
+    [KEY_DTYPE] = "a data type",
+    [KEY_SHAPE] = "a list of 1 to 3 integers",
+    [KEY_ROWS] = "a list [first, count]",
+    [KEY_AXIS] = "an integer or 'all'",
+    [KEY_FRACTION] = "a number or a percentage",
+    [KEY_REPEAT] = "an integer or a map {min, max, until}",
+    [KEY_DEVICE] = "a device or a list of devices",
+    [KEY_MEMORY] = "a size",
+};
+
+bool key_applies(const struct job_key *key, const char *kind) {
+    if (!key->of || !kind) return true;
+    for (int i = 0; key->of[i]; i++)
+        if (strcmp(key->of[i], kind) == 0) return true;
+    return false;
+}
+
+int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
+    int count = 0;
+    switch (key->type) {
+    case KEY_PART:
+    case KEY_WORD:
+        while (key->words && key->words[count]) words[count] = key->words[count], count++;
+        return count;
+    case KEY_OP:
+        for (; count < OP_COUNT; count++) words[count] = operations[count]->name;
+        return count;
+    case KEY_OPERATOR:
+        for (; count < REDUCE_OPERATOR_COUNT; count++) words[count] = reduce_operator_name(count);
+        return count;
+    case KEY_DTYPE:
+        for (; count < DTYPE_COUNT; count++) words[count] = dtype_name(count);
+        return count;
+    default: return 0;
+    }
+}
+
+bool key_allows(enum key_scope scope, const char *name, const char *word) {
+    for (int i = 0; i < job_key_count; i++) {
+        if (job_keys[i].scope != scope || strcmp(job_keys[i].name, name) != 0) continue;
+        const char *words[KEY_MAX_WORDS];
+        int count = key_words(&job_keys[i], words);
+        for (int j = 0; j < count; j++)
+            if (strcmp(words[j], word) == 0) return true;
+    }
+    return false;
+}

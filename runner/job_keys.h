@@ -1,0 +1,70 @@
+/* job_keys.h - the table of all keys of a job file: one row says a key's name, type, default, allowed values, help and
+ * where its value goes. The parser (job_read.c), the JSON schema and the reference (job_print.c) come from it. */
+#ifndef RUNNER_JOB_KEYS_H
+#define RUNNER_JOB_KEYS_H
+
+#include "job.h"
+
+/* The maps of a job file; a row's field lies in the structure that its map is read into. */
+enum key_scope {
+    SCOPE_JOB,       /* top level: struct job */
+    SCOPE_INPUT,     /* an entry of `inputs`: struct job_input */
+    SCOPE_RANDOM,    /* its `random`: struct job_input */
+    SCOPE_OPERATION, /* an entry of `operations`: struct job_operation */
+    SCOPE_OPTION,    /* ...the operation's own options: struct op_options */
+    SCOPE_RUN,       /* ...and under `defaults`: struct run_options */
+    SCOPE_REPEAT,    /* `repeat` as a map: struct run_options */
+    SCOPE_COUNT
+};
+
+enum key_type {
+    KEY_PART, /* a list or map with a reader of its own in job.c */
+    KEY_BOOL,
+    KEY_INTEGER,
+    KEY_REAL,
+    KEY_TEXT,
+    KEY_WORD,     /* one of `words`; the field gets its index */
+    KEY_OP,       /* the name of an operation... */
+    KEY_OPERATOR, /* ...of a reduce operator... */
+    KEY_DTYPE,    /* ...of a data type */
+    KEY_SHAPE,    /* 1 to 3 sizes of at least `low` */
+    KEY_ROWS,     /* [first, count] */
+    KEY_AXIS,     /* an integer, or `all` */
+    KEY_FRACTION, /* 0.01 or 1% */
+    KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */
+    KEY_DEVICE,
+    KEY_MEMORY,
+    KEY_TYPE_COUNT
+};
+
+struct job_key {
+    enum key_scope scope;
+    const char *name;
+    enum key_type type;
+    const char
+        *standard; /* the default, as it would be written; "": none, and the key may be left out; NULL: required */
+    const char *const *words; /* KEY_WORD: those allowed; ends at NULL */
+    const char *const *of;    /* the operations, distributions or kinds of input that know this key; NULL: all */
+    double low, high;         /* KEY_INTEGER, KEY_REAL, KEY_SHAPE: the range */
+    size_t offset, size;      /* of the field */
+    bool harmless;            /* a change of it leaves finished runs valid */
+    const char *help;
+};
+
+extern const struct job_key job_keys[];
+extern const int job_key_count;
+
+/* Does the row speak of `kind` (an operation, distribution or kind of input; NULL: not known, any)? */
+bool key_applies(const struct job_key *key, const char *kind);
+
+/* The words that a key of type KEY_WORD, KEY_OP, KEY_OPERATOR or KEY_DTYPE allows. Returns their number. */
+#define KEY_MAX_WORDS 16
+int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]);
+
+/* Is `word` one of the words of that key? */
+bool key_allows(enum key_scope scope, const char *name, const char *word);
+
+/* What messages and the reference call a type: "an integer". */
+extern const char *const key_type_name[KEY_TYPE_COUNT];
+
+#endif

@@ -1,0 +1,75 @@
+/* main.c - the command table: finds the command, runs it, prints what went wrong, exits with its status. */
+#include "command.h"
+#include "environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if TILERUN_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+static const struct command *const commands[] = {
+#define COMMAND(name) &command_##name,
+#include "commands.def"
+#undef COMMAND
+};
+static const int command_count = sizeof commands / sizeof commands[0];
+
+static void print_usage(FILE *to) {
+    fprintf(to, "usage: tilerun COMMAND [OPTION...] [FILE...]\n\n"
+                "Runs matrix jobs on GPUs: a YAML job file in, one HDF5 results file out.\n\n");
+    for (int i = 0; i < command_count; i++) fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(to, "\n`tilerun COMMAND --help` tells more; `tilerun --version` says what this is built from.\n"
+                "Exit codes: 0 all done and verified; 1 a run failed or was wrong; 2 bad usage, job or input;\n"
+                "3 reading or writing failed; 4 no such device; 75 interrupted (--resume continues).\n");
+}
+
+static void print_version(void) {
+    unsigned major, minor, release;
+    H5get_libversion(&major, &minor, &release);
+    printf("tilerun %s (%s)\n", tilerun_version, tilerun_git_commit);
+#if TILERUN_CUDA
+    printf("CUDA %d.%d, HDF5 %u.%u.%u\n", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, major, minor, release);
+#else
+    printf("no CUDA, HDF5 %u.%u.%u\n", major, minor, release);
+#endif
+}
+
+static const struct command *find_command(const char *name, struct error *error) {
+    const char *names[32];
+    for (int i = 0; i < command_count; i++) {
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+        names[i] = commands[i]->name;
+    }
+    const char *near = nearest_name(name, names, command_count);
+    if (near) fail(error, STATUS_USAGE, "unknown command '%s' (did you mean '%s'?)", name, near);
+    else fail(error, STATUS_USAGE, "unknown command '%s'; `tilerun --help` lists them", name);
+    return NULL;
+}
+
+static enum status run_command(int argc, char **argv, struct error *error) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return STATUS_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return print_usage(stdout), STATUS_OK;
+    if (strcmp(argv[1], "--version") == 0) return print_version(), STATUS_OK;
+    /* For tests/generate.sh: what configs/ holds of the table of keys. */
+    if (strcmp(argv[1], "--print-schema") == 0) return job_print_schema(stdout), STATUS_OK;
+    if (strcmp(argv[1], "--print-reference") == 0) return job_print_reference(stdout), STATUS_OK;
+    const struct command *command = find_command(argv[1], error);
+    if (!command) return STATUS_USAGE;
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return command_print_help(command), STATUS_OK;
+    return command->run(argc - 1, argv + 1, error);
+}
+
+int main(int argc, char **argv) {
+    h5_quiet();
+    struct error error = {0};
+    enum status status = run_command(argc, argv, &error);
+    if (error.text[0]) fprintf(stderr, "tilerun: %s\n", error.text);
+    if (fflush(stdout) != 0 && status == STATUS_OK) status = STATUS_IO;
+    return (int)status;
+}

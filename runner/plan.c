@@ -1,0 +1,318 @@
+/* plan.c - struct job -> struct plan: opens inputs, fits operations to shapes, chooses variants, numbers the steps. */
+#include "plan.h"
+
+#include "plan_tiles.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arrays ---------------------------------------------------------------------------------------------------- */
+
+static void open_input(const struct job *job, const struct job_input *input, struct array *array) {
+    *array = (struct array){.name = input->name, .label = input->label, .input = input};
+    if (input->random) {
+        array->dtype = input->dtype;
+        array->shape = input->shape;
+        return;
+    }
+    struct error error = {0};
+    if (h5_open(input->file, input->dataset, &array->dataset, &error)) {
+        yaml_error(job->document, input->where, "%s", error.text);
+        return;
+    }
+    array->dtype = array->dataset->dtype;
+    array->shape = array->dataset->shape;
+    if (array->shape.rank == 0)
+        yaml_error(job->document, input->where, "'%s' in %s is a single number; a vector, a matrix or a stack is wanted",
+                   input->dataset, input->file);
+    if (!input->has_rows || array->shape.rank == 0) return;
+    int64_t have = array->shape.size[0];
+    if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
+        yaml_error(job->document, input->where, "rows [%lld, %lld] are not all in %s, which has %lld rows",
+                   (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
+    array->first_row = input->rows[0];
+    array->shape.size[0] = input->rows[1];
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------------------------- */
+
+static void check_chunks(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
+    const struct shape *chunks = &operation->run.chunks;
+    char text[SHAPE_TEXT];
+    if (chunks->rank > 0 && chunks->rank != shape->rank)
+        yaml_error(job->document, operation->where, "%s: chunks has %d sizes, but its result is %s", operation->id,
+                   chunks->rank, shape_format(shape, text));
+}
+
+static void make_task(struct plan *plan, int index) {
+    const struct job *job = plan->job;
+    const struct job_operation *operation = &job->operations[index];
+    struct task *task = &plan->tasks[index];
+    task->operation = operation;
+    task->out = job->input_count + index;
+    struct shape shapes[2];
+    enum dtype dtypes[2];
+    for (int i = 0; i < operation->input_count; i++) {
+        struct job_reference from = operation->inputs[i];
+        task->in[i] = from.is_input ? from.index : job->input_count + from.index;
+        shapes[i] = plan->arrays[task->in[i]].shape;
+        dtypes[i] = plan->arrays[task->in[i]].dtype;
+    }
+    struct error error = {0};
+    if (operations[operation->op]->geometry(&operation->options, shapes, dtypes, &task->geometry, &error))
+        yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
+    else check_chunks(job, operation, &task->geometry.out.shape);
+    plan->arrays[task->out] = (struct array){.name = operation->id,
+                                             .label = operation->label,
+                                             .dtype = task->geometry.out.dtype,
+                                             .shape = task->geometry.out.shape};
+}
+
+/* ---- variants -------------------------------------------------------------------------------------------------- */
+
+/* Why a kernel can never do this task, on whatever device: a mistake in the job. NULL: it can. */
+static char *kernel_unfit(const struct kernel *kernel, const struct geometry *geometry) {
+    const char *op = operations[geometry->op]->name;
+    if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
+        return must_printf("variant '%s' of %s does not take %s", kernel->name, op, dtype_name(geometry->in[0].dtype));
+    if (geometry->op == OP_REDUCE && kernel->operators && !(kernel->operators & REDUCE_BIT(geometry->options.reduce)))
+        return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
+                           reduce_operator_name(geometry->options.reduce));
+    return NULL;
+}
+
+/* Why it cannot run on what is here; NULL: it can. */
+static char *kernel_cannot_run(const struct plan *plan, const struct kernel *kernel) {
+    if (!plan->present[kernel->device]) return must_strdup("needs a CUDA GPU");
+    const struct device_facts *facts = &plan->facts[kernel->device];
+    if (kernel->compute_capability > facts->compute_capability)
+        return must_printf("needs compute capability %d.%d; %s has %d.%d", kernel->compute_capability / 10,
+                           kernel->compute_capability % 10, facts->name, facts->compute_capability / 10,
+                           facts->compute_capability % 10);
+    return NULL;
+}
+
+/* `auto`: the last in the registry that can run here, on the GPU before the CPU, in the data type's own accuracy class. */
+static const struct kernel *choose_kernel(const struct plan *plan, const struct geometry *geometry) {
+    for (int device = DEVICE_CUDA; device >= DEVICE_CPU; device--)
+        for (int i = kernel_count - 1; i >= 0; i--) {
+            const struct kernel *kernel = kernel_registry[i];
+            if (kernel->op != geometry->op || (int)kernel->device != device || kernel->accuracy != ACCURACY_FULL) continue;
+            char *why = kernel_unfit(kernel, geometry);
+            if (!why) why = kernel_cannot_run(plan, kernel);
+            if (!why) return kernel;
+            free(why);
+        }
+    return NULL;
+}
+
+static void unknown_variant(const struct plan *plan, const struct job_variant *variant, enum op op) {
+    const char *names[64];
+    int count = 0;
+    for (int i = 0; i < kernel_count && count < 64; i++)
+        if (kernel_registry[i]->op == op) names[count++] = kernel_registry[i]->name;
+    const char *near = nearest_name(variant->name, names, count);
+    if (near)
+        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s (did you mean '%s'?)", variant->name,
+                   operations[op]->name, near);
+    else
+        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s; `tilerun list %s` shows them",
+                   variant->name, operations[op]->name, operations[op]->name);
+}
+
+/* The job's words for a kernel's parameters -> run->choice. */
+static void choose_parameters(const struct plan *plan, const struct job_variant *variant, struct run *run) {
+    struct yaml_document *document = plan->job->document;
+    for (int given = 0; given < variant->count; given++) {
+        int p = 0, v = 0;
+        const struct kernel_parameter *parameters = run->kernel->parameters;
+        const char *names[KERNEL_MAX_PARAMETERS];
+        while (p < KERNEL_MAX_PARAMETERS && parameters[p].name && strcmp(parameters[p].name, variant->names[given]) != 0) {
+            names[p] = parameters[p].name;
+            p++;
+        }
+        if (p == KERNEL_MAX_PARAMETERS || !parameters[p].name) {
+            const char *near = nearest_name(variant->names[given], names, p);
+            yaml_error(document, variant->parameter_where[given], "variant '%s' has no parameter '%s'%s%s%s",
+                       run->kernel->name, variant->names[given], near ? " (did you mean '" : "", near ? near : "",
+                       near ? "'?)" : "");
+            continue;
+        }
+        while (parameters[p].values[v] && strcmp(parameters[p].values[v], variant->values[given]) != 0) v++;
+        if (!parameters[p].values[v]) {
+            char allowed[128] = "";
+            for (int i = 0; parameters[p].values[i]; i++) {
+                if (i > 0) strncat(allowed, ", ", sizeof allowed - strlen(allowed) - 1);
+                strncat(allowed, parameters[p].values[i], sizeof allowed - strlen(allowed) - 1);
+            }
+            yaml_error(document, variant->parameter_where[given], "%s of variant '%s' is one of %s, not '%s'",
+                       parameters[p].name, run->kernel->name, allowed, variant->values[given]);
+            continue;
+        }
+        run->choice[p] = v;
+    }
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------ */
+
+static struct run *add_run(struct plan *plan, int task, const struct job_variant *variant) {
+    plan->runs = must_realloc(plan->runs, (unsigned long)(plan->run_count + 1) * sizeof *plan->runs);
+    struct run *run = &plan->runs[plan->run_count];
+    memset(run, 0, sizeof *run);
+    run->number = plan->run_count++;
+    run->task = task;
+    run->variant = variant;
+    plan->tasks[task].run_count++;
+    return run;
+}
+
+static void fit_tiles(const struct plan *plan, const struct task *task, struct run *run) {
+    run->device = run->kernel->device;
+    int64_t budget = plan->budget[run->device];
+    if (plan_tiles(&task->geometry, &plan->facts[run->device], budget, run)) return;
+    yaml_error(plan->job->document, task->operation->where,
+               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld", task->operation->id,
+               (long long)budget, run->kernel->name, (long long)run->memory_bytes);
+}
+
+static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
+    const struct task *task = &plan->tasks[task_index];
+    const struct geometry *geometry = &task->geometry;
+    struct run *run = add_run(plan, task_index, variant);
+    if (strcmp(variant->name, "auto") == 0) {
+        run->kernel = choose_kernel(plan, geometry);
+        run->label = must_strdup(run->kernel ? run->kernel->name : variant->label);
+        if (!run->kernel) run->skip = must_strdup("no variant can do this here");
+    } else {
+        run->kernel = kernel_find(geometry->op, variant->name);
+        run->label = must_strdup(variant->label);
+        if (!run->kernel && kernel_left_out(geometry->op, variant->name)) {
+            run->skip = must_strdup("this build has no CUDA");
+            run->device = DEVICE_CUDA;
+        } else if (!run->kernel) {
+            unknown_variant(plan, variant, geometry->op);
+            run->skip = must_strdup("unknown");
+        }
+    }
+    if (!run->kernel) return;
+    run->device = run->kernel->device;
+    char *unfit = kernel_unfit(run->kernel, geometry);
+    if (unfit) yaml_error(plan->job->document, variant->where, "%s", unfit);
+    free(unfit);
+    choose_parameters(plan, variant, run);
+    run->skip = kernel_cannot_run(plan, run->kernel);
+    if (!run->skip) fit_tiles(plan, task, run);
+}
+
+/* Where a GPU would have been needed for every variant, the CPU's own does the work, so that what follows has its input. */
+static void add_fallback(struct plan *plan, int task_index) {
+    struct task *task = &plan->tasks[task_index];
+    for (int i = 0; i < task->run_count; i++)
+        if (!plan->runs[task->first_run + i].skip) return;
+    const struct kernel *kernel = choose_kernel(plan, &task->geometry);
+    if (!kernel) return;
+    struct run *run = add_run(plan, task_index, &task->operation->variants[0]);
+    run->kernel = kernel;
+    run->label = must_strdup(kernel->name);
+    run->note = must_printf("none of its variants can run here: '%s' did it on the %s instead", kernel->name,
+                            plan->facts[kernel->device].name);
+    fit_tiles(plan, task, run);
+}
+
+static int64_t budget_of(const struct job *job, const struct device_facts *facts) {
+    if (job->memory_bytes > 0) return job->memory_bytes;
+    return (int64_t)(job->memory_fraction * (double)facts->memory_free);
+}
+
+enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
+                      struct plan **result) {
+    struct plan *plan = must_malloc(sizeof *plan);
+    memset(plan, 0, sizeof *plan);
+    *result = plan;
+    plan->job = job;
+    plan->present[DEVICE_CPU] = true;
+    plan->facts[DEVICE_CPU] = *cpu;
+    plan->budget[DEVICE_CPU] = budget_of(job, cpu);
+    if (cuda) {
+        plan->present[DEVICE_CUDA] = true;
+        plan->facts[DEVICE_CUDA] = *cuda;
+        plan->budget[DEVICE_CUDA] = budget_of(job, cuda);
+    }
+    plan->task_count = job->operation_count;
+    plan->array_count = job->input_count + job->operation_count;
+    plan->arrays = must_malloc((unsigned long)plan->array_count * sizeof *plan->arrays + 1);
+    plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
+    memset(plan->arrays, 0, (unsigned long)plan->array_count * sizeof *plan->arrays);
+    memset(plan->tasks, 0, (unsigned long)plan->task_count * sizeof *plan->tasks);
+    for (int i = 0; i < job->input_count; i++) open_input(job, &job->inputs[i], &plan->arrays[i]);
+    if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
+    for (int i = 0; i < plan->task_count; i++) {
+        make_task(plan, i);
+        /* What reads a result whose shape is unknown would only repeat the complaint. */
+        if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
+    }
+    for (int i = 0; i < plan->task_count; i++) {
+        plan->tasks[i].first_run = plan->run_count;
+        for (int v = 0; v < job->operations[i].variant_count; v++) make_run(plan, i, &job->operations[i].variants[v]);
+        if (yaml_error_count(job->document) == 0) add_fallback(plan, i);
+    }
+    return yaml_error_count(job->document) > 0 ? STATUS_USAGE : STATUS_OK;
+}
+
+void plan_free(struct plan *plan) {
+    if (!plan) return;
+    for (int i = 0; i < plan->array_count; i++) h5_close(plan->arrays[i].dataset);
+    for (int i = 0; i < plan->run_count; i++) {
+        free(plan->runs[i].label);
+        free(plan->runs[i].skip);
+        free(plan->runs[i].note);
+    }
+    free(plan->arrays);
+    free(plan->tasks);
+    free(plan->runs);
+    free(plan);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------- */
+
+static struct box operand_box(const struct operand *operand, const struct tile *tile) {
+    struct box box = {.rank = operand->shape.rank};
+    for (int axis = 0; axis < box.rank; axis++) {
+        box.start[axis] = tile->start[operand->loop[axis]];
+        box.count[axis] = tile->count[operand->loop[axis]];
+    }
+    return box;
+}
+
+static void step_tile(const struct geometry *geometry, const struct run *run, int64_t number, struct tile *tile) {
+    for (int loop = LOOPS - 1; loop >= 0; loop--) {
+        int64_t index = number % run->tiles[loop];
+        number /= run->tiles[loop];
+        tile->start[loop] = index * run->tile[loop];
+        int64_t rest = geometry->extent[loop] - tile->start[loop];
+        tile->count[loop] = rest < run->tile[loop] ? rest : run->tile[loop];
+    }
+}
+
+void plan_step(const struct plan *plan, const struct run *run, int64_t number, struct step *step) {
+    const struct geometry *geometry = &plan->tasks[run->task].geometry;
+    memset(step, 0, sizeof *step);
+    step->number = number;
+    step_tile(geometry, run, number, &step->tile);
+    step->first = step->last = true;
+    for (int loop = 0; loop < LOOPS; loop++)
+        if (geometry->reduces[loop]) {
+            step->first = step->first && step->tile.start[loop] == 0;
+            step->last = step->last && step->tile.start[loop] + step->tile.count[loop] == geometry->extent[loop];
+        }
+    struct tile before;
+    if (number > 0) step_tile(geometry, run, number - 1, &before);
+    for (int i = 0; i < geometry->inputs; i++) {
+        step->load[i] = operand_box(&geometry->in[i], &step->tile);
+        if (number > 0) {
+            struct box previous = operand_box(&geometry->in[i], &before);
+            step->reuse[i] = box_equal(&step->load[i], &previous);
+        }
+    }
+    step->store = operand_box(&geometry->out, &step->tile);
+}

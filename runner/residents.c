@@ -1,0 +1,119 @@
+/* residents.c - device memory under a budget, shared by the run under way and the arrays that stay. */
+#include "residents.h"
+
+#include <stdlib.h>
+
+struct residents *residents_create(struct device *device, int64_t budget) {
+    struct residents *residents = must_malloc(sizeof *residents);
+    *residents = (struct residents){.device = device, .budget = budget};
+    return residents;
+}
+
+/* Takes an entry out of the list and frees it. */
+static void remove_entry(struct residents *residents, struct resident **link) {
+    struct resident *resident = *link;
+    *link = resident->next;
+    residents_release(residents, resident->memory, resident->bytes);
+    free(resident);
+}
+
+static struct resident *add_entry(struct residents *residents, struct resident entry) {
+    struct resident *resident = must_malloc(sizeof *resident);
+    *resident = entry;
+    resident->next = residents->first;
+    residents->first = resident;
+    return resident;
+}
+
+/* false: all that are left have users. */
+static bool evict_oldest(struct residents *residents) {
+    struct resident **oldest = NULL;
+    for (struct resident **link = &residents->first; *link; link = &(*link)->next)
+        if ((*link)->users == 0) oldest = link;
+    if (oldest) remove_entry(residents, oldest);
+    return oldest != NULL;
+}
+
+void residents_free(struct residents *residents) {
+    if (!residents) return;
+    struct device *device = residents->device;
+    while (residents->first) remove_entry(residents, &residents->first);
+    for (int direction = 0; direction < DIRECTIONS; direction++)
+        for (int i = 0; i < STAGES; i++) {
+            struct stage *stage = &residents->stages[direction][i];
+            if (stage->memory) device->operations->release_host(device, stage->memory);
+        }
+    free(residents);
+}
+
+enum status residents_allocate(struct residents *residents, int64_t bytes, void **memory, struct error *error) {
+    struct device *device = residents->device;
+    while (residents->used > residents->budget - bytes && evict_oldest(residents)) continue;
+    for (;;) {
+        struct error full = {.status = STATUS_OK};
+        enum status status = device->operations->allocate(device, bytes, memory, &full);
+        if (status == STATUS_OK) break;
+        if (!evict_oldest(residents)) return fail(error, status, "%s", full.text);
+    }
+    residents->used += bytes;
+    return STATUS_OK;
+}
+
+void residents_release(struct residents *residents, void *memory, int64_t bytes) {
+    residents->device->operations->release(residents->device, memory);
+    residents->used -= bytes;
+}
+
+struct resident *residents_find(struct residents *residents, const struct array *array) {
+    for (struct resident **link = &residents->first; *link; link = &(*link)->next) {
+        struct resident *found = *link;
+        if (found->array != array) continue;
+        *link = found->next;
+        found->next = residents->first;
+        residents->first = found;
+        found->users++;
+        return found;
+    }
+    return NULL;
+}
+
+enum status residents_reserve(struct residents *residents, const struct array *array, int64_t bytes,
+                              struct resident **resident, struct error *error) {
+    void *memory;
+    enum status status = residents_allocate(residents, bytes, &memory, error);
+    if (status == STATUS_OK)
+        *resident =
+            add_entry(residents, (struct resident){.array = array, .memory = memory, .bytes = bytes, .users = 1});
+    return status;
+}
+
+void residents_drop(struct residents *residents, const struct array *array) {
+    for (struct resident **link = &residents->first; *link; link = &(*link)->next)
+        if ((*link)->array == array) {
+            remove_entry(residents, link);
+            return;
+        }
+}
+
+void residents_leave(struct residents *residents, struct resident *resident) {
+    if (--resident->users == 0 && !resident->loaded) residents_drop(residents, resident->array);
+}
+
+void residents_adopt(struct residents *residents, const struct array *array, void *memory, int64_t bytes) {
+    residents_drop(residents, array);
+    add_entry(residents, (struct resident){.array = array, .memory = memory, .bytes = bytes, .loaded = true});
+}
+
+enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error) {
+    const struct device_operations *ops = residents->device->operations;
+    for (int i = 0; i < STAGES; i++) {
+        struct stage *stage = &residents->stages[direction][i];
+        if (stage->bytes >= bytes) continue;
+        if (stage->memory) ops->release_host(residents->device, stage->memory);
+        *stage = (struct stage){.memory = NULL};
+        enum status status = ops->allocate_host(residents->device, bytes, &stage->memory, error);
+        if (status != STATUS_OK) return status;
+        stage->bytes = bytes;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,319 @@
+/* result_assemble.c - the final file: the job, where it ran, inputs, and what the parts hold; whole or not at all. */
+#include "result_parts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the job ---- */
+
+static char *absolute(const char *path) {
+    char *resolved = realpath(path, NULL);
+    return resolved ? resolved : must_strdup(path);
+}
+
+/* A scalar string of fixed length holds any text byte for byte. */
+static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
+                              struct error *error) {
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Tset_size(type, length ? length : 1);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    enum status status = STATUS_OK;
+    *id = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, length ? text : "") < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
+    H5Pclose(creation);
+    H5Sclose(space);
+    H5Tclose(type);
+    return status;
+}
+
+static enum status write_job(hid_t file, const struct plan *plan, struct error *error) {
+    const struct job *job = plan->job;
+    size_t length;
+    const char *text = yaml_text(job->document, &length);
+    char sha256[65], key[33], *path = absolute(job->path);
+    hid_t verbatim = H5I_INVALID_HID, resolved = H5I_INVALID_HID;
+    sha256_hex(text, length, sha256);
+    enum status status = write_text(file, "job", text, length, &verbatim, error);
+    if (!status) status = h5_set_text(verbatim, "path", path, error);
+    if (!status) status = h5_set_text(verbatim, "sha256", sha256, error);
+    if (!status) status = h5_set_text(verbatim, "name", job->name, error);
+
+    length = strlen(job->resolved);
+    sha256_hex(job->resolved, length, sha256);
+    results_plan_key(plan, key);
+    if (!status) status = write_text(file, "job_resolved", job->resolved, length, &resolved, error);
+    if (!status) status = h5_set_text(resolved, "sha256", sha256, error);
+    if (!status) status = h5_set_text(resolved, "key", key, error);
+    if (verbatim >= 0) H5Dclose(verbatim);
+    if (resolved >= 0) H5Dclose(resolved);
+    free(path);
+    return status;
+}
+
+static enum status write_environment(hid_t file, const struct environment *environment, struct error *error) {
+    hid_t group;
+    enum status status = h5_group(file, "/environment", &group, error);
+    if (status) return status;
+    for (int i = 0; i < environment->count && !status; i++) {
+        const struct environment_entry *entry = &environment->entries[i];
+        if (entry->text)
+            status = h5_set_text(group, entry->name, entry->text, error);
+        else if (entry->integral)
+            status = h5_set_integer(group, entry->name, (int64_t)entry->number, error);
+        else
+            status = h5_set_real(group, entry->name, entry->number, error);
+    }
+    H5Gclose(group);
+    return status;
+}
+
+/* ---- inputs ---- */
+
+/* The way from one absolute folder to an absolute path: "../data/x.h5"; the path itself where they share nothing. */
+static char *relative(const char *folder, const char *path) {
+    size_t common = 0; /* length of the folders they share, the last slash included */
+    for (size_t i = 0; path[i] && (folder[i] == path[i] || (!folder[i] && path[i] == '/')); i++) {
+        if (path[i] == '/') common = i + 1;
+        if (!folder[i]) break;
+    }
+    if (common <= 1) return must_strdup(path);
+    char *way = must_strdup("");
+    for (const char *rest = strlen(folder) < common ? "" : folder + common; *rest;) {
+        char *longer = must_printf("../%s", way);
+        free(way);
+        way = longer;
+        rest += strcspn(rest, "/");
+        rest += strspn(rest, "/");
+    }
+    char *result = must_printf("%s%s", way, path + common);
+    free(way);
+    return result;
+}
+
+static enum status write_file_input(hid_t group, const struct results *results, const struct array *array,
+                                    struct error *error) {
+    const struct job_input *input = array->input;
+    char *path = absolute(input->file), *folder = absolute(results->folder), *link = relative(folder, path);
+    enum status status = h5_set_text(group, "file", path, error);
+    if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
+    if (!status && input->has_rows)
+        status = h5_set_shape(group, "rows", &(struct shape){2, {input->rows[0], input->rows[1]}}, error);
+    if (!status && array->hash[0]) status = h5_set_text(group, "xxh3", array->hash, error);
+    if (!status && H5Lcreate_external(link, input->dataset, group, "source", H5P_DEFAULT, H5P_DEFAULT) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());
+    free(link);
+    free(folder);
+    free(path);
+    return status;
+}
+
+static enum status write_random_input(hid_t group, const struct random_terms *terms, struct error *error) {
+    static const char *const names[] = {"uniform", "normal", "integer", "constant", "index"};
+    enum distribution distribution = terms->distribution;
+    enum status status = h5_set_text(group, "generator", "philox4x32-10", error);
+    if (!status) status = h5_set_text(group, "distribution", names[distribution], error);
+    if (distribution == RANDOM_UNIFORM || distribution == RANDOM_INTEGER) {
+        if (!status) status = h5_set_real(group, "low", terms->low, error);
+        if (!status) status = h5_set_real(group, "high", terms->high, error);
+    } else if (distribution == RANDOM_NORMAL) {
+        if (!status) status = h5_set_real(group, "mean", terms->mean, error);
+        if (!status) status = h5_set_real(group, "std", terms->std, error);
+    } else if (distribution == RANDOM_CONSTANT) {
+        if (!status) status = h5_set_real(group, "value", terms->value, error);
+    }
+    if (!status) status = h5_set_integer(group, "seed", (int64_t)terms->seed, error);
+    return status;
+}
+
+/* "/outputs/n=512/product"; the caller frees. */
+static char *path_of(const char *root, const char *label, const char *name) {
+    return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
+}
+
+static enum status write_inputs(hid_t file, const struct results *results, struct error *error) {
+    enum status status = STATUS_OK;
+    for (int i = 0; i < results->plan->array_count && !status; i++) {
+        const struct array *array = &results->plan->arrays[i];
+        if (!array->input) continue;
+        char *path = path_of("inputs", array->label, array->name);
+        hid_t group = H5I_INVALID_HID;
+        status = h5_group(file, path, &group, error);
+        free(path);
+        if (status) break;
+        status = h5_set_shape(group, "shape", &array->shape, error);
+        if (!status) status = h5_set_text(group, "dtype", dtype_name(array->dtype), error);
+        if (!status)
+            status = array->input->random ? write_random_input(group, &array->input->terms, error)
+                                          : write_file_input(group, results, array, error);
+        H5Gclose(group);
+    }
+    return status;
+}
+
+/* ---- what the parts hold ---- */
+
+static enum status copy_object(hid_t part, const char *name, hid_t file, const char *path, struct error *error) {
+    const char *slash = strrchr(path, '/');
+    char *parent = must_printf("%.*s", (int)(slash - path), path);
+    hid_t group = H5I_INVALID_HID;
+    enum status status = h5_group(file, parent, &group, error);
+    if (!status && H5Ocopy(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
+    if (group >= 0) H5Gclose(group);
+    free(parent);
+    return status;
+}
+
+static enum status describe_output(hid_t file, const char *path, const struct task *task, const struct result_row *row,
+                                   struct error *error) {
+    const struct op_options *options = &task->geometry.options;
+    hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
+    if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    enum status status = h5_set_integer(output, "run", row->run, error);
+    if (!status) status = h5_set_text(output, "operation", row->operation, error);
+    if (!status) status = h5_set_text(output, "op", row->op, error);
+    if (!status && task->geometry.op == OP_REDUCE)
+        status = h5_set_text(output, "operator", reduce_operator_name(options->reduce), error);
+    if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
+    if (!status) status = h5_set_text(output, "variant", row->variant, error);
+    if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);
+    if (!status) status = h5_set_real(output, "error", row->error, error);
+    if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
+    H5Dclose(output);
+    return status;
+}
+
+/* With `store: all` the result is one of the variants' outputs: both names lead to one data set. */
+static enum status copy_outputs(hid_t part, hid_t file, const struct results *results, const struct run *run,
+                                const struct result_row *row, bool is_result, struct error *error) {
+    const struct task *task = &results->plan->tasks[run->task];
+    const struct job_operation *operation = task->operation;
+    enum job_store store = operation->run.store;
+    if (store == STORE_NONE || (store == STORE_FIRST && !is_result)) return STATUS_OK;
+    char *variants = path_of("variants", operation->label, operation->id);
+    char *variant = must_printf("%s/%s", variants, run->label);
+    char *result = path_of("outputs", operation->label, operation->id);
+    const char *path = store == STORE_ALL ? variant : result;
+    enum status status = copy_object(part, "output", file, path, error);
+    if (!status) status = describe_output(file, path, task, row, error);
+    if (!status && is_result && store == STORE_ALL) {
+        hid_t parent = H5I_INVALID_HID;
+        result[strlen(result) - strlen(operation->id) - 1] = '\0';
+        status = h5_group(file, result, &parent, error);
+        if (!status && H5Lcreate_hard(file, variant, parent, operation->id, H5P_DEFAULT, H5P_DEFAULT) < 0)
+            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_words());
+        if (parent >= 0) H5Gclose(parent);
+    }
+    free(result);
+    free(variant);
+    free(variants);
+    return status;
+}
+
+static enum status copy_samples(hid_t part, hid_t file, int32_t run, struct error *error) {
+    static const char *const names[] = {"samples", "clock_mhz"}, *const formats[] = {"/samples/%d",
+                                                                                     "/samples/%d_clock_mhz"};
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        if (H5Lexists(part, names[i], H5P_DEFAULT) <= 0) continue;
+        char path[64];
+        snprintf(path, sizeof path, i ? formats[1] : formats[0], run);
+        status = copy_object(part, names[i], file, path, error);
+    }
+    return status;
+}
+
+static enum status copy_part(hid_t file, const struct results *results, const struct run *run,
+                             const struct result_row *row, bool is_result, struct error *error) {
+    char *path = results_part_path(results, run, ".h5");
+    enum status status = STATUS_OK;
+    if (access(path, F_OK) == 0) { /* a run that was skipped or never reached has none */
+        hid_t part = H5I_INVALID_HID;
+        status = h5_open_file(path, &part, error);
+        if (!status && strcmp(row->status, "ok") == 0)
+            status = copy_outputs(part, file, results, run, row, is_result, error);
+        if (!status) status = copy_samples(part, file, row->run, error);
+        if (part >= 0) H5Fclose(part);
+        if (status) error->status = status = STATUS_IO;
+    }
+    free(path);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static enum status write_all(hid_t file, const struct results *results, const struct result_summary *summary,
+                             struct error *error) {
+    static const char *const groups[] = {"/outputs", "/samples"}; /* there even when nothing is in them */
+    const struct plan *plan = results->plan;
+    char finished[TIME_TEXT];
+    enum status status = h5_set_text(file, "schema", RESULT_SCHEMA, error);
+    if (!status) status = h5_set_integer(file, "schema_version", 1, error);
+    if (!status) status = h5_set_text(file, "status", summary->status, error);
+    if (!status) status = h5_set_text(file, "tool_version", tilerun_version, error);
+    if (!status) status = h5_set_text(file, "git_commit", tilerun_git_commit, error);
+    if (!status) status = h5_set_text(file, "created", summary->created, error);
+    if (!status) status = h5_set_text(file, "finished", time_text(finished), error);
+    if (!status) status = h5_set_text(file, "command_line", summary->command_line, error);
+    if (!status) status = write_job(file, plan, error);
+    if (!status) status = write_environment(file, summary->environment, error);
+    if (!status) status = write_inputs(file, results, error);
+    for (int i = 0; i < 2 && !status; i++) {
+        hid_t group = H5I_INVALID_HID;
+        status = h5_group(file, groups[i], &group, error);
+        if (group >= 0) H5Gclose(group);
+    }
+    for (int i = 0; i < plan->run_count && !status; i++) {
+        const struct run *run = &plan->runs[i];
+        status = copy_part(file, results, run, &summary->rows[i], summary->result_run[run->task] == i, error);
+    }
+    if (!status) status = result_write_rows(file, summary->rows, plan->run_count, error);
+    return status;
+}
+
+static enum status sync_file(const char *path, struct error *error) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    bool failed = descriptor < 0 || fsync(descriptor) != 0;
+    enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
+    if (descriptor >= 0) close(descriptor);
+    return status;
+}
+
+/* The parts have done their work. Whoever still reads one holds it open, and NFS keeps such files: close them first. */
+static void remove_parts(struct results *results) {
+    const struct plan *plan = results->plan;
+    for (int i = 0; i < plan->array_count; i++)
+        if (!plan->arrays[i].input) {
+            h5_close(plan->arrays[i].dataset);
+            plan->arrays[i].dataset = NULL;
+        }
+    results_clear(results, true);
+}
+
+enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error) {
+    bool sync = results->plan->job->sync;
+    char *path = must_printf("%s/assembled.tmp", results->parts);
+    hid_t file = H5I_INVALID_HID;
+    enum status status = h5_create_file(path, &file, error);
+    if (!status) {
+        status = write_all(file, results, summary, error);
+        enum status closed = h5_close_file(file, error);
+        if (!status) status = closed;
+    }
+    if (!status && sync) status = sync_file(path, error);
+    if (!status && rename(path, results->output) != 0)
+        status = fail(error, STATUS_IO, "output %s: cannot be put in place: %s", results->output, strerror(errno));
+    if (!status && sync) status = results_sync_folder(results->folder, error);
+    if (!status)
+        remove_parts(results);
+    else
+        unlink(path);
+    free(path);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* result_print.c - the table that a run ends with, for people: columns aligned, units with each number. */
+#include "result.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPERATION, PARAMETERS, VARIANT, SHAPE, MEDIAN, RATE, RATIO, ERROR, STATUS, COLUMNS, CELL = 176 };
+
+typedef char table_line[COLUMNS][CELL];
+
+static const struct heading {
+    const char *text;
+    bool right; /* numbers stand at the right */
+} headings[COLUMNS] = {
+    {"operation", false}, {"parameters", false}, {"variant", false}, {"shape", false},  {"median", true},
+    {"rate", true},       {"ratio", true},       {"error", true},    {"status", false},
+};
+
+static void format_seconds(double seconds, char cell[CELL]) {
+    if (seconds < 1e-3)
+        snprintf(cell, CELL, "%.2f us", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(cell, CELL, "%.3f ms", seconds * 1e3);
+    else
+        snprintf(cell, CELL, "%.3f s", seconds);
+}
+
+static bool is_ok(const struct result_row *row) {
+    return strcmp(row->status, "ok") == 0;
+}
+
+/* The first variant of the same operation that is ok; ratios are against it. NULL: none. */
+static const struct result_row *baseline(const struct result_row *rows, int count, const struct result_row *row) {
+    for (int i = 0; i < count; i++)
+        if (is_ok(&rows[i]) && !strcmp(rows[i].operation, row->operation) &&
+            !strcmp(rows[i].parameters, row->parameters))
+            return &rows[i];
+    return NULL;
+}
+
+static void fill_line(const struct result_row *rows, int count, const struct result_row *row, table_line line) {
+    memset(line, 0, sizeof(table_line));
+    snprintf(line[OPERATION], CELL, "%s", row->operation);
+    snprintf(line[PARAMETERS], CELL, "%s", row->parameters);
+    snprintf(line[VARIANT], CELL, "%s", row->variant);
+    snprintf(line[SHAPE], CELL, "%s", row->shape);
+    snprintf(line[STATUS], CELL, "%s", row->status);
+    if (!isnan(row->error)) snprintf(line[ERROR], CELL, "%.1e", row->error);
+    if (!is_ok(row) || isnan(row->kernel_median_s)) return;
+    format_seconds(row->kernel_median_s, line[MEDIAN]);
+    if (strcmp(row->op, "matmul") == 0)
+        snprintf(line[RATE], CELL, "%.1f GFLOP/s", row->gflops);
+    else
+        snprintf(line[RATE], CELL, "%.1f GB/s", row->gbytes_per_s);
+    const struct result_row *first = baseline(rows, count, row);
+    double ratio = first ? first->kernel_median_s / row->kernel_median_s : NAN;
+    if (!isnan(ratio)) snprintf(line[RATIO], CELL, "%.2fx", ratio);
+}
+
+static void print_line(table_line line, const int width[COLUMNS], FILE *to) {
+    int gap = 0; /* spaces owed: none at the end of a line */
+    for (int i = 0; i < COLUMNS; i++) {
+        if (width[i] == 0) continue;
+        int length = (int)strlen(line[i]), room = width[i] - length;
+        if (length) fprintf(to, "%*s%s", gap + (headings[i].right ? room : 0), "", line[i]);
+        gap = (length ? 0 : gap + width[i]) + (length && !headings[i].right ? room : 0) + 2;
+    }
+    putc('\n', to);
+}
+
+void result_print_table(const struct result_row *rows, int count, FILE *to) {
+    table_line *lines = must_malloc((unsigned long)(count + 1) * sizeof *lines);
+    int width[COLUMNS] = {0};
+    for (int i = 0; i < COLUMNS; i++) snprintf(lines[0][i], CELL, "%s", headings[i].text);
+    for (int r = 0; r < count; r++) {
+        fill_line(rows, count, &rows[r], lines[r + 1]);
+        for (int i = 0; i < COLUMNS; i++)
+            if ((int)strlen(lines[r + 1][i]) > width[i]) width[i] = (int)strlen(lines[r + 1][i]);
+    }
+    for (int i = 0; i < COLUMNS; i++) /* a column that nobody fills is left out */
+        if (width[i] > 0 && width[i] < (int)strlen(headings[i].text)) width[i] = (int)strlen(headings[i].text);
+    for (int r = 0; r <= count; r++) {
+        print_line(lines[r], width, to);
+        if (r > 0 && !is_ok(&rows[r - 1]) && rows[r - 1].message[0]) fprintf(to, "    %s\n", rows[r - 1].message);
+    }
+    free(lines);
+}

@@ -1,0 +1,230 @@
+/* result_table.c - the table of runs as a table: in HDF5, as CSV, as JSON and for people. */
+#include "result_parts.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- columns: the one list that files, CSV and JSON are made from ---- */
+
+enum column_kind { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_REAL };
+
+static const struct column {
+    const char *name;
+    enum column_kind kind;
+    size_t offset, size;
+} columns[] = {
+#define COLUMN(name, kind)                                                                                             \
+    { #name, kind, offsetof(struct result_row, name), sizeof((struct result_row *)0)->name }
+    COLUMN(run, COLUMN_INTEGER),       COLUMN(operation, COLUMN_TEXT),       COLUMN(op, COLUMN_TEXT),
+    COLUMN(variant, COLUMN_TEXT),      COLUMN(parameters, COLUMN_TEXT),      COLUMN(device, COLUMN_TEXT),
+    COLUMN(dtype, COLUMN_TEXT),        COLUMN(shape, COLUMN_TEXT),           COLUMN(status, COLUMN_TEXT),
+    COLUMN(repeats, COLUMN_INTEGER),   COLUMN(kernel_median_s, COLUMN_REAL), COLUMN(kernel_min_s, COLUMN_REAL),
+    COLUMN(kernel_max_s, COLUMN_REAL), COLUMN(kernel_mad_s, COLUMN_REAL),    COLUMN(read_s, COLUMN_REAL),
+    COLUMN(h2d_s, COLUMN_REAL),        COLUMN(d2h_s, COLUMN_REAL),           COLUMN(write_s, COLUMN_REAL),
+    COLUMN(total_s, COLUMN_REAL),      COLUMN(flops, COLUMN_REAL),           COLUMN(bytes, COLUMN_REAL),
+    COLUMN(gflops, COLUMN_REAL),       COLUMN(gbytes_per_s, COLUMN_REAL),    COLUMN(error, COLUMN_REAL),
+    COLUMN(tolerance, COLUMN_REAL),    COLUMN(message, COLUMN_TEXT),
+#undef COLUMN
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static const char *text_of(const struct result_row *row, const struct column *column) {
+    return (const char *)row + column->offset;
+}
+
+static int32_t integer_of(const struct result_row *row, const struct column *column) {
+    return *(const int32_t *)(const void *)((const char *)row + column->offset);
+}
+
+static double real_of(const struct result_row *row, const struct column *column) {
+    return *(const double *)(const void *)((const char *)row + column->offset);
+}
+
+/* The length of a text of at most `size` bytes, less a last UTF-8 character that was cut. */
+static size_t whole_length(const char *text, size_t size) {
+    size_t length = strnlen(text, size - 1), last = length;
+    while (last > 0 && ((unsigned char)text[last - 1] & 0xC0) == 0x80) last--;
+    if (last == 0) return length;
+    unsigned char lead = (unsigned char)text[last - 1];
+    size_t wanted = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    return length - last + 1 < wanted ? last - 1 : length;
+}
+
+/* ---- in HDF5 ---- */
+
+/* The compound type as rows lie in memory. Strings are of fixed length, so that PyTables reads them too. */
+static hid_t row_type(void) {
+    hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct result_row));
+    for (int i = 0; i < COLUMNS; i++) {
+        const struct column *column = &columns[i];
+        hid_t member = H5Tcopy(column->kind == COLUMN_TEXT      ? H5T_C_S1
+                               : column->kind == COLUMN_INTEGER ? H5T_NATIVE_INT32
+                                                                : H5T_NATIVE_DOUBLE);
+        if (column->kind == COLUMN_TEXT) {
+            H5Tset_size(member, column->size);
+            H5Tset_cset(member, H5T_CSET_UTF8);
+            H5Tset_strpad(member, H5T_STR_NULLTERM);
+        }
+        H5Tinsert(type, column->name, column->offset, member);
+        H5Tclose(member);
+    }
+    return type;
+}
+
+enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error) {
+    struct result_row *clean = must_malloc((unsigned long)count * sizeof *clean + 1);
+    memset(clean, 0, (size_t)count * sizeof *clean); /* no stale bytes behind a text's end */
+    for (int r = 0; r < count; r++)
+        for (int i = 0; i < COLUMNS; i++) {
+            const char *from = text_of(&rows[r], &columns[i]);
+            bool text = columns[i].kind == COLUMN_TEXT;
+            memcpy((char *)&clean[r] + columns[i].offset, from,
+                   text ? whole_length(from, columns[i].size) : columns[i].size);
+        }
+    hsize_t size = (hsize_t)count, unlimited = H5S_UNLIMITED,
+            chunk = count > 256 ? 256
+                    : count > 0 ? (hsize_t)count
+                                : 1;
+    hid_t memory = row_type(), stored = H5Tcopy(memory), creation = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t space = H5Screate_simple(1, &size, &unlimited);
+    H5Tpack(stored);
+    H5Pset_chunk(creation, 1, &chunk); /* PyTables wants tables chunked */
+    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    hid_t table = H5Dcreate2(file, "runs", stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    enum status status = STATUS_OK;
+    if (table < 0 || H5Dwrite(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, clean) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite(/runs)", h5_words());
+    if (table >= 0) H5Dclose(table);
+    H5Sclose(space);
+    H5Pclose(creation);
+    H5Tclose(stored);
+    H5Tclose(memory);
+    free(clean);
+    return status;
+}
+
+enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error) {
+    *rows = NULL;
+    *count = 0;
+    hid_t table = H5Lexists(file, "runs", H5P_DEFAULT) > 0 ? H5Dopen2(file, "runs", H5P_DEFAULT) : H5I_INVALID_HID;
+    if (table < 0) return fail(error, STATUS_USAGE, "%s: has no table /runs", path);
+    hid_t space = H5Dget_space(table), memory = row_type();
+    hssize_t size = H5Sget_simple_extent_npoints(space);
+    enum status status = STATUS_OK;
+    if (size < 0 || size > INT32_MAX) size = 0;
+    *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
+    memset(*rows, 0, (size_t)size * sizeof **rows);
+    if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
+        status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_words());
+    for (hssize_t r = 0; r < size; r++) /* somebody else's file may fill a text to the brim */
+        for (int i = 0; i < COLUMNS; i++)
+            if (columns[i].kind == COLUMN_TEXT) ((char *)&(*rows)[r])[columns[i].offset + columns[i].size - 1] = '\0';
+    H5Tclose(memory);
+    H5Sclose(space);
+    H5Dclose(table);
+    if (status) {
+        free(*rows);
+        *rows = NULL;
+    } else {
+        *count = (int)size;
+    }
+    return status;
+}
+
+/* ---- CSV and JSON ---- */
+
+/* The fewest digits that read back as the same number. */
+static void print_real(double value, FILE *to) {
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (!(strtod(text, NULL) != value)) break;
+    }
+    fputs(text, to);
+}
+
+static void print_csv_text(const char *text, size_t length, FILE *to) {
+    bool quote = strpbrk(text, ",\"\r\n") != NULL;
+    if (quote) putc('"', to);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"') putc('"', to);
+        putc(text[i], to);
+    }
+    if (quote) putc('"', to);
+}
+
+void result_print_csv(const struct result_row *rows, int count, FILE *to) {
+    for (int i = 0; i < COLUMNS; i++) fprintf(to, "%s%s", i ? "," : "", columns[i].name);
+    putc('\n', to);
+    for (int r = 0; r < count; r++) {
+        for (int i = 0; i < COLUMNS; i++) {
+            const char *text = text_of(&rows[r], &columns[i]);
+            if (i) putc(',', to);
+            switch (columns[i].kind) {
+            case COLUMN_TEXT: print_csv_text(text, whole_length(text, columns[i].size), to); break;
+            case COLUMN_INTEGER: fprintf(to, "%d", integer_of(&rows[r], &columns[i])); break;
+            case COLUMN_REAL:
+                if (!isnan(real_of(&rows[r], &columns[i]))) print_real(real_of(&rows[r], &columns[i]), to);
+                break;
+            }
+        }
+        putc('\n', to);
+    }
+}
+
+static void print_json_text(const char *text, size_t length, FILE *to) {
+    putc('"', to);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte == '"' || byte == '\\')
+            fprintf(to, "\\%c", byte);
+        else if (byte < 0x20)
+            fprintf(to, "\\u%04x", byte);
+        else
+            putc(byte, to);
+    }
+    putc('"', to);
+}
+
+void result_print_json(const struct result_row *rows, int count, FILE *to) {
+    putc('[', to);
+    for (int r = 0; r < count; r++) {
+        fprintf(to, "%s\n  {", r ? "," : "");
+        for (int i = 0; i < COLUMNS; i++) {
+            const char *text = text_of(&rows[r], &columns[i]);
+            fprintf(to, "%s\"%s\": ", i ? ", " : "", columns[i].name);
+            switch (columns[i].kind) {
+            case COLUMN_TEXT: print_json_text(text, whole_length(text, columns[i].size), to); break;
+            case COLUMN_INTEGER: fprintf(to, "%d", integer_of(&rows[r], &columns[i])); break;
+            case COLUMN_REAL: /* JSON has neither NaN nor infinity */
+                if (isfinite(real_of(&rows[r], &columns[i])))
+                    print_real(real_of(&rows[r], &columns[i]), to);
+                else
+                    fputs("null", to);
+                break;
+            }
+        }
+        putc('}', to);
+    }
+    fputs(count ? "\n]\n" : "]\n", to);
+}
+
+/* ---- files ---- */
+
+enum status results_read_rows(const char *path, struct result_row **rows, int *count, struct error *error) {
+    *rows = NULL;
+    *count = 0;
+    hid_t file;
+    enum status status = h5_open_file(path, &file, error);
+    if (status) return status;
+    char *schema = h5_get_text(file, "schema");
+    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
+        status = result_load_rows(file, path, rows, count, error);
+    else
+        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", path);
+    free(schema);
+    H5Fclose(file);
+    return status;
+}
