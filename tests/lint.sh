@@ -1,0 +1,27 @@
+#!/bin/bash
+# clang-format, cppcheck, clang-tidy and shellcheck over the whole tree: `make lint`. Silent, and 0, when all is clean.
+# The Makefile gives the preprocessor's flags in CFLAGS.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+shopt -s nullglob
+c=(runner/*.c kernels/*.c tests/unit/*.c)
+headers=(runner/*.h kernels/*.h tests/unit/*.h)
+cuda=(kernels/*.cu kernels/*.cuh)
+export CFLAGS=${CFLAGS:-}
+shell=(tests/*.sh tests/*/*.sh configs/slurm/*.sbatch .ci/run)
+
+for tool in clang-format cppcheck clang-tidy shellcheck; do
+    command -v "$tool" > /dev/null || { echo "lint: no $tool here (apt: $tool)" >&2; exit 1; }
+done
+
+status=0
+clang-format --dry-run -Werror "${c[@]}" "${headers[@]}" "${cuda[@]}" || status=1
+shellcheck "${shell[@]}" || status=1
+cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+    --suppress=missingIncludeSystem -DTILERUN_CUDA=0 "${c[@]}" || status=1
+
+# What clang-tidy finds is on stdout; on stderr it counts the warnings that it does not show.
+# shellcheck disable=SC2016 # for the inner shell to expand
+printf '%s\0' "${c[@]}" |
+    xargs -0 -n 4 -P "$(nproc)" bash -c 'clang-tidy --quiet "$@" -- -std=c11 $CFLAGS 2> /dev/null' lint || status=1
+exit "$status"

@@ -1,0 +1,81 @@
+#!/bin/bash
+# All tests, suite by suite, then one line that sums them up: `make test`. What cannot run here is skipped and counted.
+# The Makefile gives BUILD (where the program and the unit tests are), PYTHON and CUDA.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+build=${BUILD:-build} python=${PYTHON:-python3}
+tilerun=$build/tilerun
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+passed=0 failed=0 skipped=0
+
+# Counts a suite: its name, and how many passed, failed and were skipped.
+count() {
+    printf '%-28s %5d passed' "$1" "$2"
+    [ "$3" = 0 ] || printf ', %d failed' "$3"
+    [ "$4" = 0 ] || printf ', %d skipped' "$4"
+    echo
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+}
+
+# The sum of the numbers that lead a phrase, over those lines of a log that match.
+sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
+
+# ---- unit: cmocka programs, one or more groups of tests each --------------------------------------------------------
+for unit in "$build"/tests/test_*; do
+    [ -x "$unit" ] || continue
+    log=$scratch/unit
+    "$unit" > "$log" 2>&1
+    status=$?
+    good=$(sum "$log" '^\[  PASSED  \]' '[0-9]+ test')
+    bad=$(sum "$log" '^\[  FAILED  \]' '[0-9]+ test\(s\), listed')
+    absent=$(sum "$log" '^\[  SKIPPED \]' '[0-9]+ test\(s\), listed')
+    # A program that ends badly without saying so, by a crash or a leak, has failed as well.
+    [ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
+    [ "$bad" = 0 ] || { cat "$log"; echo "$unit: exit status $status"; }
+    count "unit/${unit##*/}" "$good" "$bad" "$absent"
+done
+
+# ---- golden: job files and the exact words about them ---------------------------------------------------------------
+# Runs `tilerun check FILE` and compares its exit status and its stderr, to the byte.
+check() {
+    local file=$1 status=$2 expected=$3
+    "$tilerun" check "$file" > "$scratch/out" 2> "$scratch/err"
+    local got=$?
+    diff "$expected" "$scratch/err" > "$scratch/diff"
+    if [ "$got" = "$status" ] && [ ! -s "$scratch/diff" ] && [ ! -s "$scratch/out" ]; then
+        good=$((good + 1))
+    else
+        bad=$((bad + 1))
+        echo "tilerun check $file: exit status $got, should be $status; its words (> are what it said):"
+        cat "$scratch/diff" "$scratch/out"
+    fi
+}
+
+good=0 bad=0
+for file in tests/jobs/bad/*.yaml; do check "$file" 2 "${file%.yaml}.expected"; done
+for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do check "$file" 0 /dev/null; done
+count "jobs" "$good" "$bad" 0
+
+# ---- generated files are what the program would write now -----------------------------------------------------------
+if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
+
+# ---- end to end and Slurm: pytest -----------------------------------------------------------------------------------
+for suite in e2e slurm; do
+    log=$scratch/$suite
+    TILERUN=$(realpath "$tilerun") PYTHONDONTWRITEBYTECODE=1 \
+        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "tests/$suite" > "$log" 2>&1
+    status=$?
+    tail -n 1 "$log" > "$scratch/last"
+    good=$(sum "$scratch/last" '' '[0-9]+ passed')
+    bad=$(sum "$scratch/last" '' '[0-9]+ (failed|error)')
+    absent=$(sum "$scratch/last" '' '[0-9]+ skipped')
+    [ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
+    [ "$bad" = 0 ] || cat "$log"
+    grep '^SKIPPED' "$log"
+    count "$suite" "$good" "$bad" "$absent"
+done
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

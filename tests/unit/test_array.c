@@ -1,0 +1,157 @@
+/* test_array.c - reading operands wherever they are, and a hash that does not depend on how they lie. */
+#include "../../runner/array.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static char folder[] = "/tmp/test_array.XXXXXX";
+
+/* The definition in array.h, done plainly on values in memory (rows of `columns` elements). */
+static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t size, char text[ARRAY_HASH_TEXT]) {
+    uint64_t low = 0, high = 0, number = 0;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c += 1024, number++) {
+            int64_t count = columns - c < 1024 ? columns - c : 1024;
+            XXH128_hash_t hash = XXH3_128bits_withSeed(data + (r * columns + c) * size, (size_t)(count * size), number);
+            high += hash.high64 + (low + hash.low64 < low);
+            low += hash.low64;
+        }
+    snprintf(text, ARRAY_HASH_TEXT, "%016llx%016llx", (unsigned long long)high, (unsigned long long)low);
+}
+
+static struct array open_array(const char *path) {
+    struct error error = {STATUS_OK, ""};
+    struct array array = {.name = "x", .label = ""};
+    assert_int_equal(h5_open(path, "/x", &array.dataset, &error), STATUS_OK);
+    array.dtype = array.dataset->dtype;
+    array.shape = array.dataset->shape;
+    return array;
+}
+
+/* Stores `data` in the given layout and returns how it hashes when read from there. */
+static void stored_hash(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout, const void *data,
+                        char text[ARRAY_HASH_TEXT]) {
+    struct error error = {STATUS_OK, ""};
+    struct h5_dataset *dataset;
+    struct box whole = box_whole(shape);
+    char path[64];
+    hid_t file;
+    snprintf(path, sizeof path, "%s/x.h5", folder);
+    assert_int_equal(h5_create_file(path, &file, &error), STATUS_OK);
+    assert_int_equal(h5_create(file, "/x", dtype, shape, layout, &dataset, &error), STATUS_OK);
+    assert_int_equal(h5_write(dataset, &whole, data, &error), STATUS_OK);
+    h5_close(dataset);
+    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
+    struct array array = open_array(path);
+    assert_int_equal(array_hash(&array, &error), STATUS_OK);
+    memcpy(text, array.hash, ARRAY_HASH_TEXT);
+    h5_close(array.dataset);
+}
+
+static void test_hash_is_as_defined(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype dtype;
+        struct shape shape;
+        struct shape chunks[3];
+    } cases[] = {
+        {FLOAT32, {2, {300, 2500}}, {{0, {0}}, {2, {7, 1000}}, {2, {300, 1}}}},
+        {INT8, {1, {5001}}, {{0, {0}}, {1, {1000}}, {1, {5001}}}},
+        {UINT16, {3, {5, 70, 1025}}, {{0, {0}}, {3, {2, 70, 100}}, {3, {5, 1, 1025}}}},
+        {FLOAT64, {2, {1, 3000000}}, {{0, {0}}, {2, {1, 999}}, {2, {1, 100000}}}}, /* a row beyond one band */
+        {FLOAT64, {3, {1030, 2048, 1}}, {{0, {0}}, {3, {1030, 16, 1}}, {3, {1, 2048, 1}}}},
+        {INT32, {2, {0, 17}}, {{0, {0}}, {0, {0}}, {0, {0}}}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        int64_t elements = shape_elements(&cases[c].shape), size = (int64_t)dtype_size(cases[c].dtype);
+        int64_t columns = cases[c].shape.size[cases[c].shape.rank - 1];
+        char expected[ARRAY_HASH_TEXT], found[ARRAY_HASH_TEXT], *data = malloc((size_t)(elements * size) + 1);
+        for (int64_t i = 0; i < elements * size; i++) data[i] = (char)(i * 31 + i / 977);
+        plain_hash(data, elements / columns, columns, size, expected);
+        for (int l = 0; l < 3; l++) {
+            struct h5_layout layout = {.chunk = cases[c].chunks[l], .fletcher32 = l > 0};
+            stored_hash(cases[c].dtype, &cases[c].shape, &layout, data, found);
+            assert_string_equal(found, expected);
+        }
+        free(data);
+    }
+}
+
+static void test_hash_sees_place(void **state) {
+    (void)state;
+    int32_t values[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, swapped[2][4] = {{5, 6, 7, 8}, {1, 2, 3, 4}};
+    struct shape shape = {2, {2, 4}};
+    struct h5_layout layout = {.gzip = false};
+    char one[ARRAY_HASH_TEXT], other[ARRAY_HASH_TEXT];
+    stored_hash(INT32, &shape, &layout, values, one);
+    stored_hash(INT32, &shape, &layout, swapped, other);
+    assert_string_not_equal(one, other);
+}
+
+/* `rows: [2, 3]` of a file is the array of those rows: the same values, the same hash. */
+static void test_band_of_rows(void **state) {
+    (void)state;
+    struct error error = {STATUS_OK, ""};
+    int32_t values[6][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}}, back[3][2];
+    struct shape shape = {2, {6, 2}}, band_shape = {2, {3, 2}};
+    struct box whole = box_whole(&band_shape);
+    struct h5_layout layout = {.gzip = false};
+    char path[64], ignored[ARRAY_HASH_TEXT], expected[ARRAY_HASH_TEXT];
+    stored_hash(INT32, &band_shape, &layout, values[2], expected);
+    stored_hash(INT32, &shape, &layout, values, ignored);
+    snprintf(path, sizeof path, "%s/x.h5", folder);
+    struct array array = open_array(path);
+    array.first_row = 2;
+    array.shape.size[0] = 3;
+    assert_int_equal(array_read(&array, &whole, back, &error), STATUS_OK);
+    assert_memory_equal(back, values[2], sizeof back);
+    assert_int_equal(array_hash(&array, &error), STATUS_OK);
+    assert_string_equal(array.hash, expected);
+    h5_close(array.dataset);
+}
+
+static void test_generated_and_missing(void **state) {
+    (void)state;
+    struct error error = {STATUS_OK, ""};
+    struct job_input input = {.random = true, .terms = {.distribution = RANDOM_UNIFORM, .high = 1, .seed = 7}};
+    struct array generated = {.name = "R", .label = "", .dtype = FLOAT32, .shape = {1, {100}}, .input = &input};
+    struct array result = {.name = "total", .label = "", .dtype = FLOAT32, .shape = {1, {100}}};
+    struct box box = {1, {10}, {20}};
+    float expected[20], found[20];
+    random_fill(&input.terms, &generated.shape, FLOAT32, &box, expected);
+    assert_int_equal(array_read(&generated, &box, found, &error), STATUS_OK);
+    assert_memory_equal(found, expected, sizeof found);
+    assert_int_equal(array_read(&result, &box, found, &error), STATUS_IO);
+    assert_non_null(strstr(error.text, "'total'"));
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    h5_quiet();
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hash_is_as_defined),
+        cmocka_unit_test(test_hash_sees_place),
+        cmocka_unit_test(test_band_of_rows),
+        cmocka_unit_test(test_generated_and_missing),
+    };
+    return cmocka_run_group_tests_name("array", tests, make_folder, remove_folder);
+}

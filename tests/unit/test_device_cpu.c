@@ -1,0 +1,175 @@
+/* test_device_cpu.c - the CPU device keeps a device's promises: order within a queue, events between queues, failures.
+ */
+#include "../../runner/device.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A kernel that takes as many microseconds as `count`, then copies one int; count < 0 fails with that code. */
+static int slow_copy(const struct launch *launch) {
+    const struct scale_args *args = &launch->args.scale;
+    if (args->count < 0) return (int)args->count;
+    usleep((useconds_t)args->count);
+    memcpy(args->y, args->x, sizeof(int));
+    return 0;
+}
+static const struct kernel slow = {.name = "slow", .op = OP_SCALE, .launch = slow_copy};
+
+static struct launch slow_launch(int64_t microseconds, const void *x, void *y) {
+    return (struct launch){.op = OP_SCALE, .args.scale = {.count = microseconds, .x = x, .y = y}};
+}
+
+static struct error error;
+
+static int open_device(void **state) {
+    error = (struct error){.status = STATUS_OK};
+    struct device *device;
+    int status = device_cpu_open(&device, &error);
+    *state = device;
+    return status;
+}
+
+static int close_device(void **state) {
+    struct device *device = *state;
+    device->operations->close(device);
+    return 0;
+}
+
+static struct event *new_event(struct device *device) {
+    struct event *event;
+    assert_int_equal(device->operations->event_create(device, &event, &error), STATUS_OK);
+    return event;
+}
+
+static void facts_are_plausible(void **state) {
+    struct device *device = *state;
+    assert_string_equal(device->facts.id, "cpu");
+    assert_true(device->unified);
+    assert_true(device->facts.multiprocessors >= 1);
+    assert_true(device->facts.memory_free > 0 && device->facts.memory_free <= device->facts.memory_total);
+    assert_true(device->facts.cache_bytes > 0);
+    assert_true(isnan(device->clock_mhz(device)));
+}
+
+static void thread_limits_are_respected(void **state) {
+    (void)state;
+    struct device_facts facts;
+    setenv("SLURM_CPUS_PER_TASK", "1", 1);
+    device_cpu_facts(&facts);
+    unsetenv("SLURM_CPUS_PER_TASK");
+    assert_int_equal(facts.multiprocessors, 1);
+}
+
+static void memory_is_aligned(void **state) {
+    struct device *device = *state;
+    void *memory;
+    assert_int_equal(device->operations->allocate(device, 1000, &memory, &error), STATUS_OK);
+    assert_int_equal((uintptr_t)memory % 256, 0);
+    device->operations->release(device, memory);
+}
+
+static void too_much_memory_is_refused(void **state) {
+    struct device *device = *state;
+    void *memory;
+    assert_int_equal(device->operations->allocate(device, INT64_MAX / 2, &memory, &error), STATUS_DEVICE);
+    assert_non_null(strstr(error.text, "4611686018427387903 bytes"));
+}
+
+/* upload -> compute -> download, each waiting for the other by an event, although the first is the slowest. */
+static void events_order_queues(void **state) {
+    struct device *device = *state;
+    const struct device_operations *ops = device->operations;
+    struct event *uploaded = new_event(device), *computed = new_event(device);
+    for (int round = 1; round <= 50; round++) {
+        int source = round, operand = 0, result = 0, target = 0;
+        struct launch launch = slow_launch(100, &operand, &result);
+        ops->upload(device, &operand, &source, sizeof operand, &error);
+        ops->event_record(device, uploaded, QUEUE_UPLOAD, &error);
+        ops->event_order(device, uploaded, QUEUE_COMPUTE, &error);
+        ops->launch(device, &slow, &launch, &error);
+        ops->event_record(device, computed, QUEUE_COMPUTE, &error);
+        ops->event_order(device, computed, QUEUE_DOWNLOAD, &error);
+        ops->download(device, &target, &result, sizeof target, &error);
+        assert_int_equal(ops->synchronize(device, &error), STATUS_OK);
+        assert_int_equal(target, round);
+    }
+    ops->event_destroy(device, uploaded);
+    ops->event_destroy(device, computed);
+}
+
+static void an_event_never_recorded_has_passed(void **state) {
+    struct device *device = *state;
+    struct event *event = new_event(device);
+    bool passed = false;
+    assert_int_equal(device->operations->event_wait(device, event, &error), STATUS_OK);
+    assert_int_equal(device->operations->event_query(device, event, &passed, &error), STATUS_OK);
+    assert_true(passed);
+    assert_int_equal(device->operations->event_order(device, event, QUEUE_DOWNLOAD, &error), STATUS_OK);
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
+    device->operations->event_destroy(device, event);
+}
+
+static void events_tell_time(void **state) {
+    struct device *device = *state;
+    const struct device_operations *ops = device->operations;
+    struct event *begin = new_event(device), *end = new_event(device);
+    int x = 1, y = 0;
+    struct launch launch = slow_launch(20000, &x, &y);
+    bool passed = true;
+    double seconds;
+    assert_int_equal(ops->event_elapsed(device, begin, end, &seconds, &error), STATUS_DEVICE);
+    ops->event_record(device, begin, QUEUE_COMPUTE, &error);
+    ops->launch(device, &slow, &launch, &error);
+    ops->event_record(device, end, QUEUE_COMPUTE, &error);
+    ops->event_query(device, end, &passed, &error);
+    assert_false(passed);
+    error = (struct error){.status = STATUS_OK};
+    assert_int_equal(ops->event_wait(device, end, &error), STATUS_OK);
+    assert_int_equal(ops->event_elapsed(device, begin, end, &seconds, &error), STATUS_OK);
+    assert_true(seconds >= 0.02);
+    ops->event_destroy(device, begin);
+    ops->event_destroy(device, end);
+}
+
+static void a_failed_kernel_is_told_once(void **state) {
+    struct device *device = *state;
+    int x = 1, y = 0;
+    struct launch launch = slow_launch(-7, &x, &y);
+    assert_int_equal(device->operations->launch(device, &slow, &launch, &error), STATUS_OK);
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_DEVICE);
+    assert_string_equal(error.text, "kernel 'slow' failed on the CPU with code -7");
+    error = (struct error){.status = STATUS_OK};
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
+}
+
+static void zero_and_flush_work(void **state) {
+    struct device *device = *state;
+    char memory[300];
+    memset(memory, 1, sizeof memory);
+    assert_int_equal(device->operations->zero(device, memory, 200, &error), STATUS_OK);
+    assert_int_equal(device->operations->flush_cache(device, &error), STATUS_OK);
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
+    assert_int_equal(memory[199], 0);
+    assert_int_equal(memory[200], 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(facts_are_plausible, open_device, close_device),
+        cmocka_unit_test(thread_limits_are_respected),
+        cmocka_unit_test_setup_teardown(memory_is_aligned, open_device, close_device),
+        cmocka_unit_test_setup_teardown(too_much_memory_is_refused, open_device, close_device),
+        cmocka_unit_test_setup_teardown(events_order_queues, open_device, close_device),
+        cmocka_unit_test_setup_teardown(an_event_never_recorded_has_passed, open_device, close_device),
+        cmocka_unit_test_setup_teardown(events_tell_time, open_device, close_device),
+        cmocka_unit_test_setup_teardown(a_failed_kernel_is_told_once, open_device, close_device),
+        cmocka_unit_test_setup_teardown(zero_and_flush_work, open_device, close_device),
+    };
+    return cmocka_run_group_tests_name("device_cpu", tests, NULL, NULL);
+}

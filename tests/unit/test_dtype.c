@@ -1,0 +1,129 @@
+/* test_dtype.c - conversions of single elements and of rows, against each other and against values known by heart. */
+#include "../../kernels/convert.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void names_and_sizes(void **state) {
+    (void)state;
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        enum dtype dtype;
+        assert_true(dtype_parse(dtype_name((enum dtype)i), &dtype));
+        assert_int_equal(dtype, i);
+    }
+    enum dtype dtype;
+    assert_false(dtype_parse("float", &dtype));
+    assert_int_equal(dtype_size(BFLOAT16), 2);
+    assert_true(dtype_is_signed(INT8) && !dtype_is_signed(UINT64) && dtype_is_float(FLOAT16));
+    assert_true(dtype_epsilon(FLOAT16) == 0x1p-10 && dtype_epsilon(INT32) == 0);
+}
+
+/* What a 16-bit float's bits mean, by the definition of the format. */
+static double decode(enum dtype dtype, uint16_t bits) {
+    int fraction_bits = dtype == FLOAT16 ? 10 : 7, exponent_bits = 15 - fraction_bits;
+    int bias = (1 << (exponent_bits - 1)) - 1, exponent = (bits & 0x7fff) >> fraction_bits;
+    int fraction = bits & ((1 << fraction_bits) - 1);
+    double sign = bits & 0x8000 ? -1 : 1;
+    if (exponent == (1 << exponent_bits) - 1) return fraction ? NAN : sign * INFINITY;
+    if (exponent == 0) return sign * ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+}
+
+static uint16_t stored(enum dtype dtype, double value) {
+    uint16_t bits;
+    dtype_store(dtype, &bits, 0, value);
+    return bits;
+}
+
+/* Every 16-bit pattern is read as the format says and stored back unchanged; between neighbours the nearer one is
+ * stored, half-way the even one, and a hair (far below float32's precision) beside half-way the nearer one again. */
+static void sixteen_bits_round_once(void **state) {
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        enum dtype dtype = t ? BFLOAT16 : FLOAT16;
+        for (uint32_t pattern = 0; pattern < 0x10000; pattern++) {
+            uint16_t bits = (uint16_t)pattern, next = (uint16_t)(bits + 1);
+            double value = decode(dtype, bits), loaded = dtype_load(dtype, &bits, 0);
+            if (isnan(value)) {
+                assert_true(isnan(loaded));
+                assert_true(isnan(decode(dtype, stored(dtype, value))));
+                continue;
+            }
+            assert_true(loaded == value && !signbit(loaded) == !signbit(value));
+            assert_int_equal(stored(dtype, value), bits);
+            if (!isfinite(value) || !isfinite(decode(dtype, next)) || next == 0x8000) continue;
+            double half = (value + decode(dtype, next)) / 2;
+            assert_int_equal(stored(dtype, half), bits & 1 ? next : bits);
+            assert_int_equal(stored(dtype, half * (1 - 0x1p-40)), bits);
+            assert_int_equal(stored(dtype, half * (1 + 0x1p-40)), next);
+        }
+    }
+    assert_int_equal(stored(FLOAT16, 65519.99), 0x7bff);
+    assert_int_equal(stored(FLOAT16, 65520), 0x7c00);
+    assert_int_equal(stored(FLOAT16, -1e300), 0xfc00);
+    assert_int_equal(stored(BFLOAT16, 1e300), 0x7f80);
+    assert_int_equal(stored(FLOAT16, 1e-300), 0);
+}
+
+static void integers_wrap(void **state) {
+    (void)state;
+    int8_t small;
+    dtype_store(INT8, &small, 0, 300.5);
+    assert_int_equal(small, 300 - 256);
+    dtype_store(INT8, &small, 0, -129);
+    assert_int_equal(small, 127);
+    uint64_t large;
+    dtype_store(UINT64, &large, 0, 0x1.8p63);
+    assert_true(large == UINT64_C(3) << 62);
+    assert_true(dtype_load(UINT64, &large, 0) == 0x1.8p63);
+    dtype_store(UINT64, &large, 0, -1);
+    assert_true(large == UINT64_MAX && dtype_load_integer(UINT64, &large, 0) == -1);
+    uint16_t unsigned_small = 65535;
+    assert_true(dtype_load(UINT16, &unsigned_small, 0) == 65535);
+    assert_true(dtype_load_integer(INT16, &unsigned_small, 0) == -1);
+}
+
+/* A row is converted as its elements are. Long enough for every vector and a remainder. */
+static void rows_are_like_elements(void **state) {
+    (void)state;
+    enum { COUNT = 77 };
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        enum dtype dtype = (enum dtype)t;
+        uint64_t row[COUNT], back[COUNT], one;
+        double values[COUNT];
+        float floats[COUNT];
+        int64_t integers[COUNT];
+        for (int i = 0; i < COUNT; i++)
+            dtype_store(dtype, row, i, ldexp((i * 37) % 101 - (dtype_is_signed(dtype) ? 50 : 0), i % 20 - 10));
+        convert_to_double(dtype, row, COUNT, values);
+        for (int i = 0; i < COUNT; i++) assert_true(values[i] == dtype_load(dtype, row, i));
+        convert_from_double(dtype, values, COUNT, back);
+        for (int i = 0; i < COUNT; i++) assert_true(values[i] == dtype_load(dtype, back, i));
+        if (!dtype_is_float(dtype)) {
+            convert_to_integer(dtype, row, COUNT, integers);
+            for (int i = 0; i < COUNT; i++) assert_true(integers[i] == dtype_load_integer(dtype, row, i));
+        } else if (dtype != FLOAT64) {
+            convert_to_float(dtype, row, COUNT, floats);
+            for (int i = 0; i < COUNT; i++) assert_true(floats[i] == values[i]);
+            for (int i = 0; i < COUNT; i++) floats[i] *= 1.2345678f;
+            convert_from_float(dtype, floats, COUNT, back);
+            for (int i = 0; i < COUNT; i++) {
+                dtype_store(dtype, &one, 0, floats[i]);
+                assert_true(dtype_load(dtype, &one, 0) == dtype_load(dtype, back, i));
+            }
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_and_sizes),
+        cmocka_unit_test(sixteen_bits_round_once),
+        cmocka_unit_test(integers_wrap),
+        cmocka_unit_test(rows_are_like_elements),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* test_kernels_cpu.c - every CPU variant in the registry against its operation's reference: all types and operators,
+ * shapes that straddle tiles, empty ones, stacks, and each of them whole and cut into tiles, reductions in several
+ * launches. */
+#include "../../kernels/operation.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- arrays in memory
+ * ------------------------------------------------------------------------------------------------ */
+
+struct array {
+    const struct operand *operand;
+    char *data;
+};
+struct arrays {
+    struct array in[2], out;
+};
+
+static void *aligned(size_t bytes) {
+    void *memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
+    assert_non_null(memory);
+    return memory;
+}
+
+/* Copies a box between an array and packed memory, element by element: slow, and plainly right. */
+static void copy_box(const struct array *array, const struct box *box, char *packed, bool to_array) {
+    size_t size = dtype_size(array->operand->dtype);
+    int64_t at[MAX_RANK] = {0};
+    for (int64_t e = 0, elements = box_elements(box); e < elements; e++) {
+        int64_t index = 0;
+        for (int axis = 0; axis < box->rank; axis++)
+            index = index * array->operand->shape.size[axis] + box->start[axis] + at[axis];
+        char *element = array->data + (size_t)index * size, *other = packed + (size_t)e * size;
+        if (to_array)
+            memcpy(element, other, size);
+        else
+            memcpy(other, element, size);
+        for (int axis = box->rank - 1; axis >= 0 && ++at[axis] == box->count[axis]; axis--) at[axis] = 0;
+    }
+}
+
+static enum status read_input(void *context, int input, const struct box *box, void *data, struct error *error) {
+    (void)error;
+    struct arrays *arrays = context;
+    copy_box(&arrays->in[input], box, data, false);
+    return STATUS_OK;
+}
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Floats about [-1, 1], of few different values so that there are ties; integers of any bits. */
+static void fill(const struct array *array, uint64_t seed) {
+    enum dtype dtype = array->operand->dtype;
+    for (int64_t i = 0, count = shape_elements(&array->operand->shape); i < count; i++) {
+        uint64_t x = next_random(&seed);
+        if (dtype_is_float(dtype))
+            dtype_store(dtype, array->data, i, (double)(int64_t)(x % 2001) * 1e-3 - 1);
+        else
+            dtype_store_integer(dtype, array->data, i, (int64_t)x);
+    }
+}
+
+/* ---- a run over tiles
+ * ------------------------------------------------------------------------------------------------ */
+
+static struct box tile_box(const struct operand *operand, const struct tile *tile) {
+    struct box box = {.rank = operand->shape.rank};
+    for (int axis = 0; axis < box.rank; axis++) {
+        box.start[axis] = tile->start[operand->loop[axis]];
+        box.count[axis] = tile->count[operand->loop[axis]];
+    }
+    return box;
+}
+
+static void launch_tile(const struct kernel *kernel, const struct geometry *geometry, const struct tile *tile,
+                        struct arrays *arrays, const bool ends[2], char *const packed[4]) {
+    const void *in[2] = {packed[0], packed[1]};
+    for (int i = 0; i < geometry->inputs; i++) {
+        struct box box = tile_box(&geometry->in[i], tile);
+        copy_box(&arrays->in[i], &box, packed[i], false);
+    }
+    struct launch launch = {.multiprocessors = 2};
+    operations[geometry->op]->launch(geometry, tile, ends[0], ends[1], in, packed[2], packed[3], &launch);
+    size_t bytes = kernel_workspace(kernel, &launch);
+    launch.workspace = bytes ? aligned(bytes) : NULL;
+    assert_int_equal(kernel->launch(&launch), 0);
+    free(launch.workspace);
+    if (!ends[1]) return;
+    struct box box = tile_box(&geometry->out, tile);
+    copy_box(&arrays->out, &box, packed[3], true);
+}
+
+/* Runs the kernel over the whole, or over ragged tiles: thirds, and what is left. */
+static void run_tiles(const struct kernel *kernel, const struct geometry *geometry, bool cut, struct arrays *arrays) {
+    int64_t step[LOOPS], count[LOOPS], steps = 1;
+    for (int loop = 0; loop < LOOPS; loop++) {
+        int64_t extent = geometry->extent[loop];
+        bool may_cut = !geometry->row_major_tiles || (enum loop)loop == geometry->in[0].loop[0];
+        step[loop] = cut && may_cut ? extent / 3 + 1 : extent;
+        count[loop] = extent ? (extent + step[loop] - 1) / step[loop] : geometry->reduces[loop];
+        steps *= count[loop];
+    }
+    int64_t out = shape_elements(&geometry->out.shape);
+    char *packed[4] = {NULL, NULL, aligned((size_t)out * 16), aligned((size_t)out * 8)};
+    for (int i = 0; i < geometry->inputs; i++)
+        packed[i] = aligned((size_t)shape_elements(&geometry->in[i].shape) * dtype_size(geometry->in[i].dtype));
+    for (int64_t number = 0; number < steps; number++) {
+        struct tile tile;
+        bool ends[2] = {true, true};
+        int64_t rest = number;
+        for (int loop = LOOPS - 1; loop >= 0; loop--) {
+            int64_t i = rest % count[loop], extent = geometry->extent[loop];
+            rest /= count[loop];
+            tile.start[loop] = i * step[loop];
+            tile.count[loop] = step[loop] < extent - i * step[loop] ? step[loop] : extent - i * step[loop];
+            if (!geometry->reduces[loop]) continue;
+            ends[0] = ends[0] && i == 0;
+            ends[1] = ends[1] && i == count[loop] - 1;
+        }
+        launch_tile(kernel, geometry, &tile, arrays, ends, packed);
+    }
+    for (int i = 0; i < 4; i++) free(packed[i]);
+}
+
+/* ---- comparing
+ * ------------------------------------------------------------------------------------------------------- */
+
+static bool is_right(const struct geometry *geometry, const struct array *out, const struct truth *truth, int64_t i) {
+    enum dtype dtype = geometry->out.dtype;
+    if (!dtype_is_float(dtype)) return dtype_load_integer(dtype, out->data, i) == truth->integer[i];
+    double got = dtype_load(dtype, out->data, i), rounded;
+    uint64_t room;
+    dtype_store(dtype, &room, 0, truth->value[i]);
+    rounded = dtype_load(dtype, &room, 0);
+    if (got == rounded || (isnan(got) && isnan(rounded))) return true;
+    double tolerance = operations[geometry->op]->tolerance(geometry, ACCURACY_FULL) * truth->magnitude[i];
+    return fabs(got - truth->value[i]) <= tolerance && isfinite(got) && isfinite(rounded);
+}
+
+/* Checks one operation on concrete inputs with every CPU variant that takes them, whole and in tiles. */
+static void check_variants(enum op op, const struct geometry *geometry, struct arrays *arrays) {
+    size_t out = (size_t)shape_elements(&geometry->out.shape) + 1;
+    struct truth truth = {malloc(out * 8), malloc(out * 8), malloc(out * 8)};
+    struct host_reader reader = {read_input, arrays};
+    struct box box = box_whole(&geometry->out.shape);
+    struct error error = {0};
+    assert_int_equal(operations[op]->reference(geometry, &reader, &box, &truth, &error), STATUS_OK);
+    for (int v = 0; v < kernel_count; v++) {
+        const struct kernel *kernel = kernel_registry[v];
+        if (kernel->op != op || kernel->device != DEVICE_CPU || !(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
+            continue;
+        for (int cut = 0; cut < 2; cut++) {
+            memset(arrays->out.data, 0xa5, out * dtype_size(geometry->out.dtype));
+            run_tiles(kernel, geometry, cut, arrays);
+            for (int64_t i = 0; i < box_elements(&box); i++)
+                if (!is_right(geometry, &arrays->out, &truth, i))
+                    fail_msg("%s %s %s %s %s: element %lld is %g, should be %g", operations[op]->name, kernel->name,
+                             dtype_name(geometry->in[0].dtype), geometry->shape_text, cut ? "in tiles" : "whole",
+                             (long long)i, dtype_load(geometry->out.dtype, arrays->out.data, i), truth.value[i]);
+        }
+    }
+    free(truth.value);
+    free(truth.magnitude);
+    free(truth.integer);
+}
+
+/* `spoil`: puts NaNs and infinities among the inputs. */
+static void check(enum op op, const struct op_options *options, const struct shape shapes[], enum dtype dtype,
+                  bool spoil) {
+    struct geometry geometry;
+    struct error error = {0};
+    enum dtype dtypes[2] = {dtype, dtype};
+    if (operations[op]->geometry(options, shapes, dtypes, &geometry, &error) != STATUS_OK) fail_msg("%s", error.text);
+    struct arrays arrays = {.out = {&geometry.out, aligned((size_t)shape_elements(&geometry.out.shape) * 8)}};
+    for (int i = 0; i < geometry.inputs; i++) {
+        int64_t elements = shape_elements(&shapes[i]);
+        arrays.in[i] = (struct array){&geometry.in[i], aligned((size_t)elements * 8)};
+        fill(&arrays.in[i], 17u + (unsigned)i);
+        if (!spoil || elements < 4) continue;
+        dtype_store(dtype, arrays.in[i].data, elements / 2, NAN);
+        dtype_store(dtype, arrays.in[i].data, elements / 3, INFINITY);
+        dtype_store(dtype, arrays.in[i].data, elements - 1, NAN);
+    }
+    check_variants(op, &geometry, &arrays);
+    for (int i = 0; i < geometry.inputs; i++) free(arrays.in[i].data);
+    free(arrays.out.data);
+}
+
+/* ---- the tests
+ * ------------------------------------------------------------------------------------------------------- */
+
+/* Around the register tiles (6 and 12 rows, 8 to 32 columns), the depth of a panel (256), primes, nothing. */
+static void matmul_of_all_shapes(void **state) {
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1, 1},    {5, 7, 3},   {6, 16, 256},  {11, 31, 255}, {12, 32, 257},
+                                       {13, 33, 64}, {1, 67, 41}, {67, 1, 41},   {37, 29, 600}, {0, 5, 7},
+                                       {5, 0, 7},    {5, 7, 0},   {97, 1030, 9}, {970, 41, 5}};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+        for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++)
+            for (int turned = 0; turned < 4; turned++) {
+                int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+                struct op_options options = {.transpose_a = turned & 1, .transpose_b = turned & 2, .alpha = 1.5};
+                struct shape shapes[2] = {{2, {m, k}}, {2, {k, n}}};
+                if (options.transpose_a) shapes[0] = (struct shape){2, {k, m}};
+                if (options.transpose_b) shapes[1] = (struct shape){2, {n, k}};
+                check(OP_MATMUL, &options, shapes, (enum dtype)dtype, s == 3);
+            }
+}
+
+static void matmul_of_stacks(void **state) {
+    (void)state;
+    static const struct shape shapes[][2] = {{{3, {3, 13, 40}}, {3, {3, 40, 21}}},
+                                             {{3, {3, 13, 40}}, {2, {40, 21}}},
+                                             {{2, {13, 40}}, {3, {3, 40, 21}}},
+                                             {{3, {0, 4, 5}}, {3, {0, 5, 6}}}};
+    struct op_options options = {.alpha = 1};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++)
+            check(OP_MATMUL, &options, shapes[s], (enum dtype)dtype, false);
+}
+
+static void check_reduce(const struct shape *shape, enum dtype dtype, bool spoil) {
+    for (int operator_ = 0; operator_ < REDUCE_OPERATOR_COUNT; operator_++)
+        for (int axis = 0; axis <= shape->rank; axis++) {
+            bool all = axis == shape->rank;
+            bool selects = (REDUCE_BIT(operator_) & (REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) |
+                                                     REDUCE_BIT(REDUCE_ARGMIN) | REDUCE_BIT(REDUCE_ARGMAX))) != 0;
+            if (selects && (all ? shape_elements(shape) : shape->size[axis]) == 0) continue;
+            struct op_options options = {.reduce = (enum reduce_operator)operator_,
+                                         .axis = all ? REDUCE_ALL_AXES : axis};
+            check(OP_REDUCE, &options, shape, dtype, spoil);
+        }
+}
+
+static void reduce_of_all_shapes(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {
+        {1, {1}},    {1, {63}},      {1, {64}},        {1, {65}},         {1, {4099}},    {1, {70001}},
+        {1, {0}},    {2, {1, 9}},    {2, {9, 1}},      {2, {17, 257}},    {2, {1030, 3}}, {2, {0, 4}},
+        {2, {4, 0}}, {3, {3, 5, 7}}, {3, {2, 1, 129}}, {3, {2, 1025, 2}}, {3, {2, 0, 3}}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) check_reduce(&shapes[s], (enum dtype)dtype, false);
+}
+
+static void reduce_keeps_nan(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{1, {1000}}, {2, {65, 70}}, {3, {3, 5, 70}}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) check_reduce(&shapes[s], (enum dtype)dtype, true);
+}
+
+static void transpose_of_all_shapes(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{2, {1, 1}},    {2, {1, 70}}, {2, {70, 1}},     {2, {63, 65}}, {2, {64, 64}},
+                                          {2, {131, 67}}, {2, {0, 5}},  {3, {3, 65, 66}}, {3, {0, 2, 3}}};
+    struct op_options options = {0};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+            check(OP_TRANSPOSE, &options, &shapes[s], (enum dtype)dtype, dtype_is_float((enum dtype)dtype));
+}
+
+static void scale_of_all_shapes(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{1, {1}}, {1, {8191}}, {1, {8193}}, {1, {0}}, {2, {33, 7}}, {3, {3, 5, 7}}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+            bool real = dtype_is_float((enum dtype)dtype);
+            struct op_options options = {.alpha = real ? 1.1 : -3, .beta = real ? -0.3 : 100};
+            check(OP_SCALE, &options, &shapes[s], (enum dtype)dtype, real);
+        }
+}
+
+/* The same bits whatever the number of threads. */
+static void reduce_does_not_depend_on_threads(void **state) {
+    (void)state;
+    enum { COUNT = 300007 };
+    float *x = aligned(COUNT * sizeof *x);
+    uint64_t seed = 1;
+    for (int i = 0; i < COUNT; i++) x[i] = (float)(next_random(&seed) >> 40) * 1e-3f;
+    double sums[3];
+    for (int threads = 1; threads <= 3; threads++) {
+        struct reduce_state room;
+        float y;
+        struct launch launch = {.op = OP_REDUCE, .dtype = FLOAT32, .multiprocessors = threads};
+        launch.args.reduce = (struct reduce_args){.operator_ = REDUCE_SUM,
+                                                  .outer = 1,
+                                                  .length = COUNT,
+                                                  .inner = 1,
+                                                  .total = COUNT,
+                                                  .x = x,
+                                                  .state = &room,
+                                                  .y = &y,
+                                                  .first = true};
+        assert_int_equal(kernel_find(OP_REDUCE, "blocked")->launch(&launch), 0);
+        sums[threads - 1] = room.value.f;
+    }
+    assert_true(sums[0] == sums[1] && sums[0] == sums[2]);
+    free(x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matmul_of_all_shapes),
+        cmocka_unit_test(matmul_of_stacks),
+        cmocka_unit_test(reduce_of_all_shapes),
+        cmocka_unit_test(reduce_keeps_nan),
+        cmocka_unit_test(transpose_of_all_shapes),
+        cmocka_unit_test(scale_of_all_shapes),
+        cmocka_unit_test(reduce_does_not_depend_on_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* test_operation.c - shapes, types, loops and work of each operation; what they refuse and how they say it; and the
+ * references against small results worked out by hand. */
+#include "../../kernels/operation.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SHAPE(...) ((struct shape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
+
+static struct geometry good(enum op op, struct op_options options, const struct shape shapes[], enum dtype dtype) {
+    struct geometry geometry;
+    struct error error = {0};
+    enum dtype dtypes[2] = {dtype, dtype};
+    if (operations[op]->geometry(&options, shapes, dtypes, &geometry, &error) != STATUS_OK) fail_msg("%s", error.text);
+    return geometry;
+}
+
+static void refused(enum op op, struct op_options options, const struct shape shapes[], const enum dtype dtypes[],
+                    const char *text) {
+    struct geometry geometry;
+    struct error error = {0};
+    assert_int_equal(operations[op]->geometry(&options, shapes, dtypes, &geometry, &error), STATUS_USAGE);
+    assert_string_equal(error.text, text);
+}
+
+static void assert_shape(const struct operand *operand, const char *text) {
+    char room[SHAPE_TEXT];
+    assert_string_equal(shape_format(&operand->shape, room), text);
+}
+
+static void names(void **state) {
+    (void)state;
+    for (int op = 0; op < OP_COUNT; op++) assert_ptr_equal(operation_find(operations[op]->name), operations[op]);
+    assert_null(operation_find("matmull"));
+    for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++) {
+        enum reduce_operator operator_;
+        assert_true(reduce_operator_parse(reduce_operator_name((enum reduce_operator)i), &operator_));
+        assert_int_equal(operator_, i);
+    }
+    for (int i = 0; i < kernel_count; i++)
+        assert_ptr_equal(kernel_find(kernel_registry[i]->op, kernel_registry[i]->name), kernel_registry[i]);
+    assert_null(kernel_find(OP_MATMUL, "padded"));
+}
+
+static void matmul_geometries(void **state) {
+    (void)state;
+    struct geometry g = good(OP_MATMUL, (struct op_options){.transpose_a = true, .alpha = 1},
+                             (struct shape[]){SHAPE(7, 5), SHAPE(7, 3)}, FLOAT16);
+    assert_shape(&g.out, "5x3");
+    assert_string_equal(g.shape_text, "5x3x7");
+    assert_true(g.in[0].loop[0] == LOOP_K && g.in[0].loop[1] == LOOP_M && g.reduces[LOOP_K] && !g.reduces[LOOP_B]);
+    assert_true(g.flops == 2 * 5 * 3 * 7 && g.bytes == 2 * (35 + 21 + 15) && g.partial_size == 4);
+
+    g = good(OP_MATMUL, (struct op_options){.alpha = 1}, (struct shape[]){SHAPE(10, 2, 4), SHAPE(4, 3)}, FLOAT64);
+    assert_shape(&g.out, "10x2x3");
+    assert_string_equal(g.shape_text, "10x2x3x4");
+    assert_true(g.extent[LOOP_B] == 10 && g.in[1].loop[0] == LOOP_K && g.partial_size == 0);
+
+    enum dtype floats[2] = {FLOAT32, FLOAT32};
+    refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(4, 5)}, floats,
+            "inner dimensions differ: 2x3 x 4x5 (3 and 4)");
+    refused(OP_MATMUL, (struct op_options){.transpose_b = true}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)}, floats,
+            "inner dimensions differ: 2x3 x 3x5 transposed (3 and 5)");
+    refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 2, 3), SHAPE(4, 3, 5)}, floats,
+            "the stacks differ in count: 2x2x3 x 4x3x5");
+    refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(3), SHAPE(3, 5)}, floats,
+            "matmul takes matrices or stacks of them, input 1 has shape 3");
+    refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)},
+            (enum dtype[]){FLOAT32, FLOAT64}, "matmul takes two inputs of one type, not float32 and float64");
+    refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)}, (enum dtype[]){INT32, INT32},
+            "matmul takes float types, input 1 is int32");
+}
+
+static void reduce_geometries(void **state) {
+    (void)state;
+    struct shape shape = SHAPE(2, 3, 4);
+    struct geometry g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = -2}, &shape, UINT8);
+    assert_shape(&g.out, "2x4");
+    assert_true(g.out.dtype == UINT64 && g.options.axis == 1 && g.extent[LOOP_K] == 3 && g.extent[LOOP_M] == 1);
+    assert_true(g.in[0].loop[1] == LOOP_K && g.out.loop[0] == LOOP_B && g.out.loop[1] == LOOP_N && !g.row_major_tiles);
+    assert_true(g.partial_always && g.partial_size == sizeof(struct reduce_state) && g.bytes == 24 + 8 * 8);
+
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MEAN, .axis = REDUCE_ALL_AXES}, &shape, INT32);
+    assert_shape(&g.out, "scalar");
+    assert_true(g.out.dtype == FLOAT64 && g.row_major_tiles && g.reduces[LOOP_B] && g.reduces[LOOP_M] &&
+                g.reduces[LOOP_K]);
+    struct tile tile = {.start = {1, 2, 0, 1}, .count = {1, 1, 1, 3}};
+    struct launch launch = {0};
+    operations[OP_REDUCE]->launch(&g, &tile, false, true, (const void *[]){NULL}, NULL, NULL, &launch);
+    assert_true(launch.args.reduce.offset == (1 * 3 + 2) * 4 + 1 && launch.args.reduce.total == 24);
+    assert_true(launch.args.reduce.length == 3 && launch.args.reduce.outer == 1 && launch.args.reduce.inner == 1);
+
+    assert_true(good(OP_REDUCE, (struct op_options){.reduce = REDUCE_ARGMAX}, &shape, FLOAT16).out.dtype == INT64);
+    assert_true(good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MAX}, &shape, UINT16).out.dtype == UINT16);
+    assert_true(good(OP_REDUCE, (struct op_options){.reduce = REDUCE_NORM2}, &shape, FLOAT32).out.dtype == FLOAT32);
+    enum dtype dtype = FLOAT32;
+    refused(OP_REDUCE, (struct op_options){.axis = 3}, &shape, &dtype, "there is no axis 3 in shape 2x3x4");
+    refused(OP_REDUCE, (struct op_options){.axis = -4}, &shape, &dtype, "there is no axis -4 in shape 2x3x4");
+    refused(OP_REDUCE, (struct op_options){.reduce = REDUCE_MIN, .axis = 0}, &SHAPE(0, 3), &dtype,
+            "min of nothing: the axis to reduce is empty in shape 0x3");
+    good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MIN, .axis = 1}, &SHAPE(0, 3), FLOAT32);
+}
+
+static void other_geometries(void **state) {
+    (void)state;
+    struct geometry g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(5, 2, 3), INT16);
+    assert_shape(&g.out, "5x3x2");
+    assert_true(g.out.loop[1] == LOOP_N && g.out.loop[2] == LOOP_M && g.flops == 0 && g.bytes == 120);
+    enum dtype dtype = INT16;
+    refused(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(5), &dtype,
+            "transpose takes a matrix or a stack of them, the input has shape 5");
+
+    g = good(OP_SCALE, (struct op_options){.alpha = 2, .beta = -1}, &SHAPE(5), INT16);
+    assert_true(g.extent[LOOP_N] == 5 && g.in[0].loop[0] == LOOP_N && g.flops == 10 && g.bytes == 20);
+    refused(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), &dtype,
+            "scale of int16 takes whole numbers that fit 64 bits, not alpha 0.5, beta 0");
+    good(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), BFLOAT16);
+}
+
+/* ---- references
+ * ------------------------------------------------------------------------------------------------------ */
+
+struct memory {
+    const void *data[2];
+    const struct geometry *geometry;
+};
+
+/* Boxes of small float32 or int32 arrays. */
+static enum status read_memory(void *context, int input, const struct box *box, void *data, struct error *error) {
+    (void)error;
+    const struct memory *memory = context;
+    const int32_t *from = memory->data[input];
+    int32_t *to = data;
+    const int64_t *size = memory->geometry->in[input].shape.size;
+    int64_t columns = box->rank == 2 ? size[1] : 1, width = box->rank == 2 ? box->count[1] : 1;
+    for (int64_t i = 0; i < box->count[0]; i++)
+        for (int64_t j = 0; j < width; j++)
+            *to++ = from[(box->start[0] + i) * columns + (box->rank == 2 ? box->start[1] + j : 0)];
+    return STATUS_OK;
+}
+
+struct results {
+    double value[16], magnitude[16];
+    int64_t integer[16];
+};
+
+static struct results truth_of(const struct geometry *geometry, const void *a, const void *b, const struct box *box) {
+    struct results results = {{0}, {0}, {0}};
+    struct memory memory = {{a, b}, geometry};
+    struct host_reader reader = {read_memory, &memory};
+    struct truth truth = {results.value, results.magnitude, results.integer};
+    struct error error = {0};
+    assert_int_equal(operations[geometry->op]->reference(geometry, &reader, box, &truth, &error), STATUS_OK);
+    return results;
+}
+
+static void references(void **state) {
+    (void)state;
+    static const float a[6] = {1, -2, 3, 4, 5, -6}, b[6] = {1, 2, 3, 4, -5, 6};
+    struct geometry g =
+        good(OP_MATMUL, (struct op_options){.alpha = 2}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 2)}, FLOAT32);
+    struct box corner = {2, {1, 0}, {1, 2}};
+    struct results r = truth_of(&g, a, b, &corner);
+    assert_true(r.value[0] == 2 * (4 + 15 + 30) && r.value[1] == 2 * (8 + 20 - 36));
+    assert_true(r.magnitude[0] == 2 * (4 + 15 + 30) && r.magnitude[1] == 2 * (8 + 20 + 36));
+
+    g = good(OP_MATMUL, (struct op_options){.alpha = 1, .transpose_b = true},
+             (struct shape[]){SHAPE(2, 3), SHAPE(2, 3)}, FLOAT32);
+    struct box all = box_whole(&g.out.shape);
+    r = truth_of(&g, a, b, &all);
+    assert_true(r.value[0] == 1 - 4 + 9 && r.value[1] == 4 + 10 + 18 && r.value[3] == 16 - 25 - 36);
+
+    static const float nans[6] = {1, NAN, -3, 4, 5, NAN};
+    struct box scalar = {0};
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_ARGMIN, .axis = REDUCE_ALL_AXES}, &SHAPE(2, 3), FLOAT32);
+    assert_int_equal(truth_of(&g, nans, NULL, &scalar).integer[0], 1);
+    assert_int_equal(truth_of(&g, a, NULL, &scalar).integer[0], 5);
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MAX, .axis = 0}, &SHAPE(2, 3), FLOAT32);
+    struct box columns = {1, {1}, {2}};
+    r = truth_of(&g, nans, NULL, &columns);
+    assert_true(isnan(r.value[0]) && isnan(r.value[1]));
+    r = truth_of(&g, a, NULL, &columns);
+    assert_true(r.value[0] == 5 && r.value[1] == 3);
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MEAN, .axis = 1}, &SHAPE(2, 3), FLOAT32);
+    struct box rows = box_whole(&g.out.shape);
+    r = truth_of(&g, a, NULL, &rows);
+    assert_true(fabs(r.value[0] - 2.0 / 3) < 1e-15 && r.magnitude[0] == 2 && r.value[1] == 1 && r.magnitude[1] == 5);
+
+    static const int32_t integers[4] = {INT32_MAX, INT32_MAX, -7, 2};
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = 0}, &SHAPE(4), INT32);
+    assert_true(truth_of(&g, integers, NULL, &scalar).integer[0] == 2 * (int64_t)INT32_MAX - 5);
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_NORM2, .axis = 0}, &SHAPE(0), INT32);
+    assert_true(truth_of(&g, integers, NULL, &scalar).value[0] == 0);
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MEAN, .axis = 0}, &SHAPE(0), INT32);
+    assert_true(isnan(truth_of(&g, integers, NULL, &scalar).value[0]));
+
+    g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(2, 2), INT32);
+    struct box square = box_whole(&g.out.shape);
+    r = truth_of(&g, integers, NULL, &square);
+    assert_true(r.integer[1] == -7 && r.integer[2] == INT32_MAX);
+    g = good(OP_SCALE, (struct op_options){.alpha = 2, .beta = 3}, &SHAPE(2, 2), INT32);
+    r = truth_of(&g, integers, NULL, &square);
+    assert_true(r.integer[0] == 1 && r.integer[2] == -11);
+}
+
+static void shapes_and_boxes(void **state) {
+    (void)state;
+    char text[SHAPE_TEXT];
+    struct shape scalar = {0}, large = SHAPE(INT64_C(1) << 20, INT64_C(1) << 20);
+    assert_string_equal(shape_format(&scalar, text), "scalar");
+    assert_true(shape_elements(&scalar) == 1 && shape_elements(&large) == INT64_C(1) << 40);
+    struct box whole = box_whole(&large), part = whole;
+    assert_true(box_equal(&whole, &part));
+    part.start[1] = 1;
+    assert_false(box_equal(&whole, &part));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test(matmul_geometries),
+        cmocka_unit_test(reduce_geometries),
+        cmocka_unit_test(other_geometries),
+        cmocka_unit_test(references),
+        cmocka_unit_test(shapes_and_boxes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* test_result_print.c - rows on paper, and the provenance beside them. */
+#include "../../runner/result.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *printed(void (*print)(const struct result_row *, int, FILE *), const struct result_row *rows, int count) {
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    print(rows, count, to);
+    fclose(to);
+    return text;
+}
+
+static void test_printing(void **state) {
+    (void)state;
+    struct result_row rows[3];
+    memset(rows, 0, sizeof rows);
+    for (int i = 0; i < 3; i++) {
+        strcpy(rows[i].operation, "double");
+        strcpy(rows[i].op, "scale");
+        strcpy(rows[i].parameters, "n=4");
+        strcpy(rows[i].variant, i ? "blocked" : "simple");
+        rows[i].kernel_median_s = rows[i].gbytes_per_s = rows[i].error = NAN;
+    }
+    for (int i = 0; i < 2; i++) {
+        strcpy(rows[i].status, "ok");
+        strcpy(rows[i].shape, "300x400");
+        rows[i].kernel_median_s = i ? 1e-5 : 2e-5;
+        rows[i].gbytes_per_s = i ? 96 : 48;
+        rows[i].error = 0;
+    }
+    strcpy(rows[2].status, "failed");
+    snprintf(rows[2].message, sizeof rows[2].message, "said \"no\", é\n");
+    memset(rows[2].shape, 'x', sizeof rows[2].shape - 2); /* ends in half a character */
+    rows[2].shape[sizeof rows[2].shape - 2] = '\xC3';
+
+    char *table = printed(result_print_table, rows, 2);
+    assert_string_equal(table, "operation  parameters  variant  shape      median       rate  ratio    error  status\n"
+                               "double     n=4         simple   300x400  20.00 us  48.0 GB/s  1.00x  0.0e+00  ok\n"
+                               "double     n=4         blocked  300x400  10.00 us  96.0 GB/s  2.00x  0.0e+00  ok\n");
+    free(table);
+    char *csv = printed(result_print_csv, rows, 3);
+    assert_int_equal(strncmp(csv, "run,operation,op,variant,", 25), 0);
+    assert_non_null(strstr(csv, ",\"said \"\"no\"\", é\n\"\n"));
+    free(csv);
+    char *json = printed(result_print_json, rows, 3);
+    assert_non_null(strstr(json, "\"message\": \"said \\\"no\\\", é\\u000a\"}\n]\n"));
+    assert_non_null(strstr(json, "\"kernel_median_s\": 2e-05"));
+    assert_non_null(strstr(json, "xx\", \"status\": \"failed\", \"repeats\": 0, \"kernel_median_s\": null"));
+    free(json);
+    json = printed(result_print_json, rows, 0);
+    assert_string_equal(json, "[]\n");
+    free(json);
+}
+
+static void test_environment(void **state) {
+    (void)state;
+    char hex[65], now[TIME_TEXT];
+    sha256_hex("abc", 3, hex);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_int_equal(strlen(time_text(now)), 20);
+    struct device_facts facts = {.kind = DEVICE_CPU};
+    struct environment environment;
+    setenv("SLURM_JOB_ID", "4711", 1);
+    environment_collect(&facts, &environment);
+    bool found = false;
+    for (int i = 0; i < environment.count; i++)
+        if (strcmp(environment.entries[i].name, "slurm_job_id") == 0)
+            found = strcmp(environment.entries[i].text, "4711") == 0;
+    assert_true(found);
+    environment_free(&environment);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_printing),
+        cmocka_unit_test(test_environment),
+    };
+    return cmocka_run_group_tests_name("result_print", tests, NULL, NULL);
+}
