@@ -43,7 +43,7 @@ SOURCES := $(wildcard runner/*.c kernels/*.c) $(if $(filter 1,$(CUDA)),$(wildcar
 ifneq ($(CUDA),1)
 SOURCES := $(filter-out runner/device_cuda.c,$(SOURCES))
 else
-CFLAGS  += -I$(CUDA_HOME)/include
+override CFLAGS += -I$(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
 endif
 OBJECTS := $(patsubst %,$(BUILD)/%.o,$(SOURCES))

@@ -8,6 +8,9 @@
  *     | At | -> |     |tile|
  *     +----+----+     +----+         A second barrier keeps the fast from overwriting what the slow still read.
  *
+ * The elements of the next stop are fetched into registers while this one's are multiplied, so that the barrier does
+ * not wait for memory (measured at 4096: 15.9 ms without, 14.4 ms with).
+ *
  * An element fetched once serves TILE threads. Global traffic as modelled: 2k/TILE elements read for each element of C,
  * TILE times less than matmul_naive.cu. Elements beyond an edge are fetched as zeros, which add nothing: the inner loop
  * needs no test, whatever the sizes.
@@ -18,7 +21,7 @@
  * rows, which keeps global accesses coalesced, and turned as it is put into shared memory; the padding spreads that
  * over banks.
  *
- * Measured at 4096, float32, H200: naive 22.7 ms, TILE 16 17.0 ms, TILE 32 15.6 ms (8.8 TFLOP/s). What holds it back
+ * Measured at 4096, float32, H200: naive 67.6 ms, TILE 8 28.8 ms, TILE 16 17.6 ms, TILE 32 15.1 ms (9.1 TFLOP/s). What holds it back
  * now: each multiply-add still needs an operand from shared memory, one element of C a thread is too little work for
  * it. */
 #include "matmul.cuh"
@@ -45,13 +48,15 @@ __global__ void __launch_bounds__(TILE *TILE) matmul_tiled_kernel(const __grid_c
     const int64_t a_end = row + a_row < args.m ? args.k - a_l : 0;
     const int64_t b_end = column + b_column < args.n ? args.k - b_l : 0;
 
-    accumulator<T> sum = 0;
+    accumulator<T> sum = 0, a_next = 0 < a_end ? widen(*a) : 0, b_next = 0 < b_end ? widen(*b) : 0;
     for (int64_t k0 = 0; k0 < args.k; k0 += TILE) {
-        a_tile[a_row][a_l] = k0 < a_end ? widen(*a) : 0;
-        b_tile[b_l][b_column] = k0 < b_end ? widen(*b) : 0;
+        a_tile[a_row][a_l] = a_next;
+        b_tile[b_l][b_column] = b_next;
+        __syncthreads();
         a += a_step;
         b += b_step;
-        __syncthreads();
+        a_next = k0 + TILE < a_end ? widen(*a) : 0;
+        b_next = k0 + TILE < b_end ? widen(*b) : 0;
 #pragma unroll
         for (int l = 0; l < TILE; l++) sum += a_tile[y][l] * b_tile[l][x];
         __syncthreads();

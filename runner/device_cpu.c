@@ -75,7 +75,7 @@ static void do_launch(struct cpu_device *cpu, const struct work *work) {
     int code = work->kernel->launch(&work->launch);
     if (code == 0) return;
     pthread_mutex_lock(&cpu->mutex);
-    fail(&cpu->failure, STATUS_DEVICE, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
+    fail(&cpu->failure, STATUS_RUN, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
     pthread_mutex_unlock(&cpu->mutex);
 }
 

@@ -140,7 +140,8 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
     CUDA(cudaSetDevice(cuda_of(device)->number));
     launch->stream = cuda_of(device)->streams[QUEUE_COMPUTE];
     launch->multiprocessors = device->facts.multiprocessors;
-    cudaError_t code = (cudaError_t)kernel->launch(launch);
+    cudaError_t code = (cudaError_t)kernel->launch(launch), left = cudaGetLastError();
+    if (code == cudaSuccess) code = left; /* an error that the variant left unread must not meet the next one */
     if (code == cudaSuccess) return STATUS_OK;
     /* A launch that the device refuses is that variant's failure, not the device's. */
     return fail(error, STATUS_RUN, "kernel '%s' cannot be launched on %s: %s", kernel->name, device->facts.id,

@@ -224,6 +224,15 @@ static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_
     return H5Dwrite(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
 }
 
+/* Which data set of which file, and what HDF5 says. */
+static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
+    const char *words = h5_words();
+    char name[256] = "", file[512] = "";
+    H5Iget_name(dataset->id, name, sizeof name);
+    H5Fget_name(dataset->id, file, sizeof file);
+    return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, words);
+}
+
 static enum status transfer(struct h5_dataset *dataset, const struct box *box, void *data, transfer_function *function,
                             const char *name, struct error *error) {
     if (box_elements(box) == 0) return STATUS_OK;
@@ -239,7 +248,7 @@ static enum status transfer(struct h5_dataset *dataset, const struct box *box, v
     herr_t result = 0;
     if (box->rank) result = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, count, NULL);
     if (result >= 0) result = function(dataset->id, type, memory_space, file_space, data);
-    enum status status = result < 0 ? FAIL_CALL(error, STATUS_IO, name, h5_words()) : STATUS_OK;
+    enum status status = result < 0 ? transfer_failed(dataset, name, error) : STATUS_OK;
     H5Sclose(memory_space);
     H5Sclose(file_space);
     H5Tclose(type);

@@ -1,0 +1,68 @@
+"""What the end-to-end tests share: the program must be there, GPU tests are skipped without one, folders are quick."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import harness
+
+
+def pytest_configure(config):
+    # Hundreds of runs of microseconds: threads that spin while they wait would take the cores from those that work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    config.addinivalue_line("markers", "gpu: needs a CUDA GPU that the program can use")
+    if not harness.TILERUN.exists():
+        pytest.exit(f"{harness.TILERUN} is not there: `make` first, or set TILERUN", returncode=4)
+
+
+HOST_ONLY = {
+    "test_bad_input",
+    "test_cli",
+    "test_layouts",
+    "test_random",
+}  # half a second a process without a GPU to open
+
+
+@pytest.fixture(autouse=True)
+def no_gpu_where_none_is_tested(request, monkeypatch):
+    if request.module.__name__ in HOST_ONLY:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+def pytest_collection_modifyitems(items):
+    if not any(item.get_closest_marker("gpu") for item in items):
+        return
+    if any(line.startswith("cuda:") for line in harness.tilerun("devices").stdout.splitlines()):
+        return
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="no GPU"))
+
+
+@pytest.fixture(scope="session")
+def memory_folder():
+    """A folder in memory where there is one, for jobs of hundreds of runs, each of which is synced to disk."""
+    parent = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="tilerun-", dir=parent if os.access(parent, os.W_OK) else None))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def folder(memory_folder):
+    """A fresh one for each test."""
+    path = Path(tempfile.mkdtemp(dir=memory_folder))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def rng():
+    """Fresh data every time; pytest prints the seed of a test that fails."""
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"seed {seed}")
+    return np.random.default_rng(seed)

@@ -1,0 +1,135 @@
+"""Runs the program under test, writes job files for it and reads what it leaves behind."""
+
+import json
+import os
+import re
+import subprocess
+from collections import namedtuple
+from pathlib import Path
+
+import h5py
+
+import referee
+
+ROOT = Path(__file__).resolve().parents[2]
+TILERUN = Path(os.environ.get("TILERUN", ROOT / "build/tilerun")).resolve()
+
+OK, RUN, USAGE, IO, DEVICE, INTERRUPTED = 0, 1, 2, 3, 4, 75  # exit codes
+
+
+def tilerun(*arguments, program=TILERUN, timeout=120, **options):
+    """Runs the program to its end; stdout and stderr are kept as text."""
+    command = [str(program), *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, **options
+    )
+
+
+def start(*arguments, **options):
+    """Starts the program; its stderr is a pipe to read progress from."""
+    command = [str(TILERUN), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def write_job(path, **job):
+    """Writes a job file. JSON is YAML; jobs whose lines and columns matter are written out by hand."""
+    path.write_text(json.dumps({"version": 1, **job}, indent=1))
+    return path
+
+
+def run_job(folder, expect=OK, arguments=(), program=TILERUN, **job):
+    """Writes a job into `folder`, runs it and opens its results file (where the exit code says that there is one)."""
+    path = write_job(folder / "job.yaml", **job)
+    output = folder / "results.h5"
+    done = tilerun("run", path, "-o", output, *arguments, program=program)
+    assert done.returncode == expect, done.stderr[-4000:]
+    return Results(output) if expect in (OK, RUN) else None
+
+
+class Results:
+    """A results file: its table as dictionaries, its outputs as the referee holds arrays."""
+
+    def __init__(self, path):
+        self.path = path
+        with h5py.File(path) as file:
+            self.rows = [{name: text(row[name]) for name in row.dtype.names} for row in file["runs"][:]]
+
+    def row(self, operation, variant=None, parameters=""):
+        found = [
+            row
+            for row in self.rows
+            if row["operation"] == operation and row["parameters"] == parameters and variant in (None, row["variant"])
+        ]
+        assert len(found) == 1, f"{len(found)} rows for {operation} {variant}: {self.rows}"
+        return found[0]
+
+    def output(self, name):
+        """The result of an operation ("product", "n=4/product")."""
+        return self.read(f"outputs/{name}")
+
+    def read(self, path):
+        with h5py.File(self.path) as file:
+            return referee.read_dataset(file[path])
+
+    def everything(self):
+        """Every stored output, by its path."""
+        with h5py.File(self.path) as file:
+            return {name: referee.read_dataset(file[name]) for name in dataset_names(file, "outputs", "variants")}
+
+
+def dataset_names(file, *groups):
+    names = []
+    for group in groups:
+        if group in file:
+            file[group].visititems(
+                lambda name, item, group=group: (
+                    names.append(f"{group}/{name}") if isinstance(item, h5py.Dataset) else None
+                )
+            )
+    return sorted(names)
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+# ---- what is registered, as `tilerun list` prints it ---------------------------------------------------------------
+
+Variant = namedtuple("Variant", "op name dtypes operators parameters runs_here")
+
+
+def list_variants():
+    done = tilerun("list")
+    assert done.returncode == OK, done.stderr
+    found, op = [], None
+    for line in done.stdout.splitlines():
+        if heading := re.match(r"(\w+): ", line):
+            op = heading[1]
+        elif name := re.match(r"  (\w+) ", line):
+            found.append(Variant(op, name[1], [], [], {}, False))
+        elif types := re.match(r" {12}types: ([^;]*);(?: operators: ([^;]*);)?", line):
+            names = referee.DTYPES if types[1] == "all" else types[1].split()
+            operators = types[2].split() if types[2] else referee.OPERATORS
+            found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators))
+        elif re.match(r" {12}runs here", line):
+            found[-1] = found[-1]._replace(runs_here=True)
+        elif parameter := re.match(r" {12}(\w+): ([\w ]+) \(", line):
+            found[-1].parameters[parameter[1]] = parameter[2].split()
+        else:
+            assert re.match(r" {12}cannot run here: ", line), line
+    return found
+
+
+def variant_labels(variant):
+    """The labels of all parameter choices of a variant: "tiled,tile=32"..."""
+    labels = [variant.name]
+    for name, values in variant.parameters.items():
+        labels = [f"{label},{name}={value}" for label in labels for value in values]
+    return labels
+
+
+def variant_entry(variant):
+    """The variant with all its choices, as a job's `variants` has it."""
+    if not variant.parameters:
+        return variant.name
+    return {"name": variant.name, **{name: values for name, values in variant.parameters.items()}}

@@ -1,0 +1,271 @@
+"""The command line: help, hints, what goes to stdout and what to stderr, sweeps, and machine-readable output."""
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+from harness import OK, USAGE
+
+COMMANDS = ["run", "check", "plan", "list", "devices", "show"]
+
+JOB = """\
+version: 1
+name: small
+device: cpu
+parameters: {n: [4, 9], factor: 2}
+inputs: {A: {random: {shape: [$n, 3]}}}
+defaults: {repeat: 2, warmup: 0}
+operations:
+  - {id: gram, op: matmul, inputs: [A, A], transpose_b: true, variants: [cpu, blocked]}
+  - {id: twice, op: scale, inputs: [gram], alpha: $factor}
+  - {id: flipped, op: transpose, inputs: [A]}
+"""
+
+
+@pytest.fixture
+def place(folder):
+    (folder / "job.yaml").write_text(JOB)
+    return folder
+
+
+def quiet(*arguments, **options):
+    """Runs; asserts success and that nothing was said on stderr. Returns stdout."""
+    done = harness.tilerun(*arguments, **options)
+    assert (done.returncode, done.stderr) == (OK, "")
+    return done.stdout
+
+
+# ---- help and mistakes ---------------------------------------------------------------------------------------------
+
+
+def test_help():
+    said = quiet("--help")
+    assert said == quiet("-h") and said.startswith("usage: tilerun COMMAND")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\S", said, re.M)
+    assert "75" in said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_commands(command):
+    said = quiet(command, "--help")
+    assert said.startswith(f"usage: tilerun {command}") and said == quiet(command, "-h")
+
+
+def test_help_names_every_option():
+    said = quiet("run", "--help")
+    for option in "--output --device --memory --set --only --resume --overwrite --progress --json".split():
+        assert option in said
+
+
+def test_version():
+    assert re.fullmatch(r"tilerun \S+ \(\S+\)\n(no CUDA|CUDA \d+\.\d+), HDF5 \d+\.\d+\.\d+\n", quiet("--version"))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["rum"], r"unknown command 'rum' \(did you mean 'run'\?\)"),
+        (["frobnicate"], r"unknown command 'frobnicate'; `tilerun --help` lists them"),
+        (["run"], r"run: a file is missing\nusage: tilerun run "),
+        (["run", "a", "b"], r"run: too many files\nusage: tilerun run "),
+        (["run", "--resum", "--zzz", "a"], r"run: unknown option '--zzz'; `tilerun run --help` lists them"),
+        (["run", "-z", "a"], r"run: unknown option '-z'"),
+        (["run", "a", "--set"], r"run: option '--set' needs a value"),
+        (["run", "a", "--progress", "loud"], r"run: --progress is auto, plain or none, not 'loud'"),
+        (["list", "matmull"], r"list: unknown operation 'matmull' \(did you mean 'matmul'\?\)"),
+        (["show", "nowhere.h5"], r"nowhere\.h5: No such file or directory"),
+        (["show", "--csw", "a"], r"show: unknown option '--csw'"),
+        (["devices", "a"], r"devices: too many files"),
+    ],
+)
+def test_mistakes(arguments, message):
+    done = harness.tilerun(*arguments)
+    assert done.returncode == USAGE and done.stdout == ""
+    assert re.match("tilerun: " + message, done.stderr), done.stderr
+
+
+def test_nothing_asked():
+    done = harness.tilerun()
+    assert done.returncode == USAGE and done.stdout == "" and done.stderr == quiet("--help")
+
+
+def test_double_dash(place):
+    (place / "--overwrite").write_text(JOB)
+    assert quiet("check", "--", "--overwrite", cwd=place) == ""
+    done = harness.tilerun("run", "-o", "out.h5", "--", "--overwrite", cwd=place)
+    assert done.returncode == OK and (place / "out.h5").exists()
+    done = harness.tilerun("check", "--", "--help", cwd=place)
+    assert done.returncode == USAGE and "--help: cannot be opened" in done.stderr
+
+
+# ---- looking -------------------------------------------------------------------------------------------------------
+
+
+def test_check(place):
+    assert quiet("check", place / "job.yaml", place / "job.yaml") == ""
+    (place / "bad.yaml").write_text(JOB.replace("transpose_b", "transposeb"))
+    done = harness.tilerun("check", "job.yaml", "bad.yaml", cwd=place)
+    assert done.returncode == USAGE and done.stdout == ""
+    assert re.match(r"bad\.yaml:8:44: .*'transposeb'.*did you mean 'transpose_b'", done.stderr)
+    assert list(place.glob("*.h5*")) == []
+
+
+def test_list():
+    everything = quiet("list")
+    parts = [quiet("list", op) for op in ("matmul", "reduce", "transpose", "scale")]
+    assert everything == "".join(parts)
+    assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale"}
+
+
+def test_devices():
+    done = harness.tilerun("devices")
+    assert done.returncode == OK and re.match(r"cpu  \S.*\n    \d+ threads\n", done.stdout)
+    assert ("no CUDA GPU here" in done.stderr) == ("\ncuda:0" not in done.stdout)
+
+
+def test_plan(place):
+    said = quiet("plan", "job.yaml", cwd=place)
+    assert re.search(r"^run 0  gram \(n=4\)  matmul cpu  4x4x3  on cpu$", said, re.M)
+    assert said.count("\nrun ") + 1 == 8
+    assert re.search(r"work +\S+ flop", said) and re.search(r"bound +\S+ s, by \w+", said)
+    assert list(place.glob("*.h5*")) == []
+
+
+def test_plan_resolved_is_a_job_that_gives_the_same(place):
+    resolved = quiet("plan", "--resolved", "--set", "factor=5", place / "job.yaml")
+    assert "factor: 5" in resolved and "defaults:" not in resolved and resolved.count("repeat: 2") == 3
+    (place / "resolved.yaml").write_text(resolved)
+    for job in ("job", "resolved"):
+        arguments = ["--set", "factor=5"] if job == "job" else []
+        done = harness.tilerun("run", f"{job}.yaml", "-o", f"{job}.h5", *arguments, cwd=place)
+        assert done.returncode == OK, done.stderr
+    first, second = (harness.Results(place / f"{job}.h5").everything() for job in ("job", "resolved"))
+    assert [v.tobytes() for v in first.values()] == [v.tobytes() for v in second.values()]
+
+
+# ---- running -------------------------------------------------------------------------------------------------------
+
+
+def test_default_output_is_in_the_current_directory(place):
+    (place / "here").mkdir()
+    done = harness.tilerun("run", "../job.yaml", cwd=place / "here")
+    assert done.returncode == OK and (place / "here/small.h5").exists() and not (place / "small.h5").exists()
+
+
+def test_output_of_a_job_is_beside_the_job(place):
+    (place / "sub").mkdir()
+    (place / "sub/job.yaml").write_text(JOB + "output: ../result.h5\n")
+    assert harness.tilerun("run", "sub/job.yaml", cwd=place).returncode == OK
+    assert (place / "result.h5").exists()
+
+
+def test_table(place):
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place)
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:4] == ["operation", "parameters", "variant", "shape"] and len(lines) == 9
+    assert re.fullmatch(r"gram +n=4 +cpu +4x4x3 +\S+ \w+ +\S+ GFLOP/s +1\.00x +\S+ +ok", lines[1])
+    assert re.search(r" GB/s ", lines[-1])
+    assert done.stdout == quiet("show", "out.h5", cwd=place)
+
+
+def test_progress_goes_to_stderr(place):
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 8 and re.match(r"\[1/8\] gram cpu n=4: ok, \S+ ms, error \S+", lines[0])
+    assert "[" not in done.stdout.splitlines()[0]
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--overwrite", "--progress", "none", cwd=place)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "xterm-256color"}])
+def test_no_colour_without_a_terminal(place, environment):
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place, env={**os.environ, **environment})
+    assert done.returncode == OK and "\033" not in done.stdout + done.stderr
+
+
+def test_no_colour_on_a_terminal_when_asked(place):
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
+    subprocess.run(
+        [str(harness.TILERUN), "run", "job.yaml", "-o", "out.h5"],
+        cwd=place,
+        env=environment,
+        stderr=follower,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    os.close(follower)
+    shown = b""
+    try:
+        while chunk := os.read(leader, 4096):
+            shown += chunk
+    except OSError:
+        pass
+    os.close(leader)
+    assert b"[1/8]" in shown or b"gram" in shown
+    assert not re.search(rb"\033\[[0-9;]*m", shown)
+
+
+def test_json_and_csv(place):
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--json", cwd=place)
+    rows = json.loads(done.stdout)
+    assert rows == json.loads(quiet("show", "--json", "out.h5", cwd=place))
+    table = list(csv.DictReader(io.StringIO(quiet("show", "--csv", "out.h5", cwd=place))))
+    stored = harness.Results(place / "out.h5").rows
+    assert len(rows) == len(table) == len(stored) == 8
+    for from_json, from_csv, row in zip(rows, table, stored):
+        assert list(from_json) == list(from_csv) == list(row)
+        for name, value in row.items():
+            assert from_json[name] == value, name
+            assert from_csv[name] == value if isinstance(value, str) else float(from_csv[name]) == value, name
+
+
+def test_set_sweeps(place):
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--set", "factor=2,3,4", "--set", "n=5", cwd=place)
+    assert done.returncode == OK, done.stderr
+    results = harness.Results(place / "out.h5")
+    assert [r["parameters"] for r in results.rows] == ["", "", "factor=2", "factor=3", "factor=4", ""]
+    gram = results.output("gram")
+    assert gram.shape == (5, 5)
+    np.testing.assert_array_equal(results.output("factor=3/twice"), 3 * gram)
+
+
+def test_set_mistakes(place):
+    for value, message in [
+        ("fctor=3", r"--set fctor=3: the job has no parameter 'fctor' \(did you mean 'factor'\?\)"),
+        ("factor", r"--set factor: write NAME=VALUE"),
+        ("factor=", r"--set: parameter 'factor' has an empty value"),
+        ("factor=abc", r"job\.yaml:9:\d+: .*'abc'"),
+    ]:
+        done = harness.tilerun("run", "job.yaml", "--set", value, cwd=place)
+        assert done.returncode == USAGE and re.search(message, done.stderr), done.stderr
+    assert list(place.glob("*.h5*")) == []
+
+
+def test_only(place):
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--only", "twice", "--set", "n=4", cwd=place)
+    assert done.returncode == OK, done.stderr
+    with h5py.File(place / "out.h5") as file:
+        assert file.attrs["status"] == "partial"
+        assert [row.decode() for row in file["runs"]["operation"]] == ["gram", "gram", "twice"]
+    done = harness.tilerun("run", "job.yaml", "--only", "twise", cwd=place)
+    assert done.returncode == USAGE and "--only: no operation 'twise' (did you mean 'twice'?)" in done.stderr
+
+
+def test_show_refuses_other_files(place):
+    with h5py.File(place / "other.h5", "w") as file:
+        file["x"] = 1
+    done = harness.tilerun("show", "other.h5", cwd=place)
+    assert done.returncode == USAGE and "other.h5: is an HDF5 file, but not one of tilerun's results" in done.stderr
+    done = harness.tilerun("show", "job.yaml", cwd=place)
+    assert done.returncode == USAGE and "job.yaml: is not an HDF5 file" in done.stderr

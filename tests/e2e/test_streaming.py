@@ -1,0 +1,179 @@
+"""Working sets larger than `memory`: the same results, whatever the budget, the shape and the variant."""
+
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+import referee
+from suites import run_suite
+
+VARIANTS = harness.list_variants()
+BUDGETS = ["64KiB", "100kB", "1MiB"]
+
+
+def able(op, dtype, operator=None):
+    return [
+        v for v in VARIANTS if v.op == op and v.runs_here and dtype in v.dtypes and operator in (None, *v.operators)
+    ]
+
+
+class Job:
+    """One job with big and ragged inputs, run in memory and under budgets."""
+
+    def __init__(self, folder, rng, dtype="float32"):
+        self.folder, self.rng, self.dtype = folder, rng, dtype
+        self.inputs, self.operations, self.truth = {}, [], {}
+
+    def input(self, name, *shape):
+        values = referee.random_values(self.rng, shape, self.dtype)
+        with h5py.File(self.folder / "inputs.h5", "a") as file:
+            referee.write_dataset(file, name, values, self.dtype)
+        self.inputs[name] = {"file": "inputs.h5", "dataset": name}
+        return values
+
+    def operation(self, name, op, inputs, truth, dtype=None, **options):
+        variants = [harness.variant_entry(v) for v in able(op, self.dtype, options.get("operator"))]
+        self.operations.append({"id": name, "op": op, "inputs": inputs, "variants": variants, **options})
+        self.truth[name] = (dtype or self.dtype, *truth)
+
+    def run(self, budget=None):
+        (self.folder / "results.h5").unlink(missing_ok=True)
+        return harness.run_job(
+            self.folder,
+            arguments=["--memory", budget] if budget else [],
+            sync=False,
+            inputs=self.inputs,
+            defaults={"warmup": 0, "repeat": 1, "store": "all"},
+            operations=self.operations,
+        )
+
+    def check(self, results):
+        assert {row["status"] for row in results.rows} == {"ok"}
+        for name in harness.dataset_names(h5py.File(results.path), "variants"):
+            wrong = referee.difference(results.read(name), *self.truth[name.split("/")[1]])
+            assert wrong is None, f"{name}: {wrong}"
+
+
+def steps(job, budget):
+    """How many steps each run takes, as `tilerun plan` says."""
+    done = harness.tilerun("plan", job.folder / "job.yaml", "--memory", budget)
+    assert done.returncode == 0, done.stderr
+    return [int(n) for n in re.findall(r"(\d+) steps?$", done.stdout, re.M)]
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_matmul(folder, rng, budget, dtype):
+    job = Job(folder, rng, dtype)
+    a, b = job.input("a", 211, 503), job.input("b", 503, 157)
+    s, t = job.input("s", 3, 101, 307), job.input("t", 3, 89, 307)
+    row, column = job.input("row", 1, 50021), job.input("column", 50021, 1)
+    job.operation("product", "matmul", ["a", "b"], referee.matmul(a, b, dtype))
+    job.operation(
+        "flipped",
+        "matmul",
+        ["b", "a"],
+        referee.matmul(b, a, dtype, True, True, -2.0),
+        transpose_a=True,
+        transpose_b=True,
+        alpha=-2,
+    )
+    job.operation("stack", "matmul", ["s", "t"], referee.matmul(s, t, dtype, False, True), transpose_b=True)
+    job.operation("dot", "matmul", ["row", "column"], referee.matmul(row, column, dtype))
+    job.check(job.run(budget))
+    if budget != "1MiB":
+        assert min(steps(job, budget)) > 1, "everything fits: the budget tests nothing"
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("operator", referee.OPERATORS)
+def test_reduce(folder, rng, budget, operator):
+    dtype = "float32"
+    job = Job(folder, rng, dtype)
+    arrays = {
+        name: job.input(name, *shape)
+        for name, shape in {
+            "m": (607, 523),
+            "v": (300007,),
+            "s": (5, 211, 307),
+            "tall": (100003, 3),
+            "wide": (3, 100003),
+        }.items()
+    }
+    for name, x in arrays.items():
+        for axis in [*range(x.ndim), "all"]:
+            truth = referee.reduce(x, dtype, operator, axis)
+            job.operation(
+                f"{name}_{axis}",
+                "reduce",
+                [name],
+                truth,
+                referee.result_type(operator, dtype),
+                operator=operator,
+                axis=axis,
+            )
+    job.check(job.run(budget))
+    if budget != "1MiB":
+        assert min(steps(job, budget)) > 1, "everything fits: the budget tests nothing"
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float64"])
+def test_transpose_and_scale(folder, rng, budget, dtype):
+    job = Job(folder, rng, dtype)
+    for name, shape in {"m": (607, 523), "s": (5, 211, 307), "tall": (100003, 3), "wide": (2, 150001)}.items():
+        x = job.input(name, *shape)
+        job.operation(f"{name}_t", "transpose", [name], (x.swapaxes(-1, -2), referee.BITS))
+        job.operation(f"{name}_s", "scale", [name], referee.scale(x, dtype, 3, -2), alpha=3, beta=-2)
+    job.check(job.run(budget))
+
+
+def test_budget_does_not_change_bits(folder, rng):
+    """Where no sum is split, tiles must not show: integers, transposes and scales are the same to the last bit."""
+    job = Job(folder, rng, "int64")
+    x = job.input("x", 401, 777)
+    job.operation("t", "transpose", ["x"], (x.T, referee.BITS))
+    job.operation("total", "reduce", ["t"], referee.reduce(x, "int64", "sum", "all"), operator="sum", axis="all")
+    job.operation("last", "reduce", ["x"], referee.reduce(x, "int64", "argmax", 1), operator="argmax", axis=1)
+    results = [job.run(budget).everything() for budget in [None, *BUDGETS]]
+    for other in results[1:]:
+        assert other.keys() == results[0].keys()
+        for name, values in results[0].items():
+            np.testing.assert_array_equal(other[name], values, err_msg=name)
+
+
+def test_chain(folder, rng):
+    """Results much larger than memory, read by what follows."""
+    job = Job(folder, rng)
+    a, b = job.input("a", 301, 257), job.input("b", 257, 409)
+    product, bound = referee.matmul(a, b, "float32")
+    job.operation("product", "matmul", ["a", "b"], (product, bound))
+    job.operation("flipped", "transpose", ["product"], (product.T, bound.T))
+    job.operation("double", "scale", ["flipped"], (2 * product.T, 2 * bound.T), alpha=2)
+    sums, more = referee.reduce(product.T.astype(np.float32), "float32", "sum", 0)
+    job.operation("sums", "reduce", ["flipped"], (sums, more + bound.T.sum(axis=0) * 2), operator="sum", axis=0)
+    for budget in BUDGETS:
+        job.check(job.run(budget))
+
+
+@pytest.mark.parametrize("op, dtype", [("matmul", "float32"), ("transpose", "uint16"), ("scale", "float16")])
+def test_edge_shapes_under_the_least_memory(folder, rng, op, dtype):
+    cases, results = run_suite(folder, op, able(op, dtype), dtype, arguments=["--memory", "64KiB"], rng=rng)
+    for case in cases:
+        for row in (row for row in results.rows if row["operation"] == case.id):
+            assert row["status"] == "ok", row
+            stored = results.read(f"variants/{case.id}/{row['variant']}")
+            assert referee.difference(stored, case.dtype, case.value, case.bound) is None, case.id
+
+
+def test_random_input_larger_than_memory(folder):
+    job = {
+        "inputs": {"x": {"random": {"shape": [1000, 2000], "distribution": "index", "dtype": "int64"}}},
+        "operations": [{"id": "y", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 0, "repeat": 1}],
+    }
+    results = harness.run_job(folder, arguments=["--memory", "64KiB"], **job)
+    expected = np.arange(2_000_000).reshape(1000, 2000).sum(axis=0)
+    np.testing.assert_array_equal(results.output("y"), expected)

@@ -1,0 +1,110 @@
+"""Every registered variant x every type that it takes x edge shapes x options, against NumPy on fresh data."""
+
+import functools
+import os
+import re
+
+import numpy as np
+import pytest
+
+import harness
+import referee
+import suites
+
+VARIANTS = harness.list_variants()
+SEED = int.from_bytes(os.urandom(4), "little")
+
+
+def parameters():
+    """One test for each (variant with its choices, reduce operator, type), so that skips are counted honestly."""
+    for variant in VARIANTS:
+        operators = variant.operators if variant.op == "reduce" else [None]
+        for label in harness.variant_labels(variant):
+            for operator in operators:
+                for dtype in variant.dtypes:
+                    words = [variant.op, label, operator, dtype]
+                    yield pytest.param(variant, label, operator, dtype, id="-".join(filter(None, words)))
+
+
+def registered_for_cuda():
+    text = (harness.ROOT / "kernels/registry.def").read_text()
+    return re.findall(r"^CUDA\(([a-z]+)_(\w+)\)", text, re.M)
+
+
+@pytest.fixture(scope="module")
+def suite(memory_folder):
+    """The cases and results of one operation and type by all its variants, computed once."""
+
+    @functools.cache
+    def run(op, operator, dtype):
+        able = [v for v in VARIANTS if v.op == op and dtype in v.dtypes and operator in (None, *v.operators)]
+        folder = memory_folder / f"{op}-{operator}-{dtype}"
+        folder.mkdir()
+        return suites.run_suite(folder, op, able, dtype, operator, rng=np.random.default_rng(SEED))
+
+    return run
+
+
+@pytest.mark.parametrize("variant, label, operator, dtype", list(parameters()))
+def test_agrees_with_numpy(suite, variant, label, operator, dtype):
+    cases, results = suite(variant.op, operator, dtype)
+    rows = {row["operation"]: row for row in results.rows if row["variant"] == label}
+    if not variant.runs_here:
+        assert {row["status"] for row in rows.values()} == {"skipped"}
+        assert all("GPU" in row["message"] or "compute capability" in row["message"] for row in rows.values())
+        pytest.skip("no GPU that can run it")
+    complaints = []
+    for case in cases:
+        row = rows[case.id]
+        if row["status"] != "ok":
+            complaints.append(f"{case.id} {case.options}: {row['status']}: {row['message']}")
+            continue
+        stored = results.read(f"variants/{case.id}/{label}")
+        if wrong := referee.difference(stored, case.dtype, case.value, case.bound):
+            complaints.append(f"{case.id} {case.options} {[x.shape for x in case.inputs]}: {wrong}")
+    assert not complaints, f"seed {SEED}\n" + "\n".join(complaints)
+
+
+@pytest.mark.parametrize("op, name", registered_for_cuda())
+def test_is_known_without_cuda(folder, op, name):
+    """Every GPU variant is listed; a build without CUDA records it as skipped, and the CPU does the work."""
+    if (op, name) in {(variant.op, variant.name) for variant in VARIANTS}:
+        return
+    options = {"operator": "sum", "axis": "all"} if op == "reduce" else {}
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"random": {"shape": [3, 3]}}},
+        operations=[
+            {"id": "y", "op": op, "inputs": ["x"] * (2 if op == "matmul" else 1), "variants": [name], **options}
+        ],
+    )
+    row = results.row("y", name)
+    assert row["status"] == "skipped" and "CUDA" in row["message"]
+    assert results.row("y", "blocked" if op != "scale" else "cpu")["status"] == "ok"
+    pytest.skip("this build has no CUDA")
+
+
+@pytest.mark.parametrize("operator", ["argmin", "argmax", "min", "max"])
+def test_extreme_of_nothing_is_refused(folder, operator):
+    job = harness.write_job(
+        folder / "job.yaml",
+        inputs={"x": {"random": {"shape": [0, 4]}}},
+        operations=[{"id": "y", "op": "reduce", "inputs": ["x"], "operator": operator, "axis": 0}],
+    )
+    done = harness.tilerun("check", job)
+    assert done.returncode == harness.USAGE
+    assert re.search(rf"job.yaml:\d+:\d+: y: .*{operator}.*(empty|nothing|zero|0)", done.stderr), done.stderr
+
+
+def test_referee_notices_a_wrong_element(rng):
+    """The referee itself: one wrong element, a NaN, an infinity and a wrong type are all noticed."""
+    x = referee.random_values(rng, (9, 9), "float32")
+    value, bound = referee.matmul(x, x, "float32")
+    right = referee.round_to(value, "float32")
+    assert referee.difference(right, "float32", value, bound) is None
+    for wrong in (right[4, 4] + np.float32(1e-4), np.nan, np.inf):
+        hurt = right.copy()
+        hurt[4, 4] = wrong
+        assert "[4, 4]" in referee.difference(hurt, "float32", value, bound)
+    assert "type" in referee.difference(right.astype("float64"), "float32", value, bound)
+    assert "shape" in referee.difference(right[:8], "float32", value, bound)

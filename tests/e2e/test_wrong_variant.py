@@ -1,0 +1,199 @@
+"""Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one."""
+
+import re
+import shutil
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+import tree
+from harness import RUN
+
+FAULTS = harness.ROOT / "tests/faults"
+SIDE = 70  # no multiple of any tile
+SANITIZER = shutil.which("compute-sanitizer") or shutil.which(
+    "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer"
+)
+
+
+@pytest.fixture(scope="module")
+def program(memory_folder):
+    """The program with every planted fault built in; those for CUDA only where they can run."""
+    folder = memory_folder / "faults"
+    folder.mkdir()
+    copy = tree.copy_tree(folder)
+    sources = sorted(FAULTS.glob("*.c")) + (sorted(FAULTS.glob("*.cu")) if tree.has_gpu() else [])
+    for source in sources:
+        shutil.copy(source, copy / "kernels")
+    tree.register(copy, [f"{'CPU' if source.suffix == '.c' else 'CUDA'}({source.stem})" for source in sources])
+    done = tree.make(copy)
+    assert done.returncode == 0, done.stdout[-4000:]
+    return copy / "build/tilerun"
+
+
+def run(folder, program, op, *variants, more=(), **options):
+    """One operation by these variants on SIDE x SIDE random floats; `more` operations after it."""
+    return harness.run_job(
+        folder,
+        program=program,
+        expect=RUN,
+        inputs={name: {"random": {"shape": [SIDE, SIDE], "low": -1, "seed": ord(name)}} for name in "ab"},
+        defaults={"warmup": 0, "repeat": 3, "store": "all"},
+        operations=[
+            {
+                "id": "y",
+                "op": op,
+                "inputs": ["a", "b"] if op == "matmul" else ["a"],
+                "variants": list(variants),
+                **options,
+            },
+            *more,
+        ],
+    )
+
+
+def assert_wrong(results, variant, pattern=r"\[\d+, \d+\] is \S+, should be \S+"):
+    row = results.row("y", variant)
+    assert row["status"] == "wrong" and re.search(pattern, row["message"]), row
+    assert not row["error"] <= row["tolerance"]
+    assert all(np.isnan(row[name]) for name in row if name.endswith("_s") or name == "gflops"), row
+    with h5py.File(results.path) as file:
+        assert file.attrs["status"] == "failed"
+        assert f"variants/y/{variant}" not in file and str(row["run"]) not in file["samples"]
+
+
+WRONG = [
+    ("matmul", "edgeless", {}, ["auto", "full", "sampled"]),
+    ("reduce", "short", {"operator": "sum", "axis": "all"}, ["auto", "full", "sampled"]),
+    ("scale", "nan", {"alpha": 3}, ["auto", "full"]),  # one element of 4900 may escape a sample
+]
+
+
+@pytest.mark.parametrize("first", ["fault", "right"])
+@pytest.mark.parametrize("op, fault, options, verify", [(*row[:3], verify) for row in WRONG for verify in row[3]])
+def test_wrong_result(folder, program, op, fault, options, verify, first):
+    """Before or after a right variant, whose result may still lie in the same memory."""
+    variants = [fault, "cpu"] if first == "fault" else ["cpu", fault]
+    results = run(folder, program, op, *variants, verify=verify, **options)
+    assert_wrong(results, fault, r"\S")
+    right = results.row("y", "cpu")
+    assert right["status"] == "ok" and right["error"] <= right["tolerance"]
+    with h5py.File(results.path) as file:
+        assert file["outputs/y"].attrs["run"] == right["run"] and file["outputs/y"].attrs["variant"] == "cpu"
+
+
+def test_message_names_the_place(folder, program):
+    results = run(folder, program, "matmul", "edgeless", "cpu", verify="full")
+    place = re.match(r"\[(\d+), (\d+)\] is (\S+), should be (\S+)", results.row("y", "edgeless")["message"])
+    i, j = int(place[1]), int(place[2])
+    assert max(i, j) >= 64 and float(place[4]) == pytest.approx(results.output("y")[i, j], rel=1e-4)
+
+
+def test_later_operations_read_the_right_one(folder, program):
+    more = [{"id": "total", "op": "reduce", "inputs": ["y"], "operator": "sum", "axis": "all", "variants": ["cpu"]}]
+    results = run(folder, program, "matmul", "edgeless", "cpu", more=more)
+    assert results.row("total")["status"] == "ok"
+    assert results.output("total") == pytest.approx(results.output("y").sum(dtype=np.float64), rel=1e-4)
+
+
+def test_nothing_reads_a_wrong_result(folder, program):
+    more = [
+        {"id": "total", "op": "reduce", "inputs": ["y"], "operator": "sum", "axis": "all", "variants": ["cpu"]},
+        {"id": "other", "op": "scale", "inputs": ["a"], "variants": ["cpu"]},
+    ]
+    results = run(folder, program, "matmul", "edgeless", more=more)
+    assert results.row("total")["status"] == "skipped" and "'y' has no result" in results.row("total")["message"]
+    assert results.row("other")["status"] == "ok"
+    assert harness.dataset_names(h5py.File(results.path), "outputs") == ["outputs/other"]
+
+
+def test_on_error_stop(folder, program):
+    more = [{"id": "other", "op": "scale", "inputs": ["a"], "variants": ["cpu"]}]
+    results = run(folder, program, "matmul", "edgeless", more=more, on_error="stop")
+    assert results.row("other")["status"] == "skipped" and "on_error: stop" in results.row("other")["message"]
+
+
+def test_table_gives_no_time_or_ratio(folder, program):
+    results = run(folder, program, "matmul", "edgeless", "cpu", "blocked")
+    shown = harness.tilerun("show", results.path).stdout.splitlines()
+    wrong, reason, cpu, blocked = shown[1:5]
+    assert re.fullmatch(r"y +edgeless +70x70x70 +\S+ +wrong", wrong), wrong
+    assert "should be" in reason
+    assert " 1.00x " in cpu and re.search(r" \d+\.\d\dx ", blocked)
+
+
+def test_failing_launch(folder, program):
+    results = run(folder, program, "scale", "refusing", "cpu")
+    row = results.row("y", "refusing")
+    assert row["status"] == "failed" and row["message"], row
+    assert results.row("y", "cpu")["status"] == "ok"
+
+
+def test_wrong_run_is_tried_again_on_resume(folder, program):
+    """A part is kept only of what was right."""
+    run(folder, program, "matmul", "edgeless", "cpu")
+    again = ["run", folder / "job.yaml", "-o", folder / "results.h5", "--resume"]
+    done = harness.tilerun(*again, program=program)
+    assert done.returncode == RUN and "should be" in done.stdout
+
+
+# ---- on a GPU ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("first", ["fault", "right"])
+@pytest.mark.parametrize(
+    "op, fault, right",
+    [
+        ("matmul", "racy", "tiled"),
+        ("transpose", "boundless", "tiled"),
+        ("scale", "unchecked", "simple"),
+        ("scale", "oversized", "simple"),
+    ],
+)
+def test_fault_is_caught(folder, program, op, fault, right, first):
+    """By verification, or as a launch that failed; the right variant is not hurt by its neighbour."""
+    options = {"alpha": 3} if op == "scale" else {}
+    results = run(folder, program, op, *([fault, right] if first == "fault" else [right, fault]), **options)
+    row = results.row("y", fault)
+    assert row["status"] in ("wrong", "failed") and row["message"], row
+    if fault == "oversized":
+        assert row["status"] == "failed" and "invalid" in row["message"], row
+    assert results.row("y", right)["status"] == "ok"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not SANITIZER, reason="no compute-sanitizer")
+@pytest.mark.parametrize(
+    "op, fault, tool, pattern",
+    [
+        ("matmul", "racy", "racecheck", r"hazard|Race reported"),
+        ("transpose", "divergent", "synccheck", r"[Dd]ivergent"),
+        ("transpose", "boundless", "memcheck", r"Invalid __global__"),
+        ("scale", "unchecked", "memcheck", r"invalid configuration|cudaErrorInvalid"),
+    ],
+)
+def test_sanitizer_catches(folder, program, op, fault, tool, pattern):
+    job = harness.write_job(
+        folder / "job.yaml",
+        device="cuda",
+        inputs={name: {"random": {"shape": [SIDE, SIDE], "low": -1, "seed": ord(name)}} for name in "ab"},
+        operations=[
+            {
+                "id": "y",
+                "op": op,
+                "inputs": ["a", "b"][: 2 if op == "matmul" else 1],
+                "variants": [fault],
+                "warmup": 0,
+                "repeat": 1,
+            }
+        ],
+    )
+    command = [SANITIZER, "--tool", tool, "--error-exitcode", "99", program, "run", job, "-o", folder / "out.h5"]
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120
+    )
+    assert done.returncode == 99 and re.search(pattern, done.stdout), done.stdout[-4000:]
