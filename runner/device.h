@@ -24,7 +24,8 @@ struct device_operations {
     enum status (*upload)(struct device *device, void *to, const void *from, int64_t bytes, struct error *error);
     enum status (*download)(struct device *device, void *to, const void *from, int64_t bytes, struct error *error);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
-    /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. */
+    /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next wait:
+     * the kernel would not start, and the device is as good as before. */
     enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch, struct error *error);
     /* Evicts the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);

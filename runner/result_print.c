@@ -57,7 +57,8 @@ static void fill_line(const struct result_row *rows, int count, const struct res
     if (!isnan(ratio)) snprintf(line[RATIO], CELL, "%.2fx", ratio);
 }
 
-static void print_line(table_line line, const int width[COLUMNS], FILE *to) {
+/* `message` goes behind the last column, the status. */
+static void print_line(table_line line, const int width[COLUMNS], const char *message, FILE *to) {
     int gap = 0; /* spaces owed: none at the end of a line */
     for (int i = 0; i < COLUMNS; i++) {
         if (width[i] == 0) continue;
@@ -65,7 +66,7 @@ static void print_line(table_line line, const int width[COLUMNS], FILE *to) {
         if (length) fprintf(to, "%*s%s", gap + (headings[i].right ? room : 0), "", line[i]);
         gap = (length ? 0 : gap + width[i]) + (length && !headings[i].right ? room : 0) + 2;
     }
-    putc('\n', to);
+    fprintf(to, "%s%s\n", message[0] ? ": " : "", message);
 }
 
 void result_print_table(const struct result_row *rows, int count, FILE *to) {
@@ -79,9 +80,6 @@ void result_print_table(const struct result_row *rows, int count, FILE *to) {
     }
     for (int i = 0; i < COLUMNS; i++) /* a column that nobody fills is left out */
         if (width[i] > 0 && width[i] < (int)strlen(headings[i].text)) width[i] = (int)strlen(headings[i].text);
-    for (int r = 0; r <= count; r++) {
-        print_line(lines[r], width, to);
-        if (r > 0 && !is_ok(&rows[r - 1]) && rows[r - 1].message[0]) fprintf(to, "    %s\n", rows[r - 1].message);
-    }
+    for (int r = 0; r <= count; r++) print_line(lines[r], width, r > 0 ? rows[r - 1].message : "", to);
     free(lines);
 }

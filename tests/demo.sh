@@ -11,8 +11,8 @@ show() {
 
 show "$program" run configs/quickstart.yaml --overwrite -o "$results"
 if command -v h5dump > /dev/null; then
-    show h5dump -d /outputs/means -s 24 -c 8 "$results"
-    show h5dump -d /outputs/gram -s 24,24 -c 5,5 "$results"
+    show h5dump -A 0 -d /outputs/means -s 24 -c 8 "$results"
+    show h5dump -A 0 -d /outputs/gram -s 24,24 -c 5,5 "$results"
 else
     echo "(h5dump, of Debian's hdf5-tools, would show a piece of it)"
 fi
