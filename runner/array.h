@@ -9,16 +9,16 @@
 #include "h5io.h"
 #include "job.h"
 
-#define ARRAY_HASH_TEXT 33      /* 32 hex digits and a NUL */
+#define ARRAY_HASH_TEXT 33 /* 32 hex digits and a NUL */
 
 struct array {
-    char *name, *label;         /* the input's or operation's */
+    char *name, *label; /* the input's or operation's */
     enum dtype dtype;
     struct shape shape;
-    const struct job_input *input;  /* NULL: an operation's result */
-    struct h5_dataset *dataset; /* files: open; results: open once stored; random: NULL */
-    int64_t first_row;          /* of the band that `rows` names */
-    char hash[ARRAY_HASH_TEXT]; /* files: "" until array_hash; random and results: "" */
+    const struct job_input *input; /* NULL: an operation's result */
+    struct h5_dataset *dataset;    /* files: open; results: open once stored; random: NULL */
+    int64_t first_row;             /* of the band that `rows` names */
+    char hash[ARRAY_HASH_TEXT];    /* files: "" until array_hash; random and results: "" */
 };
 
 /* Reads a box, packed, into host memory. */

@@ -9,7 +9,8 @@ static void print_device(const struct device_facts *facts) {
     if (facts->kind == DEVICE_CUDA)
         printf("    compute capability %d.%d, %d multiprocessors\n", facts->compute_capability / 10,
                facts->compute_capability % 10, facts->multiprocessors);
-    else printf("    %d threads\n", facts->multiprocessors);
+    else
+        printf("    %d threads\n", facts->multiprocessors);
     printf("    memory            %.1f GiB, %.1f GiB free\n", (double)facts->memory_total / 0x1p30,
            (double)facts->memory_free / 0x1p30);
     printf("    last-level cache  %.1f MiB\n", (double)facts->cache_bytes / 0x1p20);

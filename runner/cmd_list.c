@@ -33,12 +33,15 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
         for (int v = 0; kernel->parameters[p].values[v]; v++) printf(" %s", kernel->parameters[p].values[v]);
         printf(" (%s)\n", kernel->parameters[p].help);
     }
-    if (kernel->device == DEVICE_CPU) printf("            runs here, on the CPU\n");
-    else if (!cuda) printf("            cannot run here: needs a CUDA GPU\n");
+    if (kernel->device == DEVICE_CPU)
+        printf("            runs here, on the CPU\n");
+    else if (!cuda)
+        printf("            cannot run here: needs a CUDA GPU\n");
     else if (kernel->compute_capability > cuda->compute_capability)
         printf("            cannot run here: needs compute capability %d.%d\n", kernel->compute_capability / 10,
                kernel->compute_capability % 10);
-    else printf("            runs here, on %s\n", cuda->name);
+    else
+        printf("            runs here, on %s\n", cuda->name);
 }
 
 static enum status list(int argc, char **argv, struct error *error) {

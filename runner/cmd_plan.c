@@ -7,12 +7,10 @@
 enum { OPTION_SET = 256, OPTION_DEVICE, OPTION_MEMORY, OPTION_ONLY, OPTION_RESOLVED };
 
 static enum status plan_command(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {{"set", required_argument, NULL, OPTION_SET},
-                                            {"device", required_argument, NULL, OPTION_DEVICE},
-                                            {"memory", required_argument, NULL, OPTION_MEMORY},
-                                            {"only", required_argument, NULL, OPTION_ONLY},
-                                            {"resolved", no_argument, NULL, OPTION_RESOLVED},
-                                            {0}};
+    static const struct option options[] = {
+        {"set", required_argument, NULL, OPTION_SET},       {"device", required_argument, NULL, OPTION_DEVICE},
+        {"memory", required_argument, NULL, OPTION_MEMORY}, {"only", required_argument, NULL, OPTION_ONLY},
+        {"resolved", no_argument, NULL, OPTION_RESOLVED},   {0}};
     const char *sets[64];
     struct job_overrides overrides = {.sets = sets};
     bool resolved = false;

@@ -7,7 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_SET = 256, OPTION_DEVICE, OPTION_MEMORY, OPTION_ONLY, OPTION_RESUME, OPTION_OVERWRITE, OPTION_PROGRESS, OPTION_JSON };
+enum {
+    OPTION_SET = 256,
+    OPTION_DEVICE,
+    OPTION_MEMORY,
+    OPTION_ONLY,
+    OPTION_RESUME,
+    OPTION_OVERWRITE,
+    OPTION_PROGRESS,
+    OPTION_JSON
+};
 
 struct run_arguments {
     struct job_overrides overrides;
@@ -17,16 +26,12 @@ struct run_arguments {
 };
 
 static enum status parse(int argc, char **argv, struct run_arguments *arguments, struct error *error) {
-    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-                                            {"device", required_argument, NULL, OPTION_DEVICE},
-                                            {"memory", required_argument, NULL, OPTION_MEMORY},
-                                            {"set", required_argument, NULL, OPTION_SET},
-                                            {"only", required_argument, NULL, OPTION_ONLY},
-                                            {"resume", no_argument, NULL, OPTION_RESUME},
-                                            {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
-                                            {"progress", required_argument, NULL, OPTION_PROGRESS},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {0}};
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'},           {"device", required_argument, NULL, OPTION_DEVICE},
+        {"memory", required_argument, NULL, OPTION_MEMORY}, {"set", required_argument, NULL, OPTION_SET},
+        {"only", required_argument, NULL, OPTION_ONLY},     {"resume", no_argument, NULL, OPTION_RESUME},
+        {"overwrite", no_argument, NULL, OPTION_OVERWRITE}, {"progress", required_argument, NULL, OPTION_PROGRESS},
+        {"json", no_argument, NULL, OPTION_JSON},           {0}};
     struct job_overrides *overrides = &arguments->overrides;
     overrides->sets = arguments->sets;
     for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
@@ -77,7 +82,7 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
 
 static enum status run(int argc, char **argv, struct error *error) {
     struct run_arguments arguments = {.json = false};
-    char *command_line = join_arguments(argc, argv);    /* before getopt reorders it */
+    char *command_line = join_arguments(argc, argv); /* before getopt reorders it */
     struct job *job = NULL;
     struct plan *plan = NULL;
     enum status status = parse(argc, argv, &arguments, error);

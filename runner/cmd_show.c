@@ -9,9 +9,12 @@ static enum status show(int argc, char **argv, struct error *error) {
     static const struct option options[] = {{"csv", no_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {0}};
     void (*print)(const struct result_row *, int, FILE *) = result_print_table;
     for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        if (code == 'c') print = result_print_csv;
-        else if (code == 'j') print = result_print_json;
-        else return command_misused(&command_show, code, argv, error);
+        if (code == 'c')
+            print = result_print_csv;
+        else if (code == 'j')
+            print = result_print_json;
+        else
+            return command_misused(&command_show, code, argv, error);
     }
     enum status status = command_operands(&command_show, argc, 1, 1, error);
     if (status) return status;

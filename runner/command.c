@@ -8,8 +8,10 @@
 
 enum status command_misused(const struct command *command, int code, char **argv, struct error *error) {
     char option[64];
-    if (optopt > 0 && optopt < 256) snprintf(option, sizeof option, "-%c", optopt);
-    else snprintf(option, sizeof option, "%s", argv[optind - 1]);
+    if (optopt > 0 && optopt < 256)
+        snprintf(option, sizeof option, "-%c", optopt);
+    else
+        snprintf(option, sizeof option, "%s", argv[optind - 1]);
     if (code == ':') return fail(error, STATUS_USAGE, "%s: option '%s' needs a value", command->name, option);
     return fail(error, STATUS_USAGE, "%s: unknown option '%s'; `tilerun %s --help` lists them", command->name, option,
                 command->name);
@@ -43,7 +45,8 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
     }
     if (job->device != JOB_DEVICE_CUDA || !need_device) return STATUS_OK;
     if (count == 0)
-        return fail(error, STATUS_DEVICE, "the job demands a CUDA GPU (device: cuda) and this machine has none that works");
+        return fail(error, STATUS_DEVICE,
+                    "the job demands a CUDA GPU (device: cuda) and this machine has none that works");
     return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", number, count - 1);
 }
 

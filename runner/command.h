@@ -8,9 +8,9 @@
 
 struct command {
     const char *name;
-    const char *arguments;      /* "[OPTION...] JOB", for the usage line */
-    const char *summary;        /* one line */
-    const char *help;           /* the options, a line each */
+    const char *arguments; /* "[OPTION...] JOB", for the usage line */
+    const char *summary;   /* one line */
+    const char *help;      /* the options, a line each */
     /* argv[0] is the command's name. Fills `error` unless what is wrong has been said (a job's located complaints). */
     enum status (*run)(int argc, char **argv, struct error *error);
 };
@@ -26,8 +26,8 @@ enum status command_operands(const struct command *command, int argc, int least,
 void command_print_help(const struct command *command);
 
 /* Loads and plans a job for the devices that it wants and that are there; complaints are printed to stderr.
- * `need_device`: a GPU that the job demands and that is missing is STATUS_DEVICE. *job and *plan are set in any case and
- * are the caller's to free. */
+ * `need_device`: a GPU that the job demands and that is missing is STATUS_DEVICE. *job and *plan are set in any case
+ * and are the caller's to free. */
 enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
                          struct plan **plan, struct error *error);
 /* The CUDA device number that a job's `device` names; -1: none. */

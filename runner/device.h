@@ -1,8 +1,8 @@
 /* device.h - what streaming needs of a device: memory, copies, ordered queues, events. device_cuda.c and device_cpu.c
  * implement it; nobody else knows which it is.
  *
- * A device has three queues. Work on one queue happens in the order it was put there; between queues only where an event
- * says so. Calls return at once unless they say that they wait. */
+ * A device has three queues. Work on one queue happens in the order it was put there; between queues only where an
+ * event says so. Calls return at once unless they say that they wait. */
 #ifndef RUNNER_DEVICE_H
 #define RUNNER_DEVICE_H
 
@@ -11,7 +11,7 @@
 enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_COUNT };
 
 struct device;
-struct event;                   /* a point in a queue's work; reusable */
+struct event; /* a point in a queue's work; reusable */
 
 struct device_operations {
     void (*close)(struct device *device);
@@ -24,9 +24,10 @@ struct device_operations {
     enum status (*upload)(struct device *device, void *to, const void *from, int64_t bytes, struct error *error);
     enum status (*download)(struct device *device, void *to, const void *from, int64_t bytes, struct error *error);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
-    /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next wait:
-     * the kernel would not start, and the device is as good as before. */
-    enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch, struct error *error);
+    /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next
+     * wait: the kernel would not start, and the device is as good as before. */
+    enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch,
+                          struct error *error);
     /* Evicts the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);
     enum status (*event_create)(struct device *device, struct event **event, struct error *error);
@@ -34,19 +35,19 @@ struct device_operations {
     enum status (*event_record)(struct device *device, struct event *event, enum queue queue, struct error *error);
     /* Further work on `queue` waits for the event's last record. An event never recorded counts as passed. */
     enum status (*event_order)(struct device *device, struct event *event, enum queue queue, struct error *error);
-    enum status (*event_wait)(struct device *device, struct event *event, struct error *error);   /* host waits */
+    enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* host waits */
     /* Has it passed? Does not wait. */
     enum status (*event_query)(struct device *device, struct event *event, bool *passed, struct error *error);
     /* Seconds from one passed event to another. */
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,
                                  struct error *error);
-    enum status (*synchronize)(struct device *device, struct error *error);   /* host waits for all queues */
+    enum status (*synchronize)(struct device *device, struct error *error); /* host waits for all queues */
 };
 
 struct device {
     const struct device_operations *operations;
     struct device_facts facts;
-    bool unified;               /* device memory is host memory: operands are read straight into place, nothing is copied */
+    bool unified; /* device memory is host memory: operands are read straight into place, nothing is copied */
     /* Graphics clock in MHz; NaN where nobody tells. */
     double (*clock_mhz)(struct device *device);
 };
@@ -62,7 +63,7 @@ enum status device_cpu_open(struct device **device, struct error *error);
 /* For provenance; "" or 0 where unknown. */
 struct device_provenance {
     char gpu_uuid[64], driver_version[64], cuda_runtime[32];
-    double sm_clock_mhz, memory_clock_mhz, power_limit_w;   /* NaN: unknown */
+    double sm_clock_mhz, memory_clock_mhz, power_limit_w; /* NaN: unknown */
 };
 void device_cuda_provenance(int number, struct device_provenance *provenance);
 

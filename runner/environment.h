@@ -5,12 +5,15 @@
 #include "device.h"
 
 struct environment_entry {
-    const char *name;           /* "gpu_name", "power_limit_w", "slurm_job_id": a number's unit is in its name */
-    char *text;                 /* NULL: the number counts */
+    const char *name; /* "gpu_name", "power_limit_w", "slurm_job_id": a number's unit is in its name */
+    char *text;       /* NULL: the number counts */
     double number;
-    bool integral;              /* store the number as int64 */
+    bool integral; /* store the number as int64 */
 };
-struct environment { int count; struct environment_entry *entries; };
+struct environment {
+    int count;
+    struct environment_entry *entries;
+};
 
 /* hostname, os, cpu, cpu_cores, memory_bytes, the GPU's facts when `facts` is one, hdf5_version, compiler, and slurm_*
  * for each SLURM_ variable worth keeping. Unknown facts are left out. */

@@ -11,13 +11,13 @@
 struct execution {
     const struct plan *plan;
     const struct execute_options *options;
-    struct device *devices[2];      /* by enum kernel_device; opened when first needed */
+    struct device *devices[2]; /* by enum kernel_device; opened when first needed */
     struct residents *residents[2];
     struct truth_cache *truths;
     struct results *results;
     struct progress progress;
     struct result_row *rows;
-    int *result_run;                /* by task; -1: no result yet */
+    int *result_run; /* by task; -1: no result yet */
     bool failed, stop;
 };
 
@@ -26,8 +26,7 @@ static enum status use_device(struct execution *execution, enum kernel_device ki
     enum status status = kind == DEVICE_CUDA
                              ? device_cuda_open(execution->options->cuda_number, &execution->devices[kind], error)
                              : device_cpu_open(&execution->devices[kind], error);
-    if (!status)
-        execution->residents[kind] = residents_create(execution->devices[kind], execution->plan->budget[kind]);
+    if (!status) execution->residents[kind] = residents_create(execution->devices[kind], execution->plan->budget[kind]);
     return status;
 }
 
@@ -38,10 +37,14 @@ static void close_devices(struct execution *execution) {
     }
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------- */
+/* ---- one run -------------------------------------------------------------------------------------------------------
+ */
 
 /* A part's sink that tells the progress display what passes. */
-struct counted_sink { struct sink inner; struct progress *progress; };
+struct counted_sink {
+    struct sink inner;
+    struct progress *progress;
+};
 
 static enum status counted_write(void *context, const struct box *box, const void *data, struct error *error) {
     const struct counted_sink *counted = context;
@@ -84,8 +87,8 @@ static enum status stream_verify_measure(struct execution *execution, const stru
     struct stream_result passed = {{0}, 0, 0};
     struct stream *stream = NULL;
     struct verdict verdict;
-    enum status status = stream_run(execution->devices[run->device], execution->residents[run->device], plan, run, &sink,
-                                    &passed, &stream, error);
+    enum status status = stream_run(execution->devices[run->device], execution->residents[run->device], plan, run,
+                                    &sink, &passed, &stream, error);
     if (status) return status;
     struct host_reader output = part_reader(part);
     status = verify_run(plan, run, &output, execution->truths, &verdict, error);
@@ -116,8 +119,10 @@ static enum status do_run(struct execution *execution, const struct run *run, st
     struct samples samples = {0};
     if ((status = part_begin(execution->results, run, &part, error))) return status;
     status = stream_verify_measure(execution, run, part, row, &samples, error);
-    if (!status && strcmp(row->status, "ok") == 0) status = part_finish(part, row, &samples, error);
-    else part_discard(part);
+    if (!status && strcmp(row->status, "ok") == 0)
+        status = part_finish(part, row, &samples, error);
+    else
+        part_discard(part);
     samples_free(&samples);
     return status;
 }
@@ -140,7 +145,8 @@ static void outcome_text(const struct result_row *row, char text[320]) {
     if (strcmp(row->status, "ok") == 0)
         snprintf(text, 320, "ok, %.4g ms, error %.2g%s%s", row->kernel_median_s * 1e3, row->error,
                  row->message[0] ? "; " : "", row->message);
-    else snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
+    else
+        snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
 }
 
 /* A run from its row's first to its last word. */
@@ -186,7 +192,8 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     return status;
 }
 
-/* ---- the job ------------------------------------------------------------------------------------------------------- */
+/* ---- the job -------------------------------------------------------------------------------------------------------
+ */
 
 static enum status hash_inputs(const struct plan *plan, struct error *error) {
     enum status status = STATUS_OK;
@@ -200,7 +207,9 @@ static enum status assemble(struct execution *execution, const char *created, st
     struct environment environment;
     environment_collect(&plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU], &environment);
     struct result_summary summary = {
-        .status = execution->failed ? "failed" : execution->options->restricted ? "partial" : "complete",
+        .status = execution->failed                ? "failed"
+                  : execution->options->restricted ? "partial"
+                                                   : "complete",
         .command_line = execution->options->command_line,
         .created = created,
         .rows = execution->rows,
@@ -229,8 +238,10 @@ static enum status show_finished(const struct plan *plan, struct result_row *row
     struct result_row *found = NULL;
     int count = 0;
     enum status status = results_read_rows(plan->job->output, &found, &count, error);
-    if (!status && count == plan->run_count) memcpy(rows, found, (unsigned long)count * sizeof *rows);
-    else if (!status) status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, count, plan->run_count);
+    if (!status && count == plan->run_count)
+        memcpy(rows, found, (unsigned long)count * sizeof *rows);
+    else if (!status)
+        status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, count, plan->run_count);
     free(found);
     if (!status) fprintf(stderr, "tilerun: %s is complete: nothing to do\n", plan->job->output);
     return status;
@@ -250,7 +261,8 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     time_text(created);
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
     for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
-    enum status status = results_open(plan->job->output, options->overwrite, options->resume, plan, &execution.results, error);
+    enum status status =
+        results_open(plan->job->output, options->overwrite, options->resume, plan, &execution.results, error);
     if (!status) status = hash_inputs(plan, error);
     if (!status && options->resume && results_is_complete(plan->job->output, plan)) {
         status = show_finished(plan, rows, error);
@@ -261,7 +273,8 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
             status = fail(error, STATUS_INTERRUPTED,
                           "interrupted by signal %d with %d of %d runs to do; `--resume` continues", interrupt_signal,
                           left, plan->run_count);
-        else if (!status) status = assemble(&execution, created, error);
+        else if (!status)
+            status = assemble(&execution, created, error);
         if (!status && execution.failed) status = STATUS_RUN;
     }
     close_devices(&execution);

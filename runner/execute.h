@@ -1,5 +1,5 @@
-/* execute.h - carries out a plan: every run is streamed, verified, measured and kept as a part; then the parts become the
- * results file. */
+/* execute.h - carries out a plan: every run is streamed, verified, measured and kept as a part; then the parts become
+ * the results file. */
 #ifndef RUNNER_EXECUTE_H
 #define RUNNER_EXECUTE_H
 
@@ -8,8 +8,8 @@
 
 struct execute_options {
     bool overwrite, resume;
-    bool restricted;            /* `--only` left something out: the results are partial */
-    int cuda_number;            /* the GPU to open, if a run needs one */
+    bool restricted; /* `--only` left something out: the results are partial */
+    int cuda_number; /* the GPU to open, if a run needs one */
     enum progress_mode progress;
     const char *command_line;
 };

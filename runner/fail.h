@@ -1,24 +1,24 @@
 /* fail.h - how anything that can go wrong says so.
  *
- * A function that can fail returns an `enum status` (0 is good) and takes a `struct error *` that it fills, once, with a
- * sentence. Nobody prints and nobody exits on the way up: main prints `error.text` and returns the status, or, where a
- * run may fail while the job goes on, the sentence becomes that run's `message`. */
+ * A function that can fail returns an `enum status` (0 is good) and takes a `struct error *` that it fills, once, with
+ * a sentence. Nobody prints and nobody exits on the way up: main prints `error.text` and returns the status, or, where
+ * a run may fail while the job goes on, the sentence becomes that run's `message`. */
 #ifndef RUNNER_FAIL_H
 #define RUNNER_FAIL_H
 
 /* The exit codes of the program. */
 enum status {
     STATUS_OK = 0,
-    STATUS_RUN = 1,             /* it ran, but a run failed, was wrong or regressed */
-    STATUS_USAGE = 2,           /* bad usage, bad job file or unusable input: nothing was run or written */
-    STATUS_IO = 3,              /* reading or writing failed part-way */
-    STATUS_DEVICE = 4,          /* the device is missing or failed */
-    STATUS_INTERRUPTED = 75     /* a signal: `--resume` continues */
+    STATUS_RUN = 1,         /* it ran, but a run failed, was wrong or regressed */
+    STATUS_USAGE = 2,       /* bad usage, bad job file or unusable input: nothing was run or written */
+    STATUS_IO = 3,          /* reading or writing failed part-way */
+    STATUS_DEVICE = 4,      /* the device is missing or failed */
+    STATUS_INTERRUPTED = 75 /* a signal: `--resume` continues */
 };
 
 struct error {
     enum status status;
-    char text[1024];            /* one or a few lines, no "tilerun:" in front, no newline at the end */
+    char text[1024]; /* one or a few lines, no "tilerun:" in front, no newline at the end */
 };
 
 /* For a user's mistake or the world's: fills `error` unless it is filled already, and returns `status`. */

@@ -10,13 +10,17 @@
 
 struct freivalds {
     int64_t batch, m, n;
-    double *signs;              /* [n] */
-    double *truth;              /* [batch][m]: alpha A (B r) */
-    double *deviation;          /* [batch][m]: |alpha| |A_i| |B|_F */
+    double *signs;     /* [n] */
+    double *truth;     /* [batch][m]: alpha A (B r) */
+    double *deviation; /* [batch][m]: |alpha| |A_i| |B|_F */
 };
 
 /* Matrix `b` of a stack (or the only one) that an operand holds, as stored: rows x columns. */
-struct stored { int input; const struct operand *operand; int64_t b, rows, columns; };
+struct stored {
+    int input;
+    const struct operand *operand;
+    int64_t b, rows, columns;
+};
 
 static struct stored stored_matrix(const struct geometry *geometry, int input, int64_t b) {
     const struct operand *operand = input < 0 ? &geometry->out : &geometry->in[input];
@@ -108,7 +112,7 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
         double *truth = freivalds->truth + b * m, *deviation = freivalds->deviation + b * m;
         status = multiply(&b_matrix, reader, geometry->options.transpose_b, freivalds->signs, product, squares, error);
         if (status) break;
-        double frobenius = 0;   /* of B: over whichever of its axes the squares stand for */
+        double frobenius = 0; /* of B: over whichever of its axes the squares stand for */
         for (int64_t i = 0; i < k; i++) frobenius += squares[i];
         status = multiply(&a_matrix, reader, geometry->options.transpose_a, product, truth, deviation, error);
         for (int64_t i = 0; i < m && !status; i++) {

@@ -5,7 +5,7 @@
 
 #include "verify.h"
 
-struct freivalds;               /* r, alpha A (B r) and the norms, for one task: the same for all its variants */
+struct freivalds; /* r, alpha A (B r) and the norms, for one task: the same for all its variants */
 
 /* Reads A and B once. */
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader,

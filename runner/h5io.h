@@ -8,12 +8,12 @@
 
 /* An open data set. */
 struct h5_dataset {
-    hid_t file, id;             /* file < 0: borrowed, somebody else closes it */
+    hid_t file, id; /* file < 0: borrowed, somebody else closes it */
     enum dtype dtype;
     struct shape shape;
-    struct shape chunk;         /* rank 0: not chunked */
-    bool filtered;              /* chunks are compressed or checksummed */
-    const int *write_failure;   /* of h5_create: the errno of the file's first failed write; 0: none */
+    struct shape chunk;       /* rank 0: not chunked */
+    bool filtered;            /* chunks are compressed or checksummed */
+    const int *write_failure; /* of h5_create: the errno of the file's first failed write; 0: none */
 };
 
 /* Opens a data set for reading. Errors (STATUS_USAGE) say which: no such file, a directory, no permission, not HDF5,
@@ -29,8 +29,8 @@ enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *dat
 
 /* How a new data set is to lie in the file. */
 struct h5_layout {
-    struct shape chunk;         /* rank 0: chosen by h5_create (tiles of about 1 MiB; contiguous where neither
-                                   compression nor checksum is asked for) */
+    struct shape chunk; /* rank 0: chosen by h5_create (tiles of about 1 MiB; contiguous where neither
+                           compression nor checksum is asked for) */
     bool gzip;
     int gzip_level;
     bool shuffle, fletcher32;
@@ -41,7 +41,8 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
                       const struct h5_layout *layout, struct h5_dataset **result, struct error *error);
 enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error);
 
-/* The HDF5 type of a dtype, little-endian as stored in files (float16 and bfloat16 are made here); close with H5Tclose. */
+/* The HDF5 type of a dtype, little-endian as stored in files (float16 and bfloat16 are made here); close with H5Tclose.
+ */
 hid_t h5_type(enum dtype dtype);
 
 /* A new, empty file (what is there is truncated) with the bounds and creation order that all of ours have. */

@@ -29,7 +29,7 @@ void reader_error(struct reader *reader, const struct yaml_node *where, const ch
     char text[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): it is
     va_end(arguments);
     uint64_t swept = parameters_used(&reader->parameters, NULL, where) & reader->swept;
     char *label = combination_label(&reader->parameters, swept, reader->choice);

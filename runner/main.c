@@ -43,8 +43,10 @@ static const struct command *find_command(const char *name, struct error *error)
         names[i] = commands[i]->name;
     }
     const char *near = nearest_name(name, names, command_count);
-    if (near) fail(error, STATUS_USAGE, "unknown command '%s' (did you mean '%s'?)", name, near);
-    else fail(error, STATUS_USAGE, "unknown command '%s'; `tilerun --help` lists them", name);
+    if (near)
+        fail(error, STATUS_USAGE, "unknown command '%s' (did you mean '%s'?)", name, near);
+    else
+        fail(error, STATUS_USAGE, "unknown command '%s'; `tilerun --help` lists them", name);
     return NULL;
 }
 

@@ -23,8 +23,9 @@ static void open_input(const struct job *job, const struct job_input *input, str
     array->dtype = array->dataset->dtype;
     array->shape = array->dataset->shape;
     if (array->shape.rank == 0)
-        yaml_error(job->document, input->where, "'%s' in %s is a single number; a vector, a matrix or a stack is wanted",
-                   input->dataset, input->file);
+        yaml_error(job->document, input->where,
+                   "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
+                   input->file);
     if (!input->has_rows || array->shape.rank == 0) return;
     int64_t have = array->shape.size[0];
     if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
@@ -61,7 +62,8 @@ static void make_task(struct plan *plan, int index) {
     struct error error = {0};
     if (operations[operation->op]->geometry(&operation->options, shapes, dtypes, &task->geometry, &error))
         yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
-    else check_chunks(job, operation, &task->geometry.out.shape);
+    else
+        check_chunks(job, operation, &task->geometry.out.shape);
     plan->arrays[task->out] = (struct array){.name = operation->id,
                                              .label = operation->label,
                                              .dtype = task->geometry.out.dtype,
@@ -92,12 +94,14 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
     return NULL;
 }
 
-/* `auto`: the last in the registry that can run here, on the GPU before the CPU, in the data type's own accuracy class. */
+/* `auto`: the last in the registry that can run here, on the GPU before the CPU, in the data type's own accuracy class.
+ */
 static const struct kernel *choose_kernel(const struct plan *plan, const struct geometry *geometry) {
     for (int device = DEVICE_CUDA; device >= DEVICE_CPU; device--)
         for (int i = kernel_count - 1; i >= 0; i--) {
             const struct kernel *kernel = kernel_registry[i];
-            if (kernel->op != geometry->op || (int)kernel->device != device || kernel->accuracy != ACCURACY_FULL) continue;
+            if (kernel->op != geometry->op || (int)kernel->device != device || kernel->accuracy != ACCURACY_FULL)
+                continue;
             char *why = kernel_unfit(kernel, geometry);
             if (!why) why = kernel_cannot_run(plan, kernel);
             if (!why) return kernel;
@@ -113,8 +117,8 @@ static void unknown_variant(const struct plan *plan, const struct job_variant *v
         if (kernel_registry[i]->op == op) names[count++] = kernel_registry[i]->name;
     const char *near = nearest_name(variant->name, names, count);
     if (near)
-        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s (did you mean '%s'?)", variant->name,
-                   operations[op]->name, near);
+        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s (did you mean '%s'?)",
+                   variant->name, operations[op]->name, near);
     else
         yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s; `tilerun list %s` shows them",
                    variant->name, operations[op]->name, operations[op]->name);
@@ -127,7 +131,8 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
         int p = 0, v = 0;
         const struct kernel_parameter *parameters = run->kernel->parameters;
         const char *names[KERNEL_MAX_PARAMETERS];
-        while (p < KERNEL_MAX_PARAMETERS && parameters[p].name && strcmp(parameters[p].name, variant->names[given]) != 0) {
+        while (p < KERNEL_MAX_PARAMETERS && parameters[p].name &&
+               strcmp(parameters[p].name, variant->names[given]) != 0) {
             names[p] = parameters[p].name;
             p++;
         }
@@ -171,8 +176,8 @@ static void fit_tiles(const struct plan *plan, const struct task *task, struct r
     int64_t budget = plan->budget[run->device];
     if (plan_tiles(&task->geometry, &plan->facts[run->device], budget, run)) return;
     yaml_error(plan->job->document, task->operation->where,
-               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld", task->operation->id,
-               (long long)budget, run->kernel->name, (long long)run->memory_bytes);
+               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld",
+               task->operation->id, (long long)budget, run->kernel->name, (long long)run->memory_bytes);
 }
 
 static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
@@ -204,7 +209,8 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
     if (!run->skip) fit_tiles(plan, task, run);
 }
 
-/* Where a GPU would have been needed for every variant, the CPU's own does the work, so that what follows has its input. */
+/* Where a GPU would have been needed for every variant, the CPU's own does the work, so that what follows has its
+ * input. */
 static void add_fallback(struct plan *plan, int task_index) {
     struct task *task = &plan->tasks[task_index];
     for (int i = 0; i < task->run_count; i++)
@@ -225,10 +231,10 @@ static int64_t budget_of(const struct job *job, const struct device_facts *facts
 }
 
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
-                      struct plan **result) {
+                      struct plan **made) {
     struct plan *plan = must_malloc(sizeof *plan);
     memset(plan, 0, sizeof *plan);
-    *result = plan;
+    *made = plan;
     plan->job = job;
     plan->present[DEVICE_CPU] = true;
     plan->facts[DEVICE_CPU] = *cpu;

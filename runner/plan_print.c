@@ -25,9 +25,10 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
     char a[32], b[32], c[32];
-    fprintf(to, "run %d  %s%s%s%s  %s %s  %s  on %s\n", run->number, task->operation->id, task->operation->label[0] ? " (" : "",
-            task->operation->label, task->operation->label[0] ? ")" : "", operations[geometry->op]->name, run->label,
-            geometry->shape_text, run->skip ? "nothing" : plan->facts[run->device].id);
+    fprintf(to, "run %d  %s%s%s%s  %s %s  %s  on %s\n", run->number, task->operation->id,
+            task->operation->label[0] ? " (" : "", task->operation->label, task->operation->label[0] ? ")" : "",
+            operations[geometry->op]->name, run->label, geometry->shape_text,
+            run->skip ? "nothing" : plan->facts[run->device].id);
     if (run->skip) {
         fprintf(to, "    skipped   %s\n", run->skip);
         return;

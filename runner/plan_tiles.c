@@ -7,18 +7,23 @@
  *     steps run b, m, n, k (k fastest); an operand's box changes whenever a loop of its own advances, and it has to be
  *     loaded again after an outer loop that it lacks has advanced and its own have started over.
  *
- *     matmul, C cut into M x N tiles, k into K panels:  A (b,m,k) is loaded N times over unless K = 1, B (b,k,n) M times. */
+ *     matmul, C cut into M x N tiles, k into K panels:  A (b,m,k) is loaded N times over unless K = 1, B (b,k,n) M
+ * times. */
 #include "plan_tiles.h"
 
 #include <math.h>
 #include <string.h>
 
-#define STEP_SECONDS    20e-6   /* launching, copying and bookkeeping of one step */
-#define SEGMENT_SECONDS 0.3e-6  /* one piece of a box that is contiguous in its file */
+#define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
+#define SEGMENT_SECONDS 0.3e-6 /* one piece of a box that is contiguous in its file */
 
-static int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+static int64_t round_up(int64_t value, int64_t to) {
+    return (value + to - 1) / to * to;
+}
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
 
 /* Elements of an operand's tile. */
 static int64_t operand_tile_elements(const struct operand *operand, const int64_t tile[LOOPS]) {
@@ -42,7 +47,7 @@ static int64_t operand_loads(const struct operand *operand, const int64_t tiles[
 /* Pieces of a tile that are contiguous in a row-major array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
     int64_t segments = 1;
-    bool whole = true;          /* are all later axes whole */
+    bool whole = true; /* are all later axes whole */
     for (int axis = operand->shape.rank - 1; axis >= 0; axis--) {
         int64_t count = tile[operand->loop[axis]];
         if (!whole) segments *= count;
@@ -107,7 +112,10 @@ static double tiling_cost(const struct geometry *geometry, const struct device_f
     segments += (double)stores * (double)operand_segments(out, run->tile);
     run->traffic_bytes = read_bytes + write_bytes;
     double copy = facts->kind == DEVICE_CUDA ? fmax(read_bytes, write_bytes) / facts->copy_bytes_per_s : 0;
-    const struct { const char *name; double seconds; } stages[] = {
+    const struct {
+        const char *name;
+        double seconds;
+    } stages[] = {
         {"read", read_bytes / facts->read_bytes_per_s + segments * SEGMENT_SECONDS},
         {"copy", copy},
         {"compute", fmax(geometry->flops / facts->flops_per_s[geometry->in[0].dtype],

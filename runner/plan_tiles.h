@@ -4,8 +4,8 @@
 
 #include "plan.h"
 
-/* Fills the tile part of `run` (run->kernel and choice are set): of all tilings whose buffers fit into `budget` bytes, the
- * one with the least predicted time. false: none fits; `run->memory_bytes` is then what the smallest one needs. */
+/* Fills the tile part of `run` (run->kernel and choice are set): of all tilings whose buffers fit into `budget` bytes,
+ * the one with the least predicted time. false: none fits; `run->memory_bytes` is then what the smallest one needs. */
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, struct run *run);
 
 #endif

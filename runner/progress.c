@@ -31,9 +31,10 @@ static void draw(struct progress *progress) {
     fprintf(stderr, "\r\033[K[%d/%d] %s", progress->done + 1, progress->runs, progress->what);
     if (progress->bytes_done > 0 && elapsed > 0) {
         double rate = progress->bytes_done / elapsed;
-        double left = progress->bytes_total > progress->bytes_done ? (progress->bytes_total - progress->bytes_done) / rate : 0;
-        fprintf(stderr, "  %.1f of %.1f GB  %.2f GB/s  ETA %d:%02d", progress->bytes_done / 1e9, progress->bytes_total / 1e9,
-                rate / 1e9, (int)left / 60, (int)left % 60);
+        double left =
+            progress->bytes_total > progress->bytes_done ? (progress->bytes_total - progress->bytes_done) / rate : 0;
+        fprintf(stderr, "  %.1f of %.1f GB  %.2f GB/s  ETA %d:%02d", progress->bytes_done / 1e9,
+                progress->bytes_total / 1e9, rate / 1e9, (int)left / 60, (int)left % 60);
     }
     fflush(stderr);
 }
@@ -51,8 +52,7 @@ void progress_bytes(struct progress *progress, double bytes) {
 
 void progress_outcome(struct progress *progress, const char *outcome) {
     progress->done++;
-    if (progress->plain)
-        fprintf(stderr, "[%d/%d] %s: %s\n", progress->done, progress->runs, progress->what, outcome);
+    if (progress->plain) fprintf(stderr, "[%d/%d] %s: %s\n", progress->done, progress->runs, progress->what, outcome);
 }
 
 void progress_end(struct progress *progress) {

@@ -1,4 +1,5 @@
-/* progress.h - what a person sees on stderr while a job runs: one live line on a terminal, else a line a finished run. */
+/* progress.h - what a person sees on stderr while a job runs: one live line on a terminal, else a line a finished run.
+ */
 #ifndef RUNNER_PROGRESS_H
 #define RUNNER_PROGRESS_H
 
@@ -12,8 +13,8 @@ struct progress {
     bool live, plain;
     int runs, done;
     double bytes_total, bytes_done; /* of all runs' traffic, as planned and as moved */
-    double started, drawn;      /* seconds of now_s() */
-    char what[160];             /* "product tiled n=512" */
+    double started, drawn;          /* seconds of now_s() */
+    char what[160];                 /* "product tiled n=512" */
 };
 
 void progress_begin(struct progress *progress, enum progress_mode mode, int runs, double bytes_total);

@@ -3,9 +3,10 @@
  *     OUTPUT.parts/KEY.h5     one finished run each: written under another name, then renamed
  *     OUTPUT                  assembled from them: written under another name, synced once, renamed; the parts go
  *
- * A part ends in a trailer that holds the XXH3-128 of all bytes before it; a part whose trailer does not fit (a crash of
- * the machine) is redone. KEY is a hash of the tool's version, the operation's resolved text, the variant and the inputs'
- * hashes. A part keeps its output only where somebody will read it: the operation's first right run, and `store: all`. */
+ * A part ends in a trailer that holds the XXH3-128 of all bytes before it; a part whose trailer does not fit (a crash
+ * of the machine) is redone. KEY is a hash of the tool's version, the operation's resolved text, the variant and the
+ * inputs' hashes. A part keeps its output only where somebody will read it: the operation's first right run, and
+ * `store: all`. */
 #ifndef RUNNER_RESULT_H
 #define RUNNER_RESULT_H
 
@@ -29,16 +30,17 @@ struct result_row {
 /* Fills what the plan alone knows: names, shape, work; status "", numbers NaN. */
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
 
-struct results;                 /* one job's output, under way */
+struct results; /* one job's output, under way */
 
-/* Refuses an OUTPUT that exists (STATUS_USAGE) unless `overwrite` or `resume`, and a place where nothing can be written;
- * makes OUTPUT.parts/. Without `resume` old parts are removed. Takes a lock so that two jobs do not write one output. */
+/* Refuses an OUTPUT that exists (STATUS_USAGE) unless `overwrite` or `resume`, and a place where nothing can be
+ * written; makes OUTPUT.parts/. Without `resume` old parts are removed. Takes a lock so that two jobs do not write one
+ * output. */
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
                          struct results **results, struct error *error);
 void results_close(struct results *results);
 
-/* Is OUTPUT there, complete, and made by this version from the same operations and inputs (which must have been hashed)?
- * Then --resume has nothing to do. */
+/* Is OUTPUT there, complete, and made by this version from the same operations and inputs (which must have been
+ * hashed)? Then --resume has nothing to do. */
 bool results_is_complete(const char *output, const struct plan *plan);
 
 /* The hex key of a run (33 bytes with its NUL). Inputs must have been hashed. */
@@ -66,10 +68,10 @@ enum status results_load_output(struct results *results, const struct run *run, 
 
 /* What the assembly is told. */
 struct result_summary {
-    const char *status;         /* complete | partial | failed */
+    const char *status; /* complete | partial | failed */
     const char *command_line, *created;
     const struct result_row *rows; /* run_count of them, in the order of the plan */
-    const int *result_run;      /* for each task the run whose output is the operation's result; -1: none */
+    const int *result_run;         /* for each task the run whose output is the operation's result; -1: none */
     const struct environment *environment;
 };
 /* Writes OUTPUT from the parts and removes them. */
@@ -78,8 +80,8 @@ enum status results_assemble(struct results *results, const struct result_summar
 /* Reads /runs of a results file (or of one that is partial). The caller frees rows. STATUS_USAGE: not such a file. */
 enum status results_read_rows(const char *path, struct result_row **rows, int *count, struct error *error);
 
-/* The table that `run` ends with and `show` prints: operation, parameters, variant, shape, median, GFLOP/s or GB/s, ratio
- * to the operation's first variant, error, status. */
+/* The table that `run` ends with and `show` prints: operation, parameters, variant, shape, median, GFLOP/s or GB/s,
+ * ratio to the operation's first variant, error, status. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);
 void result_print_csv(const struct result_row *rows, int count, FILE *to);
 void result_print_json(const struct result_row *rows, int count, FILE *to);

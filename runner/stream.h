@@ -1,5 +1,5 @@
-/* stream.h - walks a run's steps over a ring of slots: read, upload, launch, download, write, each while the others go on.
- * It never names an operation, a file or a variant. */
+/* stream.h - walks a run's steps over a ring of slots: read, upload, launch, download, write, each while the others go
+ * on. It never names an operation, a file or a variant. */
 #ifndef RUNNER_STREAM_H
 #define RUNNER_STREAM_H
 
@@ -21,14 +21,16 @@ struct sink {
     void *context;
 };
 
-struct stage_times { double read_s, h2d_s, kernel_s, d2h_s, write_s, total_s; };
+struct stage_times {
+    double read_s, h2d_s, kernel_s, d2h_s, write_s, total_s;
+};
 
 struct stream_result {
-    struct stage_times times;   /* busy seconds of each stage of the pass; total_s is its wall time */
+    struct stage_times times; /* busy seconds of each stage of the pass; total_s is its wall time */
     int64_t bytes_read, bytes_written;
 };
 
-struct stream;                  /* the buffers of one run, while it lasts */
+struct stream; /* the buffers of one run, while it lasts */
 
 /* One pass over all steps: everything the run stores has been handed to `sink` when it returns. */
 enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,

@@ -1,8 +1,8 @@
 /* verify.c - checks a run's output against the truth.
  *
  *     full      every element, where that is cheap or asked for
- *     sampled   small boxes, the corners and others spread by a fixed generator, each element against its truth; and for
- *               matmul Freivalds' check of the whole, in freivalds.c
+ *     sampled   small boxes, the corners and others spread by a fixed generator, each element against its truth; and
+ * for matmul Freivalds' check of the whole, in freivalds.c
  *
  * An error is |out - truth| / magnitude, the magnitude being what rounding errors scale with (|A||B| for a product). A
  * NaN or infinity where the truth, rounded to the output's type, has none is wrong, and so is the reverse. */
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FULL_FLOPS     3e9          /* VERIFY_AUTO: up to this much work every element is checked */
-#define FULL_ELEMENTS  (INT64_C(1) << 22)
-#define BAND_ELEMENTS  (INT64_C(1) << 20) /* of one box in a full check: bounds memory */
-#define SAMPLE_READS   (INT64_C(1) << 28) /* input elements that samples may read in all */
+#define FULL_FLOPS    3e9 /* VERIFY_AUTO: up to this much work every element is checked */
+#define FULL_ELEMENTS (INT64_C(1) << 22)
+#define BAND_ELEMENTS (INT64_C(1) << 20) /* of one box in a full check: bounds memory */
+#define SAMPLE_READS  (INT64_C(1) << 28) /* input elements that samples may read in all */
 
 /* ---- truths, kept for the other variants of a task --------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ struct known {
 
 struct truth_cache {
     struct known *known;
-    struct freivalds *freivalds;    /* of `freivalds_task` */
+    struct freivalds *freivalds; /* of `freivalds_task` */
     int freivalds_task;
 };
 
@@ -105,7 +105,7 @@ static double element_error(enum dtype dtype, const void *data, int64_t i, const
 
 /* Row-major index in the box -> "[3, 17]" in the output. */
 static void element_place(const struct box *box, int64_t index, char text[96]) {
-    int64_t at[MAX_RANK];
+    int64_t at[MAX_RANK] = {0};
     for (int axis = box->rank - 1; axis >= 0; axis--) {
         at[axis] = box->start[axis] + index % box->count[axis];
         index /= box->count[axis];
@@ -135,30 +135,26 @@ static void check_box(enum dtype dtype, const void *data, const struct box *box,
     }
 }
 
-/* ---- which boxes -------------------------------------------------------------------------------------------------- */
+/* ---- which boxes --------------------------------------------------------------------------------------------------
+ */
 
 /* The next band of a full check, in row-major order; false: there is none. Bands are runs of at most BAND_ELEMENTS. */
 static bool next_band(const struct shape *shape, int64_t *done, struct box *box) {
     int64_t total = shape_elements(shape);
     if (*done >= total) return false;
     *box = box_whole(shape);
-    int64_t left = total - *done, index = *done, inner = total;
+    int64_t inner = total, rest = *done; /* elements behind the axis; of what is done, those past its start */
     for (int axis = 0; axis < shape->rank; axis++) {
         inner /= shape->size[axis];
-        int64_t at = index / inner;
-        index %= inner;
-        box->start[axis] = at;
-        if (index == 0 && inner <= BAND_ELEMENTS) {
-            int64_t room = BAND_ELEMENTS / inner, rest = shape->size[axis] - at;
-            box->count[axis] = room < rest ? room : rest;
-            for (int a = axis + 1; a < shape->rank; a++) box->start[a] = 0;
-            *done += box->count[axis] * inner;
-            return true;
-        }
-        box->count[axis] = 1;
+        box->start[axis] = rest / inner;
+        rest %= inner;
+        int64_t rows = BAND_ELEMENTS / inner, left = shape->size[axis] - box->start[axis];
+        bool whole_rows = rest == 0 && rows > 0;
+        box->count[axis] = whole_rows && rows > 1 ? (rows < left ? rows : left) : 1;
+        if (whole_rows) break; /* all axes behind are whole, as box_whole() left them */
     }
-    *done += 1;
-    return left > 0;
+    *done += box_elements(box);
+    return true;
 }
 
 static uint64_t splitmix(uint64_t *state) {
@@ -200,10 +196,15 @@ static int sample_count(const struct geometry *geometry) {
     return count < 2 ? 2 : count > 24 ? 24 : (int)count;
 }
 
-/* ---- a run --------------------------------------------------------------------------------------------------------- */
+/* ---- a run ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Inputs come from the plan's arrays, the output from the run. */
-struct sources { const struct plan *plan; const struct task *task; const struct host_reader *output; };
+struct sources {
+    const struct plan *plan;
+    const struct task *task;
+    const struct host_reader *output;
+};
 
 static enum status read_source(void *context, int input, const struct box *box, void *data, struct error *error) {
     const struct sources *sources = context;

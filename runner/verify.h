@@ -6,10 +6,10 @@
 
 struct verdict {
     bool right;
-    double error;               /* the largest |out - truth| / magnitude that was seen; infinity for a NaN or Inf that the
-                                   truth has not, or for a wrong integer */
+    double error; /* the largest |out - truth| / magnitude that was seen; infinity for a NaN or Inf that the
+                     truth has not, or for a wrong integer */
     double tolerance;
-    char message[256];          /* what is wrong and where; or how it was checked */
+    char message[256]; /* what is wrong and where; or how it was checked */
 };
 
 /* Truths that several variants of one task share. */

@@ -1,8 +1,8 @@
 /* yaml.h - a YAML document as a tree whose nodes know their line and column; the only module that includes <yaml.h>.
  *
  * Scalars are kept as text with the type that YAML 1.2's core schema gives them (`yes` and `on` are strings). Aliases
- * share the node they name, merge keys (`<<`) are resolved, keys that begin with `x-` are left out. All that is wrong is
- * collected in one list of located complaints, so that a file's errors are reported together. */
+ * share the node they name, merge keys (`<<`) are resolved, keys that begin with `x-` are left out. All that is wrong
+ * is collected in one list of located complaints, so that a file's errors are reported together. */
 #ifndef RUNNER_YAML_H
 #define RUNNER_YAML_H
 
@@ -15,22 +15,22 @@ enum yaml_kind { YAML_NULL, YAML_BOOL, YAML_INT, YAML_FLOAT, YAML_STRING, YAML_L
 
 struct yaml_node {
     enum yaml_kind kind;
-    int line, column;           /* from 1, in characters; where the node begins */
-    char *text;                 /* scalars: as written, quotes and escapes resolved; else NULL */
-    bool quoted;                /* scalars: was it quoted (then it is a string whatever it looks like) */
-    int64_t integer;            /* YAML_INT; YAML_BOOL: 0 or 1 */
-    double real;                /* YAML_FLOAT, YAML_INT */
-    int count;                  /* entries of a list or map */
-    struct yaml_node **keys;    /* maps: count scalars, no two alike */
-    struct yaml_node **items;   /* lists and maps: count nodes, owned by the document */
+    int line, column;         /* from 1, in characters; where the node begins */
+    char *text;               /* scalars: as written, quotes and escapes resolved; else NULL */
+    bool quoted;              /* scalars: was it quoted (then it is a string whatever it looks like) */
+    int64_t integer;          /* YAML_INT; YAML_BOOL: 0 or 1 */
+    double real;              /* YAML_FLOAT, YAML_INT */
+    int count;                /* entries of a list or map */
+    struct yaml_node **keys;  /* maps: count scalars, no two alike */
+    struct yaml_node **items; /* lists and maps: count nodes, owned by the document */
 };
 
-struct yaml_document;           /* owns the nodes, the file's text and the complaints */
+struct yaml_document; /* owns the nodes, the file's text and the complaints */
 
-#define YAML_MAX_BYTES   (16 << 20)
-#define YAML_MAX_DEPTH   64
-#define YAML_MAX_NODES   100000  /* after aliases are expanded */
-#define YAML_MAX_ERRORS  50      /* further ones are counted, not kept */
+#define YAML_MAX_BYTES  (16 << 20)
+#define YAML_MAX_DEPTH  64
+#define YAML_MAX_NODES  100000 /* after aliases are expanded */
+#define YAML_MAX_ERRORS 50     /* further ones are counted, not kept */
 
 /* Reads and parses `path` (as given: it is what messages show). Never NULL: what cannot be read or parsed is a
  * complaint, and the root may then be NULL. */

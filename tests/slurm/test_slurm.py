@@ -62,6 +62,14 @@ class Cluster:
             time.sleep(0.2)
         return facts
 
+    def idle(self, seconds):
+        """Waits until the node has nothing left of earlier jobs."""
+        deadline = time.monotonic() + seconds
+        while (state := self.call("sinfo", "--noheader", "--format=%T").strip()) != "idle":
+            assert time.monotonic() < deadline, state
+            time.sleep(0.2)
+        time.sleep(1)
+
     def finish(self, job, seconds):
         """Waits for the end of a job and returns its state."""
         last = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
@@ -128,7 +136,9 @@ def test_time_limit_requeues_and_resumes(cluster, quickstart):
     kept = {part: part.stat().st_mtime_ns for part in parts.glob("*.h5")}
     assert kept, "nothing was finished before the warning"
 
-    # A requeued job is held back for two minutes; the second turn is given time enough to finish.
+    # A requeued job is held back for two minutes, which is for its node to clear up after the first turn. The second
+    # turn is given time enough to finish.
+    cluster.idle(30)
     cluster.call("scontrol", "update", f"JobId={job}", "StartTime=now", "TimeLimit=10")
     cluster.wait(job, 30, lambda facts: facts["JobState"] != "PENDING")
     time.sleep(2)

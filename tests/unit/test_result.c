@@ -233,7 +233,7 @@ static void test_whole_way(void **state) {
         "/inputs/n=4/R", "/outputs/n=4/double", "/outputs/n=4/total", "/runs",     "/variants/n=4/total/tree",
         "/samples/0",    "/samples/2_clock_mhz"};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        if (has(file, there[i]) <= 0) fail_msg("no %s", there[i]);
+        if (!has(file, there[i])) fail_msg("no %s", there[i]);
     H5Fclose(file);
     struct h5_dataset *dataset;
     float *values = must_malloc(ELEMENTS * sizeof *values);

@@ -29,7 +29,7 @@ static void test_printing(void **state) {
         strcpy(rows[i].operation, "double");
         strcpy(rows[i].op, "scale");
         strcpy(rows[i].parameters, "n=4");
-        strcpy(rows[i].variant, i ? "blocked" : "simple");
+        snprintf(rows[i].variant, sizeof rows[i].variant, "%s", i ? "blocked" : "simple");
         rows[i].kernel_median_s = rows[i].gbytes_per_s = rows[i].error = NAN;
     }
     for (int i = 0; i < 2; i++) {
