@@ -28,8 +28,8 @@ endif
 DEFINES  := -D_GNU_SOURCE -DTILERUN_CUDA=$(CUDA)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes
 CFLAGS   ?= -O2 -g
-SAN      := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 comma    := ,
+SAN      := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(SAN)
 LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
