@@ -28,11 +28,16 @@ static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t
     (void)access;
     (void)largest;
     struct stat about;
-    int truncate = flags & H5F_ACC_TRUNC ? O_TRUNC : 0, create = flags & H5F_ACC_CREAT ? O_CREAT : 0;
-    int descriptor = open(path, (flags & H5F_ACC_RDWR ? O_RDWR : O_RDONLY) | create | truncate | O_CLOEXEC, 0666);
+    int create = flags & H5F_ACC_CREAT ? O_CREAT : 0;
+    int descriptor = open(path, (flags & H5F_ACC_RDWR ? O_RDWR : O_RDONLY) | create | O_CLOEXEC, 0666);
     if (descriptor < 0) return NULL;
     struct file *file = calloc(1, sizeof *file);
-    if (!file || fstat(descriptor, &about) != 0) {
+    bool bad = !file || fstat(descriptor, &about) != 0;
+    /* Not O_TRUNC: ext4 takes that for the replacement of a file, and writes all of it to the disk when it is closed.
+     */
+    if (!bad && flags & H5F_ACC_TRUNC && about.st_size > 0)
+        bad = ftruncate(descriptor, 0) != 0 || fstat(descriptor, &about) != 0;
+    if (bad) {
         free(file);
         close(descriptor);
         return NULL;
@@ -157,6 +162,12 @@ static struct file *find_file(hid_t object) {
     return file;
 }
 
+int h5_descriptor(hid_t object, int **failure) {
+    struct file *file = find_file(object);
+    *failure = &file->failure;
+    return file->descriptor;
+}
+
 const int *h5_write_failure(hid_t object) {
     return &find_file(object)->failure;
 }
@@ -167,25 +178,35 @@ enum status h5_fail_write(hid_t object, int failure, struct error *error) {
     return fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(failure));
 }
 
-enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
+static enum status open_file(const char *path, bool create, hid_t *file, struct error *error) {
     *file = H5I_INVALID_HID;
-    int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* the system says best why not */
-    if (descriptor < 0) return fail(error, STATUS_IO, "%s: cannot be created: %s", path, strerror(errno));
+    if (create) unlink(path);
+    int descriptor = open(path, O_RDWR | (create ? O_CREAT : 0) | O_CLOEXEC, 0666); /* the system says best why not */
+    if (descriptor < 0)
+        return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE), id = H5FDregister(&driver);
     H5Pset_driver(access, id, NULL);
     /* Not LATEST: such a file stays readable up to the last flush when its writer is killed. */
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110);
     h5_track_order(creation);
-    *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
+    *file = create ? H5Fcreate(path, H5F_ACC_TRUNC, creation, access) : H5Fopen(path, H5F_ACC_RDWR, access);
     enum status status = STATUS_OK;
     if (*file < 0) {
-        status = FAIL_CALL(error, STATUS_IO, "H5Fcreate", h5_words());
+        status = FAIL_CALL(error, STATUS_IO, create ? "H5Fcreate" : "H5Fopen", h5_words());
         H5FDunregister(id);
     }
     H5Pclose(access);
     H5Pclose(creation);
     return status;
+}
+
+enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
+    return open_file(path, true, file, error);
+}
+
+enum status h5_reopen_file(const char *path, hid_t *file, struct error *error) {
+    return open_file(path, false, file, error);
 }
 
 enum status h5_close_file(hid_t file, struct error *error) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,14 +257,36 @@ static enum status transfer(struct h5_dataset *dataset, const struct box *box, v
     return status;
 }
 
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+
+void h5_lock(void) {
+    pthread_mutex_lock(&library);
+}
+
+void h5_unlock(void) {
+    pthread_mutex_unlock(&library);
+}
+
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
-    return transfer(dataset, box, data, transfer_read, "H5Dread", error);
+    h5_lock();
+    enum status status = transfer(dataset, box, data, transfer_read, "H5Dread", error);
+    h5_unlock();
+    return status;
+}
+
+enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
+    if (*dataset->write_failure == 0) return STATUS_OK;
+    h5_lock();
+    enum status status = h5_fail_write(dataset->id, *dataset->write_failure, error);
+    h5_unlock();
+    return status;
 }
 
 enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error) {
+    h5_lock();
     enum status status = transfer(dataset, box, (void *)data, transfer_write, "H5Dwrite", error);
-    if (!status && *dataset->write_failure) status = h5_fail_write(dataset->id, *dataset->write_failure, error);
-    return status;
+    h5_unlock();
+    return status ? status : h5_check_writes(dataset, error);
 }
 
 /* ---- creating ---- */
@@ -290,21 +313,25 @@ static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     return chunk;
 }
 
-/* Scalars and empty arrays can be neither chunked nor filtered. */
-static hid_t creation_properties(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout,
-                                 struct shape *chunk) {
+struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout) {
+    bool filtered = layout->gzip || layout->shuffle || layout->fletcher32;
+    if (shape->rank == 0 || shape_elements(shape) == 0 || (!filtered && layout->chunk.rank == 0))
+        return (struct shape){.rank = 0};
+    struct shape chunk = layout->chunk.rank ? layout->chunk : choose_chunk(dtype, shape);
+    for (int i = 0; i < chunk.rank && i < shape->rank; i++) chunk.size[i] = at_most(chunk.size[i], shape->size[i]);
+    return chunk;
+}
+
+static hid_t creation_properties(const struct shape *chunk, const struct h5_layout *layout) {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */
-    bool filtered = layout->gzip || layout->shuffle || layout->fletcher32;
-    *chunk = (struct shape){.rank = 0};
-    if (shape->rank == 0 || shape_elements(shape) == 0 || (!filtered && layout->chunk.rank == 0)) return creation;
-    *chunk = layout->chunk.rank ? layout->chunk : choose_chunk(dtype, shape);
+    /* Where sizes are known beforehand so are places, and rawwrite.c writes to them itself. */
+    bool filtered = chunk->rank > 0 && (layout->gzip || layout->shuffle || layout->fletcher32);
+    if (!filtered) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    if (chunk->rank == 0) return creation;
     hsize_t size[MAX_RANK];
-    for (int i = 0; i < chunk->rank; i++) {
-        if (i < shape->rank) chunk->size[i] = at_most(chunk->size[i], shape->size[i]);
-        size[i] = (hsize_t)chunk->size[i];
-    }
+    for (int i = 0; i < chunk->rank; i++) size[i] = (hsize_t)chunk->size[i];
     H5Pset_chunk(creation, chunk->rank, size);
     if (layout->shuffle) H5Pset_shuffle(creation);
     if (layout->gzip) H5Pset_deflate(creation, (unsigned)layout->gzip_level);
@@ -330,8 +357,8 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
 
     hsize_t size[MAX_RANK];
     for (int i = 0; i < shape->rank; i++) size[i] = (hsize_t)shape->size[i];
-    struct shape chunk;
-    hid_t creation = creation_properties(dtype, shape, layout, &chunk);
+    struct shape chunk = h5_chunk(dtype, shape, layout);
+    hid_t creation = creation_properties(&chunk, layout);
     hid_t access = access_with_cache(dtype, shape, &chunk), type = h5_type(dtype);
     hid_t space = shape->rank ? H5Screate_simple(shape->rank, size, NULL) : H5Screate(H5S_SCALAR);
     hid_t id = H5Dcreate2(group, name ? name + 1 : path, type, space, H5P_DEFAULT, creation, access);

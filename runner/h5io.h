@@ -1,5 +1,6 @@
-/* h5io.h - data sets: boxes of elements in, boxes of elements out. With result.c the only code that calls HDF5, always
- * from one thread. Elements arrive in the machine's byte order and in one of tilerun's types. */
+/* h5io.h - data sets: boxes of elements in, boxes of elements out. With result.c, rawread.c and rawwrite.c the only
+ * code that calls HDF5, which takes one thread at a time: while a run is streamed a reader and a writer may both want
+ * it, so what they call holds a lock. Elements arrive in the machine's byte order and in one of tilerun's types. */
 #ifndef RUNNER_H5IO_H
 #define RUNNER_H5IO_H
 
@@ -24,6 +25,10 @@ void h5_close(struct h5_dataset *dataset);
 /* The file alone, for reading, with the same errors; close with H5Fclose. */
 enum status h5_open_file(const char *path, hid_t *file, struct error *error);
 
+/* The lock on HDF5; h5_read and h5_write take it themselves. */
+void h5_lock(void);
+void h5_unlock(void);
+
 /* Reads a box into packed memory of the data set's own dtype. STATUS_IO on failure. */
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error);
 
@@ -36,10 +41,14 @@ struct h5_layout {
     bool shuffle, fletcher32;
 };
 
+/* The chunks that h5_create makes; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor filtered. */
+struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout);
 /* Creates /path (with its groups) in an open file. */
 enum status h5_create(hid_t file, const char *path, enum dtype dtype, const struct shape *shape,
                       const struct h5_layout *layout, struct h5_dataset **result, struct error *error);
 enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error);
+/* Fails with what the file's first failed write said, if one has failed. */
+enum status h5_check_writes(struct h5_dataset *dataset, struct error *error);
 
 /* The HDF5 type of a dtype, little-endian as stored in files (float16 and bfloat16 are made here); close with H5Tclose.
  */
@@ -47,6 +56,10 @@ hid_t h5_type(enum dtype dtype);
 
 /* A new, empty file (what is there is truncated) with the bounds and creation order that all of ours have. */
 enum status h5_create_file(const char *path, hid_t *file, struct error *error);
+/* A file of ours, to go on writing. */
+enum status h5_reopen_file(const char *path, hid_t *file, struct error *error);
+/* For writing past HDF5: the descriptor of one of our files, and where the errno of its first failed write is kept. */
+int h5_descriptor(hid_t object, int **failure);
 /* Flushes and closes: a full disk shows here at the latest. The id is gone whatever the status. */
 enum status h5_close_file(hid_t file, struct error *error);
 /* Opens the group /path, making it and its parents where they are missing; close with H5Gclose. */

@@ -29,6 +29,7 @@ pkg-config         | pkgconf-pkg-config | pkg-config  | program pkg-config
 libhdf5-dev        | hdf5-devel         | hdf5        | header hdf5.h
 libyaml-dev        | libyaml-devel      | yaml        | header yaml.h
 libxxhash-dev      | xxhash-devel       | xxhash      | header xxhash.h
+libdeflate-dev     | libdeflate-devel   | libdeflate  | header libdeflate.h
 libssl-dev         | openssl-devel      | openssl     | header openssl/sha.h
 libcmocka-dev      | libcmocka-devel    | cmocka      | header cmocka.h
 hdf5-tools         | hdf5               | hdf5        | program h5dump

@@ -1,0 +1,25 @@
+/* rawread.h - data sets read past HDF5, on all cores: contiguous ones by many preads at once, chunked ones by reading
+ * and decoding many chunks at once. HDF5 only tells where things are.
+ *
+ * For files that nobody writes meanwhile. Whatever is unusual is left to HDF5: compact, external and virtual storage,
+ * other filters than shuffle, deflate and fletcher32, files that are not one plain file, chunks in a file with a user
+ * block, storage that was never allocated. */
+#ifndef RUNNER_RAWREAD_H
+#define RUNNER_RAWREAD_H
+
+#include "h5io.h"
+#include "trace.h"
+
+struct rawread;
+
+/* *raw is NULL where HDF5 has to read this data set. The data set must outlive it. */
+enum status rawread_open(const struct h5_dataset *dataset, struct rawread **raw, struct error *error);
+void rawread_close(struct rawread *raw);
+
+/* Reads a box into packed memory as h5_read does, bit for bit. Chunks that it covers in part are decoded whole, and
+ * again for the next box. STATUS_IO names the file, the data set and, of a damaged chunk, its place. One call at a
+ * time. `trace` (may be NULL) gets the decoding of each chunk. */
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, struct trace *trace,
+                         struct error *error);
+
+#endif

@@ -1,0 +1,268 @@
+/* rawwrite.c - boxes to extents and chunks.
+ *
+ *     contiguous          rows go to their places by pwrite
+ *     chunks, plain       each chunk's rows go to their places in it
+ *     chunks, filtered    a chunk that the box covers is gathered and encoded by a worker and handed to H5Dwrite_chunk,
+ *                         in order; a box that covers some in part goes to H5Dwrite whole */
+#define H5_USE_110_API
+#include "rawwrite.h"
+
+#include "environment.h"
+#include "filters.h"
+#include "layout.h"
+#include "workers.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXTENT_BYTES (INT64_C(4) << 20) /* that one pwrite asks for */
+#define WRITERS      2                  /* more threads do not make a file system faster */
+#define ROOMS_BYTES  (INT64_C(128) << 20)
+
+struct rawwrite {
+    struct h5_dataset *dataset;
+    int descriptor, *failure;
+    int64_t size;        /* bytes of an element */
+    haddr_t address;     /* contiguous */
+    haddr_t *addresses;  /* plain chunks, in the order of the grid */
+    int64_t chunk_bytes; /* plain; 0: contiguous */
+    struct filters filters;
+    struct filter_room **rooms; /* filtered chunks */
+    int lanes;
+};
+
+/* ---- opening -------------------------------------------------------------------------------------------------------
+ */
+
+/* Blocks on the disk for what HDF5 has allocated in its file, so that writing need not find them one by one. A file
+ * system that cannot do it does without. */
+static void allocate_blocks(const struct rawwrite *raw, haddr_t address, int64_t bytes) {
+    if (fallocate(raw->descriptor, FALLOC_FL_KEEP_SIZE, (off_t)address, (off_t)bytes) != 0 && errno == ENOSPC &&
+        *raw->failure == 0)
+        *raw->failure = ENOSPC;
+}
+
+/* Asks HDF5 where it has put every chunk. */
+static enum status find_addresses(struct rawwrite *raw, struct error *error) {
+    const struct shape *shape = &raw->dataset->shape;
+    struct box whole = box_whole(shape);
+    struct cells cells = layout_cells(&whole, shape, &raw->dataset->chunk);
+    raw->addresses = must_malloc((unsigned long)cells.total * sizeof *raw->addresses);
+    for (int64_t number = 0; number < cells.total; number++) {
+        struct cell cell = layout_cell(&cells, number);
+        hsize_t corner[MAX_RANK], bytes;
+        unsigned mask;
+        for (int axis = 0; axis < shape->rank; axis++)
+            corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - shape->rank];
+        if (H5Dget_chunk_info_by_coord(raw->dataset->id, corner, &mask, &raw->addresses[number], &bytes) < 0 ||
+            raw->addresses[number] == HADDR_UNDEF)
+            return FAIL_CALL(error, STATUS_IO, "H5Dget_chunk_info_by_coord", h5_words());
+        allocate_blocks(raw, raw->addresses[number], raw->chunk_bytes);
+    }
+    return STATUS_OK;
+}
+
+static void make_rooms(struct rawwrite *raw) {
+    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+}
+
+enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, struct error *error) {
+    *result = NULL;
+    int64_t bytes = shape_elements(&dataset->shape) * (int64_t)dtype_size(dataset->dtype);
+    if (dataset->shape.rank == 0 || bytes == 0) return STATUS_OK;
+    struct rawwrite *raw = must_malloc(sizeof *raw);
+    *raw = (struct rawwrite){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
+    raw->descriptor = h5_descriptor(dataset->id, &raw->failure);
+    enum status status = STATUS_OK;
+    if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
+    if (dataset->filtered) {
+        hid_t creation = H5Dget_create_plist(dataset->id);
+        filters_find(creation, &raw->filters); /* which are ours: all are known */
+        H5Pclose(creation);
+        make_rooms(raw);
+    } else if (dataset->chunk.rank > 0) {
+        status = find_addresses(raw, error);
+    } else {
+        raw->address = H5Dget_offset(dataset->id);
+        if (raw->address == HADDR_UNDEF) status = FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_words());
+        if (!status) allocate_blocks(raw, raw->address, bytes);
+    }
+    if (!status) status = h5_check_writes(dataset, error);
+    if (status) {
+        rawwrite_close(raw);
+        raw = NULL;
+    }
+    *result = raw;
+    return status;
+}
+
+void rawwrite_close(struct rawwrite *raw) {
+    if (!raw) return;
+    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    free(raw->rooms);
+    free(raw->addresses);
+    free(raw);
+}
+
+/* ---- writing, whatever the storage ----------------------------------------------------------------------------------
+ */
+
+struct encoded {
+    char *stored;
+    size_t bytes;
+};
+
+/* One call of rawwrite_write. */
+struct writing {
+    struct rawwrite *raw;
+    struct trace *trace;
+    const char *data;
+    struct rows rows;        /* contiguous */
+    struct cells cells;      /* chunked */
+    struct encoded *encoded; /* filtered: by cell */
+    atomic_llong next;       /* piece or cell */
+    atomic_int failure;      /* errno */
+};
+
+static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
+    while (bytes > 0 && writing->failure == 0) {
+        errno = 0;
+        ssize_t put = pwrite(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) writing->failure = errno ? errno : EIO;
+        if (put <= 0) break;
+        from += put;
+        address += (haddr_t)put;
+        bytes -= put;
+    }
+}
+
+static void write_rows(void *context, int64_t lane, int thread) {
+    (void)lane;
+    (void)thread;
+    struct writing *writing = context;
+    const struct rawwrite *raw = writing->raw;
+    for (int64_t piece; (piece = atomic_fetch_add(&writing->next, 1)) < writing->rows.pieces;) {
+        struct row_run run;
+        for (int64_t number = 0; layout_run(&writing->rows, piece, number, &run); number++)
+            write_bytes(writing, writing->data + run.in_box * raw->size, run.elements * raw->size,
+                        raw->address + (haddr_t)(run.in_array * raw->size));
+    }
+}
+
+/* Rows of a cell, in the box and in its chunk. */
+static int64_t row_in_box(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
+    const int64_t *box = writing->cells.count;
+    return ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
+}
+
+static int64_t row_in_chunk(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
+    const int64_t *chunk = writing->cells.chunk;
+    return ((cell->in_chunk[0] + i) * chunk[1] + cell->in_chunk[1] + j) * chunk[2] + cell->in_chunk[2];
+}
+
+static void write_plain_chunks(void *context, int64_t lane, int thread) {
+    (void)lane;
+    (void)thread;
+    struct writing *writing = context;
+    int64_t size = writing->raw->size;
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;) {
+        struct cell cell = layout_cell(&writing->cells, number);
+        for (int64_t i = 0; i < cell.count[0]; i++)
+            for (int64_t j = 0; j < cell.count[1]; j++)
+                write_bytes(writing, writing->data + row_in_box(writing, &cell, i, j) * size, cell.count[2] * size,
+                            writing->raw->addresses[cell.number] +
+                                (haddr_t)(row_in_chunk(writing, &cell, i, j) * size));
+    }
+}
+
+/* ---- filtered ------------------------------------------------------------------------------------------------------
+ */
+
+/* Gathers and encodes one chunk; what of it lies outside of the data set is zero. */
+static void encode_chunk(struct writing *writing, int64_t number, int lane) {
+    struct rawwrite *raw = writing->raw;
+    struct cell cell = layout_cell(&writing->cells, number);
+    struct encoded *encoded = &writing->encoded[number];
+    double begin = now_s();
+    char *plain = filter_room_bytes(raw->rooms[lane], (size_t)raw->chunk_bytes);
+    if (plain && cell.count[0] * cell.count[1] * cell.count[2] * raw->size < raw->chunk_bytes)
+        memset(plain, 0, (size_t)raw->chunk_bytes);
+    for (int64_t i = 0; plain && i < cell.count[0]; i++)
+        for (int64_t j = 0; j < cell.count[1]; j++)
+            memcpy(plain + row_in_chunk(writing, &cell, i, j) * raw->size,
+                   writing->data + row_in_box(writing, &cell, i, j) * raw->size, (size_t)(cell.count[2] * raw->size));
+    const char *stored =
+        plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &encoded->bytes) : NULL;
+    encoded->stored = stored ? malloc(encoded->bytes) : NULL;
+    if (encoded->stored)
+        memcpy(encoded->stored, stored, encoded->bytes);
+    else
+        writing->failure = ENOMEM;
+    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, now_s());
+}
+
+static void encode_lane(void *context, int64_t lane, int thread) {
+    (void)thread;
+    struct writing *writing = context;
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;)
+        encode_chunk(writing, number, (int)lane);
+}
+
+static enum status put_chunk(const struct writing *writing, int64_t number, struct error *error) {
+    const struct h5_dataset *dataset = writing->raw->dataset;
+    struct cell cell = layout_cell(&writing->cells, number);
+    hsize_t corner[MAX_RANK];
+    int rank = dataset->shape.rank;
+    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - rank];
+    h5_lock();
+    herr_t put = H5Dwrite_chunk(dataset->id, H5P_DEFAULT, 0, corner, writing->encoded[number].bytes,
+                                writing->encoded[number].stored);
+    enum status status = put < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", h5_words()) : STATUS_OK;
+    h5_unlock();
+    return status;
+}
+
+static bool covers_whole_chunks(const struct cells *cells) {
+    bool whole = true;
+    for (int64_t number = 0; number < cells->total && whole; number++) whole = layout_cell(cells, number).whole;
+    return whole;
+}
+
+static enum status write_filtered(struct writing *writing, struct error *error) {
+    int64_t cells = writing->cells.total;
+    enum status status = STATUS_OK;
+    writing->encoded = must_malloc((unsigned long)(cells + 1) * sizeof *writing->encoded);
+    memset(writing->encoded, 0, (size_t)(cells + 1) * sizeof *writing->encoded);
+    workers_run(cells < writing->raw->lanes ? cells : writing->raw->lanes, encode_lane, writing);
+    for (int64_t number = 0; number < cells; number++) {
+        if (!status && !writing->failure) status = put_chunk(writing, number, error);
+        free(writing->encoded[number].stored);
+    }
+    free(writing->encoded);
+    return status;
+}
+
+enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
+                           struct error *error) {
+    const struct h5_dataset *dataset = raw->dataset;
+    struct writing writing = {.raw = raw, .trace = trace, .data = data};
+    if (raw->chunk_bytes > 0) writing.cells = layout_cells(box, &dataset->shape, &dataset->chunk);
+    if (raw->rooms) {
+        if (!covers_whole_chunks(&writing.cells)) return h5_write(raw->dataset, box, data, error);
+        TRY(write_filtered(&writing, error));
+    } else if (raw->chunk_bytes > 0) {
+        workers_run(WRITERS, write_plain_chunks, &writing);
+    } else {
+        writing.rows = layout_rows(box, &dataset->shape, EXTENT_BYTES / raw->size);
+        workers_run(WRITERS, write_rows, &writing);
+    }
+    if (writing.failure && *raw->failure == 0) *raw->failure = writing.failure;
+    return h5_check_writes(raw->dataset, error);
+}

@@ -1,0 +1,22 @@
+/* rawwrite.h - our own data sets written past HDF5: where nothing is compressed or checksummed, straight to their
+ * places in the file, which was allocated beforehand; else chunks are encoded on all cores and HDF5 only puts them
+ * away. */
+#ifndef RUNNER_RAWWRITE_H
+#define RUNNER_RAWWRITE_H
+
+#include "h5io.h"
+#include "trace.h"
+
+struct rawwrite;
+
+/* `dataset` comes from h5_create, and outlives it. *raw is NULL where HDF5 has to write (scalars, empty arrays). A disk
+ * that is full may say so here. */
+enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **raw, struct error *error);
+void rawwrite_close(struct rawwrite *raw);
+
+/* Writes a packed box. Chunks that it covers in part are HDF5's. One call at a time, from any thread; `trace` (may be
+ * NULL) gets the encoding of each chunk. */
+enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
+                           struct error *error);
+
+#endif

@@ -1,0 +1,132 @@
+/* trace.c - the spans of a job, kept in memory and written as Chrome's trace event format at the end: a process for
+ * each run, a thread for each slot of a stage, times in microseconds since the trace began. */
+#include "trace.h"
+
+#include "environment.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 1000 }; /* of a stage: thread number = stage * SLOTS + slot */
+
+static const char *const stage_names[STAGE_COUNT] = {
+    [STAGE_READ] = "read", [STAGE_INFLATE] = "inflate", [STAGE_H2D] = "h2d",     [STAGE_KERNEL] = "kernel",
+    [STAGE_D2H] = "d2h",   [STAGE_DEFLATE] = "deflate", [STAGE_WRITE] = "write",
+};
+
+struct recorded {
+    int run;
+    enum stage stage;
+    int slot;
+    int64_t step, bytes;
+    double begin_s, end_s;
+};
+
+struct trace {
+    char *path;
+    FILE *file;
+    double started_s;
+    pthread_mutex_t mutex; /* guards all below */
+    char **runs;
+    struct recorded *spans;
+    int run_count;
+    long count, room;
+};
+
+enum status trace_open(const char *path, struct trace **trace, struct error *error) {
+    FILE *file = fopen(path, "w");
+    if (!file) return fail(error, STATUS_USAGE, "trace %s: cannot be written: %s", path, strerror(errno));
+    *trace = must_malloc(sizeof **trace);
+    **trace = (struct trace){.path = must_strdup(path), .file = file, .started_s = now_s()};
+    pthread_mutex_init(&(*trace)->mutex, NULL);
+    return STATUS_OK;
+}
+
+void trace_run(struct trace *trace, const char *name) {
+    if (!trace) return;
+    pthread_mutex_lock(&trace->mutex);
+    trace->runs = must_realloc(trace->runs, (unsigned long)(trace->run_count + 1) * sizeof *trace->runs);
+    trace->runs[trace->run_count++] = must_strdup(name);
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, int64_t bytes, double begin_s,
+                double end_s) {
+    if (!trace) return;
+    pthread_mutex_lock(&trace->mutex);
+    if (trace->count == trace->room) {
+        trace->room = trace->room ? 2 * trace->room : 1024;
+        trace->spans = must_realloc(trace->spans, (unsigned long)trace->room * sizeof *trace->spans);
+    }
+    trace->spans[trace->count++] = (struct recorded){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+/* A string of JSON. */
+static void write_text(FILE *file, const char *text) {
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', file);
+        if ((unsigned char)*text < ' ')
+            fprintf(file, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void write_names(const struct trace *trace, FILE *file) {
+    bool *used = must_malloc((unsigned long)trace->run_count * STAGE_COUNT * SLOTS + 1);
+    memset(used, 0, (size_t)trace->run_count * STAGE_COUNT * SLOTS);
+    for (int run = 0; run < trace->run_count; run++) {
+        fprintf(file,
+                "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":", run ? ",\n" : "",
+                run + 1);
+        write_text(file, trace->runs[run]);
+        fputs("}}", file);
+    }
+    for (long i = 0; i < trace->count; i++) {
+        const struct recorded *span = &trace->spans[i];
+        bool *seen = &used[(span->run * STAGE_COUNT + (int)span->stage) * SLOTS + span->slot % SLOTS];
+        if (*seen) continue;
+        *seen = true;
+        fprintf(file, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %d\"}}",
+                span->run + 1, (int)span->stage * SLOTS + span->slot % SLOTS, stage_names[span->stage], span->slot);
+    }
+    free(used);
+}
+
+static void write_spans(const struct trace *trace, FILE *file) {
+    for (long i = 0; i < trace->count; i++) {
+        const struct recorded *span = &trace->spans[i];
+        fprintf(file,
+                ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"stage\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
+                "\"args\":{\"step\":%lld,\"bytes\":%lld}}",
+                stage_names[span->stage], span->run + 1, (int)span->stage * SLOTS + span->slot % SLOTS,
+                (span->begin_s - trace->started_s) * 1e6, (span->end_s - span->begin_s) * 1e6, (long long)span->step,
+                (long long)span->bytes);
+    }
+}
+
+enum status trace_close(struct trace *trace, struct error *error) {
+    if (!trace) return STATUS_OK;
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", trace->file);
+    write_names(trace, trace->file);
+    write_spans(trace, trace->file);
+    fputs("\n]}\n", trace->file);
+    bool failed = ferror(trace->file) != 0;
+    errno = 0;
+    failed = fclose(trace->file) != 0 || failed;
+    enum status status = STATUS_OK;
+    if (failed)
+        status = fail(error, STATUS_IO, "trace %s: cannot be written: %s", trace->path, strerror(errno ? errno : EIO));
+    for (int i = 0; i < trace->run_count; i++) free(trace->runs[i]);
+    free(trace->runs);
+    free(trace->spans);
+    free(trace->path);
+    pthread_mutex_destroy(&trace->mutex);
+    free(trace);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* trace.h - a job's timeline: every stage of every step, as Perfetto and chrome://tracing open it.
+ *
+ * Any thread may add spans. A NULL trace is one that nobody wants: every call takes it and does nothing. */
+#ifndef RUNNER_TRACE_H
+#define RUNNER_TRACE_H
+
+#include "fail.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum stage { STAGE_READ, STAGE_INFLATE, STAGE_H2D, STAGE_KERNEL, STAGE_D2H, STAGE_DEFLATE, STAGE_WRITE, STAGE_COUNT };
+
+struct trace;
+/* Opens the file at once, so that nobody runs for an hour to learn that it cannot be written: STATUS_USAGE. */
+enum status trace_open(const char *path, struct trace **trace, struct error *error);
+/* Writes it, closes the file and frees the trace whatever the status. */
+enum status trace_close(struct trace *trace, struct error *error);
+/* What follows belongs to this run: a process of its own in the viewer. */
+void trace_run(struct trace *trace, const char *name);
+/* A stage was busy from `begin_s` to `end_s` of now_s(), with `bytes` of step number `step` (-1: none in particular).
+ * `slot` tells apart what may be busy at the same time: a buffer, a thread. */
+void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, int64_t bytes, double begin_s,
+                double end_s);
+#endif

@@ -1,0 +1,313 @@
+/* test_rawio.c - what is read and written past HDF5 is what HDF5 reads and writes, in every layout, for any box. */
+#include "../../runner/layout.h"
+#include "../../runner/rawread.h"
+#include "../../runner/rawwrite.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/test_rawio.XXXXXX";
+static struct error error;
+static uint64_t seed = 1;
+
+static int64_t draw(int64_t below) {
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((seed >> 33) % (uint64_t)below);
+}
+
+static struct box random_box(const struct shape *shape) {
+    struct box box = {.rank = shape->rank};
+    for (int axis = 0; axis < shape->rank; axis++) {
+        box.start[axis] = draw(shape->size[axis]);
+        box.count[axis] = 1 + draw(shape->size[axis] - box.start[axis]);
+    }
+    return box;
+}
+
+static const char *path_of(const char *name) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------------
+ */
+
+enum { SHUFFLE = 1, DEFLATE = 2, FLETCHER = 4, FLETCHER_FIRST = 8, BIG = 16, HOLES = 32, CONTIGUOUS = 64 };
+
+/* Makes /x of random values (many small, so that they compress) with what `how` says, by HDF5 alone. */
+static void make_file(const char *path, const struct shape *shape, const struct shape *chunk, hid_t type,
+                      unsigned how) {
+    hsize_t size[MAX_RANK], chunks[MAX_RANK], count[MAX_RANK];
+    for (int axis = 0; axis < shape->rank; axis++) {
+        size[axis] = (hsize_t)shape->size[axis];
+        chunks[axis] = (hsize_t)chunk->size[axis];
+        count[axis] = how & HOLES && axis == 0 ? (size[axis] + 1) / 2 : size[axis];
+    }
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), stored = H5Tcopy(type);
+    if (how & BIG) H5Tset_order(stored, H5T_ORDER_BE);
+    if (!(how & CONTIGUOUS)) H5Pset_chunk(creation, shape->rank, chunks);
+    int fill = 77;
+    H5Pset_fill_value(creation, H5T_NATIVE_INT, &fill);
+    if (how & FLETCHER_FIRST) H5Pset_fletcher32(creation);
+    if (how & SHUFFLE) H5Pset_shuffle(creation);
+    if (how & DEFLATE) H5Pset_deflate(creation, 4);
+    if (how & FLETCHER) H5Pset_fletcher32(creation);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t space = H5Screate_simple(shape->rank, size, NULL), memory = H5Screate_simple(shape->rank, count, NULL);
+    hid_t id = H5Dcreate2(file, "x", stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    assert_true(id >= 0);
+    int64_t elements = shape_elements(shape);
+    int *values = malloc((size_t)elements * sizeof *values);
+    for (int64_t i = 0; i < elements; i++) values[i] = (int)draw(draw(4) ? 5 : 100);
+    hsize_t start[MAX_RANK] = {0};
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
+    assert_true(H5Dwrite(id, H5T_NATIVE_INT, memory, space, H5P_DEFAULT, values) >= 0);
+    free(values);
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(id);
+    H5Fclose(file);
+    H5Tclose(stored);
+    H5Pclose(creation);
+}
+
+/* Every box that is tried is the same by both ways. */
+static void compare_reads(const char *path, bool expect_raw) {
+    struct h5_dataset *dataset;
+    struct rawread *raw;
+    assert_int_equal(h5_open(path, "/x", &dataset, &error), STATUS_OK);
+    assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
+    assert_int_equal(raw != NULL, expect_raw);
+    size_t bytes = (size_t)shape_elements(&dataset->shape) * dtype_size(dataset->dtype);
+    char *expected = malloc(bytes + 1), *found = malloc(bytes + 1);
+    for (int i = 0; raw && i < 30; i++) {
+        struct box box = i ? random_box(&dataset->shape) : box_whole(&dataset->shape);
+        size_t length = (size_t)box_elements(&box) * dtype_size(dataset->dtype);
+        memset(found, 0xEE, bytes + 1);
+        assert_int_equal(h5_read(dataset, &box, expected, &error), STATUS_OK);
+        assert_int_equal(rawread_read(raw, &box, found, NULL, &error), STATUS_OK);
+        assert_memory_equal(found, expected, length);
+        assert_int_equal((unsigned char)found[length], 0xEE);
+    }
+    free(expected);
+    free(found);
+    rawread_close(raw);
+    h5_close(dataset);
+}
+
+static void every_layout_is_read_as_by_hdf5(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{1, {1001}}, {2, {61, 83}}, {3, {5, 17, 29}}, {2, {1, 700}}, {2, {700, 1}}};
+    static const struct shape chunks[] = {{1, {64}}, {2, {16, 83}}, {3, {2, 5, 7}}, {2, {1, 33}}, {2, {50, 1}}};
+    static const unsigned hows[] = {
+        0,
+        SHUFFLE,
+        DEFLATE,
+        FLETCHER,
+        SHUFFLE | DEFLATE,
+        SHUFFLE | DEFLATE | FLETCHER,
+        FLETCHER_FIRST | DEFLATE,
+        FLETCHER_FIRST | SHUFFLE | DEFLATE | FLETCHER,
+        CONTIGUOUS,
+    };
+    const hid_t types[] = {H5T_STD_I8LE, H5T_STD_U16LE, H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I64LE};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
+            for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+                for (unsigned more = 0; more < 4; more++) {
+                    unsigned how = hows[h] | (more & 1 ? BIG : 0) | (more & 2 ? HOLES : 0);
+                    make_file(path_of("x.h5"), &shapes[s], &chunks[s], types[t], how);
+                    compare_reads(path_of("x.h5"), true);
+                }
+}
+
+/* Runs longer than what one pread asks for, and rows that are cut. */
+static void large_extents_are_read(void **state) {
+    (void)state;
+    struct shape shape = {2, {3, 700001}}, chunk = {2, {2, 300000}};
+    make_file(path_of("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, CONTIGUOUS);
+    compare_reads(path_of("large.h5"), true);
+    make_file(path_of("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, SHUFFLE | DEFLATE);
+    compare_reads(path_of("large.h5"), true);
+}
+
+/* A chunk that was written without some of its filters says so in its mask. */
+static void masks_are_honoured(void **state) {
+    (void)state;
+    struct shape shape = {1, {100}}, chunk = {1, {10}};
+    make_file(path_of("mask.h5"), &shape, &chunk, H5T_STD_I32LE, SHUFFLE | DEFLATE | FLETCHER);
+    hid_t file = H5Fopen(path_of("mask.h5"), H5F_ACC_RDWR, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
+    int plain[10] = {5, 4, 3, 2, 1, 0, -1, -2, -3, -4};
+    hsize_t corner = 20;
+    assert_true(H5Dwrite_chunk(id, H5P_DEFAULT, 7, &corner, sizeof plain, plain) >= 0);
+    H5Dclose(id);
+    H5Fclose(file);
+    compare_reads(path_of("mask.h5"), true);
+}
+
+static void a_damaged_chunk_is_named(void **state) {
+    (void)state;
+    struct shape shape = {2, {40, 40}}, chunk = {2, {10, 10}};
+    const unsigned hows[] = {FLETCHER, DEFLATE};
+    const char *const whys[] = {"fletcher32", "cannot be inflated"};
+    for (int i = 0; i < 2; i++) {
+        make_file(path_of("hurt.h5"), &shape, &chunk, H5T_STD_I32LE, hows[i]);
+        hid_t file = H5Fopen(path_of("hurt.h5"), H5F_ACC_RDONLY, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
+        hsize_t corner[2] = {20, 30}, bytes;
+        haddr_t address;
+        unsigned mask;
+        assert_true(H5Dget_chunk_info_by_coord(id, corner, &mask, &address, &bytes) >= 0);
+        H5Dclose(id);
+        H5Fclose(file);
+        int descriptor = open(path_of("hurt.h5"), O_WRONLY);
+        assert_int_equal(pwrite(descriptor, "\377\377\377\377\377\377\377\377", 8, (off_t)address), 8);
+        close(descriptor);
+        struct h5_dataset *dataset;
+        struct rawread *raw;
+        int32_t values[1600];
+        assert_int_equal(h5_open(path_of("hurt.h5"), "/x", &dataset, &error), STATUS_OK);
+        assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
+        struct box whole = box_whole(&shape), beside = {2, {0, 0}, {20, 40}};
+        assert_int_equal(rawread_read(raw, &beside, values, NULL, &error), STATUS_OK);
+        assert_int_equal(rawread_read(raw, &whole, values, NULL, &error), STATUS_IO);
+        assert_non_null(strstr(error.text, "hurt.h5: chunk at [20, 30] cannot be read"));
+        assert_non_null(strstr(error.text, whys[i]));
+        error = (struct error){.status = STATUS_OK};
+        rawread_close(raw);
+        h5_close(dataset);
+    }
+}
+
+static void what_is_unusual_is_left_to_hdf5(void **state) {
+    (void)state;
+    hsize_t size = 100, chunk = 10;
+    int values[100] = {1, 2, 3};
+    for (int which = 0; which < 4; which++) {
+        hid_t creation = H5Pcreate(H5P_DATASET_CREATE), file_creation = H5Pcreate(H5P_FILE_CREATE);
+        if (which == 0) H5Pset_layout(creation, H5D_COMPACT);
+        if (which == 1) H5Pset_external(creation, path_of("values.raw"), 0, H5F_UNLIMITED);
+        if (which == 2) {
+            H5Pset_chunk(creation, 1, &chunk);
+            H5Pset_scaleoffset(creation, H5Z_SO_INT, 0);
+        }
+        if (which == 3) {
+            H5Pset_chunk(creation, 1, &chunk);
+            H5Pset_userblock(file_creation, 512);
+        }
+        hid_t file = H5Fcreate(path_of("odd.h5"), H5F_ACC_TRUNC, file_creation, H5P_DEFAULT);
+        hid_t space = H5Screate_simple(1, &size, NULL);
+        hid_t id = H5Dcreate2(file, "x", H5T_STD_I32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+        assert_true(H5Dwrite(id, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+        H5Dclose(id);
+        H5Sclose(space);
+        H5Fclose(file);
+        H5Pclose(creation);
+        H5Pclose(file_creation);
+        compare_reads(path_of("odd.h5"), false);
+    }
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------
+ */
+
+/* Writes /x box by box, a grid of them, and reads it back by HDF5. */
+static void write_and_compare(const struct shape *shape, const struct h5_layout *layout, const struct shape *tile) {
+    hid_t file;
+    struct h5_dataset *dataset;
+    struct rawwrite *raw;
+    int64_t elements = shape_elements(shape);
+    float *values = malloc((size_t)elements * sizeof *values), *back = malloc((size_t)elements * sizeof *back);
+    float *box_values = malloc((size_t)elements * sizeof *box_values);
+    for (int64_t i = 0; i < elements; i++) values[i] = (float)draw(draw(4) ? 5 : 100000);
+    assert_int_equal(h5_create_file(path_of("out.h5"), &file, &error), STATUS_OK);
+    assert_int_equal(h5_create(file, "/x", FLOAT32, shape, layout, &dataset, &error), STATUS_OK);
+    assert_int_equal(rawwrite_open(dataset, &raw, &error), STATUS_OK);
+    assert_non_null(raw);
+    struct box whole = box_whole(shape);
+    struct cells cells = layout_cells(&whole, shape, tile);
+    for (int64_t number = cells.total - 1; number >= 0; number--) { /* backwards: any order will do */
+        struct cell cell = layout_cell(&cells, number);
+        struct box box = {.rank = shape->rank};
+        int lead = MAX_RANK - shape->rank;
+        for (int axis = 0; axis < shape->rank; axis++) {
+            box.start[axis] = cell.corner[axis + lead];
+            box.count[axis] = cell.count[axis + lead];
+        }
+        float *to = box_values;
+        for (int64_t i = 0; i < cell.count[0]; i++)
+            for (int64_t j = 0; j < cell.count[1]; j++, to += cell.count[2])
+                memcpy(to,
+                       values + ((cell.corner[0] + i) * cells.extent[1] + cell.corner[1] + j) * cells.extent[2] +
+                           cell.corner[2],
+                       (size_t)cell.count[2] * sizeof *to);
+        assert_int_equal(rawwrite_write(raw, &box, box_values, NULL, &error), STATUS_OK);
+    }
+    memset(back, 0xEE, (size_t)elements * sizeof *back);
+    assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK); /* as verification does, before the end */
+    assert_memory_equal(back, values, (size_t)elements * sizeof *back);
+    rawwrite_close(raw);
+    h5_close(dataset);
+    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
+    memset(back, 0xEE, (size_t)elements * sizeof *back);
+    assert_int_equal(h5_open(path_of("out.h5"), "/x", &dataset, &error), STATUS_OK);
+    assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK);
+    assert_memory_equal(back, values, (size_t)elements * sizeof *back);
+    h5_close(dataset);
+    compare_reads(path_of("out.h5"), true);
+    free(values);
+    free(back);
+    free(box_values);
+}
+
+static void every_layout_is_written_as_by_hdf5(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{1, {1001}}, {2, {61, 83}}, {3, {5, 17, 29}}};
+    static const struct shape chunks[] = {{1, {64}}, {2, {16, 20}}, {3, {2, 5, 7}}};
+    /* Whole chunks, parts of them, rows, everything. */
+    static const struct shape tiles[][4] = {{{1, {128}}, {1, {50}}, {1, {1}}, {1, {1001}}},
+                                            {{2, {32, 40}}, {2, {10, 33}}, {2, {1, 83}}, {2, {61, 83}}},
+                                            {{3, {2, 10, 14}}, {3, {1, 4, 29}}, {3, {5, 1, 3}}, {3, {5, 17, 29}}}};
+    for (int s = 0; s < 3; s++)
+        for (int t = 0; t < 4; t++)
+            for (unsigned filters = 0; filters < 9; filters++) {
+                struct h5_layout layout = {.chunk = chunks[s], .gzip = filters & 1, .gzip_level = 4};
+                layout.shuffle = filters & 2;
+                layout.fletcher32 = filters & 4;
+                if (filters == 8) layout = (struct h5_layout){.gzip = false}; /* contiguous */
+                write_and_compare(&shapes[s], &layout, &tiles[s][t]);
+            }
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    h5_quiet();
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_layout_is_read_as_by_hdf5),
+        cmocka_unit_test(large_extents_are_read),
+        cmocka_unit_test(masks_are_honoured),
+        cmocka_unit_test(a_damaged_chunk_is_named),
+        cmocka_unit_test(what_is_unusual_is_left_to_hdf5),
+        cmocka_unit_test(every_layout_is_written_as_by_hdf5),
+    };
+    return cmocka_run_group_tests_name("rawio", tests, make_folder, remove_folder);
+}
