@@ -1,13 +1,30 @@
 /* array.c - operands wherever they are, and their hash. */
 #include "array.h"
+
+#include "pieces.h"
+#include "workers.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { SEGMENT = 1024, BAND_BYTES = 16 << 20 };
+enum { SEGMENT = ARRAY_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20 };
 
-enum status array_read(struct array *array, const struct box *box, void *data, struct error *error) {
+enum status array_open(struct array *array, struct h5_dataset *dataset, struct error *error) {
+    array_close(array);
+    array->dataset = dataset;
+    return dataset ? rawread_open(dataset, &array->raw, error) : STATUS_OK;
+}
+
+void array_close(struct array *array) {
+    rawread_close(array->raw);
+    h5_close(array->dataset);
+    array->raw = NULL;
+    array->dataset = NULL;
+}
+
+enum status array_read(struct array *array, const struct box *box, void *data, struct trace *trace,
+                       struct error *error) {
     if (array->input && array->input->random) {
         random_fill(&array->input->terms, &array->shape, array->dtype, box, data);
         return STATUS_OK;
@@ -15,6 +32,7 @@ enum status array_read(struct array *array, const struct box *box, void *data, s
     if (!array->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
     struct box in_file = *box;
     in_file.start[0] += array->first_row;
+    if (array->raw) return rawread_read(array->raw, &in_file, data, trace, error);
     return h5_read(array->dataset, &in_file, data, error);
 }
 
@@ -29,79 +47,96 @@ static int64_t at_most(int64_t value, int64_t bound) {
     return value < bound ? value : bound;
 }
 
-/* The size of the boxes to read in: at most BAND_BYTES, cut between segments and, where that can be, between chunks. */
-static struct box band_shape(const struct array *array) {
-    const struct shape *shape = &array->shape;
-    const struct shape *chunk = array->dataset ? &array->dataset->chunk : NULL;
-    struct box band = {.rank = shape->rank};
-    int last = shape->rank - 1;
-    int64_t room = BAND_BYTES / (int64_t)dtype_size(array->dtype), unit[MAX_RANK];
-    int64_t units = 1; /* elements of one column of chunks' leading axes */
-    for (int i = 0; i < last; i++) {
-        unit[i] = chunk && chunk->rank ? at_most(at_most(chunk->size[i], shape->size[i]), room / units) : 1;
-        if (unit[i] < 1) unit[i] = 1;
-        units *= unit[i];
+/* The segments of a box, which begins at a multiple of SEGMENT along the last axis, hashed in groups. */
+struct hashing {
+    const struct array *array;
+    const struct box *box;
+    const char *data;
+    int64_t rows, columns; /* of the box */
+    int64_t in_row;        /* segments in a row of the box */
+    XXH128_hash_t *sums;   /* by thread */
+};
+
+static void hash_group(void *context, int64_t group, int thread) {
+    const struct hashing *hashing = context;
+    const struct box *box = hashing->box;
+    const int64_t *extent = hashing->array->shape.size;
+    int last = box->rank - 1;
+    int64_t columns = hashing->columns, size = (int64_t)dtype_size(hashing->array->dtype);
+    int64_t matrix_rows = box->rank == 3 ? box->count[1] : hashing->rows;
+    int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
+    int64_t end = at_most((group + 1) * GROUP, hashing->rows * hashing->in_row);
+    for (int64_t i = group * GROUP; i < end; i++) {
+        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT, row = 0; /* row: of the whole array */
+        if (box->rank == 2) row = box->start[0] + r;
+        if (box->rank == 3) row = (box->start[0] + r / matrix_rows) * extent[1] + box->start[1] + r % matrix_rows;
+        int64_t number = row * segments_in_row + (box->start[last] + c) / SEGMENT;
+        add(&hashing->sums[thread],
+            XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
+                                  (size_t)(at_most(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
     }
-    int64_t columns = room / units / SEGMENT * SEGMENT;
-    band.count[last] = at_most(shape->size[last], columns > SEGMENT ? columns : SEGMENT);
-    room /= band.count[last];
-    for (int i = last; i-- > 0;) {
-        units /= unit[i];
-        int64_t count = room / units / unit[i] * unit[i];
-        band.count[i] = at_most(shape->size[i], count > 1 ? count : at_most(unit[i], room > 1 ? room : 1));
-        room /= band.count[i];
-    }
-    return band;
 }
 
-/* Adds the hashes of all segments of a box, which begins at a multiple of SEGMENT along the last axis. */
-static void hash_box(const struct array *array, const struct box *box, const char *data, XXH128_hash_t *sum) {
+static void hash_segments(const struct array *array, const struct box *box, const char *data, XXH128_hash_t *sum) {
+    int threads = workers_count();
+    int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
+    struct hashing hashing = {array, box, data, box_elements(box) / columns, columns, in_row, NULL};
+    hashing.sums = must_malloc((unsigned long)threads * sizeof *hashing.sums);
+    memset(hashing.sums, 0, (size_t)threads * sizeof *hashing.sums);
+    workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
+    for (int i = 0; i < threads; i++) add(sum, hashing.sums[i]);
+    free(hashing.sums);
+}
+
+bool array_hash_missing(const struct array *array) {
+    return array->dataset && array->hash[0] == '\0';
+}
+
+void array_hash_begin(struct array *array) {
+    array->hash_low = array->hash_high = 0;
+    array->hashed = 0;
+}
+
+void array_hash_box(struct array *array, const struct box *box, const void *data) {
     int last = box->rank - 1;
-    int64_t columns = box->count[last], rows = box_elements(box) / columns;
-    int64_t matrix_rows = box->rank == 3 ? box->count[1] : rows, size = (int64_t)dtype_size(array->dtype);
-    int64_t segments_in_row = (array->shape.size[last] + SEGMENT - 1) / SEGMENT;
-#pragma omp parallel
-    {
-        XXH128_hash_t own = {0, 0};
-#pragma omp for schedule(static)
-        for (int64_t r = 0; r < rows; r++) {
-            int64_t row = 0; /* its number in the whole array */
-            if (box->rank == 2) row = box->start[0] + r;
-            if (box->rank == 3)
-                row = (box->start[0] + r / matrix_rows) * array->shape.size[1] + box->start[1] + r % matrix_rows;
-            int64_t number = row * segments_in_row + box->start[last] / SEGMENT;
-            for (int64_t c = 0; c < columns; c += SEGMENT, number++)
-                add(&own, XXH3_128bits_withSeed(data + (r * columns + c) * size,
-                                                (size_t)(at_most(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
-        }
-#pragma omp critical(array_hash)
-        add(sum, own);
-    }
+    int64_t end = box->start[last] + box->count[last], elements = box_elements(box);
+    bool whole_segments = box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == array->shape.size[last]);
+    if (!whole_segments) array->hashed = -1;
+    if (array->hashed < 0 || elements == 0) return;
+    XXH128_hash_t sum = {array->hash_low, array->hash_high};
+    hash_segments(array, box, data, &sum);
+    array->hash_low = sum.low64;
+    array->hash_high = sum.high64;
+    array->hashed += elements;
+}
+
+void array_hash_end(struct array *array) {
+    if (array->hashed != shape_elements(&array->shape)) return;
+    snprintf(array->hash, sizeof array->hash, "%016llx%016llx", (unsigned long long)array->hash_high,
+             (unsigned long long)array->hash_low);
 }
 
 enum status array_hash(struct array *array, struct error *error) {
-    XXH128_hash_t sum = {0, 0};
+    if (!array_hash_missing(array)) return STATUS_OK;
+    int64_t size = (int64_t)dtype_size(array->dtype);
+    int last = array->shape.rank - 1;
+    struct shape grid = array->dataset->chunk;
+    if (grid.rank == 0) grid = (struct shape){array->shape.rank, {1, 1, 1}};
+    grid.size[last] = (grid.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
+    int64_t chunk = array->dataset->filtered ? shape_elements(&array->dataset->chunk) : 1, limit = BAND_BYTES / size;
+    if (chunk > limit) limit = chunk;
+    struct box whole = box_whole(&array->shape);
+    struct pieces pieces = pieces_cut(&whole, &grid, array->first_row, limit);
+    void *data = malloc((size_t)(limit * size));
+    if (!data) return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
     enum status status = STATUS_OK;
-    if (shape_elements(&array->shape) > 0) {
-        struct box box = band_shape(array), band = box;
-        const int64_t *size = array->shape.size;
-        char *data = malloc((size_t)box_elements(&band) * dtype_size(array->dtype));
-        if (!data) return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
-        for (int axis = 0; axis >= 0 && !status;) {
-            for (int i = 0; i < box.rank; i++) box.count[i] = at_most(band.count[i], size[i] - box.start[i]);
-            status = array_read(array, &box, data, error);
-            if (!status) hash_box(array, &box, data, &sum);
-            /* The next box, last axis fastest. */
-            for (axis = box.rank - 1; axis >= 0; axis--) {
-                box.start[axis] += band.count[axis];
-                if (box.start[axis] < size[axis]) break;
-                box.start[axis] = 0;
-            }
-        }
-        free(data);
+    array_hash_begin(array);
+    for (int64_t number = 0; number < pieces.total && !status; number++) {
+        struct box piece = pieces_get(&pieces, number);
+        status = array_read(array, &piece, data, NULL, error);
+        if (!status) array_hash_box(array, &piece, data);
     }
-    if (!status)
-        snprintf(array->hash, sizeof array->hash, "%016llx%016llx", (unsigned long long)sum.high64,
-                 (unsigned long long)sum.low64);
+    free(data);
+    if (!status) array_hash_end(array);
     return status;
 }

@@ -6,10 +6,12 @@
 #ifndef RUNNER_ARRAY_H
 #define RUNNER_ARRAY_H
 
-#include "h5io.h"
 #include "job.h"
+#include "rawread.h"
 
 #define ARRAY_HASH_TEXT 33 /* 32 hex digits and a NUL */
+
+#define ARRAY_SEGMENT 1024
 
 struct array {
     char *name, *label; /* the input's or operation's */
@@ -17,13 +19,28 @@ struct array {
     struct shape shape;
     const struct job_input *input; /* NULL: an operation's result */
     struct h5_dataset *dataset;    /* files: open; results: open once stored; random: NULL */
+    struct rawread *raw;           /* of `dataset`; NULL: HDF5 has to read it */
     int64_t first_row;             /* of the band that `rows` names */
-    char hash[ARRAY_HASH_TEXT];    /* files: "" until array_hash; random and results: "" */
+    char hash[ARRAY_HASH_TEXT];    /* files: "" until it is known; random and results: "" */
+    uint64_t hash_low, hash_high;  /* of the boxes so far */
+    int64_t hashed;                /* elements so far; -1: a box could not be taken */
 };
 
-/* Reads a box, packed, into host memory. */
-enum status array_read(struct array *array, const struct box *box, void *data, struct error *error);
-/* Reads the whole array once, in bands of bounded size, and fills `hash`. */
+/* Opens what `dataset` of an array (NULL: none) is read by, and closes both. */
+enum status array_open(struct array *array, struct h5_dataset *dataset, struct error *error);
+void array_close(struct array *array);
+
+/* Reads a box, packed, into host memory, on all cores where the storage allows. `trace` may be NULL. */
+enum status array_read(struct array *array, const struct box *box, void *data, struct trace *trace,
+                       struct error *error);
+
+/* The hash, taken along while the array is read for another purpose: every box once, in any order. A box that is not
+ * cut at multiples of ARRAY_SEGMENT along the last axis spoils it, and array_hash has to read everything again. */
+bool array_hash_missing(const struct array *array);
+void array_hash_begin(struct array *array);
+void array_hash_box(struct array *array, const struct box *box, const void *data);
+void array_hash_end(struct array *array); /* fills `hash` if all elements have come */
+/* Fills `hash`, if it is missing, by reading the whole array in bands of bounded size. */
 enum status array_hash(struct array *array, struct error *error);
 
 #endif

@@ -14,6 +14,7 @@ enum {
     OPTION_ONLY,
     OPTION_RESUME,
     OPTION_OVERWRITE,
+    OPTION_TRACE,
     OPTION_PROGRESS,
     OPTION_JSON
 };
@@ -26,12 +27,17 @@ struct run_arguments {
 };
 
 static enum status parse(int argc, char **argv, struct run_arguments *arguments, struct error *error) {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},           {"device", required_argument, NULL, OPTION_DEVICE},
-        {"memory", required_argument, NULL, OPTION_MEMORY}, {"set", required_argument, NULL, OPTION_SET},
-        {"only", required_argument, NULL, OPTION_ONLY},     {"resume", no_argument, NULL, OPTION_RESUME},
-        {"overwrite", no_argument, NULL, OPTION_OVERWRITE}, {"progress", required_argument, NULL, OPTION_PROGRESS},
-        {"json", no_argument, NULL, OPTION_JSON},           {0}};
+    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"device", required_argument, NULL, OPTION_DEVICE},
+                                            {"memory", required_argument, NULL, OPTION_MEMORY},
+                                            {"set", required_argument, NULL, OPTION_SET},
+                                            {"only", required_argument, NULL, OPTION_ONLY},
+                                            {"resume", no_argument, NULL, OPTION_RESUME},
+                                            {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+                                            {"progress", required_argument, NULL, OPTION_PROGRESS},
+                                            {"json", no_argument, NULL, OPTION_JSON},
+                                            {"trace", required_argument, NULL, OPTION_TRACE},
+                                            {0}};
     struct job_overrides *overrides = &arguments->overrides;
     overrides->sets = arguments->sets;
     for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
@@ -45,6 +51,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
         case OPTION_ONLY: overrides->only = optarg; break;
         case OPTION_RESUME: arguments->execute.resume = true; break;
         case OPTION_OVERWRITE: arguments->execute.overwrite = true; break;
+        case OPTION_TRACE: arguments->execute.trace = optarg; break;
         case OPTION_PROGRESS:
             if (!progress_parse(optarg, &arguments->execute.progress))
                 return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
@@ -112,6 +119,7 @@ const struct command command_run = {
             "  --only ID,...      these operations and what they read\n"
             "  --resume           keep what an interrupted run of this job finished\n"
             "  --overwrite        replace an existing results file\n"
+            "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
             "  --progress MODE    auto, plain or none\n"
             "  --json             the summary as JSON instead of a table\n",
     .run = run,

@@ -10,19 +10,26 @@
 
 enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_COUNT };
 
+/* `rows` runs of `bytes` each, so many bytes apart at either end. Where both pitches equal `bytes` it is one run. */
+struct copy {
+    void *to;
+    const void *from;
+    int64_t bytes, rows, to_pitch, from_pitch;
+};
+
 struct device;
 struct event; /* a point in a queue's work; reusable */
 
 struct device_operations {
     void (*close)(struct device *device);
-    /* Device memory, 256-byte aligned. STATUS_DEVICE when there is not enough. */
+    /* Device memory, 256-byte aligned. STATUS_MEMORY when there is not enough. */
     enum status (*allocate)(struct device *device, int64_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
     /* Host memory that copies run at full speed from and to (pinned). */
     enum status (*allocate_host)(struct device *device, int64_t bytes, void **memory, struct error *error);
     void (*release_host)(struct device *device, void *memory);
-    enum status (*upload)(struct device *device, void *to, const void *from, int64_t bytes, struct error *error);
-    enum status (*download)(struct device *device, void *to, const void *from, int64_t bytes, struct error *error);
+    enum status (*upload)(struct device *device, const struct copy *copy, struct error *error);
+    enum status (*download)(struct device *device, const struct copy *copy, struct error *error);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
     /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next
      * wait: the kernel would not start, and the device is as good as before. */
@@ -57,6 +64,9 @@ int device_cuda_count(void);
 /* Facts of a device that is there. */
 enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error);
 void device_cpu_facts(struct device_facts *facts);
+/* What all its threads read out of the page cache, and a file system takes; estimates, for predicted bounds only. */
+double host_read_bytes_per_s(void);
+double host_write_bytes_per_s(void);
 /* Opens it. STATUS_DEVICE when it is missing or fails. */
 enum status device_cuda_open(int number, struct device **device, struct error *error);
 enum status device_cpu_open(struct device **device, struct error *error);

@@ -2,6 +2,7 @@
  * With kernels/ the only code that calls the CUDA runtime. NVML (clocks, power limit, driver version) is opened at run
  * time; where it is missing those facts are unknown. Nothing here changes a setting of the card. */
 #include "device.h"
+#include "workers.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -93,7 +94,7 @@ static enum status cuda_allocate(struct device *device, int64_t bytes, void **me
         return FAIL_CALL(error, STATUS_DEVICE, "cudaMalloc", cudaGetErrorString(code));
     size_t available = 0, total = 0;
     cudaMemGetInfo(&available, &total);
-    return fail(error, STATUS_DEVICE, "%s is out of memory: %lld bytes were asked for, %zu of %zu are free",
+    return fail(error, STATUS_MEMORY, "%s is out of memory: %lld bytes were asked for, %zu of %zu are free",
                 device->facts.id, (long long)bytes, available, total);
 }
 
@@ -117,17 +118,31 @@ static void cuda_release_host(struct device *device, void *memory) {
     cudaFreeHost(memory);
 }
 
-static enum status cuda_upload(struct device *device, void *to, const void *from, int64_t bytes, struct error *error) {
-    cudaStream_t stream = cuda_of(device)->streams[QUEUE_UPLOAD];
-    CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyHostToDevice, stream));
+static enum status cuda_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
+    const int64_t most = INT32_MAX; /* a two-dimensional copy's pitch */
+    cudaStream_t stream = cuda_of(device)->streams[queue];
+    bool one_run = copy->rows == 1 || (copy->to_pitch == copy->bytes && copy->from_pitch == copy->bytes);
+    if (one_run) {
+        CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)(copy->bytes * copy->rows), cudaMemcpyDefault, stream));
+        return STATUS_OK;
+    }
+    if (copy->to_pitch <= most && copy->from_pitch <= most) {
+        CUDA(cudaMemcpy2DAsync(copy->to, (size_t)copy->to_pitch, copy->from, (size_t)copy->from_pitch,
+                               (size_t)copy->bytes, (size_t)copy->rows, cudaMemcpyDefault, stream));
+        return STATUS_OK;
+    }
+    for (int64_t row = 0; row < copy->rows; row++)
+        CUDA(cudaMemcpyAsync((char *)copy->to + row * copy->to_pitch, (const char *)copy->from + row * copy->from_pitch,
+                             (size_t)copy->bytes, cudaMemcpyDefault, stream));
     return STATUS_OK;
 }
 
-static enum status cuda_download(struct device *device, void *to, const void *from, int64_t bytes,
-                                 struct error *error) {
-    cudaStream_t stream = cuda_of(device)->streams[QUEUE_DOWNLOAD];
-    CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
-    return STATUS_OK;
+static enum status cuda_upload(struct device *device, const struct copy *copy, struct error *error) {
+    return cuda_copy(device, copy, QUEUE_UPLOAD, error);
+}
+
+static enum status cuda_download(struct device *device, const struct copy *copy, struct error *error) {
+    return cuda_copy(device, copy, QUEUE_DOWNLOAD, error);
 }
 
 static enum status cuda_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
@@ -305,16 +320,17 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     facts->memory_free = (int64_t)available;
     facts->memory_total = (int64_t)total;
     facts->cache_bytes = properties.l2CacheSize;
-    /* Estimates, for predicted bounds: a PCIe 5 bus and storage as measured on an H200's host; of the memory's peak
-     * rate (two transfers a clock, clocks in kHz) kernels see about 87 %. */
+    /* Estimates, for predicted bounds: a PCIe 5 bus as measured on an H200's host; of the memory's peak rate (two
+     * transfers a clock, clocks in kHz) kernels see about 87 %. */
     facts->copy_bytes_per_s = 50e9;
     facts->memory_bytes_per_s = 0.87 * 2e3 * attribute(number, cudaDevAttrMemoryClockRate) *
                                 attribute(number, cudaDevAttrGlobalMemoryBusWidth) / 8;
     if (!(facts->memory_bytes_per_s > 0)) facts->memory_bytes_per_s = 1e12;
     double clock_hz = 1e3 * attribute(number, cudaDevAttrClockRate);
     estimate_flops(facts, clock_hz > 0 ? clock_hz : 1.5e9);
-    facts->read_bytes_per_s = 6e9;
-    facts->write_bytes_per_s = 3e9;
+    facts->host_threads = workers_count();
+    facts->read_bytes_per_s = host_read_bytes_per_s();
+    facts->write_bytes_per_s = host_write_bytes_per_s();
     return STATUS_OK;
 }
 

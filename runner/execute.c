@@ -16,6 +16,7 @@ struct execution {
     struct truth_cache *truths;
     struct results *results;
     struct progress progress;
+    struct trace *trace; /* NULL: none is wanted */
     struct result_row *rows;
     int *result_run; /* by task; -1: no result yet */
     bool failed, stop;
@@ -77,18 +78,36 @@ static void say(struct result_row *row, const char *status, const char *message)
     snprintf(row->message, sizeof row->message, "%.255s", message);
 }
 
+/* A device with less free memory than it had when the plan was made: smaller tiles, until nothing is small enough. */
+static enum status stream_in_what_is_free(struct execution *execution, struct run *run, const struct sink *sink,
+                                          struct stream_result *passed, struct stream **stream, struct error *error) {
+    const struct plan *plan = execution->plan;
+    struct device *device = execution->devices[run->device];
+    struct residents *residents = execution->residents[run->device];
+    enum status status;
+    while ((status = stream_run(device, residents, plan, run, sink, passed, stream, error)) == STATUS_MEMORY) {
+        int64_t wanted = run->memory_bytes;
+        if (!plan_fit(plan, wanted / 2, run)) break;
+        progress_note(&execution->progress, "%s: %s is short of memory; smaller tiles: %lld bytes instead of %lld",
+                      plan->tasks[run->task].operation->id, device->facts.id, (long long)run->memory_bytes,
+                      (long long)wanted);
+        *error = (struct error){.status = STATUS_OK};
+    }
+    return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
+}
+
 /* Streams, verifies, measures. The row says how it went; a status other than STATUS_OK ends the job. */
-static enum status stream_verify_measure(struct execution *execution, const struct run *run, struct part *part,
+static enum status stream_verify_measure(struct execution *execution, const struct run *planned, struct part *part,
                                          struct result_row *row, struct samples *samples, struct error *error) {
     const struct plan *plan = execution->plan;
+    struct run fitted = *planned, *run = &fitted;
     const struct run_options *options = &plan->tasks[run->task].operation->run;
-    struct counted_sink counted = {part_sink(part), &execution->progress};
-    struct sink sink = {counted_write, counted_step, &counted};
+    struct counted_sink counted = {part_sink(part, execution->trace), &execution->progress};
+    struct sink sink = {counted_write, counted_step, &counted, execution->trace};
     struct stream_result passed = {{0}, 0, 0};
     struct stream *stream = NULL;
     struct verdict verdict;
-    enum status status = stream_run(execution->devices[run->device], execution->residents[run->device], plan, run,
-                                    &sink, &passed, &stream, error);
+    enum status status = stream_in_what_is_free(execution, run, &sink, &passed, &stream, error);
     if (status) return status;
     struct host_reader output = part_reader(part);
     status = verify_run(plan, run, &output, execution->truths, &verdict, error);
@@ -111,6 +130,19 @@ static enum status stream_verify_measure(struct execution *execution, const stru
     return status;
 }
 
+/* Sees to the hashes of all files that a task reads, through other tasks too; mostly they came along with reading. */
+static enum status hash_sources(const struct plan *plan, int index, struct error *error) {
+    const struct task *task = &plan->tasks[index];
+    for (int i = 0; i < task->geometry.inputs; i++) {
+        int producer = task->in[i] - plan->job->input_count;
+        if (producer >= 0)
+            TRY(hash_sources(plan, producer, error));
+        else if (!plan->job->inputs[task->in[i]].random)
+            TRY(array_hash(&plan->arrays[task->in[i]], error));
+    }
+    return STATUS_OK;
+}
+
 static enum status do_run(struct execution *execution, const struct run *run, struct result_row *row,
                           struct error *error) {
     enum status status = use_device(execution, run->device, error);
@@ -119,6 +151,7 @@ static enum status do_run(struct execution *execution, const struct run *run, st
     struct samples samples = {0};
     if ((status = part_begin(execution->results, run, &part, error))) return status;
     status = stream_verify_measure(execution, run, part, row, &samples, error);
+    if (!status) status = hash_sources(execution->plan, run->task, error); /* the part's key holds them */
     if (!status && strcmp(row->status, "ok") == 0)
         status = part_finish(part, row, &samples, error);
     else
@@ -157,13 +190,14 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     snprintf(text, sizeof text, "%s %s%s%s", task->operation->id, run->label, task->operation->label[0] ? " " : "",
              task->operation->label);
     progress_run(&execution->progress, text);
+    trace_run(execution->trace, text);
     result_row_init(row, execution->plan, run);
     enum status status = STATUS_OK;
     const char *skip = reason_to_skip(execution, run, why);
     bool reused = false;
     if (skip) {
         say(row, "skipped", skip);
-    } else if ((reused = results_find(execution->results, run, row))) {
+    } else if ((reused = execution->options->resume && results_find(execution->results, run, row))) {
         progress_bytes(&execution->progress, run->traffic_bytes);
     } else if (interrupt_signal) {
         say(row, "interrupted", "a signal came first; --resume continues");
@@ -216,7 +250,8 @@ static enum status assemble(struct execution *execution, const char *created, st
         .result_run = execution->result_run,
         .environment = &environment,
     };
-    enum status status = results_assemble(execution->results, &summary, error);
+    enum status status = hash_inputs(plan, error); /* of those that no run has read */
+    if (!status) status = results_assemble(execution->results, &summary, error);
     environment_free(&environment);
     return status;
 }
@@ -261,9 +296,10 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     time_text(created);
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
     for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
-    enum status status =
-        results_open(plan->job->output, options->overwrite, options->resume, plan, &execution.results, error);
-    if (!status) status = hash_inputs(plan, error);
+    enum status status = options->trace ? trace_open(options->trace, &execution.trace, error) : STATUS_OK;
+    if (!status)
+        status = results_open(plan->job->output, options->overwrite, options->resume, plan, &execution.results, error);
+    if (!status && options->resume) status = hash_inputs(plan, error); /* to know whose parts these are */
     if (!status && options->resume && results_is_complete(plan->job->output, plan)) {
         status = show_finished(plan, rows, error);
     } else if (!status) {
@@ -279,6 +315,9 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     }
     close_devices(&execution);
     results_close(execution.results);
+    struct error ignored = {.status = STATUS_OK};
+    enum status traced = trace_close(execution.trace, status ? &ignored : error);
+    if (!status) status = traced;
     truth_cache_free(execution.truths);
     free(execution.result_run);
     return status;

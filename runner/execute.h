@@ -11,6 +11,7 @@ struct execute_options {
     bool restricted; /* `--only` left something out: the results are partial */
     int cuda_number; /* the GPU to open, if a run needs one */
     enum progress_mode progress;
+    const char *trace; /* file for the timeline; NULL: none */
     const char *command_line;
 };
 

@@ -9,11 +9,12 @@
 /* The exit codes of the program. */
 enum status {
     STATUS_OK = 0,
-    STATUS_RUN = 1,         /* it ran, but a run failed, was wrong or regressed */
-    STATUS_USAGE = 2,       /* bad usage, bad job file or unusable input: nothing was run or written */
-    STATUS_IO = 3,          /* reading or writing failed part-way */
-    STATUS_DEVICE = 4,      /* the device is missing or failed */
-    STATUS_INTERRUPTED = 75 /* a signal: `--resume` continues */
+    STATUS_RUN = 1,          /* it ran, but a run failed, was wrong or regressed */
+    STATUS_USAGE = 2,        /* bad usage, bad job file or unusable input: nothing was run or written */
+    STATUS_IO = 3,           /* reading or writing failed part-way */
+    STATUS_DEVICE = 4,       /* the device is missing or failed */
+    STATUS_INTERRUPTED = 75, /* a signal: `--resume` continues */
+    STATUS_MEMORY = 256      /* the device's memory is full: smaller tiles may do. Never seen outside: it becomes 4 */
 };
 
 struct error {

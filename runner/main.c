@@ -73,5 +73,5 @@ int main(int argc, char **argv) {
     enum status status = run_command(argc, argv, &error);
     if (error.text[0]) fprintf(stderr, "tilerun: %s\n", error.text);
     if (fflush(stdout) != 0 && status == STATUS_OK) status = STATUS_IO;
-    return (int)status;
+    return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }

@@ -16,7 +16,8 @@ static void open_input(const struct job *job, const struct job_input *input, str
         return;
     }
     struct error error = {0};
-    if (h5_open(input->file, input->dataset, &array->dataset, &error)) {
+    struct h5_dataset *dataset;
+    if (h5_open(input->file, input->dataset, &dataset, &error) || array_open(array, dataset, &error)) {
         yaml_error(job->document, input->where, "%s", error.text);
         return;
     }
@@ -171,10 +172,64 @@ static struct run *add_run(struct plan *plan, int task, const struct job_variant
     return run;
 }
 
+/* Rates of the data sets that are not read or written as they are; bytes of elements a second and core. */
+#define GENERATE_RATE 0.5e9 /* Philox */
+#define INFLATE_RATE  0.4e9
+#define DEFLATE_RATE  0.1e9
+#define CHECKSUM_RATE 1.5e9 /* fletcher32, either way */
+#define HDF5_RATE     2.5e9 /* H5Dread, whatever the cores */
+
+struct h5_layout plan_layout(const struct run_options *options) {
+    return (struct h5_layout){options->chunks, options->gzip, options->gzip_level, options->shuffle,
+                              options->fletcher32};
+}
+
+static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {
+    const struct array *array = &plan->arrays[index];
+    struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
+    double cores = facts->host_threads;
+    if (!array->input) { /* a result: read from its part, if it is no longer on the device */
+        const struct run_options *options = &plan->tasks[index - plan->job->input_count].operation->run;
+        struct h5_layout layout = plan_layout(options);
+        storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
+        storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
+        if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
+    } else if (array->input->random) {
+        storage.bytes_per_s = cores * GENERATE_RATE;
+    } else {
+        storage.chunk = array->dataset->chunk;
+        storage.filtered = array->dataset->filtered;
+        if (storage.filtered) storage.bytes_per_s = cores * INFLATE_RATE;
+        if (!array->raw) storage.bytes_per_s = storage.filtered ? INFLATE_RATE : HDF5_RATE;
+    }
+    return storage;
+}
+
+static struct storage output_storage(const struct task *task, const struct device_facts *facts) {
+    struct h5_layout layout = plan_layout(&task->operation->run);
+    const struct operand *out = &task->geometry.out;
+    struct storage storage = {.chunk = h5_chunk(out->dtype, &out->shape, &layout),
+                              .bytes_per_s = facts->write_bytes_per_s};
+    storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
+    double encoded = facts->host_threads * (layout.gzip ? DEFLATE_RATE : CHECKSUM_RATE);
+    if (storage.filtered && encoded < storage.bytes_per_s) storage.bytes_per_s = encoded;
+    return storage;
+}
+
+bool plan_fit(const struct plan *plan, int64_t budget, struct run *run) {
+    const struct task *task = &plan->tasks[run->task];
+    const struct device_facts *facts = &plan->facts[run->device];
+    const struct run_options *options = &task->operation->run;
+    for (int i = 0; i < task->geometry.inputs; i++) run->in_storage[i] = input_storage(plan, task->in[i], facts);
+    run->out_storage = output_storage(task, facts);
+    bool timed = options->warmup > 0 || options->repeat_max > 1;
+    return plan_tiles(&task->geometry, facts, budget, timed, run);
+}
+
 static void fit_tiles(const struct plan *plan, const struct task *task, struct run *run) {
     run->device = run->kernel->device;
     int64_t budget = plan->budget[run->device];
-    if (plan_tiles(&task->geometry, &plan->facts[run->device], budget, run)) return;
+    if (plan_fit(plan, budget, run)) return;
     yaml_error(plan->job->document, task->operation->where,
                "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld",
                task->operation->id, (long long)budget, run->kernel->name, (long long)run->memory_bytes);
@@ -267,7 +322,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
 
 void plan_free(struct plan *plan) {
     if (!plan) return;
-    for (int i = 0; i < plan->array_count; i++) h5_close(plan->arrays[i].dataset);
+    for (int i = 0; i < plan->array_count; i++) array_close(&plan->arrays[i]);
     for (int i = 0; i < plan->run_count; i++) {
         free(plan->runs[i].label);
         free(plan->runs[i].skip);
@@ -311,7 +366,7 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
             step->first = step->first && step->tile.start[loop] == 0;
             step->last = step->last && step->tile.start[loop] + step->tile.count[loop] == geometry->extent[loop];
         }
-    struct tile before;
+    struct tile before = {{0}, {0}};
     if (number > 0) step_tile(geometry, run, number - 1, &before);
     for (int i = 0; i < geometry->inputs; i++) {
         step->load[i] = operand_box(&geometry->in[i], &step->tile);
@@ -319,6 +374,12 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
             struct box previous = operand_box(&geometry->in[i], &before);
             step->reuse[i] = box_equal(&step->load[i], &previous);
         }
+        /* Loads repeat when a loop that the operand lacks has advanced. */
+        bool own[LOOPS] = {false};
+        for (int axis = 0; axis < geometry->in[i].shape.rank; axis++) own[geometry->in[i].loop[axis]] = true;
+        step->fresh[i] = true;
+        for (int loop = 0; loop < LOOPS; loop++)
+            if (!own[loop] && step->tile.start[loop] > 0) step->fresh[i] = false;
     }
     step->store = operand_box(&geometry->out, &step->tile);
 }

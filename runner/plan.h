@@ -17,6 +17,7 @@ struct device_facts {
     char id[32];                       /* "cuda:0", "cpu": the `device` column */
     int compute_capability;            /* 90; CPU: 0 */
     int multiprocessors;               /* CPU: threads */
+    int host_threads;                  /* that read and write for it */
     int64_t memory_free, memory_total; /* bytes */
     int64_t cache_bytes;               /* the last level */
     double copy_bytes_per_s;           /* estimates, for predicted bounds: host to device, one way */
@@ -31,6 +32,14 @@ struct task {
     struct geometry geometry;
     int in[2], out; /* into plan->arrays */
     int first_run, run_count;
+};
+
+/* How an operand lies in its file. Tiles and pieces are cut where chunks end, and the rate is part of the prediction.
+ */
+struct storage {
+    struct shape chunk; /* rank 0: not in chunks */
+    bool filtered;      /* a chunk is read or written whole */
+    double bytes_per_s; /* of reading or writing it, predicted */
 };
 
 /* A task by one variant. */
@@ -52,9 +61,12 @@ struct run {
     int in_slots[2], out_slots;
     int64_t in_bytes[2], out_bytes, partial_bytes, workspace_bytes; /* of one buffer */
     int64_t memory_bytes;                                           /* all of it, on the device */
-    double traffic_bytes; /* read from inputs and written to the output, re-reads counted */
-    double bound_s;       /* predicted lower bound of the pass */
-    const char *bound_by; /* "read", "copy", "compute", "write" */
+    struct storage in_storage[2], out_storage;
+    double traffic_bytes;                      /* read from inputs and written to the output, re-reads counted */
+    double read_s, copy_s, compute_s, write_s; /* predicted busy time of each stage */
+    double bound_s;                            /* the slowest of them: no pass takes less */
+    const char *bound_by;                      /* "read", "copy", "compute", "write" */
+    double predicted_s;                        /* of the pass, with what does not overlap */
 };
 
 struct plan {
@@ -76,12 +88,19 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
                       struct plan **made);
 void plan_free(struct plan *plan);
 
+/* Chooses the tiles of a run anew for a budget of so many bytes. false: nothing fits. */
+bool plan_fit(const struct plan *plan, int64_t budget, struct run *run);
+
+/* How an operation's output lies in its file. */
+struct h5_layout plan_layout(const struct run_options *options);
+
 /* One step of a run: what to load, one launch, what to store. */
 struct step {
     int64_t number;
     struct tile tile;
     struct box load[2]; /* of input 0, 1 */
     bool reuse[2];      /* the previous step loaded the same box: it is still there */
+    bool fresh[2];      /* no earlier step has loaded this box */
     bool first, last;   /* of the reduction into this output tile */
     struct box store;   /* of the output, after `last` */
 };

@@ -1,5 +1,6 @@
 /* plan_print.c - what `tilerun plan` shows: per run its tiles, traffic, memory and predicted bound. */
 #include "plan.h"
+#include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,11 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
     fprintf(to, "; output %d x %s", run->out_slots, bytes_text((double)run->out_bytes, c));
     if (run->partial_bytes) fprintf(to, "; partial %s", bytes_text((double)run->partial_bytes, c));
     if (run->workspace_bytes) fprintf(to, "; workspace %s", bytes_text((double)run->workspace_bytes, c));
-    fprintf(to, "\n    bound     %.3g s, by %s\n", run->bound_s, run->bound_by);
+    int64_t host = run->device == DEVICE_CUDA ? stream_host_bytes(run, geometry) : 0;
+    if (host) fprintf(to, "; pinned on the host %s", bytes_text((double)host, c));
+    fprintf(to, "\n    stages    read %.3g s, copy %.3g s, compute %.3g s, write %.3g s\n", run->read_s, run->copy_s,
+            run->compute_s, run->write_s);
+    fprintf(to, "    bound     %.3g s, by %s; predicted %.3g s\n", run->bound_s, run->bound_by, run->predicted_s);
 }
 
 void plan_print(const struct plan *plan, FILE *to) {

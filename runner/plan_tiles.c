@@ -1,21 +1,28 @@
 /* plan_tiles.c - the choice of tiles.
  *
  * Each loop is cut into a power of two of equal pieces. There are few such tilings (the product of four logarithms), so
- * all are tried: what does not fit into memory is dropped, and of the rest the one whose slowest stage is fastest wins.
+ * all are tried: what does not fit into memory is dropped, and of the rest the one that is predicted to end first wins.
  * What every operand costs follows from the loops that run along it:
  *
  *     steps run b, m, n, k (k fastest); an operand's box changes whenever a loop of its own advances, and it has to be
  *     loaded again after an outer loop that it lacks has advanced and its own have started over.
  *
  *     matmul, C cut into M x N tiles, k into K panels:  A (b,m,k) is loaded N times over unless K = 1, B (b,k,n) M
- * times. */
+ * times.
+ *
+ * Reading and copying in overlap piece by piece, so do copying out and writing; these two pairs and the kernels overlap
+ * step by step. A pass then takes its slowest pair, and before that the loads of the first step, and after it the last
+ * launch and the last store: large tiles read less, small ones fill the pipeline sooner. */
 #include "plan_tiles.h"
 
 #include <math.h>
 #include <string.h>
 
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
-#define SEGMENT_SECONDS 0.3e-6 /* one piece of a box that is contiguous in its file */
+#define SEGMENT_SECONDS 0.3e-6 /* one piece of a box that is contiguous in its file, by one core */
+#define PARTIAL_CHUNKS  4.0    /* writing part of a filtered chunk reads, decodes and encodes it again and again */
+#define BLOCK_ELEMENTS  32768  /* of the output, that a multiprocessor works on at a time in a fast matmul */
+#define TRAFFIC_WEIGHT  0.2    /* of the busy time that hides behind the slowest: of equals the one that moves least */
 
 static int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
@@ -44,6 +51,16 @@ static int64_t operand_loads(const struct operand *operand, const int64_t tiles[
     return loads;
 }
 
+static double tile_count(const struct operand *operand, const int64_t tiles[LOOPS]) {
+    double count = 1;
+    for (int axis = 0; axis < operand->shape.rank; axis++) count *= (double)tiles[operand->loop[axis]];
+    return count > 0 ? count : 1;
+}
+
+static double operand_bytes(const struct operand *operand) {
+    return (double)shape_elements(&operand->shape) * (double)dtype_size(operand->dtype);
+}
+
 /* Pieces of a tile that are contiguous in a row-major array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
     int64_t segments = 1;
@@ -54,6 +71,17 @@ static int64_t operand_segments(const struct operand *operand, const int64_t til
         whole = whole && count == operand->shape.size[axis];
     }
     return segments;
+}
+
+/* How many times its own bytes a tile's chunks are, on average: 1 where it ends where they do. */
+static double chunk_excess(const struct operand *operand, const struct storage *storage, const int64_t tile[LOOPS]) {
+    double excess = 1;
+    for (int axis = 0; storage->filtered && axis < operand->shape.rank; axis++) {
+        int64_t count = tile[operand->loop[axis]], chunk = storage->chunk.size[axis], size = operand->shape.size[axis];
+        if (count == 0 || count >= size || count % chunk == 0) continue;
+        excess *= fmin((double)round_up(size, chunk), (double)round_up(count, chunk) + (double)chunk) / (double)count;
+    }
+    return excess;
 }
 
 /* reduce over all axes: a tile has to be one run of elements, so behind the first axis that is cut to more than one all
@@ -71,75 +99,160 @@ static int64_t buffer_bytes(int64_t elements, size_t size) {
     return bytes > 256 ? bytes : 256;
 }
 
-/* Fills everything of `run` that follows from tile and tiles; the predicted seconds of the pass are its cost. */
-static double tiling_cost(const struct geometry *geometry, const struct device_facts *facts, struct run *run) {
+static int64_t workspace_bytes(const struct geometry *geometry, const struct device_facts *facts,
+                               const struct run *run) {
+    struct launch launch;
+    struct tile tile = {{0}, {0}};
+    const void *const nowhere[2] = {NULL, NULL};
+    memset(&launch, 0, sizeof launch);
+    memcpy(tile.count, run->tile, sizeof tile.count);
+    operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
+    memcpy(launch.choice, run->choice, sizeof launch.choice);
+    launch.multiprocessors = facts->multiprocessors;
+    return round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
+}
+
+/* Fills steps, slots and bytes, which follow from tile, tiles and run->out_slots (of 1 or 2 at most so many). */
+static void measure_memory(const struct geometry *geometry, const struct device_facts *facts, struct run *run) {
     const struct operand *out = &geometry->out;
-    run->steps = 1;
     bool split = false;
+    run->steps = 1;
+    run->memory_bytes = 0;
     for (int loop = 0; loop < LOOPS; loop++) {
         run->steps *= run->tiles[loop];
         split = split || (geometry->reduces[loop] && run->tiles[loop] > 1);
     }
-    double read_bytes = 0, segments = 0;
-    run->memory_bytes = 0;
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
-        int64_t loads = operand_loads(in, run->tiles), elements = operand_tile_elements(in, run->tile);
-        run->in_slots[i] = loads > 1 ? 2 : 1;
-        run->in_bytes[i] = buffer_bytes(elements, dtype_size(in->dtype));
+        run->in_slots[i] = operand_loads(in, run->tiles) > 1 ? 2 : 1;
+        run->in_bytes[i] = buffer_bytes(operand_tile_elements(in, run->tile), dtype_size(in->dtype));
         run->memory_bytes += run->in_slots[i] * run->in_bytes[i];
-        read_bytes += (double)loads * (double)elements * (double)dtype_size(in->dtype);
-        segments += (double)loads * (double)operand_segments(in, run->tile);
     }
-    int64_t out_elements = operand_tile_elements(out, run->tile), stores = operand_loads(out, run->tiles);
-    run->out_slots = stores > 1 ? 2 : 1;
+    int64_t out_elements = operand_tile_elements(out, run->tile);
+    if (operand_loads(out, run->tiles) <= 1) run->out_slots = 1;
     run->out_bytes = buffer_bytes(out_elements, dtype_size(out->dtype));
-    run->partial_bytes = geometry->partial_size > 0 && (split || geometry->partial_always)
-                             ? buffer_bytes(out_elements, geometry->partial_size)
-                             : 0;
-    struct launch launch;
-    memset(&launch, 0, sizeof launch);
-    struct tile tile = {{0}, {0}};
-    memcpy(tile.count, run->tile, sizeof tile.count);
-    const void *const nowhere[2] = {NULL, NULL};
-    operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
-    memcpy(launch.choice, run->choice, sizeof launch.choice);
-    launch.multiprocessors = facts->multiprocessors;
-    run->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
+    bool partial = geometry->partial_size > 0 && (split || geometry->partial_always);
+    run->partial_bytes = partial ? buffer_bytes(out_elements, geometry->partial_size) : 0;
+    run->workspace_bytes = workspace_bytes(geometry, facts, run);
     run->memory_bytes += run->out_slots * run->out_bytes + run->partial_bytes + run->workspace_bytes;
+}
 
-    double write_bytes = (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
-    segments += (double)stores * (double)operand_segments(out, run->tile);
-    run->traffic_bytes = read_bytes + write_bytes;
-    double copy = facts->kind == DEVICE_CUDA ? fmax(read_bytes, write_bytes) / facts->copy_bytes_per_s : 0;
+/* How much longer a product's launches take because the last blocks leave multiprocessors idle. */
+static double idle_factor(const struct geometry *geometry, const struct device_facts *facts, double out_elements) {
+    if (geometry->inputs < 2) return 1;
+    double waves = out_elements / ((double)facts->multiprocessors * BLOCK_ELEMENTS);
+    return facts->kind == DEVICE_CUDA && waves > 0 ? ceil(waves) / waves : 1;
+}
+
+/* Predicts the stages' busy times and the pass. */
+static void predict(const struct geometry *geometry, const struct device_facts *facts, struct run *run) {
+    const struct operand *out = &geometry->out;
+    double host_threads = facts->host_threads < 8 ? facts->host_threads : 8;
+    double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0;
+    for (int i = 0; i < geometry->inputs; i++) {
+        const struct operand *in = &geometry->in[i];
+        double loads = (double)operand_loads(in, run->tiles);
+        double tile = (double)operand_tile_elements(in, run->tile) * (double)dtype_size(in->dtype);
+        double one = tile * chunk_excess(in, &run->in_storage[i], run->tile) / run->in_storage[i].bytes_per_s +
+                     (double)operand_segments(in, run->tile) * SEGMENT_SECONDS / host_threads;
+        bytes_in += loads / tile_count(in, run->tiles) * operand_bytes(in);
+        device_bytes += (double)run->steps * tile;
+        read += loads * one;
+        in_first += fmax(one, tile / facts->copy_bytes_per_s);
+    }
+    double stores = (double)operand_loads(out, run->tiles);
+    double out_tile = (double)operand_tile_elements(out, run->tile) * (double)dtype_size(out->dtype);
+    double bytes_out = operand_bytes(out);
+    bool partial_chunks = chunk_excess(out, &run->out_storage, run->tile) > 1;
+    run->read_s = read;
+    double copy_in = bytes_in / facts->copy_bytes_per_s, copy_out = bytes_out / facts->copy_bytes_per_s;
+    run->copy_s = fmax(copy_in, copy_out);
+    /* A split reduction brings the output in and out at every step. */
+    device_bytes += (double)run->steps * out_tile * (run->steps > stores ? 2 : 1);
+    double flops_s = geometry->flops / facts->flops_per_s[geometry->in[0].dtype];
+    double memory_s = device_bytes / facts->memory_bytes_per_s;
+    run->compute_s = fmax(flops_s, memory_s) + (double)run->steps * STEP_SECONDS;
+    run->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / run->out_storage.bytes_per_s +
+                   stores * (double)operand_segments(out, run->tile) * SEGMENT_SECONDS;
+    run->traffic_bytes = bytes_in + bytes_out;
+
+    double in = fmax(read, copy_in), out_s = fmax(run->write_s, copy_out);
+    double out_elements = (double)operand_tile_elements(out, run->tile);
+    double kernels =
+        fmax(flops_s * idle_factor(geometry, facts, out_elements), memory_s) + (double)run->steps * STEP_SECONDS;
+    double last_launch = run->steps ? kernels / (double)run->steps : 0;
+    double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
+    double hidden_compute = kernels - last_launch;
+    if (run->out_slots == 1) hidden_compute += hidden_store; /* they take turns */
+    double slowest = fmax(fmax(in - in_first, hidden_compute), hidden_store);
+    run->predicted_s = in_first + slowest + last_launch + last_store;
     const struct {
         const char *name;
         double seconds;
-    } stages[] = {
-        {"read", read_bytes / facts->read_bytes_per_s + segments * SEGMENT_SECONDS},
-        {"copy", copy},
-        {"compute", fmax(geometry->flops / facts->flops_per_s[geometry->in[0].dtype],
-                         (read_bytes + write_bytes) / facts->memory_bytes_per_s)},
-        {"write", write_bytes / facts->write_bytes_per_s},
-    };
+    } stages[] = {{"read", run->read_s}, {"copy", run->copy_s}, {"compute", run->compute_s}, {"write", run->write_s}};
     run->bound_s = -1;
     for (int i = 0; i < 4; i++)
         if (stages[i].seconds > run->bound_s) run->bound_s = stages[i].seconds, run->bound_by = stages[i].name;
-    return run->bound_s + (double)run->steps * STEP_SECONDS;
 }
 
-/* Cuts a loop into about `pieces`, the last of which may be smaller; pieces of more than 64 are multiples of 16. */
-static void cut(int64_t extent, int64_t pieces, int64_t *tile, int64_t *tiles) {
+/* Cuts a loop into about `pieces`, the last of which may be smaller. Pieces end where chunks do if they are larger than
+ * those, at multiples of 1024 (whole segments of an array's hash) if much larger, and else at multiples of 16. */
+static void cut(int64_t extent, int64_t pieces, int64_t grain, int64_t *tile, int64_t *tiles) {
     *tile = extent > 0 ? ceil_div(extent, pieces) : 0;
-    if (*tile > 64 && *tile < extent) *tile = round_up(*tile, 16);
+    if (*tile < extent) {
+        int64_t multiple = *tile >= 8192 ? 1024 : *tile > 64 ? 16 : 1;
+        if (grain > 1 && *tile > grain / 2) multiple = grain;
+        *tile = round_up(*tile, multiple);
+        if (*tile > extent) *tile = extent;
+    }
     *tiles = extent > 0 ? ceil_div(extent, *tile) : 0;
 }
 
-bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, struct run *run) {
-    struct run best = *run, trial = *run;
-    double best_cost = INFINITY;
-    int64_t least = INT64_MAX;
+/* The largest chunk along each loop. */
+static void find_grains(const struct geometry *geometry, const struct run *run, int64_t grain[LOOPS]) {
+    for (int loop = 0; loop < LOOPS; loop++) grain[loop] = 1;
+    for (int i = 0; i <= geometry->inputs; i++) {
+        const struct operand *operand = i < geometry->inputs ? &geometry->in[i] : &geometry->out;
+        const struct shape *chunk = i < geometry->inputs ? &run->in_storage[i].chunk : &run->out_storage.chunk;
+        for (int axis = 0; axis < chunk->rank; axis++)
+            if (chunk->size[axis] > grain[operand->loop[axis]]) grain[operand->loop[axis]] = chunk->size[axis];
+    }
+}
+
+struct choice {
+    const struct geometry *geometry;
+    const struct device_facts *facts;
+    int64_t budget, least; /* least: memory of the smallest tiling */
+    bool whole;
+    struct run best;
+    double best_cost; /* INFINITY: nothing fits yet */
+};
+
+static void consider(struct choice *choice, struct run *trial) {
+    for (int slots = 2; slots >= 1; slots--) {
+        trial->out_slots = slots;
+        measure_memory(choice->geometry, choice->facts, trial);
+        if (trial->memory_bytes < choice->least) choice->least = trial->memory_bytes;
+        if (trial->memory_bytes > choice->budget) continue;
+        predict(choice->geometry, choice->facts, trial);
+        double busy = trial->read_s + trial->copy_s + trial->compute_s + trial->write_s;
+        double cost = choice->whole && trial->steps <= 1 ? 0 : trial->predicted_s + TRAFFIC_WEIGHT * busy;
+        if (isinf(choice->best_cost) || cost < choice->best_cost * (1 - 1e-9) ||
+            (cost <= choice->best_cost && trial->memory_bytes < choice->best.memory_bytes)) {
+            choice->best = *trial;
+            choice->best_cost = cost;
+        }
+        if (trial->out_slots < slots) break; /* there is only one store */
+    }
+}
+
+bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, bool whole,
+                struct run *run) {
+    struct choice choice = {geometry, facts, budget, INT64_MAX, whole, *run, INFINITY};
+    struct run trial = *run;
+    int64_t grain[LOOPS];
     int most[LOOPS], power[LOOPS];
+    find_grains(geometry, run, grain);
     for (int loop = 0; loop < LOOPS; loop++)
         for (most[loop] = 0; (INT64_C(1) << most[loop]) < geometry->extent[loop];) most[loop]++;
 
@@ -148,22 +261,15 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
             for (power[2] = 0; power[2] <= most[2]; power[2]++)
                 for (power[3] = 0; power[3] <= most[3]; power[3]++) {
                     for (int loop = 0; loop < LOOPS; loop++) {
-                        cut(geometry->extent[loop], INT64_C(1) << power[loop], &trial.tile[loop], &trial.tiles[loop]);
+                        cut(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
+                            &trial.tiles[loop]);
                         /* A reduction over nothing is still one step, and gives the neutral element. */
                         if (geometry->reduces[loop] && trial.tiles[loop] == 0) trial.tiles[loop] = 1;
                     }
                     if (geometry->row_major_tiles && !tile_is_row_major_run(&geometry->in[0], trial.tile)) continue;
-                    double cost = tiling_cost(geometry, facts, &trial);
-                    if (trial.memory_bytes < least) least = trial.memory_bytes;
-                    if (trial.memory_bytes > budget) continue;
-                    bool first_fit = isinf(best_cost);
-                    if (first_fit || cost < best_cost * (1 - 1e-9) ||
-                        (cost <= best_cost && trial.memory_bytes < best.memory_bytes)) {
-                        best = trial;
-                        best_cost = cost;
-                    }
+                    consider(&choice, &trial);
                 }
-    *run = best;
-    if (isinf(best_cost)) run->memory_bytes = least;
-    return !isinf(best_cost);
+    *run = choice.best;
+    if (isinf(choice.best_cost)) run->memory_bytes = choice.least;
+    return !isinf(choice.best_cost);
 }

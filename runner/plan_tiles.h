@@ -4,8 +4,11 @@
 
 #include "plan.h"
 
-/* Fills the tile part of `run` (run->kernel and choice are set): of all tilings whose buffers fit into `budget` bytes,
- * the one with the least predicted time. false: none fits; `run->memory_bytes` is then what the smallest one needs. */
-bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, struct run *run);
+/* Fills the tile part of `run` (run->kernel, choice and the storages are set): of all tilings whose buffers fit into
+ * `budget` bytes the one with the least predicted time; with `whole` a single step wherever that fits, since a kernel
+ * can be timed again and again only on operands that are in place. false: none fits; `run->memory_bytes` is then what
+ * the smallest one needs. */
+bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, bool whole,
+                struct run *run);
 
 #endif

@@ -2,6 +2,7 @@
 #include "progress.h"
 
 #include "environment.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,15 @@ void progress_run(struct progress *progress, const char *what) {
 void progress_bytes(struct progress *progress, double bytes) {
     progress->bytes_done += bytes;
     draw(progress);
+}
+
+void progress_note(struct progress *progress, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs(progress->live ? "\r\033[Ktilerun: " : "tilerun: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
 }
 
 void progress_outcome(struct progress *progress, const char *outcome) {

@@ -40,7 +40,7 @@ void residents_free(struct residents *residents) {
     while (residents->first) remove_entry(residents, &residents->first);
     for (int direction = 0; direction < DIRECTIONS; direction++)
         for (int i = 0; i < STAGES; i++) {
-            struct stage *stage = &residents->stages[direction][i];
+            struct pinned *stage = &residents->stages[direction][i];
             if (stage->memory) device->operations->release_host(device, stage->memory);
         }
     free(residents);
@@ -107,10 +107,10 @@ void residents_adopt(struct residents *residents, const struct array *array, voi
 enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error) {
     const struct device_operations *ops = residents->device->operations;
     for (int i = 0; i < STAGES; i++) {
-        struct stage *stage = &residents->stages[direction][i];
+        struct pinned *stage = &residents->stages[direction][i];
         if (stage->bytes >= bytes) continue;
         if (stage->memory) ops->release_host(residents->device, stage->memory);
-        *stage = (struct stage){.memory = NULL};
+        *stage = (struct pinned){.memory = NULL};
         enum status status = ops->allocate_host(residents->device, bytes, &stage->memory, error);
         if (status != STATUS_OK) return status;
         stage->bytes = bytes;

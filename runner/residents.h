@@ -5,11 +5,11 @@
 
 #include "stream.h"
 
-/* Pinned host buffers each way: one is read or written while the other is copied. */
-#define STAGES 2
+/* Pinned host buffers each way: one is read or written while the others are copied or wait. */
+#define STAGES 4
 enum direction { UP, DOWN, DIRECTIONS };
 
-struct stage {
+struct pinned {
     void *memory;
     int64_t bytes;
 };
@@ -27,7 +27,7 @@ struct residents {
     struct device *device;
     int64_t budget, used;   /* bytes: what may be, and what is taken by residents and streams together */
     struct resident *first; /* the latest used first */
-    struct stage stages[DIRECTIONS][STAGES];
+    struct pinned stages[DIRECTIONS][STAGES];
 };
 
 /* Device memory for a run. Where the budget or the device is full, residents without users go, the longest unused

@@ -53,7 +53,7 @@ struct part;
 bool results_find(struct results *results, const struct run *run, struct result_row *row);
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run: creates the output's data set with the operation's layout at the first box. */
-struct sink part_sink(struct part *part);
+struct sink part_sink(struct part *part, struct trace *trace);
 /* Reads back what the sink wrote (verification). */
 struct host_reader part_reader(struct part *part);
 /* Completes it: row and samples are stored; the part is closed, checksummed, synced and renamed. Frees the part. */

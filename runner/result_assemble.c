@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define ADOPT_BYTES (INT64_C(64) << 20)
 
 /* ---- the job ---- */
 
@@ -158,13 +161,18 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
 
 /* ---- what the parts hold ---- */
 
-static enum status copy_object(hid_t part, const char *name, hid_t file, const char *path, struct error *error) {
+/* Copies, or in the part that became the file itself, moves. */
+static enum status take_object(hid_t part, const char *name, hid_t file, const char *path, struct error *error) {
     const char *slash = strrchr(path, '/');
     char *parent = must_printf("%.*s", (int)(slash - path), path);
     hid_t group = H5I_INVALID_HID;
     enum status status = h5_group(file, parent, &group, error);
-    if (!status && H5Ocopy(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT) < 0)
-        status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
+    herr_t taken = 0;
+    if (!status && part == file)
+        taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
+    else if (!status)
+        taken = H5Ocopy(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
+    if (taken < 0) status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
     if (group >= 0) H5Gclose(group);
     free(parent);
     return status;
@@ -190,7 +198,7 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
 }
 
 /* With `store: all` the result is one of the variants' outputs: both names lead to one data set. */
-static enum status copy_outputs(hid_t part, hid_t file, const struct results *results, const struct run *run,
+static enum status take_outputs(hid_t part, hid_t file, const struct results *results, const struct run *run,
                                 const struct result_row *row, bool is_result, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct job_operation *operation = task->operation;
@@ -200,7 +208,7 @@ static enum status copy_outputs(hid_t part, hid_t file, const struct results *re
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum status status = copy_object(part, "output", file, path, error);
+    enum status status = take_object(part, "output", file, path, error);
     if (!status) status = describe_output(file, path, task, row, error);
     if (!status && is_result && store == STORE_ALL) {
         hid_t parent = H5I_INVALID_HID;
@@ -216,29 +224,33 @@ static enum status copy_outputs(hid_t part, hid_t file, const struct results *re
     return status;
 }
 
-static enum status copy_samples(hid_t part, hid_t file, int32_t run, struct error *error) {
-    static const char *const names[] = {"samples", "clock_mhz"}, *const formats[] = {"/samples/%d",
+static enum status take_samples(hid_t part, hid_t file, int32_t run, struct error *error) {
+    static const char *const names[] = {"seconds", "clock_mhz"}, *const formats[] = {"/samples/%d",
                                                                                      "/samples/%d_clock_mhz"};
     enum status status = STATUS_OK;
     for (int i = 0; i < 2 && !status; i++) {
         if (H5Lexists(part, names[i], H5P_DEFAULT) <= 0) continue;
         char path[64];
         snprintf(path, sizeof path, i ? formats[1] : formats[0], run);
-        status = copy_object(part, names[i], file, path, error);
+        status = take_object(part, names[i], file, path, error);
     }
     return status;
 }
 
-static enum status copy_part(hid_t file, const struct results *results, const struct run *run,
+static enum status take_all_of_part(hid_t part, hid_t file, const struct results *results, const struct run *run,
+                                    const struct result_row *row, bool is_result, struct error *error) {
+    if (strcmp(row->status, "ok") == 0) TRY(take_outputs(part, file, results, run, row, is_result, error));
+    return take_samples(part, file, row->run, error);
+}
+
+static enum status take_part(hid_t file, const struct results *results, const struct run *run,
                              const struct result_row *row, bool is_result, struct error *error) {
     char *path = results_part_path(results, run, ".h5");
     enum status status = STATUS_OK;
     if (access(path, F_OK) == 0) { /* a run that was skipped or never reached has none */
         hid_t part = H5I_INVALID_HID;
         status = h5_open_file(path, &part, error);
-        if (!status && strcmp(row->status, "ok") == 0)
-            status = copy_outputs(part, file, results, run, row, is_result, error);
-        if (!status) status = copy_samples(part, file, row->run, error);
+        if (!status) status = take_all_of_part(part, file, results, run, row, is_result, error);
         if (part >= 0) H5Fclose(part);
         if (status) error->status = status = STATUS_IO;
     }
@@ -246,10 +258,48 @@ static enum status copy_part(hid_t file, const struct results *results, const st
     return status;
 }
 
+/* ---- the part that becomes the file ---- */
+
+/* Copying a large output takes as long as writing it did. The largest part, if it is worth the trouble and is stored
+ * at all, becomes the final file, and what it holds is moved to its place within. A crash just then costs that run. */
+static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
+    const struct run *largest = NULL;
+    off_t most = ADOPT_BYTES - 1;
+    for (int i = 0; i < results->plan->run_count; i++) {
+        const struct run *run = &results->plan->runs[i];
+        enum job_store store = results->plan->tasks[run->task].operation->run.store;
+        bool stored = store == STORE_ALL || (store == STORE_FIRST && summary->result_run[run->task] == i);
+        struct stat about;
+        char *path = results_part_path(results, run, ".h5");
+        if (stored && strcmp(summary->rows[i].status, "ok") == 0 && stat(path, &about) == 0 && about.st_size > most) {
+            most = about.st_size;
+            largest = run;
+        }
+        free(path);
+    }
+    return largest;
+}
+
+/* Makes a part the file at `path`, without what only a part has. */
+static enum status adopt(const struct results *results, const struct run *run, const char *path, hid_t *file,
+                         struct error *error) {
+    char *part = results_part_path(results, run, ".h5");
+    array_close(&results->plan->arrays[results->plan->tasks[run->task].out]); /* which reads from it */
+    enum status status = STATUS_OK;
+    if (rename(part, path) != 0) status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part, strerror(errno));
+    free(part);
+    TRY(status);
+    TRY(h5_reopen_file(path, file, error));
+    if (H5Adelete(*file, "schema") < 0 || H5Adelete(*file, "key") < 0 || H5Ldelete(*file, "runs", H5P_DEFAULT) < 0)
+        return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
+    return STATUS_OK;
+}
+
 /* ---- the whole ---- */
 
+/* `adopted`: the run whose part became the file; NULL: none. */
 static enum status write_all(hid_t file, const struct results *results, const struct result_summary *summary,
-                             struct error *error) {
+                             const struct run *adopted, struct error *error) {
     static const char *const groups[] = {"/outputs", "/samples"}; /* there even when nothing is in them */
     const struct plan *plan = results->plan;
     char finished[TIME_TEXT];
@@ -271,7 +321,10 @@ static enum status write_all(hid_t file, const struct results *results, const st
     }
     for (int i = 0; i < plan->run_count && !status; i++) {
         const struct run *run = &plan->runs[i];
-        status = copy_part(file, results, run, &summary->rows[i], summary->result_run[run->task] == i, error);
+        const struct result_row *row = &summary->rows[i];
+        bool is_result = summary->result_run[run->task] == i;
+        status = run == adopted ? take_all_of_part(file, file, results, run, row, is_result, error)
+                                : take_part(file, results, run, row, is_result, error);
     }
     if (!status) status = result_write_rows(file, summary->rows, plan->run_count, error);
     return status;
@@ -289,10 +342,7 @@ static enum status sync_file(const char *path, struct error *error) {
 static void remove_parts(struct results *results) {
     const struct plan *plan = results->plan;
     for (int i = 0; i < plan->array_count; i++)
-        if (!plan->arrays[i].input) {
-            h5_close(plan->arrays[i].dataset);
-            plan->arrays[i].dataset = NULL;
-        }
+        if (!plan->arrays[i].input) array_close(&plan->arrays[i]);
     results_clear(results, true);
 }
 
@@ -300,9 +350,10 @@ enum status results_assemble(struct results *results, const struct result_summar
     bool sync = results->plan->job->sync;
     char *path = must_printf("%s/assembled.tmp", results->parts);
     hid_t file = H5I_INVALID_HID;
-    enum status status = h5_create_file(path, &file, error);
-    if (!status) {
-        status = write_all(file, results, summary, error);
+    const struct run *adopted = find_adopted(results, summary);
+    enum status status = adopted ? adopt(results, adopted, path, &file, error) : h5_create_file(path, &file, error);
+    if (!status) status = write_all(file, results, summary, adopted, error);
+    if (file >= 0) {
         enum status closed = h5_close_file(file, error);
         if (!status) status = closed;
     }

@@ -2,49 +2,76 @@
  * its bytes, renamed. It lies in its folder until the assembly.
  *
  *     /output             the run's result, where somebody will read it
- *     /samples            float64[repeats], seconds;  /clock_mhz beside it where the clock is known
+ *     /seconds            float64[repeats];  /clock_mhz beside it where the clock is known
  *     /runs               one row
- *     64 bytes behind HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline */
+ *     64 bytes behind HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
+ *
+ * The digits are the XXH3-128 hash of the XXH3-128 hashes (low half, high half, little-endian) of the file's blocks of
+ * 4 MiB, which all cores can read at once. */
+#include "rawwrite.h"
 #include "result_parts.h"
+#include "workers.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { TRAILER = 64, BLOCK = 1 << 20 };
+enum { TRAILER = 64, BLOCK = 4 << 20 };
 static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
 
 struct part {
     struct results *results;
     const struct run *run;
-    char *path, *final; /* KEY.tmp, KEY.h5 */
+    char *path; /* where it is written; its key, and with it KEY.h5, may wait for the hashes of inputs */
     hid_t file;
     struct h5_dataset *output;
+    struct rawwrite *raw; /* of `output`; NULL: HDF5 writes it */
+    struct trace *trace;
 };
 
 /* ---- the trailer ---- */
 
+struct file_hash {
+    int descriptor;
+    off_t bytes;
+    XXH128_hash_t *blocks;
+    char **rooms; /* by thread */
+    atomic_bool failed;
+};
+
+static void hash_block(void *context, int64_t block, int thread) {
+    struct file_hash *file = context;
+    off_t at = (off_t)block * BLOCK;
+    size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
+    if (!file->rooms[thread]) file->rooms[thread] = must_malloc(BLOCK);
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(file->descriptor, file->rooms[thread] + done, size - done, at + (off_t)done);
+        if (got <= 0) file->failed = true;
+        if (got <= 0) return;
+        done += (size_t)got;
+    }
+    file->blocks[block] = XXH3_128bits(file->rooms[thread], size);
+}
+
 /* Hashes `bytes` bytes from the start of a file. */
 static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
-    XXH3_state_t *state = XXH3_createState();
-    char *block = must_malloc(BLOCK);
-    XXH3_128bits_reset(state);
-    off_t at = 0;
-    while (at < bytes) {
-        size_t wanted = bytes - at < BLOCK ? (size_t)(bytes - at) : BLOCK;
-        ssize_t got = pread(descriptor, block, wanted, at);
-        if (got <= 0) break;
-        XXH3_128bits_update(state, block, (size_t)got);
-        at += got;
-    }
-    *hash = XXH3_128bits_digest(state);
-    free(block);
-    XXH3_freeState(state);
-    return at == bytes;
+    int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
+    int threads = workers_count();
+    struct file_hash file = {.descriptor = descriptor, .bytes = bytes};
+    file.blocks = must_malloc((unsigned long)(blocks + 1) * sizeof *file.blocks);
+    file.rooms = must_malloc((unsigned long)threads * sizeof *file.rooms);
+    for (int i = 0; i < threads; i++) file.rooms[i] = NULL;
+    workers_run(blocks, hash_block, &file);
+    *hash = XXH3_128bits(file.blocks, (size_t)blocks * sizeof *file.blocks);
+    for (int i = 0; i < threads; i++) free(file.rooms[i]);
+    free(file.rooms);
+    free(file.blocks);
+    return !file.failed;
 }
 
 static void trailer_print(XXH128_hash_t hash, char text[TRAILER + 1]) {
@@ -91,13 +118,14 @@ static bool part_is_whole(const char *path) {
 
 static void part_free(struct part *part) {
     free(part->path);
-    free(part->final);
     free(part);
 }
 
 /* Closes what is open. */
 static enum status part_close(struct part *part, struct error *error) {
+    rawwrite_close(part->raw);
     h5_close(part->output);
+    part->raw = NULL;
     enum status status = part->file >= 0 ? h5_close_file(part->file, error) : STATUS_OK;
     part->output = NULL;
     part->file = H5I_INVALID_HID;
@@ -108,15 +136,14 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     const struct task *task = &results->plan->tasks[run->task];
     const struct run_options *options = &task->operation->run;
     const struct operand *out = &task->geometry.out;
-    struct h5_layout layout = {options->chunks, options->gzip, options->gzip_level, options->shuffle,
-                               options->fletcher32};
+    struct h5_layout layout = plan_layout(options);
     struct part *it = must_malloc(sizeof *it);
     *it = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
-    it->path = results_part_path(results, run, ".tmp");
-    it->final = results_part_path(results, run, ".h5");
+    it->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
     enum status status = h5_create_file(it->path, &it->file, error);
     if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
     if (!status) status = h5_set_text(it->output->id, "units", "1", error);
+    if (!status) status = rawwrite_open(it->output, &it->raw, error);
     if (status) {
         part_discard(it);
         it = NULL;
@@ -127,18 +154,20 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
 
 static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct part *part = context;
+    if (part->raw) return rawwrite_write(part->raw, box, data, part->trace, error);
     return h5_write(part->output, box, data, error);
 }
 
-struct sink part_sink(struct part *part) {
-    return (struct sink){.write = sink_write, .context = part};
+struct sink part_sink(struct part *part, struct trace *trace) {
+    part->trace = trace;
+    return (struct sink){.write = sink_write, .context = part, .trace = trace};
 }
 
 static enum status reader_read(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     const struct plan *plan = part->results->plan;
     if (input < 0) return h5_read(part->output, box, data, error);
-    return array_read(&plan->arrays[plan->tasks[part->run->task].in[input]], box, data, error);
+    return array_read(&plan->arrays[plan->tasks[part->run->task].in[input]], box, data, NULL, error);
 }
 
 struct host_reader part_reader(struct part *part) {
@@ -162,7 +191,7 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     if (!samples || samples->count == 0) return STATUS_OK;
     bool clock_known = false;
     for (int i = 0; i < samples->count && samples->clock_mhz; i++) clock_known |= !isnan(samples->clock_mhz[i]);
-    enum status status = write_vector(file, "/samples", FLOAT64, samples->count, samples->seconds, "s", error);
+    enum status status = write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error);
     if (!status && clock_known)
         status = write_vector(file, "/clock_mhz", FLOAT32, samples->count, samples->clock_mhz, "MHz", error);
     return status;
@@ -192,8 +221,10 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     enum status closed = part_close(part, error);
     if (!status) status = closed;
     if (!status) status = trailer_append(part->path, error);
-    if (!status && rename(part->path, part->final) != 0)
+    char *finished = results_part_path(part->results, part->run, ".h5");
+    if (!status && rename(part->path, finished) != 0)
         status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
+    free(finished);
     if (status) {
         part_discard(part);
         return status;
@@ -246,9 +277,10 @@ bool results_find(struct results *results, const struct run *run, struct result_
 
 enum status results_load_output(struct results *results, const struct run *run, struct array *array,
                                 struct error *error) {
-    h5_close(array->dataset);
     char *path = results_part_path(results, run, ".h5");
-    enum status status = h5_open(path, "/output", &array->dataset, error);
+    struct h5_dataset *dataset = NULL;
+    enum status status = h5_open(path, "/output", &dataset, error);
+    if (!status) status = array_open(array, dataset, error);
     free(path);
     if (status) error->status = status = STATUS_IO; /* it was there a moment ago */
     return status;

@@ -1,9 +1,11 @@
-/* stream.c - one pass over a run's steps, every stage at work at once on the device's three queues and on this thread.
+/* stream.c - one pass over a run's steps, every stage at work at once: on the device's three queues, on this thread and
+ * on the writer's (stream_store.c).
  *
- *     this thread     read i+1 into a stage | write the tile of step i-1 out of a stage
+ *     this thread     read step i+1 into a stage, on all cores
  *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
- *     QUEUE_COMPUTE   launch of step i
- *     QUEUE_DOWNLOAD  output buffer of step i-1 -> stage
+ *     QUEUE_COMPUTE   launches of steps up to i
+ *     QUEUE_DOWNLOAD  output buffer of an earlier step -> stage
+ *     writer          stage -> sink
  *
  * Operands that change from step to step have two buffers on the device. Events between the queues guard them: a launch
  * waits for its uploads, an upload for the last launch that read its buffer, a download for the launch that finished
@@ -17,113 +19,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- spans ------------------------------------------------------------------------------------------------------ */
+/* ---- the way in -------------------------------------------------------------------------------------------------- */
 
-static enum status span_begin(struct stream *stream, struct span *span, enum queue queue, struct error *error) {
-    return stream->device->operations->event_record(stream->device, span->begin, queue, error);
-}
-
-static enum status span_end(struct stream *stream, struct span *span, enum queue queue, struct error *error) {
-    span->open = true;
-    return stream->device->operations->event_record(stream->device, span->end, queue, error);
-}
-
-/* Waits for the end of the span, if one is open, and adds its time. */
-static enum status span_collect(struct stream *stream, struct span *span, double *seconds, struct error *error) {
-    const struct device_operations *ops = stream->device->operations;
-    if (!span->open) return STATUS_OK;
-    double elapsed;
-    TRY(ops->event_wait(stream->device, span->end, error));
-    TRY(ops->event_elapsed(stream->device, span->begin, span->end, &elapsed, error));
-    *seconds += elapsed;
-    span->open = false;
-    return STATUS_OK;
-}
-
-/* ---- boxes ------------------------------------------------------------------------------------------------------ */
-
-/* The piece of a box that begins `done` elements into it (in row-major order), holds at most `limit` elements and is
- * itself one run of elements: some rows along one axis, whole behind it. A power of two of rows, to meet chunks. */
-static struct box box_piece(const struct box *box, int64_t done, int64_t limit) {
-    struct box piece = *box;
-    int64_t row = 1; /* elements of all axes behind `axis` */
-    int axis = box->rank - 1;
-    while (axis > 0 && row * box->count[axis] <= limit) row *= box->count[axis--];
-    if (axis < 0) return piece;
-    int64_t at = done / row, rows = limit / row;
-    while (rows & (rows - 1)) rows &= rows - 1;
-    if (limit / row >= box->count[axis]) rows = box->count[axis];
-    int64_t offset = at % box->count[axis];
-    piece.start[axis] += offset;
-    piece.count[axis] = rows < box->count[axis] - offset ? rows : box->count[axis] - offset;
-    at /= box->count[axis];
-    for (axis--; axis >= 0; axis--) {
-        piece.start[axis] += at % box->count[axis];
-        piece.count[axis] = 1;
-        at /= box->count[axis];
-    }
-    return piece;
-}
-
-static enum status read_box(struct stream *stream, const struct input *in, const struct box *box, void *memory,
-                            struct error *error) {
+/* Reads a box, packed, and takes its hash along while it is in the cache. */
+static enum status read_box(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
+                            const struct box *box, void *memory, struct error *error) {
+    struct trace *trace = stream->sink->trace;
+    int64_t bytes = box_elements(box) * in->element;
     double begin = now_s();
-    TRY(array_read(in->array, box, memory, error));
-    stream->result.times.read_s += now_s() - begin;
-    stream->result.bytes_read += box_elements(box) * in->element;
+    TRY(array_read(in->array, box, memory, trace, error));
+    if (fresh && in->hashed) array_hash_box(in->array, box, memory);
+    double end = now_s();
+    trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
+    stream->result.times.read_s += end - begin;
+    stream->result.bytes_read += bytes;
     return STATUS_OK;
 }
 
-static enum status write_box(struct stream *stream, const struct box *box, const void *memory, struct error *error) {
-    double begin = now_s();
-    TRY(stream->sink->write(stream->sink->context, box, memory, error));
-    stream->result.times.write_s += now_s() - begin;
-    stream->result.bytes_written += box_elements(box) * stream->out.element;
-    return STATUS_OK;
+static enum status load_piece(struct stream *stream, struct input *in, bool fresh, const struct step *step,
+                              const struct box *tile, const struct box *piece, struct error *error) {
+    int stage = (int)(stream->next_upload++ % STAGES);
+    void *staged = stream->residents->stages[UP][stage].memory;
+    struct span *span = &stream->uploads[stage];
+    TRY(span_collect(stream, span, STAGE_H2D, stage, &stream->result.times.h2d_s, error));
+    TRY(read_box(stream, in, fresh, step->number, stage, piece, staged, error));
+    TRY(span_begin(stream, span, QUEUE_UPLOAD, step->number, box_elements(piece) * in->element, error));
+    TRY(stream_copy(stream, UP, tile, in->memory[in->current], piece, staged, in->element, error));
+    return span_end(stream, span, QUEUE_UPLOAD, error);
 }
 
-/* ---- the stages of a step --------------------------------------------------------------------------------------- */
-
-/* Brings a box into the operand's next buffer. */
-static enum status load(struct stream *stream, struct input *in, const struct box *box, struct error *error) {
+/* Brings a step's box of one input into the operand's next buffer. */
+static enum status load(struct stream *stream, int i, const struct step *step, struct error *error) {
     struct device *device = stream->device;
     const struct device_operations *ops = device->operations;
+    struct input *in = &stream->in[i];
+    const struct box *box = &step->load[i];
     in->current = (in->current + 1) % in->count;
     if (in->resident && in->resident->loaded) return STATUS_OK;
     if (in->resident) in->resident->loaded = true;
-    int64_t total = box_elements(box), count;
-    if (total == 0) return STATUS_OK;
-    char *memory = in->memory[in->current];
+    if (box_elements(box) == 0) return STATUS_OK;
+    bool fresh = step->fresh[i];
     if (device->unified) {
         TRY(ops->event_wait(device, in->used[in->current], error));
-        return read_box(stream, in, box, memory, error);
+        return read_box(stream, in, fresh, step->number, in->current, box, in->memory[in->current], error);
     }
     TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
-    for (int64_t done = 0; done < total; done += count) {
-        int stage = stream->next_upload;
-        void *staged = stream->residents->stages[UP][stage].memory;
-        struct span *span = &stream->uploads[stage];
-        struct box piece = box_piece(box, done, STAGE_BYTES / in->element);
-        count = box_elements(&piece);
-        TRY(span_collect(stream, span, &stream->result.times.h2d_s, error));
-        TRY(read_box(stream, in, &piece, staged, error));
-        TRY(span_begin(stream, span, QUEUE_UPLOAD, error));
-        TRY(ops->upload(device, memory + done * in->element, staged, count * in->element, error));
-        TRY(span_end(stream, span, QUEUE_UPLOAD, error));
-        stream->next_upload = (stage + 1) % STAGES;
+    const struct storage *storage = &stream->run->in_storage[i];
+    struct pieces pieces = pieces_cut(box, &storage->chunk, in->array->first_row, stage_elements(storage, in->element));
+    for (int64_t number = 0; number < pieces.total; number++) {
+        struct box piece = pieces_get(&pieces, number);
+        TRY(load_piece(stream, in, fresh, step, box, &piece, error));
     }
     return ops->event_record(device, in->loaded[in->current], QUEUE_UPLOAD, error);
 }
+
+/* ---- the work ---------------------------------------------------------------------------------------------------- */
 
 static enum status compute(struct stream *stream, const struct step *step, struct error *error) {
     struct device *device = stream->device;
     const struct device_operations *ops = device->operations;
     const struct geometry *geometry = &stream->task->geometry;
     struct output *out = &stream->out;
-    struct span *span = &stream->launches[step->number % BUFFERS];
+    int slot = (int)(step->number % LAUNCHES);
+    struct span *span = &stream->launches[slot];
     const void *operands[2] = {NULL, NULL};
-    TRY(span_collect(stream, span, &stream->result.times.kernel_s, error));
-    if (step->first) out->current = (out->current + 1) % out->count;
+    TRY(span_collect(stream, span, STAGE_KERNEL, slot, &stream->result.times.kernel_s, error));
+    if (step->first) {
+        out->current = (out->current + 1) % out->count;
+        TRY(store_reserve(stream, error));
+    }
     for (int i = 0; i < geometry->inputs; i++) {
         struct input *in = &stream->in[i];
         operands[i] = in->memory[in->current];
@@ -133,7 +97,7 @@ static enum status compute(struct stream *stream, const struct step *step, struc
                                      out->memory[out->current], &stream->launch);
     memcpy(stream->launch.choice, stream->run->choice, sizeof stream->launch.choice);
     stream->launch.workspace = stream->workspace;
-    TRY(span_begin(stream, span, QUEUE_COMPUTE, error));
+    TRY(span_begin(stream, span, QUEUE_COMPUTE, step->number, 0, error));
     TRY(ops->launch(device, stream->run->kernel, &stream->launch, error));
     TRY(span_end(stream, span, QUEUE_COMPUTE, error));
     for (int i = 0; i < geometry->inputs; i++) {
@@ -143,85 +107,53 @@ static enum status compute(struct stream *stream, const struct step *step, struc
     return ops->event_record(device, out->computed[out->current], QUEUE_COMPUTE, error);
 }
 
-/* Queues downloads of the finished tile as far as there are free stages. */
-static enum status store_ask(struct stream *stream, struct error *error) {
-    struct device *device = stream->device;
-    const struct device_operations *ops = device->operations;
-    struct store *store = &stream->store;
-    int64_t element = stream->out.element;
-    while (store->asked < store->total && store->pieces_asked - store->pieces_written < STAGES) {
-        int stage = store->pieces_asked++ % STAGES;
-        struct span *span = &stream->downloads[stage];
-        const char *from = (const char *)stream->out.memory[store->buffer] + store->asked * element;
-        store->pieces[stage] = box_piece(&store->box, store->asked, STAGE_BYTES / element);
-        int64_t count = box_elements(&store->pieces[stage]);
-        TRY(span_begin(stream, span, QUEUE_DOWNLOAD, error));
-        TRY(ops->download(device, stream->residents->stages[DOWN][stage].memory, from, count * element, error));
-        TRY(span_end(stream, span, QUEUE_DOWNLOAD, error));
-        store->asked += count;
-    }
-    return STATUS_OK;
-}
-
-/* Sets the tile that was just computed on its way. */
-static enum status store_begin(struct stream *stream, const struct box *box, struct error *error) {
-    struct device *device = stream->device;
-    int buffer = stream->out.current;
-    stream->store = (struct store){.buffer = buffer, .box = *box, .total = box_elements(box)};
-    if (device->unified) return STATUS_OK;
-    TRY(device->operations->event_order(device, stream->out.computed[buffer], QUEUE_DOWNLOAD, error));
-    return store_ask(stream, error);
-}
-
-/* Hands the rest of the tile under way, if there is one, to the sink. */
-static enum status store_finish(struct stream *stream, struct error *error) {
-    struct device *device = stream->device;
-    struct store *store = &stream->store;
-    if (device->unified && store->written < store->total) {
-        TRY(device->operations->event_wait(device, stream->out.computed[store->buffer], error));
-        TRY(write_box(stream, &store->box, stream->out.memory[store->buffer], error));
-        store->written = store->total;
-    }
-    while (store->written < store->total) {
-        int stage = store->pieces_written % STAGES;
-        const struct box *piece = &store->pieces[stage];
-        TRY(span_collect(stream, &stream->downloads[stage], &stream->result.times.d2h_s, error));
-        TRY(write_box(stream, piece, stream->residents->stages[DOWN][stage].memory, error));
-        store->written += box_elements(piece);
-        store->pieces_written++;
-        TRY(store_ask(stream, error));
-    }
-    return STATUS_OK;
-}
-
 static enum status take_step(struct stream *stream, int64_t number, struct error *error) {
     struct step step;
-    int64_t before = stream->result.bytes_read + stream->result.bytes_written;
+    int64_t before = stream->result.bytes_read, stored = 0;
     plan_step(stream->plan, stream->run, number, &step);
     for (int i = 0; i < stream->task->geometry.inputs; i++)
-        if (!step.reuse[i]) TRY(load(stream, &stream->in[i], &step.load[i], error));
+        if (!step.reuse[i]) TRY(load(stream, i, &step, error));
     TRY(compute(stream, &step, error));
-    TRY(store_finish(stream, error)); /* the tile before this one, while the device computes */
-    if (step.last) TRY(store_begin(stream, &step.store, error));
-    if (number == stream->run->steps - 1) TRY(store_finish(stream, error));
-    int64_t after = stream->result.bytes_read + stream->result.bytes_written;
-    if (stream->sink->step) stream->sink->step(stream->sink->context, after - before);
+    if (step.last) {
+        stored = box_elements(&step.store) * stream->out.element;
+        TRY(store_put(stream, stream->out.current, number, &step.store, error));
+    }
+    int64_t moved = stream->result.bytes_read - before + stored;
+    if (stream->sink->step) stream->sink->step(stream->sink->context, moved);
     return STATUS_OK;
 }
 
-/* ---- the pass --------------------------------------------------------------------------------------------------- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+static enum status take_all_steps(struct stream *stream, struct error *error) {
+    struct stage_times *times = &stream->result.times;
+    for (int64_t number = 0; number < stream->run->steps; number++) TRY(take_step(stream, number, error));
+    for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], STAGE_H2D, i, &times->h2d_s, error));
+    for (int i = 0; i < LAUNCHES; i++)
+        TRY(span_collect(stream, &stream->launches[i], STAGE_KERNEL, i, &times->kernel_s, error));
+    return STATUS_OK;
+}
 
 static enum status pass(struct stream *stream, struct error *error) {
-    struct stage_times *times = &stream->result.times;
     if (stream->run->steps == 0) { /* an empty output still has to come to be */
         struct box nothing = box_whole(&stream->task->geometry.out.shape);
-        return write_box(stream, &nothing, "", error);
+        return stream->sink->write(stream->sink->context, &nothing, "", error);
     }
     TRY(stream_open_buffers(stream, error));
-    for (int64_t number = 0; number < stream->run->steps; number++) TRY(take_step(stream, number, error));
-    for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], &times->h2d_s, error));
-    for (int i = 0; i < BUFFERS; i++) TRY(span_collect(stream, &stream->launches[i], &times->kernel_s, error));
-    return stream->device->operations->synchronize(stream->device, error);
+    TRY(store_begin(stream, error));
+    enum status status = take_all_steps(stream, error);
+    enum status stored = store_end(stream, status != STATUS_OK, error);
+    if (status == STATUS_OK) status = stored;
+    return status == STATUS_OK ? stream->device->operations->synchronize(stream->device, error) : status;
+}
+
+/* Two operands that are one array share its hash. */
+static void begin_hashes(struct stream *stream) {
+    for (int i = 0; i < stream->task->geometry.inputs; i++) {
+        struct input *in = &stream->in[i];
+        in->hashed = in->array->input && array_hash_missing(in->array) && (i == 0 || in->array != stream->in[0].array);
+        if (in->hashed) array_hash_begin(in->array);
+    }
 }
 
 enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,
@@ -238,11 +170,14 @@ enum status stream_run(struct device *device, struct residents *residents, const
     }
     new->out.element = (int64_t)dtype_size(task->geometry.out.dtype);
     new->out.count = run->out_slots;
+    begin_hashes(new);
     double begin = now_s();
     enum status status = pass(new, error);
     new->result.times.total_s = now_s() - begin;
     *result = new->result;
     *stream = new;
+    for (int i = 0; i < task->geometry.inputs && status == STATUS_OK; i++)
+        if (new->in[i].hashed) array_hash_end(new->in[i].array);
     if (status == STATUS_OK) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++)
         if (new->in[i].resident) new->in[i].resident->loaded = false; /* who knows how far it came */
@@ -254,10 +189,11 @@ enum status stream_run(struct device *device, struct residents *residents, const
 enum status stream_measure(struct stream *stream, const struct run_options *options, const volatile int *interrupted,
                            struct samples *samples, struct error *error) {
     *samples = (struct samples){.count = 0};
-    if (stream->run->steps == 1)
+    bool once = options->warmup == 0 && options->repeat_max == 1; /* then the pass has timed it */
+    if (stream->run->steps == 1 && !once)
         return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, interrupted, samples,
                               error);
-    if (stream->run->steps > 1)
+    if (stream->run->steps >= 1)
         samples_append(samples, stream->result.times.kernel_s, (float)stream->device->clock_mhz(stream->device));
     return STATUS_OK;
 }

@@ -14,11 +14,14 @@ void residents_free(struct residents *residents);
 /* Forgets an array (its contents changed). */
 void residents_drop(struct residents *residents, const struct array *array);
 
-/* Where a run's finished output boxes go; called in step order, from the thread that called stream_run. */
+/* Where a run's finished output boxes go, and who hears of it. */
 struct sink {
+    /* In the order of the steps, all from one thread, which is not the one that called stream_run. */
     enum status (*write)(void *context, const struct box *box, const void *data, struct error *error);
-    void (*step)(void *context, int64_t bytes); /* after each step, with the bytes it read and wrote; may be NULL */
+    /* After each step, with the bytes that it read and will write, from the caller's thread; may be NULL. */
+    void (*step)(void *context, int64_t bytes);
     void *context;
+    struct trace *trace; /* NULL: nobody wants it */
 };
 
 struct stage_times {
@@ -30,14 +33,17 @@ struct stream_result {
     int64_t bytes_read, bytes_written;
 };
 
+/* Pinned host memory that a run on a GPU passes through. */
+int64_t stream_host_bytes(const struct run *run, const struct geometry *geometry);
+
 struct stream; /* the buffers of one run, while it lasts */
 
 /* One pass over all steps: everything the run stores has been handed to `sink` when it returns. */
 enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,
                        const struct run *run, const struct sink *sink, struct stream_result *result,
                        struct stream **stream, struct error *error);
-/* After a pass of a single step, whose operands are still in place: times the kernel alone. For several steps the pass
- * itself is the one sample. */
+/* After a pass of a single step, whose operands are still in place: times the kernel alone. For several steps, or where
+ * no more than one sample is wanted, the pass itself is the one sample. */
 enum status stream_measure(struct stream *stream, const struct run_options *options, const volatile int *interrupted,
                            struct samples *samples, struct error *error);
 /* Releases the run's buffers. With `keep`, a whole output that lies on the device becomes a resident. */

@@ -2,7 +2,67 @@
  * after its last. */
 #include "stream_buffers.h"
 
+#include "environment.h"
+
 #include <stdlib.h>
+
+enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
+                        const struct box *piece, void *staged, int64_t element, struct error *error) {
+    int last = tile->rank - 1;
+    int64_t row = element, tile_row = element; /* bytes of a run along the last axis, in the piece and in the tile */
+    int64_t rows = 1, tile_rows = 1, matrices = 1, offset = 0;
+    if (last >= 0) row *= piece->count[last], tile_row *= tile->count[last];
+    if (last >= 1) rows = piece->count[last - 1], tile_rows = tile->count[last - 1];
+    if (last >= 2) matrices = piece->count[0];
+    for (int axis = 0; axis <= last; axis++)
+        offset = offset * tile->count[axis] + piece->start[axis] - tile->start[axis];
+    if (row == tile_row && rows == tile_rows) rows *= matrices, matrices = 1; /* whole matrices are one run */
+    const struct device_operations *ops = stream->device->operations;
+    for (int64_t i = 0; i < matrices; i++) {
+        char *there = (char *)memory + offset * element + i * tile_rows * tile_row;
+        char *here = (char *)staged + i * rows * row;
+        struct copy copy = {.bytes = row, .rows = rows};
+        if (direction == UP) {
+            copy.to = there, copy.to_pitch = tile_row, copy.from = here, copy.from_pitch = row;
+            TRY(ops->upload(stream->device, &copy, error));
+        } else {
+            copy.to = here, copy.to_pitch = row, copy.from = there, copy.from_pitch = tile_row;
+            TRY(ops->download(stream->device, &copy, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- spans ------------------------------------------------------------------------------------------------------ */
+
+enum status span_begin(struct stream *stream, struct span *span, enum queue queue, int64_t step, int64_t bytes,
+                       struct error *error) {
+    span->step = step;
+    span->bytes = bytes;
+    return stream->device->operations->event_record(stream->device, span->begin, queue, error);
+}
+
+enum status span_end(struct stream *stream, struct span *span, enum queue queue, struct error *error) {
+    span->open = true;
+    return stream->device->operations->event_record(stream->device, span->end, queue, error);
+}
+
+enum status span_collect(struct stream *stream, struct span *span, enum stage stage, int slot, double *seconds,
+                         struct error *error) {
+    struct device *device = stream->device;
+    const struct device_operations *ops = device->operations;
+    if (!span->open) return STATUS_OK;
+    double elapsed, since = 0;
+    TRY(ops->event_wait(device, span->end, error));
+    TRY(ops->event_elapsed(device, span->begin, span->end, &elapsed, error));
+    *seconds += elapsed;
+    span->open = false;
+    if (!stream->sink->trace) return STATUS_OK;
+    TRY(ops->event_elapsed(device, stream->epoch, span->begin, &since, error));
+    double begin = stream->epoch_s + since;
+    trace_span(stream->sink->trace, stage, slot, span->step, span->bytes, begin, begin + elapsed);
+    return STATUS_OK;
+}
 
 static enum status open_span(struct stream *stream, struct span *span, struct error *error) {
     TRY(stream->device->operations->event_create(stream->device, &span->begin, error));
@@ -12,6 +72,26 @@ static enum status open_span(struct stream *stream, struct span *span, struct er
 static void close_span(struct stream *stream, struct span *span) {
     if (span->begin) stream->device->operations->event_destroy(stream->device, span->begin);
     if (span->end) stream->device->operations->event_destroy(stream->device, span->end);
+}
+
+int64_t stage_elements(const struct storage *storage, int64_t element) {
+    int64_t limit = STAGE_BYTES / element, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
+    return chunk > limit ? chunk : limit;
+}
+
+/* Bytes of one stage: as much as it must hold, or the tile where that is less. */
+static int64_t stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes) {
+    int64_t bytes = stage_elements(storage, element) * element;
+    return tile_bytes < bytes ? tile_bytes : bytes;
+}
+
+int64_t stream_host_bytes(const struct run *run, const struct geometry *geometry) {
+    int64_t up = 0, element = (int64_t)dtype_size(geometry->out.dtype);
+    for (int i = 0; i < geometry->inputs; i++) {
+        int64_t bytes = stage_bytes(&run->in_storage[i], (int64_t)dtype_size(geometry->in[i].dtype), run->in_bytes[i]);
+        if (bytes > up) up = bytes;
+    }
+    return STAGES * (up + stage_bytes(&run->out_storage, element, run->out_bytes));
 }
 
 static enum status open_input(struct stream *stream, int i, struct error *error) {
@@ -30,7 +110,7 @@ static enum status open_input(struct stream *stream, int i, struct error *error)
         TRY(stream->device->operations->event_create(stream->device, &in->used[b], error));
     }
     if (stream->device->unified) return STATUS_OK;
-    return residents_stage(stream->residents, UP, bytes < STAGE_BYTES ? bytes : STAGE_BYTES, error);
+    return residents_stage(stream->residents, UP, stage_bytes(&stream->run->in_storage[i], in->element, bytes), error);
 }
 
 static enum status open_output(struct stream *stream, struct error *error) {
@@ -41,7 +121,7 @@ static enum status open_output(struct stream *stream, struct error *error) {
         TRY(stream->device->operations->event_create(stream->device, &out->computed[b], error));
     }
     if (stream->device->unified) return STATUS_OK;
-    return residents_stage(stream->residents, DOWN, bytes < STAGE_BYTES ? bytes : STAGE_BYTES, error);
+    return residents_stage(stream->residents, DOWN, stage_bytes(&stream->run->out_storage, out->element, bytes), error);
 }
 
 enum status stream_open_buffers(struct stream *stream, struct error *error) {
@@ -59,9 +139,14 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
     }
     for (int i = 0; i < STAGES; i++) {
         TRY(open_span(stream, &stream->uploads[i], error));
-        TRY(open_span(stream, &stream->downloads[i], error));
+        TRY(open_span(stream, &stream->store.downloads[i], error));
     }
-    for (int i = 0; i < BUFFERS; i++) TRY(open_span(stream, &stream->launches[i], error));
+    for (int i = 0; i < LAUNCHES; i++) TRY(open_span(stream, &stream->launches[i], error));
+    const struct device_operations *ops = stream->device->operations;
+    TRY(ops->event_create(stream->device, &stream->epoch, error));
+    TRY(ops->event_record(stream->device, stream->epoch, QUEUE_UPLOAD, error));
+    TRY(ops->event_wait(stream->device, stream->epoch, error));
+    stream->epoch_s = now_s();
     return STATUS_OK;
 }
 
@@ -102,8 +187,9 @@ void stream_free(struct stream *stream, bool keep) {
     if (stream->workspace) residents_release(residents, stream->workspace, stream->run->workspace_bytes);
     for (int i = 0; i < STAGES; i++) {
         close_span(stream, &stream->uploads[i]);
-        close_span(stream, &stream->downloads[i]);
+        close_span(stream, &stream->store.downloads[i]);
     }
-    for (int i = 0; i < BUFFERS; i++) close_span(stream, &stream->launches[i]);
+    for (int i = 0; i < LAUNCHES; i++) close_span(stream, &stream->launches[i]);
+    if (stream->epoch) stream->device->operations->event_destroy(stream->device, stream->epoch);
     free(stream);
 }

@@ -209,7 +209,7 @@ struct sources {
 static enum status read_source(void *context, int input, const struct box *box, void *data, struct error *error) {
     const struct sources *sources = context;
     if (input < 0) return sources->output->read(sources->output->context, -1, box, data, error);
-    return array_read(&sources->plan->arrays[sources->task->in[input]], box, data, error);
+    return array_read(&sources->plan->arrays[sources->task->in[input]], box, data, NULL, error);
 }
 
 static enum status compare_box(const struct run *run, const struct geometry *geometry, const struct host_reader *reader,

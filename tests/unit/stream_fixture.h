@@ -146,7 +146,7 @@ static enum status run_stream(struct fixture *f, struct collected *c, struct str
 static void *read_whole(struct array *array) {
     void *data = new_values(array);
     struct box box = box_whole(&array->shape);
-    if (box_elements(&box) > 0) assert_int_equal(array_read(array, &box, data, &error), STATUS_OK);
+    if (box_elements(&box) > 0) assert_int_equal(array_read(array, &box, data, NULL, &error), STATUS_OK);
     return data;
 }
 

@@ -111,7 +111,7 @@ static void test_band_of_rows(void **state) {
     struct array array = open_array(path);
     array.first_row = 2;
     array.shape.size[0] = 3;
-    assert_int_equal(array_read(&array, &whole, back, &error), STATUS_OK);
+    assert_int_equal(array_read(&array, &whole, back, NULL, &error), STATUS_OK);
     assert_memory_equal(back, values[2], sizeof back);
     assert_int_equal(array_hash(&array, &error), STATUS_OK);
     assert_string_equal(array.hash, expected);
@@ -127,9 +127,9 @@ static void test_generated_and_missing(void **state) {
     struct box box = {1, {10}, {20}};
     float expected[20], found[20];
     random_fill(&input.terms, &generated.shape, FLOAT32, &box, expected);
-    assert_int_equal(array_read(&generated, &box, found, &error), STATUS_OK);
+    assert_int_equal(array_read(&generated, &box, found, NULL, &error), STATUS_OK);
     assert_memory_equal(found, expected, sizeof found);
-    assert_int_equal(array_read(&result, &box, found, &error), STATUS_IO);
+    assert_int_equal(array_read(&result, &box, found, NULL, &error), STATUS_IO);
     assert_non_null(strstr(error.text, "'total'"));
 }
 

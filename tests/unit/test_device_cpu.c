@@ -77,7 +77,7 @@ static void memory_is_aligned(void **state) {
 static void too_much_memory_is_refused(void **state) {
     struct device *device = *state;
     void *memory;
-    assert_int_equal(device->operations->allocate(device, INT64_MAX / 2, &memory, &error), STATUS_DEVICE);
+    assert_int_equal(device->operations->allocate(device, INT64_MAX / 2, &memory, &error), STATUS_MEMORY);
     assert_non_null(strstr(error.text, "4611686018427387903 bytes"));
 }
 
@@ -89,18 +89,33 @@ static void events_order_queues(void **state) {
     for (int round = 1; round <= 50; round++) {
         int source = round, operand = 0, result = 0, target = 0;
         struct launch launch = slow_launch(100, &operand, &result);
-        ops->upload(device, &operand, &source, sizeof operand, &error);
+        ops->upload(device, &(struct copy){&operand, &source, sizeof operand, 1, 0, 0}, &error);
         ops->event_record(device, uploaded, QUEUE_UPLOAD, &error);
         ops->event_order(device, uploaded, QUEUE_COMPUTE, &error);
         ops->launch(device, &slow, &launch, &error);
         ops->event_record(device, computed, QUEUE_COMPUTE, &error);
         ops->event_order(device, computed, QUEUE_DOWNLOAD, &error);
-        ops->download(device, &target, &result, sizeof target, &error);
+        ops->download(device, &(struct copy){&target, &result, sizeof target, 1, 0, 0}, &error);
         assert_int_equal(ops->synchronize(device, &error), STATUS_OK);
         assert_int_equal(target, round);
     }
     ops->event_destroy(device, uploaded);
     ops->event_destroy(device, computed);
+}
+
+/* Three runs of two ints, out of rows of five into rows of three. */
+static void copies_keep_their_pitches(void **state) {
+    struct device *device = *state;
+    int from[15], to[9];
+    for (int i = 0; i < 15; i++) from[i] = i;
+    for (int i = 0; i < 9; i++) to[i] = -1;
+    struct copy copy = {.to = to + 1, .from = from + 2, .bytes = 2 * sizeof(int), .rows = 3};
+    copy.to_pitch = 3 * sizeof(int);
+    copy.from_pitch = 5 * sizeof(int);
+    assert_int_equal(device->operations->upload(device, &copy, &error), STATUS_OK);
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
+    static const int expected[9] = {-1, 2, 3, -1, 7, 8, -1, 12, 13};
+    assert_memory_equal(to, expected, sizeof to);
 }
 
 static void an_event_never_recorded_has_passed(void **state) {
@@ -166,6 +181,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(memory_is_aligned, open_device, close_device),
         cmocka_unit_test_setup_teardown(too_much_memory_is_refused, open_device, close_device),
         cmocka_unit_test_setup_teardown(events_order_queues, open_device, close_device),
+        cmocka_unit_test_setup_teardown(copies_keep_their_pitches, open_device, close_device),
         cmocka_unit_test_setup_teardown(an_event_never_recorded_has_passed, open_device, close_device),
         cmocka_unit_test_setup_teardown(events_tell_time, open_device, close_device),
         cmocka_unit_test_setup_teardown(a_failed_kernel_is_told_once, open_device, close_device),

@@ -154,7 +154,7 @@ static enum status do_run(struct fixture *f, struct results *results, int number
     struct part *part;
     enum status status = part_begin(results, run, &part, error);
     if (status) return status;
-    struct sink sink = part_sink(part);
+    struct sink sink = part_sink(part, NULL);
     struct host_reader reader = part_reader(part);
     status = sink.write(sink.context, &whole, f->values, error);
     if (!status) status = reader.read(reader.context, -1, &one, &first, error);

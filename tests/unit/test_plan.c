@@ -1,0 +1,197 @@
+/* test_plan.c - tiles: within memory, covering everything once, and moving no more than they must. */
+#include "../../runner/plan_tiles.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#define GIB (INT64_C(1) << 30)
+
+/* A GPU about as fast as an H200 in a host of 16 cores. */
+static struct device_facts gpu(void) {
+    struct device_facts facts = {.kind = DEVICE_CUDA, .multiprocessors = 132, .host_threads = 16};
+    facts.copy_bytes_per_s = 55e9;
+    facts.memory_bytes_per_s = 4e12;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts.flops_per_s[dtype] = 50e12;
+    return facts;
+}
+
+static const struct kernel kernel = {.name = "any"};
+
+struct fixture {
+    struct geometry geometry;
+    struct task task;
+    struct plan plan;
+    struct run run;
+};
+
+static void set_op(struct fixture *f, enum op op, struct op_options options, enum dtype dtype, struct shape first,
+                   struct shape second) {
+    struct error error = {.status = STATUS_OK};
+    memset(f, 0, sizeof *f);
+    struct shape shapes[2] = {first, second};
+    enum dtype dtypes[2] = {dtype, dtype};
+    assert_int_equal(operations[op]->geometry(&options, shapes, dtypes, &f->task.geometry, &error), STATUS_OK);
+    f->geometry = f->task.geometry;
+    f->plan = (struct plan){.tasks = &f->task, .task_count = 1};
+    f->run.kernel = &kernel;
+    for (int i = 0; i < 2; i++) f->run.in_storage[i].bytes_per_s = 45e9;
+    f->run.out_storage.bytes_per_s = 5e9;
+}
+
+static void set_matmul(struct fixture *f, int64_t m, int64_t k, int64_t n) {
+    set_op(f, OP_MATMUL, (struct op_options){.alpha = 1}, FLOAT32, (struct shape){2, {m, k}},
+           (struct shape){2, {k, n}});
+}
+
+static bool fit(struct fixture *f, int64_t budget, bool whole) {
+    struct device_facts facts = gpu();
+    bool fits = plan_tiles(&f->geometry, &facts, budget, whole, &f->run);
+    if (fits) assert_true(f->run.memory_bytes <= budget);
+    return fits;
+}
+
+static int64_t distance(const struct box *box) {
+    return box->rank ? box->start[box->rank - 1] : 0;
+}
+
+/* Fresh loads bring every input element once and stores every output element once. Returns all loaded bytes. */
+static double check_steps(struct fixture *f) {
+    int64_t fresh[2] = {0, 0}, stored = 0, sum = 0;
+    double loaded = 0;
+    for (int64_t number = 0; number < f->run.steps; number++) {
+        struct step step;
+        plan_step(&f->plan, &f->run, number, &step);
+        for (int i = 0; i < f->geometry.inputs; i++) {
+            if (step.reuse[i]) continue;
+            loaded += (double)box_elements(&step.load[i]) * (double)dtype_size(f->geometry.in[i].dtype);
+            if (step.fresh[i]) fresh[i] += box_elements(&step.load[i]);
+        }
+        if (step.last) stored += box_elements(&step.store), sum += distance(&step.store);
+    }
+    for (int i = 0; i < f->geometry.inputs; i++) assert_int_equal(fresh[i], shape_elements(&f->geometry.in[i].shape));
+    assert_int_equal(stored, shape_elements(&f->geometry.out.shape));
+    return loaded;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static void what_is_timed_is_one_step(void **state) {
+    (void)state;
+    struct fixture f;
+    set_matmul(&f, 16384, 16384, 16384);
+    assert_true(fit(&f, 64 * GIB, true));
+    assert_int_equal(f.run.steps, 1);
+    assert_int_equal(f.run.memory_bytes, 3 * GIB);
+}
+
+/* What is computed once is cut although it would fit, so that writing begins before the last launch. */
+static void what_is_not_timed_overlaps(void **state) {
+    (void)state;
+    struct fixture one, several;
+    set_matmul(&one, 16384, 16384, 16384);
+    set_matmul(&several, 16384, 16384, 16384);
+    assert_true(fit(&one, 64 * GIB, true) && fit(&several, 64 * GIB, false));
+    assert_true(several.run.steps >= 4);
+    assert_true(several.run.predicted_s < 0.8 * one.run.predicted_s);
+    assert_true(several.run.predicted_s >= several.run.bound_s);
+    assert_true(check_steps(&several) < 2.01 * GIB); /* inputs are still read once */
+}
+
+/* An eighth of the working set: C stays in large tiles while panels of k pass, and the bus keeps up with 50 TFLOP/s. */
+static void a_large_product_keeps_c_on_the_device(void **state) {
+    (void)state;
+    struct fixture f;
+    set_matmul(&f, 16384, 16384, 16384);
+    assert_true(fit(&f, 3 * GIB / 8, true));
+    assert_true(f.run.tile[LOOP_K] < 16384);
+    assert_true(f.run.read_s < 1.1 * f.run.compute_s && f.run.copy_s < f.run.compute_s);
+    assert_true(f.run.predicted_s < 1.2 * fmax(f.run.compute_s, f.run.write_s));
+    assert_true(fabs(check_steps(&f) + GIB - f.run.traffic_bytes) < 1e-6 * f.run.traffic_bytes);
+}
+
+static void a_stream_is_read_once(void **state) {
+    (void)state;
+    struct fixture f;
+    set_op(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, FLOAT32, (struct shape){2, {30000, 50000}},
+           (struct shape){0, {0}});
+    assert_true(fit(&f, GIB, false));
+    assert_true(check_steps(&f) == 30000.0 * 50000 * 4);
+    /* Both ways in runs of kilobytes: small ones cost more than they look. */
+    assert_true(f.run.tile[LOOP_M] >= 512 && f.run.tile[LOOP_N] >= 512);
+    for (int axis = -1; axis < 2; axis++) {
+        struct op_options options = {.reduce = REDUCE_SUM, .axis = axis < 0 ? REDUCE_ALL_AXES : axis};
+        set_op(&f, OP_REDUCE, options, FLOAT32, (struct shape){2, {30001, 50003}}, (struct shape){0, {0}});
+        assert_true(fit(&f, GIB, false));
+        assert_true(check_steps(&f) == 30001.0 * 50003 * 4);
+    }
+}
+
+static void tiles_end_where_chunks_do(void **state) {
+    (void)state;
+    struct fixture f;
+    set_matmul(&f, 9000, 9000, 9000);
+    f.run.in_storage[0].chunk = (struct shape){2, {1000, 300}};
+    f.run.in_storage[0].filtered = true;
+    f.run.out_storage.chunk = (struct shape){2, {1000, 512}};
+    f.run.out_storage.filtered = true;
+    assert_true(fit(&f, GIB / 8, false));
+    assert_true(f.run.tile[LOOP_M] % 1000 == 0);
+    assert_true(f.run.tile[LOOP_N] % 512 == 0 || f.run.tile[LOOP_N] == 9000);
+    assert_true(f.run.tile[LOOP_K] % 300 == 0 || f.run.tile[LOOP_K] == 9000);
+}
+
+static void any_shape_fits_into_64_kib(void **state) {
+    (void)state;
+    struct fixture f;
+    static const int64_t sizes[][3] = {{1, INT64_C(1) << 33, 1}, {INT64_C(1) << 32, 1, 1}, {70000, 70000, 70000}};
+    for (int i = 0; i < 3; i++) {
+        set_matmul(&f, sizes[i][0], sizes[i][1], sizes[i][2]);
+        assert_true(fit(&f, 64 << 10, true));
+    }
+    set_op(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, FLOAT64, (struct shape){3, {7, 3, INT64_C(1) << 31}},
+           (struct shape){0, {0}});
+    assert_true(fit(&f, 64 << 10, true));
+}
+
+static void too_little_memory_says_what_is_needed(void **state) {
+    (void)state;
+    struct fixture f;
+    set_matmul(&f, 100, 100, 100);
+    assert_false(fit(&f, 700, true));
+    int64_t least = f.run.memory_bytes;
+    assert_true(least > 700);
+    set_matmul(&f, 100, 100, 100);
+    assert_true(fit(&f, least, true));
+}
+
+static void less_memory_is_never_predicted_to_be_faster(void **state) {
+    (void)state;
+    double before = INFINITY;
+    for (int64_t budget = 64 << 20; budget <= 8 * GIB; budget *= 2) {
+        struct fixture f;
+        set_matmul(&f, 20000, 10000, 30000);
+        assert_true(fit(&f, budget, false));
+        assert_true(f.run.predicted_s <= before * 1.06); /* the weight of hidden traffic */
+        before = f.run.predicted_s;
+        check_steps(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_timed_is_one_step),
+        cmocka_unit_test(what_is_not_timed_overlaps),
+        cmocka_unit_test(a_large_product_keeps_c_on_the_device),
+        cmocka_unit_test(a_stream_is_read_once),
+        cmocka_unit_test(tiles_end_where_chunks_do),
+        cmocka_unit_test(any_shape_fits_into_64_kib),
+        cmocka_unit_test(too_little_memory_says_what_is_needed),
+        cmocka_unit_test(less_memory_is_never_predicted_to_be_faster),
+    };
+    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}
