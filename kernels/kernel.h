@@ -187,6 +187,8 @@ struct kernel {
     unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
     enum accuracy accuracy;
     bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
+    bool limit;             /* a speed limit to compare with, not the operation: timed, never verified, never a result,
+                               never `auto` */
     int compute_capability; /* least that it needs: 80 is 8.0; 0: any, or the CPU */
     struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
     /* Bytes of device memory wanted beside the operands; NULL: none. Must not depend on `args` pointers, and must be

@@ -26,8 +26,11 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
         for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
             if (kernel->operators & REDUCE_BIT(i)) printf(" %s", reduce_operator_name((enum reduce_operator)i));
     }
-    printf("; accuracy: %s; %s\n", accuracy_names[kernel->accuracy],
-           kernel->atomic_order ? "last bits may differ between runs" : "the same bits every run");
+    if (kernel->limit)
+        printf("; a limit: timed beside the others, never verified, never a result\n");
+    else
+        printf("; accuracy: %s; %s\n", accuracy_names[kernel->accuracy],
+               kernel->atomic_order ? "last bits may differ between runs" : "the same bits every run");
     for (int p = 0; p < KERNEL_MAX_PARAMETERS && kernel->parameters[p].name; p++) {
         printf("            %s:", kernel->parameters[p].name);
         for (int v = 0; kernel->parameters[p].values[v]; v++) printf(" %s", kernel->parameters[p].values[v]);

@@ -119,13 +119,16 @@ static enum status stream_verify_measure(struct execution *execution, const stru
         status = stream_measure(stream, options, &interrupt_signal, samples, error);
         fill_times(row, &passed.times, samples);
         say(row, "ok", run->note ? run->note : "");
+        if (run->kernel->limit)
+            snprintf(row->message, sizeof row->message, "a limit, not a %s",
+                     operations[plan->tasks[run->task].geometry.op]->name);
         if (interrupt_signal && run->steps == 1 && samples->count < options->repeat_min)
             snprintf(row->message, sizeof row->message, "interrupted after %d of %lld repeats", samples->count,
                      (long long)options->repeat_min);
     } else if (!status) {
         say(row, "wrong", verdict.message);
     }
-    bool is_result = !status && verdict.right && execution->result_run[run->task] < 0;
+    bool is_result = !status && verdict.right && !run->kernel->limit && execution->result_run[run->task] < 0;
     stream_free(stream, is_result);
     return status;
 }
@@ -175,9 +178,11 @@ static const char *reason_to_skip(const struct execution *execution, const struc
 }
 
 static void outcome_text(const struct result_row *row, char text[320]) {
+    char error[32] = ""; /* unknown where nothing was verified */
+    if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
     if (strcmp(row->status, "ok") == 0)
-        snprintf(text, 320, "ok, %.4g ms, error %.2g%s%s", row->kernel_median_s * 1e3, row->error,
-                 row->message[0] ? "; " : "", row->message);
+        snprintf(text, 320, "ok, %.4g ms%s%s%s", row->kernel_median_s * 1e3, error, row->message[0] ? "; " : "",
+                 row->message);
     else
         snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
 }
@@ -212,7 +217,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
         if (status) return status;
     }
     bool ok = strcmp(row->status, "ok") == 0;
-    if (ok && execution->result_run[run->task] < 0) {
+    if (ok && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
         status = results_load_output(execution->results, run, &execution->plan->arrays[task->out], error);
     }

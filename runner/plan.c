@@ -96,12 +96,13 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
 }
 
 /* `auto`: the last in the registry that can run here, on the GPU before the CPU, in the data type's own accuracy class.
- */
+ * Never a speed limit. */
 static const struct kernel *choose_kernel(const struct plan *plan, const struct geometry *geometry) {
     for (int device = DEVICE_CUDA; device >= DEVICE_CPU; device--)
         for (int i = kernel_count - 1; i >= 0; i--) {
             const struct kernel *kernel = kernel_registry[i];
-            if (kernel->op != geometry->op || (int)kernel->device != device || kernel->accuracy != ACCURACY_FULL)
+            if (kernel->op != geometry->op || (int)kernel->device != device || kernel->accuracy != ACCURACY_FULL ||
+                kernel->limit)
                 continue;
             char *why = kernel_unfit(kernel, geometry);
             if (!why) why = kernel_cannot_run(plan, kernel);
@@ -268,8 +269,13 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
  * input. */
 static void add_fallback(struct plan *plan, int task_index) {
     struct task *task = &plan->tasks[task_index];
-    for (int i = 0; i < task->run_count; i++)
-        if (!plan->runs[task->first_run + i].skip) return;
+    int skipped = 0;
+    for (int i = 0; i < task->run_count; i++) {
+        const struct run *run = &plan->runs[task->first_run + i];
+        if (!run->skip && !run->kernel->limit) return;
+        skipped += run->skip != NULL;
+    }
+    if (skipped == 0) return; /* a job of nothing but limits wants no result */
     const struct kernel *kernel = choose_kernel(plan, &task->geometry);
     if (!kernel) return;
     struct run *run = add_run(plan, task_index, &task->operation->variants[0]);

@@ -203,7 +203,7 @@ static enum status take_outputs(hid_t part, hid_t file, const struct results *re
     const struct task *task = &results->plan->tasks[run->task];
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
-    if (store == STORE_NONE || (store == STORE_FIRST && !is_result)) return STATUS_OK;
+    if (store == STORE_NONE || (store == STORE_FIRST && !is_result) || run->kernel->limit) return STATUS_OK;
     char *variants = path_of("variants", operation->label, operation->id);
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = path_of("outputs", operation->label, operation->id);

@@ -197,8 +197,9 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     return status;
 }
 
-/* Will anybody read this run's output, once it is right? */
+/* Will anybody read this run's output, once it is right? Nobody a limit's. */
 static bool wants_output(const struct results *results, const struct run *run) {
+    if (run->kernel->limit) return false;
     enum job_store store = results->plan->tasks[run->task].operation->run.store;
     return store == STORE_ALL || !results->kept[run->task];
 }

@@ -18,7 +18,8 @@ struct truth_cache *truth_cache_create(void);
 void truth_cache_free(struct truth_cache *cache);
 
 /* Compares a run's output with the truth: everything when that is cheap (VERIFY_AUTO) or asked for (VERIFY_FULL), else
- * sampled boxes, and Freivalds' check of the whole for matmul. `output` reads the run's result. */
+ * sampled boxes, and Freivalds' check of the whole for matmul. A limit is right whatever it left. `output` reads the
+ * run's result. */
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *output,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error);
 

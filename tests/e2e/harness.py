@@ -95,7 +95,8 @@ def text(value):
 
 # ---- what is registered, as `tilerun list` prints it ---------------------------------------------------------------
 
-Variant = namedtuple("Variant", "op name dtypes operators parameters runs_here")
+# `limit`: not the operation but a bound on its speed, which nothing is compared with.
+Variant = namedtuple("Variant", "op name dtypes operators parameters runs_here limit", defaults=[False])
 
 
 def list_variants():
@@ -110,7 +111,8 @@ def list_variants():
         elif types := re.match(r" {12}types: ([^;]*);(?: operators: ([^;]*);)?", line):
             names = referee.DTYPES if types[1] == "all" else types[1].split()
             operators = types[2].split() if types[2] else referee.OPERATORS
-            found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators))
+            limit = "; a limit: " in line
+            found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators), limit=limit)
         elif re.match(r" {12}runs here", line):
             found[-1] = found[-1]._replace(runs_here=True)
         elif parameter := re.match(r" {12}(\w+): ([\w ]+) \(", line):

@@ -11,7 +11,7 @@ import harness
 import referee
 import suites
 
-VARIANTS = harness.list_variants()
+VARIANTS = [variant for variant in harness.list_variants() if not variant.limit]
 SEED = int.from_bytes(os.urandom(4), "little")
 
 
@@ -68,7 +68,7 @@ def test_agrees_with_numpy(suite, variant, label, operator, dtype):
 @pytest.mark.parametrize("op, name", registered_for_cuda())
 def test_is_known_without_cuda(folder, op, name):
     """Every GPU variant is listed; a build without CUDA records it as skipped, and the CPU does the work."""
-    if (op, name) in {(variant.op, variant.name) for variant in VARIANTS}:
+    if (op, name) in {(variant.op, variant.name) for variant in harness.list_variants()}:
         return
     options = {"operator": "sum", "axis": "all"} if op == "reduce" else {}
     results = harness.run_job(

@@ -1,4 +1,5 @@
-"""Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one."""
+"""Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one. And a limit, which is
+wrong on purpose: timed, but no result either."""
 
 import re
 import shutil
@@ -10,7 +11,7 @@ import pytest
 
 import harness
 import tree
-from harness import RUN
+from harness import OK, RUN
 
 FAULTS = harness.ROOT / "tests/faults"
 SIDE = 70  # no multiple of any tile
@@ -34,12 +35,12 @@ def program(memory_folder):
     return copy / "build/tilerun"
 
 
-def run(folder, program, op, *variants, more=(), **options):
+def run(folder, program, op, *variants, more=(), expect=RUN, **options):
     """One operation by these variants on SIDE x SIDE random floats; `more` operations after it."""
     return harness.run_job(
         folder,
         program=program,
-        expect=RUN,
+        expect=expect,
         inputs={name: {"random": {"shape": [SIDE, SIDE], "low": -1, "seed": ord(name)}} for name in "ab"},
         defaults={"warmup": 0, "repeat": 3, "store": "all"},
         operations=[
@@ -137,6 +138,41 @@ def test_wrong_run_is_tried_again_on_resume(folder, program):
     again = ["run", folder / "job.yaml", "-o", folder / "results.h5", "--resume"]
     done = harness.tilerun(*again, program=program)
     assert done.returncode == RUN and "should be" in done.stdout
+
+
+# ---- a limit -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verify", ["auto", "full", "none"])
+@pytest.mark.parametrize("first", ["limit", "right"])
+def test_limit_is_timed_and_no_result(folder, program, first, verify):
+    variants = ["lightspeed", "cpu"] if first == "limit" else ["cpu", "lightspeed"]
+    results = run(folder, program, "transpose", *variants, expect=OK, verify=verify)
+    row = results.row("y", "lightspeed")
+    assert row["status"] == "ok" and row["message"] == "a limit, not a transpose" and row["kernel_median_s"] > 0
+    assert np.isnan(row["error"]) and np.isnan(row["tolerance"])
+    with h5py.File(results.path) as file:
+        assert file["outputs/y"].attrs["variant"] == "cpu" and list(file["variants/y"]) == ["cpu"]
+        np.testing.assert_array_equal(file["outputs/y"][:], results.read("variants/y/cpu"))
+        assert len(file[f"samples/{row['run']}"]) == row["repeats"] == 3
+
+
+def test_limit_is_never_chosen(folder, program):
+    """It stands last in the registry, where `auto` looks first."""
+    results = run(folder, program, "transpose", "auto", expect=OK)
+    assert results.row("y")["variant"] != "lightspeed" and results.row("y")["error"] == 0
+
+
+def test_limit_alone_leaves_no_result(folder, program):
+    more = [{"id": "z", "op": "scale", "inputs": ["y"], "variants": ["cpu"]}]
+    results = run(folder, program, "transpose", "lightspeed", more=more)
+    assert [row["status"] for row in results.rows] == ["ok", "skipped"]
+    assert "'y' has no result" in results.row("z")["message"]
+
+
+def test_limit_is_listed_as_one(program):
+    listed = harness.tilerun("list", "transpose", program=program).stdout
+    assert re.search(r"^  lightspeed .*\n +types: all; a limit: ", listed, re.M) and listed.count("a limit") >= 1
 
 
 # ---- on a GPU ------------------------------------------------------------------------------------------------------
