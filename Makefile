@@ -41,6 +41,7 @@ GENCODE   = $(foreach a,$(filter-out native,$(CUDA_ARCHS)),-gencode arch=compute
 NVCC     := $(CUDA_HOME)/bin/nvcc
 NVFLAGS  ?= -O3 -lineinfo
 NVFLAGS  += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xcompiler -Wall -DTILERUN_CUDA=1
+NVFLAGS  += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
 
 SOURCES := $(wildcard runner/*.c kernels/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*.cu),)
 ifneq ($(CUDA),1)

@@ -190,11 +190,14 @@ struct kernel {
     bool limit;             /* a speed limit to compare with, not the operation: timed, never verified, never a result,
                                never `auto` */
     int compute_capability; /* least that it needs: 80 is 8.0; 0: any, or the CPU */
+    int only_below;         /* compute capability from which on it cannot run any more; 0: there is none */
     struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
     /* Bytes of device memory wanted beside the operands; NULL: none. Must not depend on `args` pointers, and must be
      * enough for any smaller launch of the same run (the last tiles). */
     size_t (*workspace)(const struct launch *launch);
-    /* Why this launch cannot be done by this variant here (a shape or alignment it does not take); NULL: it can. */
+    /* Why this launch cannot be done by this variant here (a shape it does not take, a library that is missing); NULL:
+     * it can. Asked about a run's largest tile before the run is begun, without pointers: a kernel that takes that one
+     * should take every smaller tile. */
     const char *(*refuses)(const struct launch *launch);
     /* Starts the work on launch->stream and returns without waiting. 0, or a cudaError_t.  CPU: returns when done, 0.
      */
@@ -220,6 +223,8 @@ const struct kernel *kernel_find(enum op op, const char *name);
 bool kernel_left_out(enum op op, const char *name);
 /* The bytes that one launch of the kernel wants beside its operands. */
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch);
+/* Why it cannot do this launch; NULL: it can. */
+const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch);
 
 #ifdef __cplusplus
 }

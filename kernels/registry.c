@@ -42,3 +42,7 @@ bool kernel_left_out(enum op op, const char *name) {
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch) {
     return kernel->workspace ? kernel->workspace(launch) : 0;
 }
+
+const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch) {
+    return kernel->refuses ? kernel->refuses(launch) : NULL;
+}

@@ -18,7 +18,7 @@ static void print_dtypes(unsigned dtypes) {
 }
 
 static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {
-    printf("  %-9s %s\n", kernel->name, kernel->summary);
+    printf("  %-10s %s\n", kernel->name, kernel->summary);
     printf("            types: ");
     print_dtypes(kernel->dtypes);
     if (kernel->operators && kernel->operators != REDUCE_ALL_OPERATORS) {
@@ -43,6 +43,9 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
     else if (kernel->compute_capability > cuda->compute_capability)
         printf("            cannot run here: needs compute capability %d.%d\n", kernel->compute_capability / 10,
                kernel->compute_capability % 10);
+    else if (kernel->only_below > 0 && kernel->only_below <= cuda->compute_capability)
+        printf("            cannot run here: needs compute capability below %d.%d\n", kernel->only_below / 10,
+               kernel->only_below % 10);
     else
         printf("            runs here, on %s\n", cuda->name);
 }

@@ -155,6 +155,8 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
     CUDA(cudaSetDevice(cuda_of(device)->number));
     launch->stream = cuda_of(device)->streams[QUEUE_COMPUTE];
     launch->multiprocessors = device->facts.multiprocessors;
+    const char *refusal = kernel_refusal(kernel, launch);
+    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
     cudaError_t code = (cudaError_t)kernel->launch(launch), left = cudaGetLastError();
     if (code == cudaSuccess) code = left; /* an error that the variant left unread must not meet the next one */
     if (code == cudaSuccess) return STATUS_OK;

@@ -92,24 +92,59 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
         return must_printf("needs compute capability %d.%d; %s has %d.%d", kernel->compute_capability / 10,
                            kernel->compute_capability % 10, facts->name, facts->compute_capability / 10,
                            facts->compute_capability % 10);
+    if (kernel->only_below > 0 && kernel->only_below <= facts->compute_capability)
+        return must_printf("needs compute capability below %d.%d; %s has %d.%d", kernel->only_below / 10,
+                           kernel->only_below % 10, facts->name, facts->compute_capability / 10,
+                           facts->compute_capability % 10);
     return NULL;
 }
 
-/* `auto`: the last in the registry that can run here, on the GPU before the CPU, in the data type's own accuracy class.
- * Never a speed limit. */
-static const struct kernel *choose_kernel(const struct plan *plan, const struct geometry *geometry) {
+/* false: the memory is too small for any tiles; run->memory_bytes is what the smallest take. */
+static bool tiles_fit(const struct plan *plan, struct run *run) {
+    run->device = run->kernel->device;
+    return plan_fit(plan, plan->budget[run->device], run);
+}
+
+static void memory_too_small(const struct plan *plan, const struct task *task, const struct run *run) {
+    yaml_error(plan->job->document, task->operation->where,
+               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld",
+               task->operation->id, (long long)plan->budget[run->device], run->kernel->name,
+               (long long)run->memory_bytes);
+}
+
+/* Why the run's kernel does not take the tiles that it was given; NULL: it does. */
+static const char *refusal_of(const struct plan *plan, const struct task *task, const struct run *run) {
+    const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run);
+    return kernel_refusal(run->kernel, &launch);
+}
+
+/* Could `auto` take this kernel: in the data type's own accuracy class, and no speed limit? */
+static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel, const struct geometry *geometry) {
+    if (kernel->op != geometry->op || kernel->accuracy != ACCURACY_FULL || kernel->limit) return false;
+    char *why = kernel_unfit(kernel, geometry);
+    if (!why) why = kernel_cannot_run(plan, kernel);
+    bool can = !why;
+    free(why);
+    return can;
+}
+
+/* `auto`: the last in the registry that can run here, on the GPU before the CPU, fits into the memory and takes the
+ * tiles. false: there is none. */
+static bool choose_kernel(const struct plan *plan, const struct task *task, struct run *run) {
+    const struct kernel *cramped = NULL;
     for (int device = DEVICE_CUDA; device >= DEVICE_CPU; device--)
         for (int i = kernel_count - 1; i >= 0; i--) {
             const struct kernel *kernel = kernel_registry[i];
-            if (kernel->op != geometry->op || (int)kernel->device != device || kernel->accuracy != ACCURACY_FULL ||
-                kernel->limit)
-                continue;
-            char *why = kernel_unfit(kernel, geometry);
-            if (!why) why = kernel_cannot_run(plan, kernel);
-            if (!why) return kernel;
-            free(why);
+            if ((int)kernel->device != device || !kernel_eligible(plan, kernel, &task->geometry)) continue;
+            run->kernel = kernel;
+            if (!tiles_fit(plan, run))
+                cramped = kernel;
+            else if (!refusal_of(plan, task, run))
+                return true;
         }
-    return NULL;
+    run->kernel = cramped;
+    if (cramped && !tiles_fit(plan, run)) memory_too_small(plan, task, run);
+    return cramped != NULL;
 }
 
 static void unknown_variant(const struct plan *plan, const struct job_variant *variant, enum op op) {
@@ -173,87 +208,27 @@ static struct run *add_run(struct plan *plan, int task, const struct job_variant
     return run;
 }
 
-/* Rates of the data sets that are not read or written as they are; bytes of elements a second and core. */
-#define GENERATE_RATE 0.5e9 /* Philox */
-#define INFLATE_RATE  0.4e9
-#define DEFLATE_RATE  0.1e9
-#define CHECKSUM_RATE 1.5e9 /* fletcher32, either way */
-#define HDF5_RATE     2.5e9 /* H5Dread, whatever the cores */
-
-struct h5_layout plan_layout(const struct run_options *options) {
-    return (struct h5_layout){options->chunks, options->gzip, options->gzip_level, options->shuffle,
-                              options->fletcher32};
-}
-
-static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {
-    const struct array *array = &plan->arrays[index];
-    struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
-    double cores = facts->host_threads;
-    if (!array->input) { /* a result: read from its part, if it is no longer on the device */
-        const struct run_options *options = &plan->tasks[index - plan->job->input_count].operation->run;
-        struct h5_layout layout = plan_layout(options);
-        storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
-        storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
-        if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
-    } else if (array->input->random) {
-        storage.bytes_per_s = cores * GENERATE_RATE;
-    } else {
-        storage.chunk = array->dataset->chunk;
-        storage.filtered = array->dataset->filtered;
-        if (storage.filtered) storage.bytes_per_s = cores * INFLATE_RATE;
-        if (!array->raw) storage.bytes_per_s = storage.filtered ? INFLATE_RATE : HDF5_RATE;
-    }
-    return storage;
-}
-
-static struct storage output_storage(const struct task *task, const struct device_facts *facts) {
-    struct h5_layout layout = plan_layout(&task->operation->run);
-    const struct operand *out = &task->geometry.out;
-    struct storage storage = {.chunk = h5_chunk(out->dtype, &out->shape, &layout),
-                              .bytes_per_s = facts->write_bytes_per_s};
-    storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
-    double encoded = facts->host_threads * (layout.gzip ? DEFLATE_RATE : CHECKSUM_RATE);
-    if (storage.filtered && encoded < storage.bytes_per_s) storage.bytes_per_s = encoded;
-    return storage;
-}
-
-bool plan_fit(const struct plan *plan, int64_t budget, struct run *run) {
-    const struct task *task = &plan->tasks[run->task];
-    const struct device_facts *facts = &plan->facts[run->device];
-    const struct run_options *options = &task->operation->run;
-    for (int i = 0; i < task->geometry.inputs; i++) run->in_storage[i] = input_storage(plan, task->in[i], facts);
-    run->out_storage = output_storage(task, facts);
-    bool timed = options->warmup > 0 || options->repeat_max > 1;
-    return plan_tiles(&task->geometry, facts, budget, timed, run);
-}
-
-static void fit_tiles(const struct plan *plan, const struct task *task, struct run *run) {
-    run->device = run->kernel->device;
-    int64_t budget = plan->budget[run->device];
-    if (plan_fit(plan, budget, run)) return;
-    yaml_error(plan->job->document, task->operation->where,
-               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld",
-               task->operation->id, (long long)budget, run->kernel->name, (long long)run->memory_bytes);
-}
-
 static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
     const struct task *task = &plan->tasks[task_index];
     const struct geometry *geometry = &task->geometry;
     struct run *run = add_run(plan, task_index, variant);
     if (strcmp(variant->name, "auto") == 0) {
-        run->kernel = choose_kernel(plan, geometry);
-        run->label = must_strdup(run->kernel ? run->kernel->name : variant->label);
-        if (!run->kernel) run->skip = must_strdup("no variant can do this here");
-    } else {
-        run->kernel = kernel_find(geometry->op, variant->name);
-        run->label = must_strdup(variant->label);
-        if (!run->kernel && kernel_left_out(geometry->op, variant->name)) {
-            run->skip = must_strdup("this build has no CUDA");
-            run->device = DEVICE_CUDA;
-        } else if (!run->kernel) {
-            unknown_variant(plan, variant, geometry->op);
-            run->skip = must_strdup("unknown");
-        }
+        bool chosen = choose_kernel(plan, task, run);
+        run->label = must_strdup(chosen ? run->kernel->name : variant->label);
+        if (chosen)
+            choose_parameters(plan, variant, run);
+        else
+            run->skip = must_strdup("no variant can do this here");
+        return;
+    }
+    run->kernel = kernel_find(geometry->op, variant->name);
+    run->label = must_strdup(variant->label);
+    if (!run->kernel && kernel_left_out(geometry->op, variant->name)) {
+        run->skip = must_strdup("this build has no CUDA");
+        run->device = DEVICE_CUDA;
+    } else if (!run->kernel) {
+        unknown_variant(plan, variant, geometry->op);
+        run->skip = must_strdup("unknown");
     }
     if (!run->kernel) return;
     run->device = run->kernel->device;
@@ -262,7 +237,13 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
     free(unfit);
     choose_parameters(plan, variant, run);
     run->skip = kernel_cannot_run(plan, run->kernel);
-    if (!run->skip) fit_tiles(plan, task, run);
+    if (run->skip) return;
+    if (!tiles_fit(plan, run)) {
+        memory_too_small(plan, task, run);
+        return;
+    }
+    const char *refusal = refusal_of(plan, task, run);
+    run->skip = refusal ? must_strdup(refusal) : NULL;
 }
 
 /* Where a GPU would have been needed for every variant, the CPU's own does the work, so that what follows has its
@@ -276,14 +257,15 @@ static void add_fallback(struct plan *plan, int task_index) {
         skipped += run->skip != NULL;
     }
     if (skipped == 0) return; /* a job of nothing but limits wants no result */
-    const struct kernel *kernel = choose_kernel(plan, &task->geometry);
-    if (!kernel) return;
     struct run *run = add_run(plan, task_index, &task->operation->variants[0]);
-    run->kernel = kernel;
-    run->label = must_strdup(kernel->name);
-    run->note = must_printf("none of its variants can run here: '%s' did it on the %s instead", kernel->name,
-                            plan->facts[kernel->device].name);
-    fit_tiles(plan, task, run);
+    if (!choose_kernel(plan, task, run)) {
+        plan->run_count--;
+        task->run_count--;
+        return;
+    }
+    run->label = must_strdup(run->kernel->name);
+    run->note = must_printf("none of its variants can run here: '%s' did it on the %s instead", run->kernel->name,
+                            plan->facts[run->device].name);
 }
 
 static int64_t budget_of(const struct job *job, const struct device_facts *facts) {

@@ -50,7 +50,7 @@ struct run {
     int choice[KERNEL_MAX_PARAMETERS];
     char *label;               /* the `variant` column: "tiled,tile=16"; for `auto` the name of what was chosen */
     enum kernel_device device; /* where it runs */
-    char *skip;                /* why it will not run here; NULL: it will */
+    char *skip;                /* why it will not run here (no GPU, or its kernel refuses); NULL: it will */
     char *note;                /* said on stderr and in `message`: "no GPU here: on the CPU instead"; NULL: nothing */
     /* Tiles (meaningless when skipped). */
     int64_t tile[LOOPS];  /* nominal; the last tile along a loop may be smaller */

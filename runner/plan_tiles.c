@@ -99,17 +99,16 @@ static int64_t buffer_bytes(int64_t elements, size_t size) {
     return bytes > 256 ? bytes : 256;
 }
 
-static int64_t workspace_bytes(const struct geometry *geometry, const struct device_facts *facts,
-                               const struct run *run) {
+struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run) {
     struct launch launch;
-    struct tile tile = {{0}, {0}};
-    const void *const nowhere[2] = {NULL, NULL};
     memset(&launch, 0, sizeof launch);
+    struct tile tile = {{0}, {0}};
     memcpy(tile.count, run->tile, sizeof tile.count);
+    const void *const nowhere[2] = {NULL, NULL};
     operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
     memcpy(launch.choice, run->choice, sizeof launch.choice);
     launch.multiprocessors = facts->multiprocessors;
-    return round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
+    return launch;
 }
 
 /* Fills steps, slots and bytes, which follow from tile, tiles and run->out_slots (of 1 or 2 at most so many). */
@@ -133,7 +132,8 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     run->out_bytes = buffer_bytes(out_elements, dtype_size(out->dtype));
     bool partial = geometry->partial_size > 0 && (split || geometry->partial_always);
     run->partial_bytes = partial ? buffer_bytes(out_elements, geometry->partial_size) : 0;
-    run->workspace_bytes = workspace_bytes(geometry, facts, run);
+    struct launch launch = plan_launch(geometry, facts, run);
+    run->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
     run->memory_bytes += run->out_slots * run->out_bytes + run->partial_bytes + run->workspace_bytes;
 }
 

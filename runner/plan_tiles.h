@@ -11,4 +11,7 @@
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, bool whole,
                 struct run *run);
 
+/* The launch for the run's full tile, whose operands are nowhere yet: what a kernel is asked about ahead of time. */
+struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run);
+
 #endif

@@ -1,0 +1,56 @@
+/* plan_storage.c - how a run's operands lie in their files, and how fast they can be read and written. */
+#include "plan_tiles.h"
+
+/* Rates of the data sets that are not read or written as they are; bytes of elements a second and core. */
+#define GENERATE_RATE 0.5e9 /* Philox */
+#define INFLATE_RATE  0.4e9
+#define DEFLATE_RATE  0.1e9
+#define CHECKSUM_RATE 1.5e9 /* fletcher32, either way */
+#define HDF5_RATE     2.5e9 /* H5Dread, whatever the cores */
+
+struct h5_layout plan_layout(const struct run_options *options) {
+    return (struct h5_layout){options->chunks, options->gzip, options->gzip_level, options->shuffle,
+                              options->fletcher32};
+}
+
+static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {
+    const struct array *array = &plan->arrays[index];
+    struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
+    double cores = facts->host_threads;
+    if (!array->input) { /* a result: read from its part, if it is no longer on the device */
+        const struct run_options *options = &plan->tasks[index - plan->job->input_count].operation->run;
+        struct h5_layout layout = plan_layout(options);
+        storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
+        storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
+        if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
+    } else if (array->input->random) {
+        storage.bytes_per_s = cores * GENERATE_RATE;
+    } else {
+        storage.chunk = array->dataset->chunk;
+        storage.filtered = array->dataset->filtered;
+        if (storage.filtered) storage.bytes_per_s = cores * INFLATE_RATE;
+        if (!array->raw) storage.bytes_per_s = storage.filtered ? INFLATE_RATE : HDF5_RATE;
+    }
+    return storage;
+}
+
+static struct storage output_storage(const struct task *task, const struct device_facts *facts) {
+    struct h5_layout layout = plan_layout(&task->operation->run);
+    const struct operand *out = &task->geometry.out;
+    struct storage storage = {.chunk = h5_chunk(out->dtype, &out->shape, &layout),
+                              .bytes_per_s = facts->write_bytes_per_s};
+    storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
+    double encoded = facts->host_threads * (layout.gzip ? DEFLATE_RATE : CHECKSUM_RATE);
+    if (storage.filtered && encoded < storage.bytes_per_s) storage.bytes_per_s = encoded;
+    return storage;
+}
+
+bool plan_fit(const struct plan *plan, int64_t budget, struct run *run) {
+    const struct task *task = &plan->tasks[run->task];
+    const struct device_facts *facts = &plan->facts[run->device];
+    const struct run_options *options = &task->operation->run;
+    for (int i = 0; i < task->geometry.inputs; i++) run->in_storage[i] = input_storage(plan, task->in[i], facts);
+    run->out_storage = output_storage(task, facts);
+    bool timed = options->warmup > 0 || options->repeat_max > 1;
+    return plan_tiles(&task->geometry, facts, budget, timed, run);
+}
