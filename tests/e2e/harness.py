@@ -96,7 +96,7 @@ def text(value):
 # ---- what is registered, as `tilerun list` prints it ---------------------------------------------------------------
 
 # `limit`: not the operation but a bound on its speed, which nothing is compared with.
-Variant = namedtuple("Variant", "op name dtypes operators parameters runs_here limit", defaults=[False])
+Variant = namedtuple("Variant", "op name dtypes operators parameters runs_here limit accuracy", defaults=[False, "full"])
 
 
 def list_variants():
@@ -112,7 +112,9 @@ def list_variants():
             names = referee.DTYPES if types[1] == "all" else types[1].split()
             operators = types[2].split() if types[2] else referee.OPERATORS
             limit = "; a limit: " in line
+            accuracy = re.search("; accuracy: (\\w+);", line)
             found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators), limit=limit)
+            found[-1] = found[-1]._replace(accuracy=accuracy[1] if accuracy else "full")
         elif re.match(r" {12}runs here", line):
             found[-1] = found[-1]._replace(runs_here=True)
         elif parameter := re.match(r" {12}(\w+): ([\w ]+) \(", line):

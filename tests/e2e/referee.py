@@ -125,14 +125,26 @@ def with_rounding(value, dtype, bound):
         return bound + EPSILON[dtype] * np.abs(value) + LEAST[dtype]
 
 
+# What a variant of a lower accuracy class may add to an element's error, relative to |A||B|: both inputs rounded to 10
+# or 7 bits of fraction; tensor cores may cut off instead, which is twice as far.
+CLASS_ERROR = {"full": 0, "tf32": 2 * 2.0**-10, "float16": 2 * 2.0**-11, "bfloat16": 2 * 2.0**-8}
+
+
+def matmul_magnitude(a, b, dtype, transpose_a=False, transpose_b=False, alpha=1.0):
+    """|alpha| |A||B|, by which the error of an element is measured."""
+    a, b = np.abs(widen(a, dtype)), np.abs(widen(b, dtype))
+    with np.errstate(invalid="ignore"):
+        return abs(alpha) * ((a.swapaxes(-1, -2) if transpose_a else a) @ (b.swapaxes(-1, -2) if transpose_b else b))
+
+
 def matmul(a, b, dtype, transpose_a=False, transpose_b=False, alpha=1.0):
     """Truth and bound of alpha * op(a) @ op(b) for stacks and matrices."""
+    magnitude = matmul_magnitude(a, b, dtype, transpose_a, transpose_b, alpha)
     a, b = widen(a, dtype), widen(b, dtype)
     a = a.swapaxes(-1, -2) if transpose_a else a
     b = b.swapaxes(-1, -2) if transpose_b else b
     with np.errstate(invalid="ignore"):
         value = alpha * (a @ b)
-        magnitude = abs(alpha) * (np.abs(a) @ np.abs(b))
     terms = a.shape[-1] + 2
     return value, with_rounding(value, dtype, terms * accumulator_epsilon(dtype) * magnitude)
 

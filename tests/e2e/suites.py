@@ -9,8 +9,9 @@ import numpy as np
 import harness
 import referee
 
-# `options` as in the job file; `inputs` as stored; `value` and `bound` as the referee has them; `dtype` the result's.
-Case = namedtuple("Case", "id options inputs value bound dtype")
+# `options` as in the job file; `inputs` as stored; `value` and `bound` as the referee has them; `dtype` the result's;
+# `magnitude` what the bounds of lower accuracy classes are relative to.
+Case = namedtuple("Case", "id options inputs value bound dtype magnitude", defaults=[None])
 
 SQUARES = [1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129]  # tiles and one more or less
 RECTANGLES = [
@@ -24,6 +25,11 @@ RECTANGLES = [
     (0, 5, 3),
     (5, 0, 3),
     (5, 3, 0),
+    (64, 64, 5000),  # k long enough to be split over blocks
+    (129, 257, 520),  # beyond the largest tiles
+    (300, 70, 1111),
+    (1, 513, 700),
+    (515, 1, 600),
 ]
 
 VECTORS = [1, 2, 31, 32, 33, 255, 256, 257, 1023, 1025, 10007]
@@ -33,7 +39,7 @@ STACKS = [(1, 1, 1), (3, 17, 33), (2, 33, 65), (5, 1, 7)]
 
 def matmul_case(name, dtype, a, b, **options):
     value, bound = referee.matmul(a, b, dtype, **options)
-    return Case(name, options, [a, b], value, bound, dtype)
+    return Case(name, options, [a, b], value, bound, dtype, referee.matmul_magnitude(a, b, dtype, **options))
 
 
 def matmul_cases(rng, dtype):

@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -53,14 +54,24 @@ def test_agrees_with_numpy(suite, variant, label, operator, dtype):
         assert {row["status"] for row in rows.values()} == {"skipped"}
         assert all("GPU" in row["message"] or "compute capability" in row["message"] for row in rows.values())
         pytest.skip("no GPU that can run it")
+    refused = [row["message"] for row in rows.values() if row["status"] == "skipped"]
+    if len(refused) == len(rows):
+        pytest.skip(f"it refuses: {refused[0]}")
+    if refused:
+        warnings.warn(f"{label} refuses {len(refused)} of {len(rows)} cases: {sorted(set(refused))}", stacklevel=1)
     complaints = []
     for case in cases:
         row = rows[case.id]
+        if row["status"] == "skipped":
+            continue
         if row["status"] != "ok":
             complaints.append(f"{case.id} {case.options}: {row['status']}: {row['message']}")
             continue
         stored = results.read(f"variants/{case.id}/{label}")
-        if wrong := referee.difference(stored, case.dtype, case.value, case.bound):
+        bound = case.bound
+        if variant.accuracy != "full":
+            bound = bound + referee.CLASS_ERROR[variant.accuracy] * case.magnitude
+        if wrong := referee.difference(stored, case.dtype, case.value, bound):
             complaints.append(f"{case.id} {case.options} {[x.shape for x in case.inputs]}: {wrong}")
     assert not complaints, f"seed {SEED}\n" + "\n".join(complaints)
 
