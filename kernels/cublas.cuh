@@ -1,0 +1,50 @@
+/* cublas.cuh - the vendor's libraries as baselines: opened at run time, so that neither the build nor a machine without
+ * them needs them; only their headers, which come with the toolkit, are compiled in. */
+#ifndef KERNELS_CUBLAS_CUH
+#define KERNELS_CUBLAS_CUH
+
+#include "kernel.h"
+#include <cublas_api.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+/* Structures change size from one major version to the next: only the headers' own will do. */
+#define TEXT_OF(number) #number
+#define TEXT(macro)     TEXT_OF(macro)
+#define CUBLAS_MAJOR    TEXT(CUBLAS_VER_MAJOR)
+#define CUBLAS_DEVICES  16 /* whose handles are kept */
+
+/* The library called `name`, NULL where there is none; it stays open. */
+inline void *cublas_open(const char *name, const char *path) {
+    void *file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    return file ? file : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+template <typename F> bool cublas_find(void *file, const char *name, F &function) {
+    function = file ? reinterpret_cast<F>(dlsym(file, name)) : nullptr;
+    return function != nullptr;
+}
+
+/* A launch returns a cudaError_t: the nearest one. */
+inline cudaError_t cublas_error(cublasStatus_t status) {
+    switch (status) {
+    case CUBLAS_STATUS_SUCCESS: return cudaSuccess;
+    case CUBLAS_STATUS_NOT_SUPPORTED: return cudaErrorNotSupported;
+    case CUBLAS_STATUS_ALLOC_FAILED: return cudaErrorMemoryAllocation;
+    case CUBLAS_STATUS_INVALID_VALUE: return cudaErrorInvalidValue;
+    default: return cudaErrorUnknown;
+    }
+}
+
+#define CUBLAS(call)                                                                                                   \
+    do {                                                                                                               \
+        const cublasStatus_t status_ = (call);                                                                         \
+        if (status_ != CUBLAS_STATUS_SUCCESS) return cublas_error(status_);                                            \
+    } while (0)
+#define CUDART(call)                                                                                                   \
+    do {                                                                                                               \
+        const cudaError_t code_ = (call);                                                                              \
+        if (code_ != cudaSuccess) return code_;                                                                        \
+    } while (0)
+
+#endif

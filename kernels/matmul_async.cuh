@@ -1,0 +1,260 @@
+/* matmul_async.cuh - what the matmul variants built on asynchronous copies share: operands on their way into stages,
+ * the order of tiles, and k split over blocks.
+ *
+ * Stages. Shared memory holds several stages, each a piece of k of a tile of A and one of B. While one is multiplied
+ * the next ones are on their way (cp.async: global to shared memory, past the registers). An operand is lines (rows of
+ * A, columns of B) of k elements; either its k or its lines are adjacent in memory, and a feeder brings a stage of it.
+ *
+ * Order. The blocks that run at the same time should share operands in L2. Tiles are numbered in bands of GROUP tile
+ * rows, down each band's columns, so that the few hundred blocks of a wave cover a near-square of C instead of a few of
+ * its rows:
+ *                0  4  8 12      GROUP = 4: the first 16 blocks read 4 + 4 strips of the operands; numbered along
+ *                1  5  9 13      rows of a wide C they would read 1 + 16.
+ *                2  6 10 14
+ *                3  7 11 15
+ *
+ * Splitting k. A C of few tiles leaves most of the device idle, so k is cut into as many pieces as fill it. Piece
+ * number s of every tile is summed into plane s of the workspace; a second, small kernel adds the planes, always in the
+ * same order: no atomics, the same bits every run. */
+#ifndef KERNELS_MATMUL_ASYNC_CUH
+#define KERNELS_MATMUL_ASYNC_CUH
+
+#include "matmul.cuh"
+
+/* ---- asynchronous copies: global to shared memory, past the registers, awaited in commit order ------------------- */
+
+__device__ inline unsigned shared_address(const void *shared) {
+    return unsigned(__cvta_generic_to_shared(shared));
+}
+
+/* Copies BYTES (4, 8 or 16) to a shared address, or writes that many zeros where the source does not exist. */
+template <int BYTES> __device__ inline void copy_async(unsigned to, const void *from, bool exists) {
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
+                     "r"(exists ? BYTES : 0)
+                     : "memory");
+}
+
+__device__ inline void copy_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits until all but the latest LATER commits have arrived. */
+template <int LATER> __device__ inline void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+
+/* ---- operands into stages ---------------------------------------------------------------------------------------- */
+
+/* How an operand lies in memory and in a stage. Its lines are rows of A or columns of B. */
+enum layout {
+    K_KEPT,   /* k adjacent in both */
+    K_TURNED, /* k adjacent in memory, lines in the stage */
+    LINES     /* lines adjacent in both */
+};
+
+/* Elements that a row of a stage is longer than what it holds: 16 bytes of float, 32 of double put the 8 lines x 4 k
+ * that a warp touches at once into different banks. */
+#define PADDING 4
+
+/* A thread's share in bringing an operand into shared memory: TILE lines, STEP of k a stage, in COPIES copies of WIDTH
+ * elements that run down the lines (LINES: down k). They are started one by one, between the arithmetic: a burst would
+ * hold up the loads that wait behind it.
+ *
+ * An asynchronous copy cannot turn what it copies, and single elements cost an instruction and an address each. What is
+ * K_TURNED is therefore held in registers: fetched as pieces at the beginning of a stage's arithmetic, placed element
+ * by element towards its end. */
+template <typename T, enum layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
+struct feeder {
+    static constexpr bool HELD = LAYOUT == K_TURNED; struct alignas(WIDTH * sizeof(T)) piece{T element[WIDTH];};
+static constexpr int ACROSS = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* threads along memory */
+static constexpr int DOWN = THREADS / ACROSS;
+static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN;
+static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
+static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + PADDING;
+static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* of a stage */
+
+piece held[HELD ? COPIES : 1];
+const T *from; /* of the next copy */
+int64_t step;  /* from a copy to the next */
+int lines;     /* of the tile that exist, from the thread's first one on */
+int l;         /* its first k in a stage */
+T *to;         /* where its first copy goes in stage 0 */
+
+__device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
+    const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
+    const int own = LAYOUT == LINES ? x : y;
+    l = LAYOUT == LINES ? y : x;
+    lines = int(extent - line < TILE ? extent - line : TILE) - own;
+    from = matrix + (LAYOUT == LINES ? (k_begin + l) * ld + line + own : (line + own) * ld + k_begin + l);
+    step = DOWN * ld;
+    to = shared + (LAYOUT == K_KEPT ? own * ROW + l : l * ROW + own);
+}
+
+/* How many of the thread's lines (LINES: of its k) exist in a stage with `left` of k. */
+__device__ int existing(int left) const {
+    return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
+}
+
+/* Starts part `part` of `parts` of the copies into the stage that lies `offset` bytes on. */
+__device__ void copy(int part, int parts, unsigned offset, int exist) {
+    if constexpr (HELD) {
+        if (part == 0) fetch(exist);
+        place(part, parts, offset);
+    } else {
+#pragma unroll
+        for (int c = COPIES * part / parts; c < COPIES * (part + 1) / parts; c++) {
+            const unsigned at = offset + unsigned(c * DOWN * ROW) * unsigned(sizeof(T));
+            copy_async<WIDTH *int(sizeof(T))>(shared_address(to) + at, from, c * DOWN < exist);
+            advance(c);
+        }
+    }
+}
+
+/* To the next copy; from a stage's last along k to the next stage's first. */
+__device__ void advance(int c) {
+    from += LAYOUT == LINES || c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
+}
+
+__device__ void fetch(int exist) {
+#pragma unroll
+    for (int c = 0; c < COPIES; c++) {
+        held[c] = c * DOWN < exist ? *reinterpret_cast<const piece *>(from) : piece{};
+        advance(c);
+    }
+}
+
+/* In the later half of the parts, when what was fetched has arrived. */
+__device__ void place(int part, int parts, unsigned offset) {
+    const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
+    if (late < 0) return;
+    T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
+#pragma unroll
+    for (int e = all * late / count; e < all * (late + 1) / count; e++)
+        stage[e % WIDTH * ROW + e / WIDTH * DOWN] = held[e / WIDTH].element[e % WIDTH];
+}
+}
+;
+
+/* ---- k split over blocks ----------------------------------------------------------------------------------------- */
+
+#define SPLIT_LEAST 256 /* of k: shorter pieces cost more in adding than they gain */
+
+/* What a tiled kernel works on: a piece of k of one tile of one matrix. */
+struct matmul_work {
+    int64_t splits, k_each; /* pieces; of k in each, the last one may have less */
+    int64_t rows, columns;  /* of tiles */
+    void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
+};
+
+/* `slots`: tiles that run at the same time; `step`: pieces of k are a multiple of it. */
+inline matmul_work matmul_divide(const struct launch *launch, int tile, int64_t slots, int step) {
+    const matmul_args &args = launch->args.matmul;
+    matmul_work work = {.splits = 1, .rows = ceil_div(args.m, tile), .columns = ceil_div(args.n, tile)};
+    const int64_t tiles = args.batch * work.rows * work.columns;
+    if (tiles > 0 && slots / tiles > 1 && args.k >= 2 * SPLIT_LEAST) {
+        work.splits = slots / tiles < args.k / SPLIT_LEAST ? slots / tiles : args.k / SPLIT_LEAST;
+        work.planes = launch->workspace;
+    }
+    work.k_each = ceil_div(ceil_div(args.k, work.splits), step) * step;
+    return work;
+}
+
+/* An upper bound of the planes that does not shrink when any extent grows: a run's last, smaller tiles may be split
+ * where its full ones are not. */
+inline size_t matmul_planes(const struct launch *launch, int tile, int64_t slots, size_t element) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.k < 2 * SPLIT_LEAST) return 0;
+    const double wanted = double(args.k / SPLIT_LEAST) * double(args.batch) * double(args.m) * double(args.n);
+    const double most = double(slots) * tile * tile;
+    return size_t(wanted < most ? wanted : most) * element;
+}
+
+#define GROUP 16 /* rows of tiles in a band */
+
+struct matmul_piece {
+    tile_place tile;
+    int64_t split, k_begin, k_end;
+};
+
+__device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, const matmul_work &work) {
+    const int64_t tiles = work.rows * work.columns, number = block_number();
+    const int64_t matrix = number < tiles ? 0 : quotient(number, tiles), at = number - matrix * tiles;
+    const int64_t split = matrix < args.batch ? 0 : quotient(matrix, args.batch);
+    const int64_t band = quotient(at, GROUP * work.columns), first = band * GROUP;
+    const int64_t height = work.rows - first < GROUP ? work.rows - first : GROUP, within = at - first * work.columns;
+    const int64_t column = quotient(within, height);
+    const int64_t k_begin = split * work.k_each, k_end = k_begin + work.k_each;
+    return {{matrix - split * args.batch, first + within - column * height, column},
+            split,
+            k_begin,
+            k_end < args.k ? k_end : args.k};
+}
+
+/* Leaves up to COUNT neighbouring sums of a row of C, as many as `count`: in a plane, or through the epilogue. As one
+ * access where `aligned` allows it and nothing but a scale, exact in the accumulator's type, lies between sum and C.
+ * (That the scale also makes new registers of the sums matters: a vector store wants them in aligned groups, the loop
+ * wants them in other register banks than its operands.) */
+template <typename T, int COUNT>
+__device__ inline void matmul_leave(const matmul_args &args, const matmul_work &work, int64_t split, int64_t at,
+                                    const accumulator<T> *sums, int64_t count, bool aligned) {
+    using S = accumulator<T>;
+    struct alignas(COUNT * sizeof(S)) vector {
+        S x[COUNT];
+    };
+    S *const plane = static_cast<S *>(work.planes) + split * args.batch * args.m * args.n;
+    const S scale = work.planes ? S(1) : S(args.alpha);
+    const bool plain = work.planes || (std::is_same_v<T, S> && args.first && args.last && scale == args.alpha);
+    if (plain && aligned && count >= COUNT) {
+        vector whole;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) whole.x[i] = scale * sums[i];
+        *reinterpret_cast<vector *>((work.planes ? plane : static_cast<S *>(args.c)) + at) = whole;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        if (i >= count) break;
+        if (work.planes)
+            plane[at + i] = sums[i];
+        else
+            matmul_store<T>(args, at + i, sums[i]);
+    }
+}
+
+#define GATHER_THREADS 256
+
+/* Adds the planes, first to last. */
+template <typename T>
+static __global__ void __launch_bounds__(GATHER_THREADS)
+    matmul_gather_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
+    const int64_t at = block_number() * GATHER_THREADS + threadIdx.x, elements = args.batch * args.m * args.n;
+    if (at >= elements) return;
+    const auto *plane = static_cast<const accumulator<T> *>(work.planes) + at;
+    accumulator<T> sum = 0;
+#pragma unroll 8
+    for (int64_t split = 0; split < work.splits; split++) sum += plane[split * elements];
+    matmul_store<T>(args, at, sum);
+}
+
+/* Starts `kernel` on every piece of the work, and then, where k was split, the addition. `bytes` of shared memory. */
+template <typename T>
+int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), int tile, int64_t slots,
+                  int step, int threads, int bytes) {
+    const matmul_args &args = launch->args.matmul;
+    const matmul_work work = matmul_divide(launch, tile, slots, step);
+    const int64_t blocks = work.splits * args.batch * work.rows * work.columns, elements = args.batch * args.m * args.n;
+    if (blocks == 0) return 0;
+    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (code != cudaSuccess) return code;
+    kernel<<<grid_of(blocks), threads, size_t(bytes), stream_of(launch)>>>(args, work);
+    if (work.splits > 1)
+        matmul_gather_kernel<T>
+            <<<grid_of(ceil_div(elements, GATHER_THREADS)), GATHER_THREADS, 0, stream_of(launch)>>>(args, work);
+    return cudaGetLastError();
+}
+
+#endif
