@@ -1,0 +1,156 @@
+/* tma.cuh - Hopper's bulk tensor copies (TMA): how a tile of a matrix comes to shared memory with one instruction of
+ * one thread, and how others learn that it has come.
+ *
+ * The host describes a stack of matrices once, in a tensor map. From then on a thread names the place of a box in it, a
+ * place in shared memory and an mbarrier; the copy engine computes addresses, fills with zeros what lies beyond an
+ * edge, swizzles, and reports the bytes to the barrier. With multicast it writes the same box into several blocks of a
+ * cluster.
+ *
+ * A box here is rows of 128 bytes, 64 of which make a slab. The 128-byte swizzle puts the 16-byte piece p of row r at
+ * piece p ^ r % 8 of the same row, so that eight rows at one column lie in different banks; tensor cores read that
+ * pattern as it is. Names and semantics: PTX ISA, "Asynchronous copies" and "mbarrier". */
+#ifndef KERNELS_TMA_CUH
+#define KERNELS_TMA_CUH
+
+#include "launch.cuh"
+#include <cuda.h>
+
+#define SLAB_BYTES (64 * 128) /* a slab's address is a multiple of 1024, on which the swizzle is anchored */
+
+/* ---- host: tensor maps ----------------------------------------------------------------------------------------- */
+
+/* A stack of `count` row-major matrices, `rows` x `columns`, as TMA sees it. */
+struct tma_stack {
+    const void *base;
+    int64_t count, rows, columns;
+    int64_t pitch, stride; /* elements from a row, a matrix, to the next */
+};
+
+/* Why TMA cannot read such a stack, nor a copy of it (pack.cuh); NULL: it can. It counts in 32 bits. */
+inline const char *tma_refuses(const tma_stack &stack) {
+    if (uintptr_t(stack.base) % 16) return "an operand does not begin on 16 bytes";
+    if (stack.rows > INT32_MAX || stack.columns > INT32_MAX || stack.count > INT32_MAX)
+        return "a dimension is beyond 2^31 - 1";
+    return nullptr;
+}
+
+/* Fills `map`; its boxes are `box_rows` rows of 128 bytes. 0, or a cudaError_t. The encoder belongs to the driver, to
+ * which nothing here links. */
+inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element, const tma_stack &stack,
+                      int box_rows) {
+    using encoder = decltype(cuTensorMapEncodeTiled) *;
+    static const encoder encode = [] {
+        void *symbol = nullptr;
+        cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &symbol, 12000, cudaEnableDefault, &found);
+#else
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &symbol, cudaEnableDefault, &found);
+#endif
+        return reinterpret_cast<encoder>(symbol);
+    }();
+    if (!encode) return cudaErrorNotSupported;
+
+    const cuuint64_t size[] = {cuuint64_t(stack.columns), cuuint64_t(stack.rows), cuuint64_t(stack.count)};
+    /* The stride of a single matrix means nothing, but has to be a good one. */
+    const cuuint64_t pitch = cuuint64_t(stack.pitch) * element;
+    const cuuint64_t step[] = {pitch, stack.count > 1 ? cuuint64_t(stack.stride) * element : pitch};
+    const cuuint32_t box[] = {cuuint32_t(128 / element), cuuint32_t(box_rows), 1}, every[] = {1, 1, 1};
+    const CUresult result =
+        encode(map, type, 3, const_cast<void *>(stack.base), size, step, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+/* ---- device ---------------------------------------------------------------------------------------------------- */
+
+__device__ inline uint32_t shared_address(const void *p) {
+    return uint32_t(__cvta_generic_to_shared(p));
+}
+
+__device__ inline void mbarrier_init(uint64_t *barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+
+/* Arrives, and announces `bytes` that copies will bring before the phase is complete. */
+__device__ inline void mbarrier_expect(uint64_t *barrier, uint32_t bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+}
+
+/* Arrives at the barrier of the same place in block `rank` of the cluster. */
+__device__ inline void mbarrier_arrive(uint64_t *barrier, uint32_t rank) {
+    asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::"r"(shared_address(barrier)),
+                 "r"(rank)
+                 : "memory");
+}
+
+/* Waits until the phase of this parity is complete. */
+__device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
+    asm volatile("{ .reg .pred done;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again; }" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Copies the slab at (column, row) of matrix `matrix` to `to`, in each block of the cluster whose bit is set in
+ * `blocks`. */
+__device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barrier, int column, int row, int matrix,
+                                uint16_t blocks) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
+                 "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row), "r"(matrix), "h"(blocks)
+                 : "memory");
+}
+
+/* The same, to this block alone. */
+__device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barrier, int column, int row, int matrix) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
+                 "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row), "r"(matrix)
+                 : "memory");
+}
+
+__device__ inline uint32_t cluster_rank() {
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+__device__ inline void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* ---- a ring of stages ------------------------------------------------------------------------------------------ */
+
+/* One producer fills stages, consumers empty them. `full` has one arrival (the producer's, which announces the bytes),
+ * `empty` one for each consuming warpgroup that reads what the producer's copies overwrite. */
+template <int STAGES> struct ring_barriers {
+    uint64_t full[STAGES], empty[STAGES];
+
+    __device__ void init(int consumers) {
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(&full[i], 1);
+            mbarrier_init(&empty[i], consumers);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+};
+
+/* Where a thread is in the ring. It waits at `full` for parity `phase`, at `empty` for the opposite one, which passes
+ * at once in the first round. */
+template <int STAGES> struct ring_position {
+    int stage = 0;
+    uint32_t phase = 0;
+
+    __device__ void advance() {
+        if (++stage == STAGES) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+};
+
+#endif
