@@ -186,6 +186,7 @@ struct kernel {
     unsigned dtypes;     /* set of DTYPE_BIT */
     unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
     enum accuracy accuracy;
+    double speed;           /* for the plan's prediction: times the data type's ordinary flops; 0: 1 */
     bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
     bool limit;             /* a speed limit to compare with, not the operation: timed, never verified, never a result,
                                never `auto` */

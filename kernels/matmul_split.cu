@@ -304,6 +304,7 @@ const struct kernel matmul_split = {
     .summary = "float32 at float32 accuracy from float16 tensor cores: two slices, three products, sums promoted",
     .dtypes = DTYPE_BIT(FLOAT32),
     .accuracy = ACCURACY_FULL,
+    .speed = 4,
     .compute_capability = 90,
     .only_below = 100,
     .workspace = matmul_split_workspace,

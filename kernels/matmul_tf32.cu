@@ -177,6 +177,7 @@ const struct kernel matmul_tf32 = {
     .summary = "Hopper's tensor cores on float32 rounded to TF32, B through registers",
     .dtypes = DTYPE_BIT(FLOAT32),
     .accuracy = ACCURACY_TF32,
+    .speed = 8,
     .compute_capability = 90,
     .only_below = 100,
     .workspace = matmul_tf32_workspace,

@@ -32,7 +32,7 @@ enum status array_read(struct array *array, const struct box *box, void *data, s
     if (!array->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
     struct box in_file = *box;
     in_file.start[0] += array->first_row;
-    if (array->raw) return rawread_read(array->raw, &in_file, data, trace, error);
+    if (array->raw) return rawread_read(array->raw, &in_file, data, NULL, trace, error);
     return h5_read(array->dataset, &in_file, data, error);
 }
 
@@ -77,15 +77,25 @@ static void hash_group(void *context, int64_t group, int thread) {
     }
 }
 
-static void hash_segments(const struct array *array, const struct box *box, const char *data, XXH128_hash_t *sum) {
-    int threads = workers_count();
-    int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
-    struct hashing hashing = {array, box, data, box_elements(box) / columns, columns, in_row, NULL};
-    hashing.sums = must_malloc((unsigned long)threads * sizeof *hashing.sums);
-    memset(hashing.sums, 0, (size_t)threads * sizeof *hashing.sums);
-    workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
-    for (int i = 0; i < threads; i++) add(sum, hashing.sums[i]);
-    free(hashing.sums);
+static XXH128_hash_t *new_sums(void) {
+    size_t bytes = (size_t)workers_count() * sizeof(XXH128_hash_t);
+    return memset(must_malloc(bytes), 0, bytes);
+}
+
+/* Adds what the threads have, of so many elements, and frees it. */
+static void take_sums(struct array *array, XXH128_hash_t *sums, int64_t elements) {
+    XXH128_hash_t sum = {array->hash_low, array->hash_high};
+    for (int i = 0; i < workers_count(); i++) add(&sum, sums[i]);
+    array->hash_low = sum.low64;
+    array->hash_high = sum.high64;
+    array->hashed += elements;
+    free(sums);
+}
+
+static bool box_is_whole_segments(const struct array *array, const struct box *box) {
+    int last = box->rank - 1;
+    int64_t end = box->start[last] + box->count[last];
+    return box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == array->shape.size[last]);
 }
 
 bool array_hash_missing(const struct array *array) {
@@ -98,22 +108,55 @@ void array_hash_begin(struct array *array) {
 }
 
 void array_hash_box(struct array *array, const struct box *box, const void *data) {
-    int last = box->rank - 1;
-    int64_t end = box->start[last] + box->count[last], elements = box_elements(box);
-    bool whole_segments = box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == array->shape.size[last]);
-    if (!whole_segments) array->hashed = -1;
-    if (array->hashed < 0 || elements == 0) return;
-    XXH128_hash_t sum = {array->hash_low, array->hash_high};
-    hash_segments(array, box, data, &sum);
-    array->hash_low = sum.low64;
-    array->hash_high = sum.high64;
-    array->hashed += elements;
+    if (!box_is_whole_segments(array, box)) array->hashed = -1;
+    if (array->hashed < 0 || box_elements(box) == 0) return;
+    int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
+    struct hashing hashing = {array, box, data, box_elements(box) / columns, columns, in_row, new_sums()};
+    workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
+    take_sums(array, hashing.sums, box_elements(box));
 }
 
 void array_hash_end(struct array *array) {
     if (array->hashed != shape_elements(&array->shape)) return;
     snprintf(array->hash, sizeof array->hash, "%016llx%016llx", (unsigned long long)array->hash_high,
              (unsigned long long)array->hash_low);
+}
+
+/* Whole segments, one after another, of rows that are whole segments: segment numbers simply count. */
+struct run_hashing {
+    const struct array *array;
+    XXH128_hash_t *sums; /* by thread */
+};
+
+static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
+    const struct run_hashing *hashing = context;
+    const struct array *array = hashing->array;
+    int64_t before = array->first_row, size = (int64_t)dtype_size(array->dtype); /* elements before the band */
+    for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
+    for (int64_t done = 0; done < elements; done += SEGMENT)
+        add(&hashing->sums[thread],
+            XXH3_128bits_withSeed((const char *)data + done * size, (size_t)(at_most(SEGMENT, elements - done) * size),
+                                  (XXH64_hash_t)((first - before + done) / SEGMENT)));
+}
+
+enum status array_read_hashed(struct array *array, const struct box *box, void *data, struct trace *trace,
+                              struct error *error) {
+    int last = box->rank - 1;
+    bool counts = box->rank == 1 || array->shape.size[last] % SEGMENT == 0;
+    bool at_once = array->raw && rawread_is_contiguous(array->raw) && counts && array->hashed >= 0 &&
+                   box_is_whole_segments(array, box);
+    if (!at_once) {
+        TRY(array_read(array, box, data, trace, error));
+        array_hash_box(array, box, data);
+        return STATUS_OK;
+    }
+    struct run_hashing hashing = {.array = array, .sums = new_sums()};
+    struct rawread_visitor visitor = {hash_run, &hashing};
+    struct box in_file = *box;
+    in_file.start[0] += array->first_row;
+    enum status status = rawread_read(array->raw, &in_file, data, &visitor, trace, error);
+    take_sums(array, hashing.sums, box_elements(box));
+    return status;
 }
 
 enum status array_hash(struct array *array, struct error *error) {
@@ -133,8 +176,7 @@ enum status array_hash(struct array *array, struct error *error) {
     array_hash_begin(array);
     for (int64_t number = 0; number < pieces.total && !status; number++) {
         struct box piece = pieces_get(&pieces, number);
-        status = array_read(array, &piece, data, NULL, error);
-        if (!status) array_hash_box(array, &piece, data);
+        status = array_read_hashed(array, &piece, data, NULL, error);
     }
     free(data);
     if (!status) array_hash_end(array);

@@ -38,6 +38,9 @@ enum status array_read(struct array *array, const struct box *box, void *data, s
  * cut at multiples of ARRAY_SEGMENT along the last axis spoils it, and array_hash has to read everything again. */
 bool array_hash_missing(const struct array *array);
 void array_hash_begin(struct array *array);
+/* array_read and array_hash_box in one: where it can, each core hashes what it has just read. */
+enum status array_read_hashed(struct array *array, const struct box *box, void *data, struct trace *trace,
+                              struct error *error);
 void array_hash_box(struct array *array, const struct box *box, const void *data);
 void array_hash_end(struct array *array); /* fills `hash` if all elements have come */
 /* Fills `hash`, if it is missing, by reading the whole array in bands of bounded size. */

@@ -219,7 +219,8 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     bool ok = strcmp(row->status, "ok") == 0;
     if (ok && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
-        status = results_load_output(execution->results, run, &execution->plan->arrays[task->out], error);
+        if (plan_result_wanted(execution->plan, run->task))
+            status = results_load_output(execution->results, run, &execution->plan->arrays[task->out], error);
     }
     if (!ok && !run->skip) {
         execution->failed = true;

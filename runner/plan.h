@@ -93,6 +93,8 @@ bool plan_fit(const struct plan *plan, int64_t budget, struct run *run);
 
 /* How an operation's output lies in its file. */
 struct h5_layout plan_layout(const struct run_options *options);
+/* Does the results file store a task's result, or a later task read it? */
+bool plan_result_wanted(const struct plan *plan, int task);
 
 /* One step of a run: what to load, one launch, what to store. */
 struct step {

@@ -1,6 +1,8 @@
 /* plan_storage.c - how a run's operands lie in their files, and how fast they can be read and written. */
 #include "plan_tiles.h"
 
+#include <math.h>
+
 /* Rates of the data sets that are not read or written as they are; bytes of elements a second and core. */
 #define GENERATE_RATE 0.5e9 /* Philox */
 #define INFLATE_RATE  0.4e9
@@ -34,7 +36,18 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     return storage;
 }
 
-static struct storage output_storage(const struct task *task, const struct device_facts *facts) {
+bool plan_result_wanted(const struct plan *plan, int task) {
+    if (plan->tasks[task].operation->run.store != STORE_NONE) return true;
+    for (int i = task + 1; i < plan->task_count; i++)
+        for (int input = 0; input < plan->tasks[i].geometry.inputs; input++)
+            if (plan->tasks[i].in[input] == plan->tasks[task].out) return true;
+    return false;
+}
+
+static struct storage output_storage(const struct plan *plan, const struct run *run, const struct device_facts *facts) {
+    const struct task *task = &plan->tasks[run->task];
+    if (!plan_result_wanted(plan, run->task) && task->operation->run.verify == VERIFY_NONE)
+        return (struct storage){.bytes_per_s = INFINITY};
     struct h5_layout layout = plan_layout(&task->operation->run);
     const struct operand *out = &task->geometry.out;
     struct storage storage = {.chunk = h5_chunk(out->dtype, &out->shape, &layout),
@@ -50,7 +63,7 @@ bool plan_fit(const struct plan *plan, int64_t budget, struct run *run) {
     const struct device_facts *facts = &plan->facts[run->device];
     const struct run_options *options = &task->operation->run;
     for (int i = 0; i < task->geometry.inputs; i++) run->in_storage[i] = input_storage(plan, task->in[i], facts);
-    run->out_storage = output_storage(task, facts);
+    run->out_storage = output_storage(plan, run, facts);
     bool timed = options->warmup > 0 || options->repeat_max > 1;
     return plan_tiles(&task->geometry, facts, budget, timed, run);
 }

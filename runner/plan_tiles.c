@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
-#define SEGMENT_SECONDS 0.3e-6 /* one piece of a box that is contiguous in its file, by one core */
+#define SEGMENT_SECONDS 1.6e-6 /* one piece of a box that is contiguous in its file, by one core */
 #define PARTIAL_CHUNKS  4.0    /* writing part of a filtered chunk reads, decodes and encodes it again and again */
 #define BLOCK_ELEMENTS  32768  /* of the output, that a multiprocessor works on at a time in a fast matmul */
 #define TRAFFIC_WEIGHT  0.2    /* of the busy time that hides behind the slowest: of equals the one that moves least */
@@ -169,11 +169,14 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     run->copy_s = fmax(copy_in, copy_out);
     /* A split reduction brings the output in and out at every step. */
     device_bytes += (double)run->steps * out_tile * (run->steps > stores ? 2 : 1);
-    double flops_s = geometry->flops / facts->flops_per_s[geometry->in[0].dtype];
+    device_bytes += (double)run->steps * 2 * (double)run->workspace_bytes;
+    double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
+    double flops_s = geometry->flops / (speed * facts->flops_per_s[geometry->in[0].dtype]);
     double memory_s = device_bytes / facts->memory_bytes_per_s;
     run->compute_s = fmax(flops_s, memory_s) + (double)run->steps * STEP_SECONDS;
     run->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / run->out_storage.bytes_per_s +
                    stores * (double)operand_segments(out, run->tile) * SEGMENT_SECONDS;
+    if (isinf(run->out_storage.bytes_per_s)) run->write_s = 0; /* nobody wants it */
     run->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(run->write_s, copy_out);

@@ -131,6 +131,7 @@ void rawread_close(struct rawread *raw) {
 /* One call of rawread_read. */
 struct reading {
     struct rawread *raw;
+    const struct rawread_visitor *visitor;
     struct trace *trace;
     char *data;
     struct rows rows;   /* contiguous */
@@ -177,7 +178,6 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
  */
 
 static void read_rows(void *context, int64_t piece, int thread) {
-    (void)thread;
     struct reading *reading = context;
     const struct rawread *raw = reading->raw;
     struct row_run run;
@@ -188,6 +188,8 @@ static void read_rows(void *context, int64_t piece, int thread) {
         if (why) report(reading, NULL, why);
         if (why) return;
         if (raw->swap) swap_bytes(to, run.elements, (size_t)raw->size);
+        if (reading->visitor)
+            reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
     }
 }
 
@@ -265,10 +267,14 @@ static void read_lane(void *context, int64_t lane, int thread) {
     }
 }
 
-enum status rawread_read(struct rawread *raw, const struct box *box, void *data, struct trace *trace,
-                         struct error *error) {
+bool rawread_is_contiguous(const struct rawread *raw) {
+    return !raw->chunks;
+}
+
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
+                         struct trace *trace, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
-    struct reading reading = {.raw = raw, .trace = trace, .data = data};
+    struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .data = data};
     enum status status = STATUS_OK;
     pthread_mutex_init(&reading.mutex, NULL);
     if (raw->chunks) {

@@ -16,10 +16,19 @@ struct rawread;
 enum status rawread_open(const struct h5_dataset *dataset, struct rawread **raw, struct error *error);
 void rawread_close(struct rawread *raw);
 
+/* Is told of each run of elements of a contiguous data set when it has come, while it is in the cache, by the thread
+ * that read it. `first` is the run's first element, in the data set's row-major order. */
+struct rawread_visitor {
+    void (*visit)(void *context, int thread, int64_t first, int64_t elements, const void *data);
+    void *context;
+};
+/* Are there runs for a visitor? */
+bool rawread_is_contiguous(const struct rawread *raw);
+
 /* Reads a box into packed memory as h5_read does, bit for bit. Chunks that it covers in part are decoded whole, and
  * again for the next box. STATUS_IO names the file, the data set and, of a damaged chunk, its place. One call at a
- * time. `trace` (may be NULL) gets the decoding of each chunk. */
-enum status rawread_read(struct rawread *raw, const struct box *box, void *data, struct trace *trace,
-                         struct error *error);
+ * time. `visitor` and `trace`, which gets the decoding of each chunk, may be NULL. */
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
+                         struct trace *trace, struct error *error);
 
 #endif

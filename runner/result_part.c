@@ -132,6 +132,13 @@ static enum status part_close(struct part *part, struct error *error) {
     return status;
 }
 
+/* Will anybody read this run's output, once it is right? Nobody a limit's. */
+static bool wants_output(const struct results *results, const struct run *run) {
+    if (run->kernel->limit) return false;
+    enum job_store store = results->plan->tasks[run->task].operation->run.store;
+    return store == STORE_ALL || (!results->kept[run->task] && plan_result_wanted(results->plan, run->task));
+}
+
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct run_options *options = &task->operation->run;
@@ -141,6 +148,11 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     *it = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
     it->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
     enum status status = h5_create_file(it->path, &it->file, error);
+    bool written = wants_output(results, run) || options->verify != VERIFY_NONE; /* else it is computed for its time */
+    if (!status && !written) {
+        *part = it;
+        return STATUS_OK;
+    }
     if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
     if (!status) status = h5_set_text(it->output->id, "units", "1", error);
     if (!status) status = rawwrite_open(it->output, &it->raw, error);
@@ -154,6 +166,7 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
 
 static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct part *part = context;
+    if (!part->output) return STATUS_OK;
     if (part->raw) return rawwrite_write(part->raw, box, data, part->trace, error);
     return h5_write(part->output, box, data, error);
 }
@@ -197,18 +210,11 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     return status;
 }
 
-/* Will anybody read this run's output, once it is right? Nobody a limit's. */
-static bool wants_output(const struct results *results, const struct run *run) {
-    if (run->kernel->limit) return false;
-    enum job_store store = results->plan->tasks[run->task].operation->run.store;
-    return store == STORE_ALL || !results->kept[run->task];
-}
-
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error) {
     enum status status = STATUS_OK;
     bool keep = strcmp(row->status, "ok") == 0 && wants_output(part->results, part->run);
-    if (!keep) { /* HDF5 does not give space back within a file: begin another */
+    if (!keep && part->output) { /* HDF5 does not give space back within a file: begin another */
         struct error ignored = {STATUS_OK, ""};
         part_close(part, &ignored);
         status = h5_create_file(part->path, &part->file, error);

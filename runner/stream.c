@@ -27,8 +27,10 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     struct trace *trace = stream->sink->trace;
     int64_t bytes = box_elements(box) * in->element;
     double begin = now_s();
-    TRY(array_read(in->array, box, memory, trace, error));
-    if (fresh && in->hashed) array_hash_box(in->array, box, memory);
+    if (fresh && in->hashed)
+        TRY(array_read_hashed(in->array, box, memory, trace, error));
+    else
+        TRY(array_read(in->array, box, memory, trace, error));
     double end = now_s();
     trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
     stream->result.times.read_s += end - begin;

@@ -94,7 +94,7 @@ static void compare_reads(const char *path, bool expect_raw) {
         size_t length = (size_t)box_elements(&box) * dtype_size(dataset->dtype);
         memset(found, 0xEE, bytes + 1);
         assert_int_equal(h5_read(dataset, &box, expected, &error), STATUS_OK);
-        assert_int_equal(rawread_read(raw, &box, found, NULL, &error), STATUS_OK);
+        assert_int_equal(rawread_read(raw, &box, found, NULL, NULL, &error), STATUS_OK);
         assert_memory_equal(found, expected, length);
         assert_int_equal((unsigned char)found[length], 0xEE);
     }
@@ -177,8 +177,8 @@ static void a_damaged_chunk_is_named(void **state) {
         assert_int_equal(h5_open(path_of("hurt.h5"), "/x", &dataset, &error), STATUS_OK);
         assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
         struct box whole = box_whole(&shape), beside = {2, {0, 0}, {20, 40}};
-        assert_int_equal(rawread_read(raw, &beside, values, NULL, &error), STATUS_OK);
-        assert_int_equal(rawread_read(raw, &whole, values, NULL, &error), STATUS_IO);
+        assert_int_equal(rawread_read(raw, &beside, values, NULL, NULL, &error), STATUS_OK);
+        assert_int_equal(rawread_read(raw, &whole, values, NULL, NULL, &error), STATUS_IO);
         assert_non_null(strstr(error.text, "hurt.h5: chunk at [20, 30] cannot be read"));
         assert_non_null(strstr(error.text, whys[i]));
         error = (struct error){.status = STATUS_OK};
