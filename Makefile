@@ -55,7 +55,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit bench deps format lint install clean generated
+.PHONY: all help demo test unit valgrind bench deps format lint install clean generated
 .DEFAULT_GOAL := all
 
 # demo and test are all that a fresh machine needs: the packages come first, after which make reads this file anew.
@@ -105,6 +105,9 @@ test: $(PROGRAM) $(UNITS) ## unit, golden, end-to-end, Slurm and GPU tests; what
 
 unit: $(UNITS) ## the C unit tests alone
 	@for t in $(UNITS); do $$t || exit 1; done
+
+valgrind: $(PROGRAM) $(UNITS) ## the host code under valgrind; minutes
+	@BUILD=$(BUILD) tests/valgrind.sh
 
 bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 	@tests/bench/run.sh $(PROGRAM)

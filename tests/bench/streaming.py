@@ -41,17 +41,19 @@ class Bench:
 
     # ---- data ----
 
-    def matrices(self):
+    def matrices(self, size=None):
         """A and B, N x N float32, contiguous, N(0,1)."""
-        path = self.folder / "matrices.h5"
+        size = size or self.size
+        path = self.folder / f"matrices{size}.h5"
         if not path.exists():
             random = np.random.default_rng(1)
             with h5py.File(path, "w") as f:
                 for name in "AB":
-                    data = f.create_dataset(name, (self.size, self.size), "f4")
-                    block = random.standard_normal((512, self.size), dtype=np.float32)
-                    for row in range(0, self.size, 512):
+                    data = f.create_dataset(name, (size, size), "f4")
+                    block = random.standard_normal((512, size), dtype=np.float32)
+                    for row in range(0, size, 512):
                         data[row : row + 512] = np.roll(block, row // 7, axis=1)
+            os.sync()  # or the disk would still be busy while others are timed
         return path
 
     def long(self):
@@ -64,6 +66,7 @@ class Bench:
                 data = f.create_dataset("X", (2 * self.size, 4 * self.size), "f4")
                 for row in range(0, 2 * self.size, 512):
                     data[row : row + 512] = block + np.float32(row)
+            os.sync()
         return path
 
     def compressed(self):
@@ -104,8 +107,8 @@ class Bench:
             job["memory"] = memory
         return job
 
-    def product(self, memory=None, **defaults):
-        source = {name: {"file": str(self.matrices()), "dataset": f"/{name}"} for name in "AB"}
+    def product(self, memory=None, path=None, **defaults):
+        source = {name: {"file": str(path or self.matrices()), "dataset": f"/{name}"} for name in "AB"}
         operation = {"id": "C", "op": "matmul", "inputs": ["A", "B"], "variants": [self.variant]}
         return self.job(operation, source, memory, **defaults)
 
@@ -173,7 +176,6 @@ class Bench:
 
     def process(self):
         source, out = self.matrices(), self.folder / "rival.h5"
-        os.sync()  # or the disk would still be busy with the data sets
         ours = [self.run("process", self.product())[0] for _ in range(self.repeats + 1)][1:]
         script = pathlib.Path(__file__).with_name("rival.py")
         done = subprocess.run([sys.executable, script, source, out, str(self.repeats)], capture_output=True, text=True)
@@ -188,7 +190,6 @@ class Bench:
         operation = {"id": "sum", "op": "reduce", "operator": "sum", "axis": "all", "inputs": ["X"]}
         job = self.job(operation, source, str(bytes_ // 4))
         trace = self.folder / "sum.trace.json"
-        os.sync()
         rows = [self.run("sum", job, "--trace", trace)[1][0] for _ in range(self.repeats + 1)][1:]
         rate = median([bytes_ / float(row["total_s"]) for row in rows])
         pread, copy = self.pread_rate(path, bytes_), self.copy_rate()
@@ -206,12 +207,12 @@ class Bench:
                "of writing")
 
     def product_in_an_eighth(self):
-        bytes_ = 3 * self.size**2 * 4
+        bytes_, path = 3 * (2 * self.size) ** 2 * 4, self.matrices(2 * self.size)
         small, large = [], []
         for _ in range(self.repeats):
-            row = self.run("eighth", self.product(str(bytes_ // 8), store="none"))[1][0]
+            row = self.run("eighth", self.product(str(bytes_ // 8), path, store="none"))[1][0]
             small.append(float(row["total_s"]))
-            row = self.run("whole", self.product(store="none", repeat=3, warmup=1))[1][0]
+            row = self.run("whole", self.product(None, path, store="none", repeat=3, warmup=1))[1][0]
             large.append(float(row["kernel_median_s"] + row["h2d_s"] + row["d2h_s"]))
         report("eighth", f"product in {bytes_ / 8 / 2**20:.0f} MiB {median(small):.3f} s; kernel and copies in memory "
                f"{median(large):.3f} s", median(large) / median(small), "of the in-memory speed")

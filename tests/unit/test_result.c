@@ -118,7 +118,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     char command[64];
-    for (int i = 0; i < 4; i++) h5_close(f->arrays[i].dataset);
+    for (int i = 0; i < 4; i++) array_close(&f->arrays[i]);
     yaml_close(f->job.document);
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
     snprintf(command, sizeof command, "rm -r %s", f->folder);

@@ -1,0 +1,35 @@
+#!/bin/bash
+# The host code under valgrind: the unit tests, a whole job, and the checks of good and bad job files. Minutes, so not part
+# of `make test`; `make valgrind` builds and runs it. Ends in a plain line; silent about what is clean.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+build=${BUILD:-build}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 CUDA_VISIBLE_DEVICES=
+clean=0 reported=0
+
+# Threads that spin would starve the others: valgrind runs one at a time.
+under() {
+    local name=$1
+    shift
+    timeout 900 valgrind -q --fair-sched=yes --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+        --error-exitcode=99 --log-file="$scratch/log" "$@" > "$scratch/out" 2>&1
+    local status=$?
+    if [ "$status" = 99 ] || [ "$status" = 124 ] || [ -s "$scratch/log" ]; then
+        reported=$((reported + 1))
+        echo "$name: exit status $status"
+        cat "$scratch/log"
+    else
+        clean=$((clean + 1))
+    fi
+}
+
+for unit in "$build"/tests/test_*; do
+    [ -x "$unit" ] && under "${unit##*/}" "$unit"
+done
+under quickstart "$build/tilerun" run configs/quickstart.yaml --device cpu --set repeat=1 --progress none -o "$scratch/q.h5"
+for job in tests/jobs/good/*.yaml tests/jobs/bad/*.yaml; do under "$job" "$build/tilerun" check "$job"; done
+
+echo "valgrind: $clean clean, $reported with reports"
+[ "$reported" = 0 ]
