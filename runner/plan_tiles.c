@@ -167,13 +167,14 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     run->read_s = read;
     double copy_in = bytes_in / facts->copy_bytes_per_s, copy_out = bytes_out / facts->copy_bytes_per_s;
     run->copy_s = fmax(copy_in, copy_out);
-    /* A split reduction brings the output in and out at every step. */
-    device_bytes += (double)run->steps * out_tile * (run->steps > stores ? 2 : 1);
-    device_bytes += (double)run->steps * 2 * (double)run->workspace_bytes;
+    device_bytes += stores * out_tile;
+    /* Before and after its arithmetic: a split reduction's output out and in, a workspace in and out. */
+    double beside = (run->steps > stores ? 2 * out_tile : 0) + 2 * (double)run->workspace_bytes;
+    double beside_s = (double)run->steps * beside / facts->memory_bytes_per_s;
     double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
     double flops_s = geometry->flops / (speed * facts->flops_per_s[geometry->in[0].dtype]);
     double memory_s = device_bytes / facts->memory_bytes_per_s;
-    run->compute_s = fmax(flops_s, memory_s) + (double)run->steps * STEP_SECONDS;
+    run->compute_s = fmax(flops_s, memory_s) + beside_s + (double)run->steps * STEP_SECONDS;
     run->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / run->out_storage.bytes_per_s +
                    stores * (double)operand_segments(out, run->tile) * SEGMENT_SECONDS;
     if (isinf(run->out_storage.bytes_per_s)) run->write_s = 0; /* nobody wants it */
@@ -181,8 +182,8 @@ static void predict(const struct geometry *geometry, const struct device_facts *
 
     double in = fmax(read, copy_in), out_s = fmax(run->write_s, copy_out);
     double out_elements = (double)operand_tile_elements(out, run->tile);
-    double kernels =
-        fmax(flops_s * idle_factor(geometry, facts, out_elements), memory_s) + (double)run->steps * STEP_SECONDS;
+    double kernels = fmax(flops_s * idle_factor(geometry, facts, out_elements), memory_s) + beside_s +
+                     (double)run->steps * STEP_SECONDS;
     double last_launch = run->steps ? kernels / (double)run->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
     double hidden_compute = kernels - last_launch;

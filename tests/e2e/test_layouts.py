@@ -69,6 +69,140 @@ def test_chunks_and_filters(folder, rng, layout):
     np.testing.assert_array_equal(transposed(folder)[1], x)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "uint8", "int64", ">f8", ">i2"])
+def test_compressed_types(folder, rng, dtype):
+    x = rng.integers(0, 100, SHAPE).astype(dtype)
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(7, 83), compression="gzip", shuffle=True, fletcher32=True)
+    np.testing.assert_array_equal(transposed(folder)[1], x)
+
+
+@pytest.mark.parametrize("shape, chunks", [((5003,), (1000,)), ((7, 61, 83), (2, 16, 40)), ((1, 999), (1, 100))])
+def test_compressed_ranks(folder, rng, shape, chunks):
+    x = rng.integers(0, 100, shape, "int32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=chunks, compression="gzip", shuffle=True)
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"file": "data.h5", "dataset": "/x"}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["x"], "repeat": 1, "warmup": 0}],
+    )
+    np.testing.assert_array_equal(results.output("y"), x)
+
+
+def test_user_block(folder, rng):
+    x = rng.normal(size=SHAPE)
+    for layout in ({}, {"chunks": (8, 8), "compression": "gzip"}):
+        with h5py.File(folder / "data.h5", "w", userblock_size=1024) as file:
+            file.create_dataset("x", data=x, **layout)
+        found = transposed(folder)
+        np.testing.assert_array_equal(found[1], x)
+        found[2].path.unlink()
+
+
+def test_lzf(folder, rng):
+    """h5py's own filter: read where HDF5 finds a plugin for it, else named."""
+    x = rng.integers(0, 10, SHAPE, "int32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, compression="lzf")
+    job = harness.write_job(
+        folder / "job.yaml",
+        inputs={"x": {"file": "data.h5", "dataset": "/x"}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"]}],
+    )
+    done = harness.tilerun("run", job, "-o", folder / "results.h5")
+    if done.returncode == harness.OK:
+        np.testing.assert_array_equal(harness.Results(folder / "results.h5").output("y").T, x)
+    else:
+        assert done.returncode == harness.USAGE and "filter 32000, which is not installed here" in done.stderr
+
+
+def test_storage_of_other_kinds(folder, rng):
+    """Compact, external and virtual: HDF5 reads them."""
+    x = rng.normal(size=(20, 30))
+    x.tofile(folder / "x.raw")
+    space = h5py.h5s.create_simple(x.shape)
+    with h5py.File(folder / "data.h5", "w") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_layout(h5py.h5d.COMPACT)
+        h5py.h5d.create(file.id, b"compact", h5py.h5t.IEEE_F64LE, space, plist).write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_external(str(folder / "x.raw").encode(), 0, h5py.h5f.UNLIMITED)
+        h5py.h5d.create(file.id, b"external", h5py.h5t.IEEE_F64LE, space, plist)
+        file["parts/top"], file["parts/bottom"] = x[:7], x[7:]
+        virtual = h5py.VirtualLayout(x.shape, x.dtype)
+        virtual[:7], virtual[7:] = (h5py.VirtualSource(file[f"parts/{name}"]) for name in ("top", "bottom"))
+        file.create_virtual_dataset("virtual", virtual)
+    for name in ("compact", "external", "virtual"):
+        results = harness.run_job(
+            folder,
+            inputs={"x": {"file": "data.h5", "dataset": f"/{name}"}},
+            operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1, "warmup": 0}],
+        )
+        np.testing.assert_array_equal(results.output("y").T, x)
+        results.path.unlink()
+
+
+def test_chunk_written_without_its_filters(folder, rng):
+    x = rng.integers(0, 10, (20, 30), "int32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        dataset = file.create_dataset("x", data=x, chunks=(10, 10), compression="gzip", shuffle=True)
+        x[10:20, 20:30] = 7
+        dataset.id.write_direct_chunk((10, 20), np.full((10, 10), 7, "int32").tobytes(), filter_mask=3)
+    np.testing.assert_array_equal(transposed(folder)[1], x)
+
+
+def test_damaged_chunk(folder, rng):
+    x = rng.integers(0, 10, (20, 30), "int32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        dataset = file.create_dataset("x", data=x, chunks=(10, 10), fletcher32=True)
+        address = dataset.id.get_chunk_info_by_coord((10, 20)).byte_offset
+    with open(folder / "data.h5", "r+b") as file:
+        file.seek(address)
+        file.write(b"\xff\xff\xff\xff")
+    job = harness.write_job(
+        folder / "job.yaml",
+        inputs={"x": {"file": "data.h5", "dataset": "/x"}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"]}],
+    )
+    done = harness.tilerun("run", job, "-o", folder / "results.h5")
+    assert done.returncode == harness.IO
+    assert "'/x' in" in done.stderr and "chunk at [10, 20]" in done.stderr and "fletcher32" in done.stderr
+    assert not (folder / "results.h5").exists()
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"checksum": "none"},
+        {"checksum": "none", "chunks": [7, 11]},
+        {"checksum": "none", "chunks": [7, 11], "compression": "gzip", "level": 1},
+        {"chunks": [100, 100], "compression": "gzip", "shuffle": True},
+        {"compression": "gzip", "level": 9, "shuffle": True, "checksum": "none"},
+        {},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
+def test_output_layouts(folder, rng, layout, memory):
+    x = rng.normal(size=(157, 311)).astype("float32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["x"] = x
+    results = harness.run_job(
+        folder,
+        memory=memory,
+        inputs={"x": {"file": "data.h5", "dataset": "/x"}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1, "warmup": 0, **layout}],
+    )
+    with h5py.File(results.path) as file:
+        y = file["outputs/y"]
+        np.testing.assert_array_equal(y[:], x.T)
+        assert bool(y.fletcher32) == ("checksum" not in layout) and y.compression == layout.get("compression")
+        assert bool(y.shuffle) == layout.get("shuffle", False)
+        if "chunks" in layout:
+            assert y.chunks == tuple(min(c, n) for c, n in zip(layout["chunks"], y.shape))
+
+
 def test_hash_does_not_depend_on_layout(folder, rng):
     x, hashes = rng.normal(size=SHAPE), set()
     for layout in ({}, {"chunks": (5, 7), "compression": "gzip"}, {"dtype": ">f8"}, {"chunks": (61, 1)}):
