@@ -173,6 +173,9 @@ static void check_id(struct reader *reader, const struct yaml_node *where, const
     const struct definition *other = definition_find(definitions, definitions->count, id);
     if (!is_identifier(id))
         reader_error(reader, where, "'%s' is no id: a letter or '_', then letters, digits, '_', '-'", id);
+    else if (strlen(id) >= JOB_NAME_BYTES)
+        reader_error(reader, where, "an id has at most %d characters, this one has %zu", JOB_NAME_BYTES - 1,
+                     strlen(id));
     else if (other)
         reader_error(reader, where, "'%s' is already the name of an %s on line %d", id,
                      other->is_input ? "input" : "operation", other->where->line);

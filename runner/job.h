@@ -14,6 +14,10 @@
 #include "random.h"
 #include "yaml.h"
 
+/* Columns of the results file's table, bytes with a NUL: nothing longer is a name. */
+#define JOB_NAME_BYTES  64
+#define JOB_LABEL_BYTES 160
+
 struct job_input {
     const struct yaml_node *where;
     char *name, *label;

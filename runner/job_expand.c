@@ -219,6 +219,9 @@ static void read_operation(struct reader *reader, const struct definitions *defi
                                         .op = definition->op,
                                         .run.tolerance = NAN};
     operation->label = combination_label(&reader->parameters, reader->swept, reader->choice);
+    if (strlen(operation->label) >= JOB_LABEL_BYTES)
+        reader_error(reader, operation->where, "its swept values come to a label of %zu bytes, at most %d have room",
+                     strlen(operation->label), JOB_LABEL_BYTES - 1);
     read_references(reader, definitions, self, operation);
     read_variants(reader, yaml_get(node, "variants"), operation);
     reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);

@@ -130,6 +130,32 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
+/* How a value's character stands in a label: '/' would cut a name in the results file in two, ',' parts one parameter
+ * from the next there, and a line of the table is one line. */
+static char label_character(char c) {
+    return c == '/' || c == ',' || iscntrl((unsigned char)c) ? '_' : c;
+}
+
+static bool same_in_label(const char *a, const char *b) {
+    while (*a && label_character(*a) == label_character(*b)) a++, b++;
+    return !*a && !*b;
+}
+
+/* Is the value there already, or another one that a label could not tell from it? Complains. */
+static bool is_twice(struct yaml_document *document, const struct parameter *parameter, const struct yaml_node *value) {
+    for (int i = 0; i < parameter->count; i++) {
+        const char *other = parameter->values[i]->text;
+        if (!same_in_label(other, value->text)) continue;
+        if (strcmp(other, value->text) == 0)
+            yaml_error(document, value, "value '%s' is already in the list of '%s'", other, parameter->name);
+        else
+            yaml_error(document, value, "values '%s' and '%s' of '%s' come to one label ('/' and ',' become '_' there)",
+                       other, value->text, parameter->name);
+        return true;
+    }
+    return false;
+}
+
 /* Adds one value, its own parameters replaced. */
 static void add_value(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
                       const struct yaml_node *value, uint64_t *used) {
@@ -150,11 +176,7 @@ static void add_value(struct parameters *parameters, struct yaml_document *docum
         yaml_error(document, parameter->where, "parameter '%s' has more than %d values", parameter->name, MAX_VALUES);
         return;
     }
-    for (int i = 0; i < parameter->count; i++) {
-        if (strcmp(parameter->values[i]->text, value->text) != 0) continue;
-        yaml_error(document, value, "value '%s' is already in the list of '%s'", value->text, parameter->name);
-        return;
-    }
+    if (is_twice(document, parameter, value)) return;
     parameter->values = must_realloc(parameter->values, sizeof *parameter->values * (size_t)(parameter->count + 1));
     parameter->values[parameter->count++] = value;
 }
@@ -288,12 +310,11 @@ char *combination_label(const struct parameters *parameters, uint64_t set, const
     for (int i = 0; i < parameters->count; i++) {
         const struct parameter *parameter = &parameters->items[i];
         if (!(set >> i & 1) || parameter->count == 0) continue;
-        char *longer =
-            must_printf("%s%s%s=%s", label, *label ? "," : "", parameter->name, parameter->values[choice[i]]->text);
+        const char *value = parameter->values[choice[i]]->text;
+        char *longer = must_printf("%s%s%s=%s", label, *label ? "," : "", parameter->name, value);
+        for (char *c = longer + strlen(longer) - strlen(value); *c; c++) *c = label_character(*c);
         free(label);
         label = longer;
     }
-    for (char *c = label; *c; c++)
-        if (*c == '/') *c = '_';
     return label;
 }

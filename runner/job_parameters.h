@@ -42,7 +42,8 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
 int64_t combinations_count(const struct parameters *parameters, uint64_t set); /* INT32_MAX: that many or more */
 void combination_at(const struct parameters *parameters, uint64_t set, int64_t number, int choice[MAX_PARAMETERS]);
 int64_t combination_number(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
-/* "n=512,dtype=float32"; '/' in a value becomes '_', as labels name groups in the results file. The caller frees. */
+/* "n=512,dtype=float32". Labels name groups in the results file: '/' and ',' in a value, and control characters, become
+ * '_', and parameters_load refuses two values of a parameter that come to the same. The caller frees. */
 char *combination_label(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
 
 #endif

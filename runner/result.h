@@ -18,7 +18,8 @@
 /* One row of /runs; NaN and "" where there is nothing. */
 struct result_row {
     int32_t run;
-    char operation[64], op[16], variant[96], parameters[160], device[16], dtype[16], shape[64], status[16];
+    char operation[JOB_NAME_BYTES], op[16], variant[96], parameters[JOB_LABEL_BYTES], device[16], dtype[16], shape[64],
+        status[16];
     int32_t repeats;
     double kernel_median_s, kernel_min_s, kernel_max_s, kernel_mad_s;
     double read_s, h2d_s, d2h_s, write_s, total_s;

@@ -260,3 +260,25 @@ def test_links_inside_a_file(folder, rng):
     with h5py.File(folder / "data.h5", "w") as file:
         file["x"] = h5py.ExternalLink("other.h5", "/deep/x")
     np.testing.assert_array_equal(transposed(folder)[1], x)
+
+
+def test_swept_paths_name_one_group_each(folder, rng):
+    """A label holds a swept value, which may be a path or hold the mark between parameters: still one group deep."""
+    values = {name: referee.random_values(rng, (3, 2), "int16") for name in ("/a/b", "c,d", "two\nlines")}
+    with h5py.File(folder / "inputs.h5", "w") as file:
+        for name, value in values.items():
+            file[name] = value
+    results = harness.run_job(
+        folder,
+        parameters={"which": list(values), "f": [1, 2]},
+        inputs={"X": {"file": "inputs.h5", "dataset": "$which"}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["X"], "alpha": "$f", "variants": ["cpu"], "store": "all"}],
+    )
+    for label, value in zip(("_a_b", "c_d", "two_lines"), values.values()):
+        for factor in (1, 2):
+            parameters = f"which={label},f={factor}"
+            assert results.row("y", parameters=parameters)["status"] == "ok"
+            assert (results.output(f"{parameters}/y") == value * factor).all()
+            assert (results.read(f"variants/{parameters}/y/cpu") == value * factor).all()
+    with h5py.File(results.path) as file:
+        assert len(file["outputs"]) == 6 and len(file["inputs"]) == 3
