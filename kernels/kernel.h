@@ -192,6 +192,10 @@ struct kernel {
                                never `auto` */
     int compute_capability; /* least that it needs: 80 is 8.0; 0: any, or the CPU */
     int only_below;         /* compute capability from which on it cannot run any more; 0: there is none */
+    /* What it asks of global memory, as modelled, caches left out of account: in words, and the bytes of a launch
+     * (which must not depend on `args` pointers). NULL: nothing is said. */
+    const char *traffic;
+    double (*traffic_bytes)(const struct launch *launch);
     struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
     /* Bytes of device memory wanted beside the operands; NULL: none. Must not depend on `args` pointers, and must be
      * enough for any smaller launch of the same run (the last tiles). */

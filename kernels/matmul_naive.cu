@@ -54,6 +54,12 @@ static int matmul_naive_launch(const struct launch *launch) {
     });
 }
 
+/* A row and a column for each element. */
+static double matmul_naive_bytes(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    return double(args.batch) * args.m * args.n * (2.0 * args.k + 1) * dtype_size(launch->dtype);
+}
+
 const struct kernel matmul_naive = {
     .name = "naive",
     .op = OP_MATMUL,
@@ -63,5 +69,7 @@ const struct kernel matmul_naive = {
     .accuracy = ACCURACY_FULL,
     .speed = 0.1,
     .compute_capability = 80,
+    .traffic = "2k elements read for each of the result",
+    .traffic_bytes = matmul_naive_bytes,
     .launch = matmul_naive_launch,
 };

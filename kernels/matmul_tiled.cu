@@ -84,6 +84,15 @@ static int matmul_tiled_launch(const struct launch *launch) {
     }
 }
 
+/* Each row of tiles of A is read once for every column of tiles of B, and the reverse: 2k / tile elements for one. */
+static double matmul_tiled_bytes(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t tile = 32 >> launch->choice[0];
+    const double of_a = double(args.m) * args.k * ceil_div(args.n, tile);
+    const double of_b = double(args.k) * args.n * ceil_div(args.m, tile);
+    return args.batch * (of_a + of_b + double(args.m) * args.n) * dtype_size(launch->dtype);
+}
+
 const struct kernel matmul_tiled = {
     .name = "tiled",
     .op = OP_MATMUL,
@@ -93,6 +102,8 @@ const struct kernel matmul_tiled = {
     .accuracy = ACCURACY_FULL,
     .speed = 0.17,
     .compute_capability = 80,
+    .traffic = "2k / tile elements read for each of the result",
+    .traffic_bytes = matmul_tiled_bytes,
     .parameters = {{.name = "tile", .values = {"32", "16", "8"}, .help = "side of a tile, in elements"}},
     .launch = matmul_tiled_launch,
 };

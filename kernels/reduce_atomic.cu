@@ -66,6 +66,12 @@ static int reduce_atomic_launch(const struct launch *launch) {
     });
 }
 
+/* A cell of 8 bytes read and written for every element that is read. */
+static double reduce_atomic_bytes(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    return reduce_bytes(launch) + 16.0 * args.outer * args.inner * args.length;
+}
+
 const struct kernel reduce_atomic = {
     .name = "atomic",
     .op = OP_REDUCE,
@@ -76,5 +82,7 @@ const struct kernel reduce_atomic = {
     .accuracy = ACCURACY_FULL,
     .atomic_order = true,
     .compute_capability = 80,
+    .traffic = "each element read once, and for each a cell of 8 bytes read and written",
+    .traffic_bytes = reduce_atomic_bytes,
     .launch = reduce_atomic_launch,
 };

@@ -56,6 +56,11 @@ template <typename A, typename V> struct one_value {
         a.value = __shfl_down_sync(~0u, value, lanes);
         return a;
     }
+    __device__ A shuffle_xor(int lanes) const {
+        A a;
+        a.value = __shfl_xor_sync(~0u, value, lanes);
+        return a;
+    }
 };
 
 /* sum, and mean: V is double for the mean of integers. `divisor` is 1 for a sum. */
@@ -150,6 +155,9 @@ template <typename T, bool MAX> struct position_of {
     __device__ position_of shuffle_down(int lanes) const {
         return {__shfl_down_sync(~0u, value, lanes), __shfl_down_sync(~0u, index, lanes)};
     }
+    __device__ position_of shuffle_xor(int lanes) const {
+        return {__shfl_xor_sync(~0u, value, lanes), __shfl_xor_sync(~0u, index, lanes)};
+    }
 };
 
 /* Calls f(type_is<T>, type_is<A>) with the accumulator of a sum, mean or norm2. */
@@ -181,6 +189,14 @@ template <typename F> int dispatch_reduce(enum dtype dtype, enum reduce_operator
         }
     });
 }
+
+/* Every element read once, every result written once, as modelled; a result has 8 bytes or an element's. */
+inline double reduce_bytes(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const double outputs = double(args.outer) * args.inner;
+    return outputs * (double(args.length) + 1) * dtype_size(launch->dtype);
+}
+#define REDUCE_TRAFFIC "each element read once"
 
 inline double reduce_divisor(const reduce_args &args) {
     return args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;

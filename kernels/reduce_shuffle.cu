@@ -71,6 +71,8 @@ const struct kernel reduce_shuffle = {
     .dtypes = DTYPES_ALL,
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
+    .traffic = REDUCE_TRAFFIC,
+    .traffic_bytes = reduce_bytes,
     .workspace = reduce_workspace,
     .launch = reduce_shuffle_launch,
 };

@@ -59,6 +59,8 @@ const struct kernel reduce_tree = {
     .dtypes = DTYPES_ALL,
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
+    .traffic = REDUCE_TRAFFIC,
+    .traffic_bytes = reduce_bytes,
     .parameters = {{.name = "stride",
                     .values = {"sequential", "interleaved"},
                     .help = "which slots combine: neighbours in order, or far ones, with bank conflicts"}},

@@ -36,6 +36,7 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
         for (int v = 0; kernel->parameters[p].values[v]; v++) printf(" %s", kernel->parameters[p].values[v]);
         printf(" (%s)\n", kernel->parameters[p].help);
     }
+    if (kernel->traffic) printf("            traffic: %s\n", kernel->traffic);
     if (kernel->device == DEVICE_CPU)
         printf("            runs here, on the CPU\n");
     else if (!cuda)
