@@ -97,10 +97,11 @@ __device__ inline bool reduce_is_last(unsigned *ticket, int splits) {
     __shared__ bool is_last;
     __syncthreads();
     if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(ticket, 1u) == unsigned(splits - 1);
+        unsigned
+            drawn; /* in one step with releasing what the block wrote and acquiring what others did: half the time */
+        asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
+        is_last = drawn == unsigned(splits - 1);
         if (is_last) *ticket = 0;
-        __threadfence();
     }
     __syncthreads();
     return is_last;
