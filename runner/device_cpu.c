@@ -178,9 +178,10 @@ static enum status cpu_zero(struct device *device, void *memory, int64_t bytes, 
 
 static enum status cpu_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
                               struct error *error) {
-    (void)error;
     launch->stream = NULL;
     launch->multiprocessors = device->facts.multiprocessors;
+    const char *refusal = kernel_refusal(kernel, launch);
+    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
     return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_launch, .kernel = kernel, .launch = *launch});
 }
 

@@ -132,6 +132,29 @@ def test_failing_launch(folder, program):
     assert results.row("y", "cpu")["status"] == "ok"
 
 
+@pytest.mark.parametrize("side, taken", [(SIDE, "blocked"), (10, "choosy")])
+def test_refusing_variant(folder, program, side, taken):
+    """What a variant refuses is skipped with the reason, and no failure; `auto` goes on to the next one."""
+    results = harness.run_job(
+        folder,
+        program=program,
+        device="cpu",
+        inputs={"a": {"random": {"shape": [side, side]}}},
+        operations=[
+            {"id": "named", "op": "transpose", "inputs": ["a"], "variants": ["choosy"]},
+            {"id": "chosen", "op": "transpose", "inputs": ["a"], "variants": ["auto"]},
+        ],
+    )
+    assert results.row("chosen")["variant"] == taken and results.row("chosen")["status"] == "ok"
+    assert np.array_equal(results.output("named"), results.output("chosen"))
+    row = results.row("named", "choosy")
+    if side == SIDE:
+        assert row["status"] == "skipped" and row["message"] == "more than 100 elements are too much"
+        assert results.row("named", "blocked")["status"] == "ok"
+    else:
+        assert row["status"] == "ok"
+
+
 def test_wrong_run_is_tried_again_on_resume(folder, program):
     """A part is kept only of what was right."""
     run(folder, program, "matmul", "edgeless", "cpu")

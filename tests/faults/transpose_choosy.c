@@ -1,0 +1,21 @@
+/* transpose_choosy.c - no fault, but a taste: it refuses what has more than 100 elements. */
+#include "kernel.h"
+
+static const char *transpose_choosy_refuses(const struct launch *launch) {
+    const struct transpose_args *args = &launch->args.transpose;
+    return args->batch * args->rows * args->cols > 100 ? "more than 100 elements are too much" : NULL;
+}
+
+static int transpose_choosy_launch(const struct launch *launch) {
+    return transpose_cpu.launch(launch);
+}
+
+const struct kernel transpose_choosy = {
+    .name = "choosy",
+    .op = OP_TRANSPOSE,
+    .device = DEVICE_CPU,
+    .summary = "refuses what is large",
+    .dtypes = DTYPES_ALL,
+    .refuses = transpose_choosy_refuses,
+    .launch = transpose_choosy_launch,
+};
