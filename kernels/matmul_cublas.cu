@@ -180,9 +180,13 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
     const size_t workspace = matmul_cublas_workspace(launch);
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t results[CANDIDATES];
+    /* Of split sums: in the accumulator's type, not rounded to 16 bits in between. */
+    const uint32_t reduction =
+        dtype_size(launch->dtype) > 2 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     int found = 0;
     CUBLAS(lt.prefer(&preference, sizeof preference));
     CUBLAS(lt.prefer_set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+    CUBLAS(lt.prefer_set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction));
     CUBLAS(lt.propose(handle, const_cast<cublasLtMatmulDescOpaque_t *>(&product->description),
                       const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->b),
                       const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->a),
