@@ -24,51 +24,66 @@
  *     51.1  rows inside, columns outside: the operand that stays is still at hand in the register cache
  *
  * Measured, H200, float32, beside cuBLAS in the same run: 4096 50.6 TFLOP/s = 0.99; 8192 51.1 = 0.99; with A transposed
- * (nothing to turn) 54.6 = 1.01, with B transposed 48.9 = 0.96; 2048 0.98; 1024 0.91, with k split in 4. At 8192
+ * (nothing to turn) 54.5 = 1.01, with B transposed 48.9 = 0.96; 2048 0.99; 1024 0.89, with k split in 4. At 8192
  * vectorized does 37.6, registers 28.5.
+ *
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32: 64 x 64 x 1,000,000 1.48 of cuBLAS (with large tiles
+ * 0.50), 100,000 x 64 x 1000 0.89 (0.51), 4096 x 64 x 4096 0.95 (0.58), 512 0.77 (0.44), 256 0.70 (0.25).
  *
  * What holds it back: an instruction is 32 multiply-adds. Tensor cores do more with one. */
 #include "matmul_async.cuh"
+#include <algorithm>
 
-#define TILE    128 /* rows and columns of C a block: 64 x 64 a warp, 8 x 16 a thread */
-#define BK      8   /* of k a stage */
-#define STAGES  3
-#define THREADS 128
-#define BLOCKS  2 /* on a multiprocessor */
+#define BK   8 /* of k a stage */
+#define ROWS 8 /* of C a thread */
 
-template <enum layout LAYOUT, int WIDTH> using float_feeder = feeder<float, LAYOUT, WIDTH, TILE, BK, THREADS>;
+/* Two warps of 64 rows stand side by side, 4 of whose threads have COLUMNS of a row each. */
+template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape {
+    static constexpr int TILE = TILE_;                                       /* rows and columns of C a block */
+    static constexpr int COLUMNS = COLUMNS_;                                 /* of C a thread */
+    static constexpr int STAGES = STAGES_, THREADS = TILE, BLOCKS = BLOCKS_; /* blocks on a multiprocessor */
+    static constexpr int ROW = TILE + padding<float>;                     /* floats of one k of all lines in a stage */
+    static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's part, then B's */
+    static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
-#define ROW         (TILE + PADDING)                         /* floats of one k of all lines in a stage */
-#define STAGE_BYTES (2 * BK * ROW * unsigned(sizeof(float))) /* A's part, then B's */
+    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+};
+using async_large = async_shape<128, 16, 3, 2>;
+using async_small = async_shape<64, 8, 4, 6>;
+static constexpr matmul_cut large_cut = async_large::cut(256), small_cut = async_small::cut(64);
 
-template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_async_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
+    constexpr int TILE = SHAPE::TILE, COLUMNS = SHAPE::COLUMNS, STAGES = SHAPE::STAGES, ROW = SHAPE::ROW;
+    constexpr unsigned STAGE_BYTES = SHAPE::STAGE_BYTES;
     extern __shared__ float4 shared[];
     float *const stages = reinterpret_cast<float *>(shared);
 
     const matmul_piece piece = matmul_piece_of_block(args, work);
     if (piece.split >= work.splits) return;
     const int64_t row = piece.tile.row * TILE, column = piece.tile.column * TILE;
-    float_feeder<A, A_WIDTH> a(static_cast<const float *>(args.a) + piece.tile.batch * args.a_batch_stride, stages,
-                               args.m, row, A == LINES ? args.m : args.k, piece.k_begin);
-    float_feeder<B, B_WIDTH> b(static_cast<const float *>(args.b) + piece.tile.batch * args.b_batch_stride,
-                               stages + BK * ROW, args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
+    feeder<float, A, A_WIDTH, TILE, BK, SHAPE::THREADS> a(
+        static_cast<const float *>(args.a) + piece.tile.batch * args.a_batch_stride, stages, args.m, row,
+        A == LINES ? args.m : args.k, piece.k_begin);
+    feeder<float, B, B_WIDTH, TILE, BK, SHAPE::THREADS> b(
+        static_cast<const float *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + BK * ROW, args.n, column,
+        B == LINES ? args.n : args.k, piece.k_begin);
 
-    /* Of a warp's 64 x 64 outputs a thread has rows y + {0..3, 32..35}, columns x + {0..3, 16..19, 32..35, 48..51}. */
+    /* Of a warp's outputs a thread has rows y + {0..3, 32..35}, columns x + {0..3, 16..19 ...}. */
     const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-    const int y = warp / 2 * 64 + lane / 4 * 4, x = warp % 2 * 64 + lane % 4 * 4;
-    float sums[8][16] = {};
-    float rows[2][8], columns[2][16]; /* operands of this k and, being loaded, of the next */
+    const int y = warp / 2 * 64 + lane / 4 * 4, x = warp % 2 * (4 * COLUMNS) + lane % 4 * 4;
+    float sums[ROWS][COLUMNS] = {};
+    float rows[2][ROWS], columns[2][COLUMNS]; /* operands of this k and, being loaded, of the next */
     const auto load = [&](int buffer, unsigned offset, int l) {
         const char *const a_stage = reinterpret_cast<const char *>(stages + y) + offset;
         const char *const b_stage = reinterpret_cast<const char *>(stages + BK * ROW + x) + offset;
 #pragma unroll
-        for (int i = 0; i < 8; i += 4)
+        for (int i = 0; i < ROWS; i += 4)
             *reinterpret_cast<float4 *>(&rows[buffer][i]) =
                 *reinterpret_cast<const float4 *>(a_stage + (l * ROW + i * 8) * 4);
 #pragma unroll
-        for (int j = 0; j < 16; j += 4)
+        for (int j = 0; j < COLUMNS; j += 4)
             *reinterpret_cast<float4 *>(&columns[buffer][j]) =
                 *reinterpret_cast<const float4 *>(b_stage + (l * ROW + j * 4) * 4);
     };
@@ -100,10 +115,11 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
                 if (l == BK - 2) copy_commit();
             }
 #pragma unroll
-            for (int j = 0; j < 16; j++)
+            for (int j = 0; j < COLUMNS; j++)
 #pragma unroll
-                for (int i = 0; i < 8; i++) {
-                    const int zigzag = j % 2 ? 7 - i : i; /* begins with the row that the last column ended with */
+                for (int i = 0; i < ROWS; i++) {
+                    const int zigzag =
+                        j % 2 ? ROWS - 1 - i : i; /* begins with the row that the last column ended with */
                     sums[zigzag][j] += rows[l % 2][zigzag] * columns[l % 2][j];
                 }
         }
@@ -112,11 +128,11 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 
     const bool aligned = args.n % 4 == 0;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < ROWS; i++) {
         const int64_t r = row + y + i / 4 * 32 + i % 4;
         if (r >= args.m) break;
 #pragma unroll
-        for (int j = 0; j < 16; j += 4) {
+        for (int j = 0; j < COLUMNS; j += 4) {
             const int64_t c = column + x + j * 4;
             matmul_leave<float, 4>(args, work, piece.split, (piece.tile.batch * args.m + r) * args.n + c, &sums[i][j],
                                    args.n - c, aligned);
@@ -124,18 +140,19 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
 }
 
-static int64_t matmul_async_slots(const struct launch *launch) {
-    return int64_t(BLOCKS) * launch->multiprocessors;
-}
-
 static size_t matmul_async_workspace(const struct launch *launch) {
-    return matmul_planes(launch, TILE, matmul_async_slots(launch), sizeof(float));
+    return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
 }
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_async_start(const struct launch *launch) {
-    return matmul_pieces<float>(launch, matmul_async_kernel<A, A_WIDTH, B, B_WIDTH>, TILE, matmul_async_slots(launch),
-                                BK, THREADS, STAGES * int(STAGE_BYTES));
+    const auto start = [&](auto shape, const matmul_cut &cut) {
+        using SHAPE = decltype(shape);
+        return matmul_pieces<float>(launch, matmul_async_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, SHAPE::THREADS,
+                                    SHAPE::STAGES * int(SHAPE::STAGE_BYTES));
+    };
+    return matmul_wants_small(launch, large_cut, small_cut) ? start(async_small(), small_cut)
+                                                            : start(async_large(), large_cut);
 }
 
 template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {

@@ -15,7 +15,10 @@
  *
  * Splitting k. A C of few tiles leaves most of the device idle, so k is cut into as many pieces as fill it. Piece
  * number s of every tile is summed into plane s of the workspace; a second, small kernel adds the planes, always in the
- * same order: no atomics, the same bits every run. */
+ * same order: no atomics, the same bits every run.
+ *
+ * Large and small tiles. Large ones read least and are fastest where they fill the device. Each kernel here is compiled
+ * for tiles of 64 x 64 as well, for a C that is narrow, or small even after k is split (matmul_wants_small). */
 #ifndef KERNELS_MATMUL_ASYNC_CUH
 #define KERNELS_MATMUL_ASYNC_CUH
 
@@ -57,8 +60,10 @@ enum layout {
 };
 
 /* Elements that a row of a stage is longer than what it holds: 16 bytes of float, 32 of double put the 8 lines x 4 k
- * that a warp touches at once into different banks. */
-#define PADDING 4
+ * that a warp touches at once into different banks, 16 of a 16-bit type the 8 rows that ldmatrix does. */
+template <typename T> constexpr int padding = sizeof(T) == 2 ? 8 : 4;
+
+template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) feeder_piece { T element[WIDTH]; };
 
 /* A thread's share in bringing an operand into shared memory: TILE lines, STEP of k a stage, in COPIES copies of WIDTH
  * elements that run down the lines (LINES: down k). They are started one by one, between the arithmetic: a burst would
@@ -66,82 +71,100 @@ enum layout {
  *
  * An asynchronous copy cannot turn what it copies, and single elements cost an instruction and an address each. What is
  * K_TURNED is therefore held in registers: fetched as pieces at the beginning of a stage's arithmetic, placed element
- * by element towards its end. */
-template <typename T, enum layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
-struct feeder {
-    static constexpr bool HELD = LAYOUT == K_TURNED; struct alignas(WIDTH * sizeof(T)) piece{T element[WIDTH];};
-static constexpr int ACROSS = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* threads along memory */
-static constexpr int DOWN = THREADS / ACROSS;
-static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN;
-static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
-static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + PADDING;
-static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* of a stage */
+ * by element towards its end. Single elements of 16 bits, half of the least that an asynchronous copy takes, are
+ * simply copied. */
+template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS> struct feeder {
+    static constexpr bool HELD = LAYOUT == K_TURNED, SINGLE = !HELD && WIDTH * sizeof(T) < 4;
+    static_assert(!SINGLE || WIDTH == 1, "too little for an asynchronous copy: one by one");
+    static constexpr int ACROSS = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* threads along memory */
+    static constexpr int DOWN = THREADS / ACROSS;
+    static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN;
+    static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
+    static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + padding<T>;
+    static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* of a stage */
 
-piece held[HELD ? COPIES : 1];
-const T *from; /* of the next copy */
-int64_t step;  /* from a copy to the next */
-int lines;     /* of the tile that exist, from the thread's first one on */
-int l;         /* its first k in a stage */
-T *to;         /* where its first copy goes in stage 0 */
+    feeder_piece<T, WIDTH> held[HELD ? COPIES : 1];
+    const T *from; /* of the next copy */
+    int64_t step;  /* from a copy to the next */
+    int lines;     /* of the tile that exist, from the thread's first one on */
+    int l;         /* its first k in a stage */
+    T *to;         /* where its first copy goes in stage 0 */
 
-__device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
-    const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
-    const int own = LAYOUT == LINES ? x : y;
-    l = LAYOUT == LINES ? y : x;
-    lines = int(extent - line < TILE ? extent - line : TILE) - own;
-    from = matrix + (LAYOUT == LINES ? (k_begin + l) * ld + line + own : (line + own) * ld + k_begin + l);
-    step = DOWN * ld;
-    to = shared + (LAYOUT == K_KEPT ? own * ROW + l : l * ROW + own);
-}
+    __device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
+        const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
+        const int own = LAYOUT == LINES ? x : y;
+        l = LAYOUT == LINES ? y : x;
+        lines = int(extent - line < TILE ? extent - line : TILE) - own;
+        from = matrix + (LAYOUT == LINES ? (k_begin + l) * ld + line + own : (line + own) * ld + k_begin + l);
+        step = DOWN * ld;
+        to = shared + (LAYOUT == K_KEPT ? own * ROW + l : l * ROW + own);
+    }
 
-/* How many of the thread's lines (LINES: of its k) exist in a stage with `left` of k. */
-__device__ int existing(int left) const {
-    return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
-}
+    /* How many of the thread's lines (LINES: of its k) exist in a stage with `left` of k. */
+    __device__ int existing(int left) const {
+        return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
+    }
 
-/* Starts part `part` of `parts` of the copies into the stage that lies `offset` bytes on. */
-__device__ void copy(int part, int parts, unsigned offset, int exist) {
-    if constexpr (HELD) {
-        if (part == 0) fetch(exist);
-        place(part, parts, offset);
-    } else {
+    /* Starts part `part` of `parts` of the copies into the stage that lies `offset` bytes on. */
+    __device__ void copy(int part, int parts, unsigned offset, int exist) {
+        if constexpr (HELD) {
+            if (part == 0) fetch(exist);
+            place(part, parts, offset);
+        } else if constexpr (SINGLE) {
+            if (part == 0) copy_single(offset, exist);
+        } else {
 #pragma unroll
-        for (int c = COPIES * part / parts; c < COPIES * (part + 1) / parts; c++) {
-            const unsigned at = offset + unsigned(c * DOWN * ROW) * unsigned(sizeof(T));
-            copy_async<WIDTH *int(sizeof(T))>(shared_address(to) + at, from, c * DOWN < exist);
+            for (int c = COPIES * part / parts; c < COPIES * (part + 1) / parts; c++) {
+                const unsigned at = offset + unsigned(c * DOWN * ROW) * unsigned(sizeof(T));
+                copy_async<WIDTH *int(sizeof(T))>(shared_address(to) + at, from, c * DOWN < exist);
+                advance(c);
+            }
+        }
+    }
+
+    /* To the next copy; from a stage's last along k to the next stage's first. */
+    __device__ void advance(int c) {
+        from += LAYOUT == LINES || c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
+    }
+
+    __device__ void copy_single(unsigned offset, int exist) {
+        T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
+#pragma unroll 8
+        for (int c = 0; c < COPIES; c++) {
+            stage[c * DOWN * ROW] = c * DOWN < exist ? *from : T(0);
             advance(c);
         }
     }
-}
 
-/* To the next copy; from a stage's last along k to the next stage's first. */
-__device__ void advance(int c) {
-    from += LAYOUT == LINES || c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
-}
-
-__device__ void fetch(int exist) {
+    __device__ void fetch(int exist) {
 #pragma unroll
-    for (int c = 0; c < COPIES; c++) {
-        held[c] = c * DOWN < exist ? *reinterpret_cast<const piece *>(from) : piece{};
-        advance(c);
+        for (int c = 0; c < COPIES; c++) {
+            held[c] =
+                c * DOWN < exist ? *reinterpret_cast<const feeder_piece<T, WIDTH> *>(from) : feeder_piece<T, WIDTH>();
+            advance(c);
+        }
     }
-}
 
-/* In the later half of the parts, when what was fetched has arrived. */
-__device__ void place(int part, int parts, unsigned offset) {
-    const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
-    if (late < 0) return;
-    T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
+    /* In the later half of the parts, when what was fetched has arrived. */
+    __device__ void place(int part, int parts, unsigned offset) {
+        const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
+        if (late < 0) return;
+        T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
 #pragma unroll
-    for (int e = all * late / count; e < all * (late + 1) / count; e++)
-        stage[e % WIDTH * ROW + e / WIDTH * DOWN] = held[e / WIDTH].element[e % WIDTH];
-}
-}
-;
+        for (int e = all * late / count; e < all * (late + 1) / count; e++)
+            stage[e % WIDTH * ROW + e / WIDTH * DOWN] = held[e / WIDTH].element[e % WIDTH];
+    }
+};
 
 /* ---- k split over blocks ----------------------------------------------------------------------------------------- */
 
-#define SPLIT_LEAST 256 /* of k: shorter pieces cost more in adding than they gain */
+/* How a kernel cuts a product: square tiles of C, pieces of k. */
+struct matmul_cut {
+    int tile;  /* rows and columns */
+    int slots; /* tiles that a multiprocessor works on at the same time */
+    int step;  /* of k: pieces are a multiple of it */
+    int least; /* of k in a piece: shorter ones cost more in adding than they gain */
+};
 
 /* What a tiled kernel works on: a piece of k of one tile of one matrix. */
 struct matmul_work {
@@ -150,27 +173,39 @@ struct matmul_work {
     void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
 };
 
-/* `slots`: tiles that run at the same time; `step`: pieces of k are a multiple of it. */
-inline matmul_work matmul_divide(const struct launch *launch, int tile, int64_t slots, int step) {
+inline int64_t matmul_tiles(const matmul_args &args, const matmul_cut &cut) {
+    return args.batch * ceil_div(args.m, cut.tile) * ceil_div(args.n, cut.tile);
+}
+
+inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &cut) {
     const matmul_args &args = launch->args.matmul;
-    matmul_work work = {.splits = 1, .rows = ceil_div(args.m, tile), .columns = ceil_div(args.n, tile)};
-    const int64_t tiles = args.batch * work.rows * work.columns;
-    if (tiles > 0 && slots / tiles > 1 && args.k >= 2 * SPLIT_LEAST) {
-        work.splits = slots / tiles < args.k / SPLIT_LEAST ? slots / tiles : args.k / SPLIT_LEAST;
+    matmul_work work = {.splits = 1, .rows = ceil_div(args.m, cut.tile), .columns = ceil_div(args.n, cut.tile)};
+    const int64_t tiles = matmul_tiles(args, cut), slots = int64_t(cut.slots) * launch->multiprocessors;
+    if (tiles > 0 && slots / tiles > 1 && args.k >= 2 * cut.least) {
+        work.splits = slots / tiles < args.k / cut.least ? slots / tiles : args.k / cut.least;
         work.planes = launch->workspace;
     }
-    work.k_each = ceil_div(ceil_div(args.k, work.splits), step) * step;
+    work.k_each = ceil_div(ceil_div(args.k, work.splits), cut.step) * cut.step;
     return work;
 }
 
 /* An upper bound of the planes that does not shrink when any extent grows: a run's last, smaller tiles may be split
  * where its full ones are not. */
-inline size_t matmul_planes(const struct launch *launch, int tile, int64_t slots, size_t element) {
+inline size_t matmul_planes(const struct launch *launch, const matmul_cut &cut, size_t element) {
     const matmul_args &args = launch->args.matmul;
-    if (args.k < 2 * SPLIT_LEAST) return 0;
-    const double wanted = double(args.k / SPLIT_LEAST) * double(args.batch) * double(args.m) * double(args.n);
-    const double most = double(slots) * tile * tile;
+    if (args.k < 2 * cut.least) return 0;
+    const double wanted = double(args.k / cut.least) * double(args.batch) * double(args.m) * double(args.n);
+    const double most = double(cut.slots) * launch->multiprocessors * cut.tile * cut.tile;
     return size_t(wanted < most ? wanted : most) * element;
+}
+
+/* Are small tiles better? Yes, where large ones would be half empty, or too few for half of the device, with k split
+ * as far as it may be. */
+inline bool matmul_wants_small(const struct launch *launch, const matmul_cut &large, const matmul_cut &small) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t splits = args.k < 2 * large.least ? 1 : args.k / large.least;
+    return args.m <= small.tile || args.n <= small.tile ||
+           2 * splits * matmul_tiles(args, large) < int64_t(large.slots) * launch->multiprocessors;
 }
 
 #define GROUP 16 /* rows of tiles in a band */
@@ -208,6 +243,18 @@ __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &
     S *const plane = static_cast<S *>(work.planes) + split * args.batch * args.m * args.n;
     const S scale = work.planes ? S(1) : S(args.alpha);
     const bool plain = work.planes || (std::is_same_v<T, S> && args.first && args.last && scale == args.alpha);
+    if constexpr (!std::is_same_v<T, S>) {
+        struct alignas(COUNT * sizeof(T)) narrowed {
+            T x[COUNT];
+        };
+        if (!work.planes && args.first && args.last && args.alpha == 1 && aligned && count >= COUNT) {
+            narrowed whole;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) whole.x[i] = narrow<T>(sums[i]);
+            *reinterpret_cast<narrowed *>(static_cast<T *>(args.c) + at) = whole;
+            return;
+        }
+    }
     if (plain && aligned && count >= COUNT) {
         vector whole;
 #pragma unroll
@@ -225,35 +272,44 @@ __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &
     }
 }
 
-#define GATHER_THREADS 256
-
-/* Adds the planes, first to last. */
+/* Adds the planes, first to last. A block's y axis takes a run of planes each, whose sums are added in their order. */
 template <typename T>
-static __global__ void __launch_bounds__(GATHER_THREADS)
+static __global__ void __launch_bounds__(512)
     matmul_gather_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
-    const int64_t at = block_number() * GATHER_THREADS + threadIdx.x, elements = args.batch * args.m * args.n;
-    if (at >= elements) return;
+    __shared__ accumulator<T> sums[512];
+    const int64_t at = block_number() * blockDim.x + threadIdx.x, elements = args.batch * args.m * args.n;
+    const int64_t each = (work.splits + blockDim.y - 1) / blockDim.y;
+    const int64_t begin = threadIdx.y * each, end = min(begin + each, work.splits);
     const auto *plane = static_cast<const accumulator<T> *>(work.planes) + at;
     accumulator<T> sum = 0;
+    if (at < elements) {
 #pragma unroll 8
-    for (int64_t split = 0; split < work.splits; split++) sum += plane[split * elements];
-    matmul_store<T>(args, at, sum);
+        for (int64_t split = begin; split < end; split++) sum += plane[split * elements];
+    }
+    if (blockDim.y > 1) {
+        sums[threadIdx.y * blockDim.x + threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.y > 0) return;
+        for (unsigned i = 1; i < blockDim.y; i++) sum += sums[i * blockDim.x + threadIdx.x];
+    }
+    if (at < elements) matmul_store<T>(args, at, sum);
 }
 
 /* Starts `kernel` on every piece of the work, and then, where k was split, the addition. `bytes` of shared memory. */
 template <typename T>
-int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), int tile, int64_t slots,
-                  int step, int threads, int bytes) {
+int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
+                  int threads, int bytes) {
     const matmul_args &args = launch->args.matmul;
-    const matmul_work work = matmul_divide(launch, tile, slots, step);
-    const int64_t blocks = work.splits * args.batch * work.rows * work.columns, elements = args.batch * args.m * args.n;
+    const matmul_work work = matmul_divide(launch, cut);
+    const int64_t blocks = work.splits * matmul_tiles(args, cut), elements = args.batch * args.m * args.n;
     if (blocks == 0) return 0;
     const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (code != cudaSuccess) return code;
     kernel<<<grid_of(blocks), threads, size_t(bytes), stream_of(launch)>>>(args, work);
-    if (work.splits > 1)
-        matmul_gather_kernel<T>
-            <<<grid_of(ceil_div(elements, GATHER_THREADS)), GATHER_THREADS, 0, stream_of(launch)>>>(args, work);
+    if (work.splits > 1) {
+        const dim3 block = work.splits > 16 ? dim3(32, 16) : dim3(256);
+        matmul_gather_kernel<T><<<grid_of(ceil_div(elements, block.x)), block, 0, stream_of(launch)>>>(args, work);
+    }
     return cudaGetLastError();
 }
 

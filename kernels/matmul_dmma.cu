@@ -13,17 +13,28 @@
  * The form of the instruction with 8 of k wants twice the operands at once; with no room left for a second set it ran
  * at 0.73 of cuBLAS where this runs at 0.97. Before compute capability 9.0 the 16 rows are two instructions of 8.
  *
- * Measured, H200, against cuBLAS in the same run (both vary from run to run): 4096 52 to 59 TFLOP/s = 0.98 to 0.995,
- * 8192 50 to 54 = 0.97 whichever operand is transposed; 8193 (copies of 8 bytes) 52.6 = 1.34. float64 without tensor
- * cores (vectorized): 17. What holds it back: warps wait for the tensor cores more than for anything else. */
+ * Measured, H200, against cuBLAS in the same run (both vary from run to run): 4096 52 to 61 TFLOP/s = 0.98 to 0.995,
+ * 8192 50 to 59 = 0.97 to 0.98 whichever operand is transposed, 16384 1.00; 8193 (copies of 8 bytes) 53 to 57 = 1.24 to
+ * 1.34. Tiles of 64 x 64 for what is narrow or small: 64 x 64 x 1,000,000 0.92 to 1.07, 100,000 x 64 x 1000 0.89, 4096
+ * x 64 x 4096 0.75. float64 without tensor cores (vectorized): 17. What holds it back: warps wait for the tensor cores
+ * more than for anything else. */
 #include "matmul_async.cuh"
+#include <algorithm>
 
-#define TILE    128 /* rows and columns of C a block */
-#define BK      16
-#define STAGES  4
-#define WARP_M  64 /* rows and columns of C a warp */
-#define WARP_N  32
-#define THREADS (TILE / WARP_M * (TILE / WARP_N) * 32)
+#define BK     16
+#define WARP_M 64 /* rows and columns of C a warp */
+#define WARP_N 32
+
+template <int TILE_, int STAGES_, int BLOCKS_> struct dmma_shape {
+    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C a block */
+    static constexpr int BLOCKS = BLOCKS_;               /* on a multiprocessor */
+    static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
+
+    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+};
+using dmma_large = dmma_shape<128, 4, 1>;
+using dmma_small = dmma_shape<64, 3, 3>;
+static constexpr matmul_cut large_cut = dmma_large::cut(256), small_cut = dmma_small::cut(64);
 
 /* D += A B for a 16 x 8 tile of D; thread 4g + t of the warp holds (rows, columns)
  *     A  (g, t), (g + 8, t), then the same 4 columns on      D  (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
@@ -42,14 +53,15 @@ __device__ inline void multiply(double (&d)[4], const double (&a)[2], double b) 
 #endif
 }
 
-template <enum layout LAYOUT, int WIDTH> using double_feeder = feeder<double, LAYOUT, WIDTH, TILE, BK, THREADS>;
+template <typename SHAPE, enum layout LAYOUT, int WIDTH>
+using double_feeder = feeder<double, LAYOUT, WIDTH, SHAPE::TILE, BK, SHAPE::THREADS>;
 
-template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
-__global__ void __launch_bounds__(THREADS)
+template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_dmma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
-    using a_feeder = double_feeder<A, A_WIDTH>;
-    using b_feeder = double_feeder<B, B_WIDTH>;
-    constexpr int STAGE = a_feeder::ELEMENTS + b_feeder::ELEMENTS;
+    using a_feeder = double_feeder<SHAPE, A, A_WIDTH>;
+    using b_feeder = double_feeder<SHAPE, B, B_WIDTH>;
+    constexpr int TILE = SHAPE::TILE, STAGES = SHAPE::STAGES, STAGE = a_feeder::ELEMENTS + b_feeder::ELEMENTS;
     extern __shared__ double2 shared[];
     double *const stages = reinterpret_cast<double *>(shared);
 
@@ -128,15 +140,19 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 static size_t matmul_dmma_workspace(const struct launch *launch) {
-    return matmul_planes(launch, TILE, launch->multiprocessors, sizeof(double));
+    return std::max(matmul_planes(launch, large_cut, sizeof(double)), matmul_planes(launch, small_cut, sizeof(double)));
 }
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_dmma_start(const struct launch *launch) {
-    const int bytes =
-        STAGES * (double_feeder<A, A_WIDTH>::ELEMENTS + double_feeder<B, B_WIDTH>::ELEMENTS) * int(sizeof(double));
-    return matmul_pieces<double>(launch, matmul_dmma_kernel<A, A_WIDTH, B, B_WIDTH>, TILE, launch->multiprocessors, BK,
-                                 THREADS, bytes);
+    const auto start = [&](auto shape, const matmul_cut &cut) {
+        using SHAPE = decltype(shape);
+        const int stage = double_feeder<SHAPE, A, A_WIDTH>::ELEMENTS + double_feeder<SHAPE, B, B_WIDTH>::ELEMENTS;
+        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, SHAPE::THREADS,
+                                     SHAPE::STAGES * stage * int(sizeof(double)));
+    };
+    return matmul_wants_small(launch, large_cut, small_cut) ? start(dmma_small(), small_cut)
+                                                            : start(dmma_large(), large_cut);
 }
 
 template <enum layout A, enum layout B> static int matmul_dmma_with(const struct launch *launch) {
