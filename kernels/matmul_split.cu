@@ -18,13 +18,19 @@
  * (clusters, ring, roles) is the same. Promotion of partial sums: DeepGEMM, for float8. Slices: Ootomo and Yokota,
  * "Recovering single precision accuracy from Tensor Cores" (2022).
  *
- * Odd lines, which slices cannot hold, are left out of the store and computed in plain float32 afterwards.
+ * Odd lines, which slices cannot hold, are left out of the store and computed in plain float32 afterwards. Products too
+ * narrow or too small to be worth cutting go to matmul_async.cu (split_pays).
  *
- * Measured, H200, splitting included, cuBLAS float32 in the same run: 1.2 times it at 1024, 2.4 at 2048, 3.5 at 4096,
- * 4.3 at 8192 (213 TFLOP/s). Frobenius error below cuBLAS's on U(0,1) and N(0,1) at k = 64 ... 16384 and on scaled
- * rows, columns and elements; above it where nine numbers in ten are zero (1.3e-7 against 0.7e-7 at k = 4096): cuBLAS
- * rounds seldom there, and 22 bits are what they are. Parts of 64 were no faster and twice as far off, parts of 16 an
- * eighth slower. With `small` promoted too the tensor cores were 70 % busy, now 84 %. */
+ * Measured, H200, splitting included, cuBLAS float32 in the same run: 1.11 times it at 1024, 2.4 at 2048, 3.5 at 4096,
+ * 4.2 at 8192 (215 TFLOP/s), 3.9 to 4.3 at 16384; 8193 3.6 to 4.0, 777 x 3333 x 555 1.23. tests/e2e/test_accuracy.py
+ * compares errors, 1024 x k x 1024, k = 64 ... 16384: integers are exact, and the Frobenius error is below cuBLAS's on
+ * U(0,1), N(0,1), scaled lines and elements, near overflow and on subnormal numbers (at k = 4096 2.3e-7 against 5.8e-7,
+ * N(0,1)). It is above
+ *     where nine numbers in ten are zero: 1.3e-7 against 0.7e-7 at 4096. cuBLAS rounds seldom there, and 22 bits are
+ *     what they are (3.6e-7 of a product at most): for the same reason no k below 64 is done this way;
+ *     in some draws in the largest |error| / (|A||B|), 6.4e-7 against 5.5e-7, on N(0,1) * 2^(-8..8) from k = 4096 on.
+ * Parts of 64 were no faster and twice as far off, parts of 16 an eighth slower. With `small` promoted too the tensor
+ * cores were 70 % busy, now 84 %. */
 #include "split_slices.cuh"
 #include "wgmma.cuh"
 
@@ -32,6 +38,7 @@
 #define TILE_K 64 /* a slab's 128 bytes */
 #define CHUNK  32 /* of k, as far as the tensor core is trusted to sum */
 #define STAGES 3
+#define SHORT  64 /* of k: below, the slices' rounding is the largest */
 
 using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
@@ -140,8 +147,9 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 /* ---- odd lines ------------------------------------------------------------------------------------------------- */
 
-#define ODD_TILE 64
-#define ODD_K    16
+#define ODD_TILE  64
+#define ODD_K     16
+#define ODD_CHUNK 32 /* of k, summed before it is added to the rest: the error of one long chain would grow with k */
 
 /* Computes in plain float32 the elements of C in odd lines, 64 x 64 tile by tile, a thread 4 x 4; tiles with none cost
  * a look. */
@@ -167,7 +175,7 @@ __global__ void __launch_bounds__(256)
                              : false;
         if (!__syncthreads_or(odd)) continue;
 
-        float sum[4][4] = {};
+        float sum[4][4] = {}, part[4][4] = {};
         for (int64_t k0 = 0; k0 < args.k; k0 += ODD_K) {
             for (int i = thread; i < ODD_K * ODD_TILE; i += 256) {
                 /* Neighbouring threads fetch along the operand's own rows. */
@@ -189,8 +197,16 @@ __global__ void __launch_bounds__(256)
                 for (int i = 0; i < 4; i++)
 #pragma unroll
                     for (int j = 0; j < 4; j++)
-                        sum[i][j] = fmaf(a_tile[l][y + i * 16], b_tile[l][x + j * 16], sum[i][j]);
+                        part[i][j] = fmaf(a_tile[l][y + i * 16], b_tile[l][x + j * 16], part[i][j]);
             __syncthreads();
+            if ((k0 + ODD_K) % ODD_CHUNK != 0 && k0 + ODD_K < args.k) continue;
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    sum[i][j] += part[i][j];
+                    part[i][j] = 0;
+                }
         }
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -245,14 +261,29 @@ static split_plan split_plan_make(const struct launch *launch) {
     return {{a, b}, to_zero, end};
 }
 
+/* Do slices pay? Cutting reads and writes (m + n) k numbers, multiplying 2 m n k operations four times faster saves
+ * time in proportion to these: C has to be 128 wide, or rather mn / (m + n). And four more launches cost what a product
+ * of 930 cubed saves. Where they do not, matmul_async.cu does the work. */
+static bool split_pays(const matmul_args &args) {
+    const double m = double(args.m), n = double(args.n);
+    return m * n >= 128 * (m + n) && m * n * double(args.k) * double(args.batch) >= 8e8;
+}
+
+/* Over a short k there is little rounding for that of the slices to hide behind: never. */
+static bool split_hands_over(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    return args.k < SHORT || (launch->choice[0] == 0 && !split_pays(args));
+}
+
+/* Enough for either way: smaller tiles of a run may go the other one. */
 static size_t matmul_split_workspace(const struct launch *launch) {
-    return split_plan_make(launch).bytes;
+    const size_t other = kernel_workspace(&matmul_async, launch);
+    return split_hands_over(launch) ? other : std::max(split_plan_make(launch).bytes, other);
 }
 
 static const char *matmul_split_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (std::max({args.m, args.n, args.k, SLICES * args.batch}) > INT32_MAX) return "a dimension is beyond 2^31 - 1";
-    return wgmma_refuses();
+    return wgmma_refuses({args.m, args.n, args.k, SLICES * args.batch});
 }
 
 static int split_encode(CUtensorMap *map, const split_operand &o) {
@@ -270,6 +301,7 @@ template <bool A_MN> static auto matmul_split_choose(bool b_mn) {
 
 static int matmul_split_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
+    if (split_hands_over(launch)) return matmul_async.launch(launch);
     const int64_t tiles = wgmma_tiles(args, TILE_N);
     if (tiles == 0) return 0;
     const split_plan plan = split_plan_make(launch);
@@ -307,6 +339,9 @@ const struct kernel matmul_split = {
     .speed = 4,
     .compute_capability = 90,
     .only_below = 100,
+    .parameters = {{.name = "hand_over",
+                    .values = {"yes", "no"},
+                    .help = "what is too small or narrow for it goes to async"}},
     .workspace = matmul_split_workspace,
     .refuses = matmul_split_refuses,
     .launch = matmul_split_launch,

@@ -146,10 +146,8 @@ static size_t matmul_tf32_workspace(const struct launch *launch) {
 }
 
 static const char *matmul_tf32_refuses(const struct launch *launch) {
-    const matmul_args turned = tf32_turn(launch->args.matmul);
-    const char *reason = wgmma_refuses();
-    if (!reason) reason = tma_refuses(wgmma_stack_a(turned));
-    return reason ? reason : tma_refuses(wgmma_stack_b(turned));
+    const matmul_args &args = launch->args.matmul;
+    return wgmma_refuses({args.batch, args.m, args.n, args.k});
 }
 
 static int matmul_tf32_launch(const struct launch *launch) {

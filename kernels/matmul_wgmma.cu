@@ -13,12 +13,13 @@
  * What a stage costs: 4 instructions of 128 cycles for each consumer, and 128 KiB through shared memory, which is all
  * that it gives in these 1024 cycles: copies 48, A 8 for each consumer, B 32 for each.
  *
- * Measured, H200, against cuBLAS in the same run: bfloat16 0.98 at 4096 (775 TFLOP/s) and 1.02 at 8192 (791), float16
- * 0.98 and 1.02; the tensor cores are busy 93 % of the time, and at 8192 the power limit sets the clock. A release and
- * an acquire at cluster scope at every stage cost a third of the speed (541 TFLOP/s): barriers are told and awaited
- * with the plain forms, which is enough, because the copy engine and the tensor core alone touch what they guard. What
- * holds it back: at 1024 only 16 tiles of a cluster for 66 clusters, 0.45 of cuBLAS; and at a tile's end both consumers
- * store, and nobody multiplies. */
+ * Measured, H200, against cuBLAS in the same run: bfloat16 0.98 at 4096 (780 TFLOP/s), 0.99 to 1.02 at 8192 (up to
+ * 803) and 1.01 at 16384, float16 0.97 to 0.98 and 0.98 to 1.02; 8193 3.3, 777 x 3333 x 555 0.95. The tensor cores are
+ * busy 93 % of the time, and at 8192 the power limit sets the clock. A release and an acquire at cluster scope at every
+ * stage cost a third of the speed (541 TFLOP/s): barriers are told and awaited with the plain forms, which is enough,
+ * because the copy engine and the tensor core alone touch what they guard. What holds it back: at a tile's end both
+ * consumers store, and nobody multiplies; at 1024 there are 16 tiles for 66 clusters, 0.43 of cuBLAS. What is too
+ * narrow, or small but long in k, goes to matmul_mma.cu (wgmma_pays). */
 #include "pack.cuh"
 #include "wgmma.cuh"
 
@@ -136,20 +137,33 @@ template <typename T, bool A_MN> static auto matmul_wgmma_choose(bool b_mn) {
     return b_mn ? matmul_wgmma_kernel<T, A_MN, true> : matmul_wgmma_kernel<T, A_MN, false>;
 }
 
+/* Do tiles of 256 x 256, for two blocks, pay? They run at 700 TFLOP/s times the share of what they cover, in whole
+ * waves, that is there to do; matmul_mma.cu at 300 or so whatever the shape, but k is split at the cost of 8 us
+ * (H200). */
+static bool wgmma_pays(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
+    const int64_t waves = ceil_div(wgmma_tiles(args, TILE_N), clusters);
+    const double there = double(args.batch) * double(args.m) * double(args.n), flops = 2 * there * double(args.k);
+    const double cover = double(waves * clusters) * WGMMA_CLUSTER * WGMMA_TILE_M * TILE_N;
+    return there == 0 || flops * cover / there / 700e12 <= flops / 300e12 + 8e-6;
+}
+
+/* Enough for either way: smaller tiles of a run may go the other one. */
 static size_t matmul_wgmma_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    return pack_bytes(wgmma_stack_a(args), 2, false) + pack_bytes(wgmma_stack_b(args), 2, false);
+    const size_t copies = pack_bytes(wgmma_stack_a(args), 2, false) + pack_bytes(wgmma_stack_b(args), 2, false);
+    return std::max(copies, kernel_workspace(&matmul_mma, launch));
 }
 
 static const char *matmul_wgmma_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    const char *reason = wgmma_refuses();
-    if (!reason) reason = tma_refuses(wgmma_stack_a(args));
-    return reason ? reason : tma_refuses(wgmma_stack_b(args));
+    return wgmma_refuses({args.batch, args.m, args.n, args.k});
 }
 
 static int matmul_wgmma_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
+    if (launch->choice[0] == 0 && !wgmma_pays(launch)) return matmul_mma.launch(launch);
     const int64_t tiles = wgmma_tiles(args, TILE_N);
     if (tiles == 0) return 0;
     const auto type = launch->dtype == FLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
@@ -178,6 +192,9 @@ const struct kernel matmul_wgmma = {
     .accuracy = ACCURACY_FULL,
     .compute_capability = 90,
     .only_below = 100,
+    .parameters = {{.name = "hand_over",
+                    .values = {"yes", "no"},
+                    .help = "what is too small or narrow for it goes to mma"}},
     .workspace = matmul_wgmma_workspace,
     .refuses = matmul_wgmma_refuses,
     .launch = matmul_wgmma_launch,

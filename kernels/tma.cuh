@@ -26,14 +26,6 @@ struct tma_stack {
     int64_t pitch, stride; /* elements from a row, a matrix, to the next */
 };
 
-/* Why TMA cannot read such a stack, nor a copy of it (pack.cuh); NULL: it can. It counts in 32 bits. */
-inline const char *tma_refuses(const tma_stack &stack) {
-    if (uintptr_t(stack.base) % 16) return "an operand does not begin on 16 bytes";
-    if (stack.rows > INT32_MAX || stack.columns > INT32_MAX || stack.count > INT32_MAX)
-        return "a dimension is beyond 2^31 - 1";
-    return nullptr;
-}
-
 /* Fills `map`; its boxes are `box_rows` rows of 128 bytes. 0, or a cudaError_t. The encoder belongs to the driver, to
  * which nothing here links. */
 inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element, const tma_stack &stack,

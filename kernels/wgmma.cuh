@@ -229,10 +229,11 @@ __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produc
     cluster_sync();
 }
 
-/* Why this build cannot run such a kernel; NULL: it can. Only 9.0a has these instructions: what is compiled for other
- * architectures is empty. */
-inline const char *wgmma_refuses() {
-    return TILERUN_SM90A ? nullptr : "this build has no code for compute capability 9.0a (CUDA_ARCHS)";
+/* Why such a kernel cannot do a product of these sizes; NULL: it can. Only 9.0a has these instructions: what is
+ * compiled for other architectures is empty. TMA counts in 32 bits. */
+inline const char *wgmma_refuses(std::initializer_list<int64_t> sizes) {
+    if (!TILERUN_SM90A) return "this build has no code for compute capability 9.0a (CUDA_ARCHS)";
+    return std::max(sizes) > INT32_MAX ? "a dimension is beyond 2^31 - 1" : nullptr;
 }
 
 /* Starts a kernel on as many clusters as there is work for, one block a multiprocessor. */
