@@ -40,7 +40,7 @@ GENCODE   = $(foreach a,$(filter-out native,$(CUDA_ARCHS)),-gencode arch=compute
             $(if $(filter native,$(CUDA_ARCHS)),-arch=native,-gencode arch=compute_80$(comma)code=compute_80)
 NVCC     := $(CUDA_HOME)/bin/nvcc
 NVFLAGS  ?= -O3 -lineinfo
-NVFLAGS  += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xcompiler -Wall -DTILERUN_CUDA=1
+NVFLAGS  += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
 NVFLAGS  += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
 
 SOURCES := $(wildcard runner/*.c kernels/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*.cu),)
