@@ -60,7 +60,8 @@ template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
 /* Blocks on a multiprocessor, as far as registers go round. */
 template <typename T> constexpr int long_resident = 2;
 template <typename T, bool RAGGED> constexpr int column_resident = sizeof(T) == 4 && !RAGGED ? 3 : 2;
-template <typename T> constexpr int short_resident = sizeof(T) == 4 ? 4 : 3;
+template <typename L> constexpr int short_resident = sizeof(typename L::element_type) == 4 ? 4 : 3;
+template <typename T> constexpr int short_resident<position_lane<T>> = 3;
 
 struct stream_layout {
     int groups, rows, columns; /* of a block; their product is THREADS */
@@ -479,7 +480,7 @@ struct short_layout {
 };
 
 template <typename L, int LANES>
-__global__ void __launch_bounds__(THREADS, short_resident<typename L::element_type>)
+__global__ void __launch_bounds__(THREADS, short_resident<L>)
     stream_short_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ short_layout layout,
                         double divisor, uint64_t mirror) {
     using T = typename L::element_type;
