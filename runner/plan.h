@@ -67,6 +67,7 @@ struct run {
     double bound_s;                            /* the slowest of them: no pass takes less */
     const char *bound_by;                      /* "read", "copy", "compute", "write" */
     double predicted_s;                        /* of the pass, with what does not overlap */
+    double cost_s; /* by which tilings are compared: predicted, and something for what hides behind the slowest */
 };
 
 struct plan {

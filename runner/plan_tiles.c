@@ -194,6 +194,7 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     if (run->out_slots == 1) hidden_compute += hidden_store; /* they take turns */
     double slowest = fmax(fmax(in - in_first, hidden_compute), hidden_store);
     run->predicted_s = in_first + slowest + last_launch + last_store;
+    run->cost_s = run->predicted_s + TRAFFIC_WEIGHT * (run->read_s + run->copy_s + kernels + run->write_s);
     const struct {
         const char *name;
         double seconds;
@@ -243,8 +244,7 @@ static void consider(struct choice *choice, struct run *trial) {
         if (trial->memory_bytes < choice->least) choice->least = trial->memory_bytes;
         if (trial->memory_bytes > choice->budget) continue;
         predict(choice->geometry, choice->facts, trial);
-        double busy = trial->read_s + trial->copy_s + trial->compute_s + trial->write_s;
-        double cost = choice->whole && trial->steps <= 1 ? 0 : trial->predicted_s + TRAFFIC_WEIGHT * busy;
+        double cost = choice->whole && trial->steps <= 1 ? 0 : trial->cost_s;
         if (isinf(choice->best_cost) || cost < choice->best_cost * (1 - 1e-9) ||
             (cost <= choice->best_cost && trial->memory_bytes < choice->best.memory_bytes)) {
             choice->best = *trial;
