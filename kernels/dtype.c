@@ -5,20 +5,20 @@ static const struct {
     const char *name;
     size_t size;
     bool is_float, is_signed;
-    double epsilon;
+    double epsilon, least, largest;
 } types[DTYPE_COUNT] = {
-    [FLOAT32] = {"float32", 4, true, true, 0x1p-23},
-    [FLOAT64] = {"float64", 8, true, true, 0x1p-52},
-    [FLOAT16] = {"float16", 2, true, true, 0x1p-10},
-    [BFLOAT16] = {"bfloat16", 2, true, true, 0x1p-7},
-    [INT8] = {"int8", 1, false, true, 0},
-    [INT16] = {"int16", 2, false, true, 0},
-    [INT32] = {"int32", 4, false, true, 0},
-    [INT64] = {"int64", 8, false, true, 0},
-    [UINT8] = {"uint8", 1, false, false, 0},
-    [UINT16] = {"uint16", 2, false, false, 0},
-    [UINT32] = {"uint32", 4, false, false, 0},
-    [UINT64] = {"uint64", 8, false, false, 0},
+    [FLOAT32] = {"float32", 4, true, true, 0x1p-23, 0x1p-149, 0x1.fffffep127},
+    [FLOAT64] = {"float64", 8, true, true, 0x1p-52, 0x1p-1074, 0x1.fffffffffffffp1023},
+    [FLOAT16] = {"float16", 2, true, true, 0x1p-10, 0x1p-24, 0x1.ffcp15},
+    [BFLOAT16] = {"bfloat16", 2, true, true, 0x1p-7, 0x1p-133, 0x1.fep127},
+    [INT8] = {"int8", 1, false, true, 0, 0, 0},
+    [INT16] = {"int16", 2, false, true, 0, 0, 0},
+    [INT32] = {"int32", 4, false, true, 0, 0, 0},
+    [INT64] = {"int64", 8, false, true, 0, 0, 0},
+    [UINT8] = {"uint8", 1, false, false, 0, 0, 0},
+    [UINT16] = {"uint16", 2, false, false, 0, 0, 0},
+    [UINT32] = {"uint32", 4, false, false, 0, 0, 0},
+    [UINT64] = {"uint64", 8, false, false, 0, 0, 0},
 };
 
 const char *dtype_name(enum dtype dtype) {
@@ -39,6 +39,14 @@ bool dtype_is_signed(enum dtype dtype) {
 
 double dtype_epsilon(enum dtype dtype) {
     return types[dtype].epsilon;
+}
+
+double dtype_least(enum dtype dtype) {
+    return types[dtype].least;
+}
+
+double dtype_largest(enum dtype dtype) {
+    return types[dtype].largest;
 }
 
 bool dtype_parse(const char *name, enum dtype *dtype) {

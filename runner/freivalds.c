@@ -7,6 +7,13 @@
 
 #define BAND_ELEMENTS (INT64_C(1) << 21)
 #define DEVIATIONS    8.0
+#define SEED          UINT64_C(88172645463325252)
+
+/* xorshift64 */
+static uint64_t random_bits(uint64_t *state) {
+    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+    return *state;
+}
 
 struct freivalds {
     int64_t batch, m, n;
@@ -98,11 +105,8 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
     freivalds->truth = must_malloc((unsigned long)(batch * m + 1) * sizeof(double));
     freivalds->deviation = must_malloc((unsigned long)(batch * m + 1) * sizeof(double));
     *result = freivalds;
-    uint64_t state = 88172645463325252u;
-    for (int64_t j = 0; j < n; j++) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        freivalds->signs[j] = state >> 63 ? 1 : -1;
-    }
+    uint64_t state = SEED;
+    for (int64_t j = 0; j < n; j++) freivalds->signs[j] = random_bits(&state) >> 63 ? 1 : -1;
     double *product = must_malloc((unsigned long)(k + 1) * sizeof(double));
     double *squares = must_malloc((unsigned long)((k > n ? k : n) + 1) * sizeof(double));
     enum status status = STATUS_OK;
@@ -117,7 +121,7 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
         status = multiply(&a_matrix, reader, geometry->options.transpose_a, product, truth, deviation, error);
         for (int64_t i = 0; i < m && !status; i++) {
             truth[i] *= alpha;
-            deviation[i] = fabs(alpha) * sqrt(deviation[i] * frobenius);
+            deviation[i] = fabs(alpha) * sqrt(deviation[i]) * sqrt(frobenius);
         }
     }
     free(product);
@@ -125,18 +129,53 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
     return status;
 }
 
+/* What a right row may miss by: see freivalds.h. `squares` is the sum of those of the row of C. */
+static double room_of(const struct freivalds *freivalds, const struct geometry *geometry, double tolerance,
+                      double deviation, double squares) {
+    enum dtype dtype = geometry->out.dtype;
+    double rounding = dtype_size(dtype) == 2 ? dtype_epsilon(dtype) : 0, columns = sqrt((double)freivalds->n);
+    double least = operations[OP_MATMUL]->tolerance(geometry, ACCURACY_FULL) - rounding;
+    double accumulation = fmax(tolerance - rounding, fmin(tolerance, least)) + dtype_epsilon(FLOAT64) * columns;
+    double result = rounding > 0 ? rounding * sqrt(squares) : 0; /* squares of float64 may overflow */
+    return DEVIATIONS * (accumulation * deviation + result + dtype_least(dtype) * columns);
+}
+
+/* A random choice of the unsure rows, each equally likely to be in it. */
+static void add_unsure(struct unsure_rows *unsure, const struct geometry *geometry, int64_t b, int64_t row,
+                       uint64_t *state) {
+    int64_t at = unsure->count;
+    if (at >= UNSURE_ROWS) at = (int64_t)(random_bits(state) % (uint64_t)(unsure->count + 1));
+    unsure->count++;
+    if (at >= UNSURE_ROWS) return;
+    struct box *box = &unsure->row[at];
+    *box = box_whole(&geometry->out.shape);
+    int axis = 0;
+    if (box->rank == 3) box->start[axis] = b, box->count[axis++] = 1;
+    box->start[axis] = row, box->count[axis] = 1;
+}
+
 enum status freivalds_check(const struct freivalds *freivalds, const struct geometry *geometry,
-                            const struct host_reader *reader, struct verdict *verdict, struct error *error) {
-    double *row = must_malloc((unsigned long)(freivalds->m + 1) * sizeof(double));
+                            const struct host_reader *reader, struct verdict *verdict, struct unsure_rows *unsure,
+                            struct error *error) {
+    int64_t m = freivalds->m;
+    double *row = must_malloc((unsigned long)(m + 1) * sizeof(double));
+    double *squares = must_malloc((unsigned long)(m + 1) * sizeof(double));
+    double largest = dtype_largest(geometry->out.dtype);
+    uint64_t state = SEED;
+    unsure->count = 0;
     enum status status = STATUS_OK;
     for (int64_t b = 0; b < freivalds->batch && !status; b++) {
         struct stored c_matrix = stored_matrix(geometry, -1, b);
-        if ((status = multiply(&c_matrix, reader, false, freivalds->signs, row, NULL, error))) break;
-        for (int64_t i = 0; i < freivalds->m && verdict->right; i++) {
-            double truth = freivalds->truth[b * freivalds->m + i];
-            double room = DEVIATIONS * verdict->tolerance * freivalds->deviation[b * freivalds->m + i];
-            bool both_odd = !isfinite(truth) && !isfinite(row[i]);
-            if (fabs(row[i] - truth) <= room || both_odd) continue;
+        if ((status = multiply(&c_matrix, reader, false, freivalds->signs, row, squares, error))) break;
+        for (int64_t i = 0; i < m && verdict->right; i++) {
+            double truth = freivalds->truth[b * m + i], deviation = freivalds->deviation[b * m + i];
+            double room = room_of(freivalds, geometry, verdict->tolerance, deviation, squares[i]);
+            bool overflow = deviation >= largest && !isfinite(row[i]);
+            if (!isfinite(truth) || !isfinite(deviation) || overflow) {
+                add_unsure(unsure, geometry, b, i, &state);
+                continue;
+            }
+            if (isfinite(row[i]) && fabs(row[i] - truth) <= room) continue;
             verdict->right = false;
             verdict->error = INFINITY;
             snprintf(verdict->message, sizeof verdict->message,
@@ -145,6 +184,7 @@ enum status freivalds_check(const struct freivalds *freivalds, const struct geom
         }
     }
     free(row);
+    free(squares);
     return status;
 }
 

@@ -14,11 +14,24 @@ static void names_and_sizes(void **state) {
         assert_true(dtype_parse(dtype_name((enum dtype)i), &dtype));
         assert_int_equal(dtype, i);
     }
-    enum dtype dtype;
-    assert_false(dtype_parse("float", &dtype));
+    enum dtype none;
+    assert_false(dtype_parse("float", &none));
     assert_int_equal(dtype_size(BFLOAT16), 2);
     assert_true(dtype_is_signed(INT8) && !dtype_is_signed(UINT64) && dtype_is_float(FLOAT16));
     assert_true(dtype_epsilon(FLOAT16) == 0x1p-10 && dtype_epsilon(INT32) == 0);
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        enum dtype dtype = (enum dtype)i;
+        uint64_t room = 0; /* the ends of a type are what rounds to themselves, and what is beyond does not */
+        double least = dtype_least(dtype), largest = dtype_largest(dtype);
+        assert_true((least > 0) == dtype_is_float(dtype) && (largest > 0) == dtype_is_float(dtype));
+        if (!dtype_is_float(dtype)) continue;
+        dtype_store(dtype, &room, 0, least);
+        assert_true(dtype_load(dtype, &room, 0) == least && room == 1);
+        dtype_store(dtype, &room, 0, largest);
+        assert_true(dtype_load(dtype, &room, 0) == largest);
+        dtype_store(dtype, &room, 0, largest * (1 + dtype_epsilon(dtype)));
+        assert_true(isinf(dtype_load(dtype, &room, 0)));
+    }
 }
 
 /* What a 16-bit float's bits mean, by the definition of the format. */
