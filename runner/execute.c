@@ -88,9 +88,11 @@ static enum status stream_in_what_is_free(struct execution *execution, struct ru
     while ((status = stream_run(device, residents, plan, run, sink, passed, stream, error)) == STATUS_MEMORY) {
         int64_t wanted = run->memory_bytes;
         if (!plan_fit(plan, wanted / 2, run)) break;
-        progress_note(&execution->progress, "%s: %s is short of memory; smaller tiles: %lld bytes instead of %lld",
-                      plan->tasks[run->task].operation->id, device->facts.id, (long long)run->memory_bytes,
-                      (long long)wanted);
+        char *note = must_printf("%s: %s is short of memory; smaller tiles: %lld bytes instead of %lld",
+                                 plan->tasks[run->task].operation->id, device->facts.id, (long long)run->memory_bytes,
+                                 (long long)wanted);
+        progress_note(&execution->progress, note);
+        free(note);
         *error = (struct error){.status = STATUS_OK};
     }
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;

@@ -192,15 +192,19 @@ static size_t deflate_room(struct filter_room *room, size_t plain, unsigned leve
 /* ---- all of them ---------------------------------------------------------------------------------------------------
  */
 
+static bool skipped(unsigned mask, int filter) {
+    return mask >> (filter % 32) & 1;
+}
+
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
                            size_t plain, const char **why) {
     size_t bytes = stored;
     /* Checksums that were taken before deflating are still in what is inflated. */
     size_t inflated = plain;
-    for (int i = 0; i < filters->count && filters->id[i] != H5Z_FILTER_DEFLATE; i++)
-        if (filters->id[i] == H5Z_FILTER_FLETCHER32 && !(mask & 1u << i)) inflated += CHECKSUM_BYTES;
+    for (int i = 0; i < FILTERS_MAX && i < filters->count && filters->id[i] != H5Z_FILTER_DEFLATE; i++)
+        if (filters->id[i] == H5Z_FILTER_FLETCHER32 && !skipped(mask, i)) inflated += CHECKSUM_BYTES;
     for (int i = filters->count - 1; i >= 0; i--) {
-        if (mask & 1u << i) continue;
+        if (skipped(mask, i)) continue;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
             *why = "its fletcher32 checksum does not fit";
             if (bytes < CHECKSUM_BYTES) return NULL;

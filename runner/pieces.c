@@ -11,7 +11,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 
 struct pieces pieces_cut(const struct box *box, const struct shape *chunk, int64_t shift, int64_t limit) {
     struct pieces pieces = {.box = *box, .total = 1};
-    int64_t unit[MAX_RANK], elements = 1; /* what the grid's lines are multiples of */
+    int64_t unit[MAX_RANK] = {1, 1, 1}, elements = 1; /* what the grid's lines are multiples of */
     for (int axis = 0; axis < chunk->rank; axis++) elements *= chunk->size[axis];
     bool chunked = chunk->rank == box->rank && elements <= limit;
     for (int axis = 0; axis < box->rank; axis++) {
@@ -21,7 +21,8 @@ struct pieces pieces_cut(const struct box *box, const struct shape *chunk, int64
     }
     /* As many units as there is room for, along the last axis first: pieces then are as contiguous as they can be. */
     int64_t room = chunked ? limit / elements : limit;
-    for (int axis = box->rank - 1; axis >= 0; axis--) {
+    for (int axis = MAX_RANK - 1; axis >= 0; axis--) {
+        if (axis >= box->rank) continue;
         int64_t span = box->start[axis] + box->count[axis] - pieces.origin[axis];
         int64_t units = ceil_div(span, unit[axis]), take = at_most(units, room > 1 ? room : 1);
         pieces.size[axis] = take * unit[axis];

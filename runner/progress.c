@@ -2,7 +2,6 @@
 #include "progress.h"
 
 #include "environment.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,13 +50,8 @@ void progress_bytes(struct progress *progress, double bytes) {
     draw(progress);
 }
 
-void progress_note(struct progress *progress, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs(progress->live ? "\r\033[Ktilerun: " : "tilerun: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
+void progress_note(const struct progress *progress, const char *text) {
+    fprintf(stderr, "%stilerun: %s\n", progress->live ? "\r\033[K" : "", text);
 }
 
 void progress_outcome(struct progress *progress, const char *outcome) {

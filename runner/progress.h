@@ -23,7 +23,7 @@ void progress_run(struct progress *progress, const char *what);
 /* It has moved so many bytes more. */
 void progress_bytes(struct progress *progress, double bytes);
 /* Something a person should know, on a line of its own, whatever the mode. */
-void progress_note(struct progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void progress_note(const struct progress *progress, const char *text);
 /* It is over; `outcome` is its status or time: "ok, 1.2 ms". */
 void progress_outcome(struct progress *progress, const char *outcome);
 /* Clears the live line; to be called before anything else is printed. */

@@ -12,8 +12,8 @@
 
 struct rawread;
 
-/* *raw is NULL where HDF5 has to read this data set. The data set must outlive it. */
-enum status rawread_open(const struct h5_dataset *dataset, struct rawread **raw, struct error *error);
+/* *result is NULL where HDF5 has to read this data set. The data set must outlive it. */
+enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error);
 void rawread_close(struct rawread *raw);
 
 /* Is told of each run of elements of a contiguous data set when it has come, while it is in the cache, by the thread

@@ -9,9 +9,9 @@
 
 struct rawwrite;
 
-/* `dataset` comes from h5_create, and outlives it. *raw is NULL where HDF5 has to write (scalars, empty arrays). A disk
- * that is full may say so here. */
-enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **raw, struct error *error);
+/* `dataset` comes from h5_create, and outlives it. *result is NULL where HDF5 has to write (scalars, empty arrays). A
+ * disk that is full may say so here. */
+enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, struct error *error);
 void rawwrite_close(struct rawwrite *raw);
 
 /* Writes a packed box. Chunks that it covers in part are HDF5's. One call at a time, from any thread; `trace` (may be

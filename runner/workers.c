@@ -18,12 +18,17 @@ struct batch {
     struct batch *following;
 };
 
+struct thread {
+    pthread_t id;
+    int number; /* from 1: 0 is whoever calls */
+};
+
 /* Guarded by the mutex, but for `posted`, which idle workers look at as well. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t posting, finishing;
     struct batch *first;
-    pthread_t *threads;
+    struct thread *threads;
     int started;
     bool closing;
     atomic_uint posted; /* counts batches */
@@ -67,7 +72,7 @@ static void wait_for_batch(unsigned seen) {
 }
 
 static void *worker_main(void *argument) {
-    int thread = (int)(intptr_t)argument;
+    int thread = ((const struct thread *)argument)->number;
     pthread_mutex_lock(&pool.mutex);
     for (;;) {
         unsigned seen = atomic_load(&pool.posted);
@@ -87,7 +92,7 @@ static void stop(void) {
     pool.closing = true;
     pthread_cond_broadcast(&pool.posting);
     pthread_mutex_unlock(&pool.mutex);
-    for (int i = 0; i < pool.started; i++) pthread_join(pool.threads[i], NULL);
+    for (int i = 0; i < pool.started; i++) pthread_join(pool.threads[i].id, NULL);
     free(pool.threads);
 }
 
@@ -96,8 +101,9 @@ static void start(void) {
     int count = workers_count() - 1;
     pool.threads = malloc((size_t)(count + 1) * sizeof *pool.threads);
     while (pool.threads && pool.started < count) {
-        void *number = (void *)(intptr_t)(pool.started + 1);
-        if (pthread_create(&pool.threads[pool.started], NULL, worker_main, number) != 0) break;
+        struct thread *thread = &pool.threads[pool.started];
+        thread->number = pool.started + 1;
+        if (pthread_create(&thread->id, NULL, worker_main, thread) != 0) break;
         pool.started++;
     }
     atexit(stop);
