@@ -60,7 +60,11 @@ template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
 /* Blocks on a multiprocessor, as far as registers go round. */
 template <typename T> constexpr int long_resident = 2;
 template <typename T, bool RAGGED> constexpr int column_resident = sizeof(T) == 4 && !RAGGED ? 3 : 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename L> constexpr int short_resident = 3;
+#else
 template <typename L> constexpr int short_resident = sizeof(typename L::element_type) == 4 ? 4 : 3;
+#endif
 template <typename T> constexpr int short_resident<position_lane<T>> = 3;
 
 struct stream_layout {

@@ -96,6 +96,22 @@ static void stop(void) {
     free(pool.threads);
 }
 
+/* A forked child has none of the threads: there its callers do the work alone. The mutex is held over the fork, so that
+ * nobody else holds it in the child, where nobody could give it back. */
+static void before_fork(void) {
+    pthread_mutex_lock(&pool.mutex);
+}
+
+static void after_fork_in_parent(void) {
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+static void after_fork_in_child(void) {
+    pool.first = NULL;
+    pool.started = 0;
+    pthread_mutex_unlock(&pool.mutex);
+}
+
 /* Where threads cannot be had, the callers do the work alone. */
 static void start(void) {
     int count = workers_count() - 1;
@@ -106,6 +122,7 @@ static void start(void) {
         if (pthread_create(&thread->id, NULL, worker_main, thread) != 0) break;
         pool.started++;
     }
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     atexit(stop);
 }
 
