@@ -32,6 +32,19 @@ void h5_unlock(void);
 /* Reads a box into packed memory of the data set's own dtype. STATUS_IO on failure. */
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error);
 
+/* Where a chunk is stored. */
+struct h5_place {
+    haddr_t address; /* in the file; HADDR_UNDEF: nowhere, all its elements are the fill value */
+    hsize_t bytes;
+    unsigned mask; /* bit i: filter i was not applied */
+};
+/* Finds the chunk that begins at `corner`, of a data set in a file of ours or of h5_look. With the lock. */
+enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_place *place, struct error *error);
+/* The data set once more, to ask h5_find_chunk about, in its file (open as `descriptor`) opened once more, for reading;
+ * negative: cannot be. */
+hid_t h5_look(hid_t dataset, int descriptor);
+void h5_look_away(hid_t look);
+
 /* How a new data set is to lie in the file. */
 struct h5_layout {
     struct shape chunk; /* rank 0: chosen by h5_create (tiles of about 1 MiB; contiguous where neither

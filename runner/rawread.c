@@ -20,12 +20,9 @@
 #define EXTENT_BYTES (INT64_C(1) << 20) /* that one pread asks for */
 #define ROOMS_BYTES  (INT64_C(128) << 20)
 
-/* Where a chunk is stored. */
 struct chunk {
-    bool known;      /* HDF5 has been asked */
-    haddr_t address; /* HADDR_UNDEF: nowhere, all its elements are the fill value */
-    hsize_t bytes;
-    unsigned mask;
+    bool known; /* HDF5 has been asked */
+    struct h5_place place;
 };
 
 struct rawread {
@@ -37,6 +34,7 @@ struct rawread {
     /* Chunked: */
     struct filters filters;
     int64_t chunk_bytes;  /* plain */
+    hid_t look;           /* the data set, to find chunks in */
     struct chunk *chunks; /* of the whole grid; found when first wanted */
     uint64_t fill;        /* the first `size` bytes of it */
     struct filter_room **rooms;
@@ -58,15 +56,6 @@ static int find_descriptor(hid_t id) {
     return descriptor;
 }
 
-static bool has_user_block(hid_t id) {
-    hid_t file = H5Iget_file_id(id), creation = H5Fget_create_plist(file);
-    hsize_t bytes = 0;
-    H5Pget_userblock(creation, &bytes);
-    H5Pclose(creation);
-    H5Fclose(file);
-    return bytes > 0;
-}
-
 /* false: HDF5 has to read it. */
 static bool open_extent(struct rawread *raw, hid_t creation) {
     if (H5Pget_external_count(creation) > 0) return false;
@@ -77,10 +66,12 @@ static bool open_extent(struct rawread *raw, hid_t creation) {
 static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type) {
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
-    /* Edge chunks that are exempt from filters, and addresses that may or may not count a user block. */
-    if (H5Pget_chunk_opts(creation, &options) < 0 || options != 0 || has_user_block(dataset->id)) return false;
+    /* Edge chunks may be exempt from filters. */
+    if (H5Pget_chunk_opts(creation, &options) < 0 || options != 0) return false;
     if (!filters_find(creation, &raw->filters)) return false;
     if (H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    raw->look = h5_look(dataset->id, raw->descriptor);
+    if (raw->look < 0) return false;
     raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     raw->chunks = calloc((size_t)layout_chunks(&dataset->shape, &dataset->chunk), sizeof *raw->chunks);
     if (!raw->chunks) return false;
@@ -95,6 +86,7 @@ enum status rawread_open(const struct h5_dataset *dataset, struct rawread **resu
     (void)error;
     struct rawread *raw = must_malloc(sizeof *raw);
     *raw = (struct rawread){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
+    raw->look = H5I_INVALID_HID;
     hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
     hid_t type = H5Tcopy(stored);
     H5T_order_t order = H5Tget_order(stored);
@@ -122,6 +114,7 @@ void rawread_close(struct rawread *raw) {
     for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
     free(raw->rooms);
     free(raw->chunks);
+    h5_look_away(raw->look);
     free(raw);
 }
 
@@ -208,9 +201,8 @@ static enum status look_up(struct reading *reading, struct error *error) {
         hsize_t corner[MAX_RANK];
         if (chunk->known) continue;
         for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - rank];
-        if (H5Dget_chunk_info_by_coord(raw->dataset->id, corner, &chunk->mask, &chunk->address, &chunk->bytes) < 0)
-            status = FAIL_CALL(error, STATUS_IO, "H5Dget_chunk_info_by_coord", h5_words());
-        chunk->known = true;
+        status = h5_find_chunk(raw->look, corner, &chunk->place, error);
+        chunk->known = !status;
     }
     h5_unlock();
     return status;
@@ -237,7 +229,7 @@ static void scatter(const struct reading *reading, const struct cell *cell, cons
 
 static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
-    const struct chunk *chunk = &raw->chunks[cell->number];
+    const struct h5_place *chunk = &raw->chunks[cell->number].place;
     if (chunk->address == HADDR_UNDEF) {
         scatter(reading, cell, NULL);
         return;

@@ -69,13 +69,13 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     raw->addresses = must_malloc((unsigned long)cells.total * sizeof *raw->addresses);
     for (int64_t number = 0; number < cells.total; number++) {
         struct cell cell = layout_cell(&cells, number);
-        hsize_t corner[MAX_RANK], bytes;
-        unsigned mask;
+        struct h5_place place;
+        hsize_t corner[MAX_RANK];
         for (int axis = 0; axis < shape->rank; axis++)
             corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - shape->rank];
-        if (H5Dget_chunk_info_by_coord(raw->dataset->id, corner, &mask, &raw->addresses[number], &bytes) < 0 ||
-            raw->addresses[number] == HADDR_UNDEF)
-            return FAIL_CALL(error, STATUS_IO, "H5Dget_chunk_info_by_coord", h5_words());
+        TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
+        if (place.address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "a chunk has no place");
+        raw->addresses[number] = place.address;
         allocate_blocks(raw, raw->addresses[number], raw->chunk_bytes);
     }
     return STATUS_OK;

@@ -53,7 +53,7 @@ static void stored_hash(enum dtype dtype, const struct shape *shape, const struc
     struct array array = open_array(path);
     assert_int_equal(array_hash(&array, &error), STATUS_OK);
     memcpy(text, array.hash, ARRAY_HASH_TEXT);
-    h5_close(array.dataset);
+    array_close(&array);
 }
 
 static void test_hash_is_as_defined(void **state) {
@@ -115,7 +115,7 @@ static void test_band_of_rows(void **state) {
     assert_memory_equal(back, values[2], sizeof back);
     assert_int_equal(array_hash(&array, &error), STATUS_OK);
     assert_string_equal(array.hash, expected);
-    h5_close(array.dataset);
+    array_close(&array);
 }
 
 static void test_generated_and_missing(void **state) {
