@@ -77,44 +77,64 @@ static void write_text(FILE *file, const char *text) {
     fputc('"', file);
 }
 
-static void write_names(const struct trace *trace, FILE *file) {
-    bool *used = must_malloc((unsigned long)trace->run_count * STAGE_COUNT * SLOTS + 1);
-    memset(used, 0, (size_t)trace->run_count * STAGE_COUNT * SLOTS);
-    for (int run = 0; run < trace->run_count; run++) {
-        fprintf(file,
-                "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":", run ? ",\n" : "",
-                run + 1);
-        write_text(file, trace->runs[run]);
-        fputs("}}", file);
-    }
-    for (long i = 0; i < trace->count; i++) {
-        const struct recorded *span = &trace->spans[i];
-        bool *seen = &used[(span->run * STAGE_COUNT + (int)span->stage) * SLOTS + span->slot % SLOTS];
-        if (*seen) continue;
-        *seen = true;
-        fprintf(file, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %d\"}}",
-                span->run + 1, (int)span->stage * SLOTS + span->slot % SLOTS, stage_names[span->stage], span->slot);
-    }
-    free(used);
+/* Run -1: what came before the first. */
+static const char *run_name(const struct trace *trace, int run) {
+    return run < 0 ? "before the first run" : trace->runs[run];
 }
 
-static void write_spans(const struct trace *trace, FILE *file) {
+/* Begins the next event. */
+static void write_event(FILE *file, bool *any, const char *phase, const char *name, int run, int thread) {
+    fprintf(file, "%s{\"ph\":\"%s\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d", *any ? ",\n" : "", phase, name, run + 1,
+            thread);
+    *any = true;
+}
+
+static int thread_of(const struct recorded *span) {
+    return (int)span->stage * SLOTS + span->slot % SLOTS;
+}
+
+/* The names of those processes and threads that have spans. */
+static void write_names(const struct trace *trace, FILE *file, bool *any) {
+    size_t threads = STAGE_COUNT * SLOTS, runs = (size_t)trace->run_count + 1;
+    bool *thread_named = must_malloc(runs * threads), *run_named = must_malloc(runs);
+    memset(thread_named, 0, runs * threads);
+    memset(run_named, 0, runs);
     for (long i = 0; i < trace->count; i++) {
         const struct recorded *span = &trace->spans[i];
-        fprintf(file,
-                ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"stage\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,"
-                "\"args\":{\"step\":%lld,\"bytes\":%lld}}",
-                stage_names[span->stage], span->run + 1, (int)span->stage * SLOTS + span->slot % SLOTS,
-                (span->begin_s - trace->started_s) * 1e6, (span->end_s - span->begin_s) * 1e6, (long long)span->step,
-                (long long)span->bytes);
+        size_t run = (size_t)span->run + 1, thread = (size_t)thread_of(span); /* -1 + 1 is 0 */
+        if (!run_named[run]) {
+            write_event(file, any, "M", "process_name", span->run, 0);
+            fputs(",\"args\":{\"name\":", file);
+            write_text(file, run_name(trace, span->run));
+            fputs("}}", file);
+        }
+        if (!thread_named[run * threads + thread]) {
+            write_event(file, any, "M", "thread_name", span->run, (int)thread);
+            fprintf(file, ",\"args\":{\"name\":\"%s %d\"}}", stage_names[span->stage], span->slot);
+        }
+        run_named[run] = thread_named[run * threads + thread] = true;
+    }
+    free(thread_named);
+    free(run_named);
+}
+
+static void write_spans(const struct trace *trace, FILE *file, bool *any) {
+    for (long i = 0; i < trace->count; i++) {
+        const struct recorded *span = &trace->spans[i];
+        write_event(file, any, "X", stage_names[span->stage], span->run, thread_of(span));
+        fprintf(file, ",\"cat\":\"stage\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
+                (span->begin_s - trace->started_s) * 1e6, (span->end_s - span->begin_s) * 1e6);
+        if (span->step >= 0) fprintf(file, "\"step\":%lld,", (long long)span->step);
+        fprintf(file, "\"bytes\":%lld}}", (long long)span->bytes);
     }
 }
 
 enum status trace_close(struct trace *trace, struct error *error) {
     if (!trace) return STATUS_OK;
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", trace->file);
-    write_names(trace, trace->file);
-    write_spans(trace, trace->file);
+    bool any = false;
+    write_names(trace, trace->file, &any);
+    write_spans(trace, trace->file, &any);
     fputs("\n]}\n", trace->file);
     bool failed = ferror(trace->file) != 0;
     errno = 0;
