@@ -24,6 +24,7 @@ HOST_ONLY = {
     "test_cli",
     "test_layouts",
     "test_random",
+    "test_rawread_layouts",
 }  # half a second a process without a GPU to open
 
 
