@@ -40,6 +40,9 @@ struct h5_place {
 };
 /* Finds the chunk that begins at `corner`, of a data set in a file of ours or of h5_look. With the lock. */
 enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_place *place, struct error *error);
+/* Finds room in the file for a chunk of a data set from h5_create, stored in so many bytes; what is there until they
+ * are written is undefined. With the lock. */
+enum status h5_place_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address, struct error *error);
 /* The data set once more, to ask h5_find_chunk about, in its file (open as `descriptor`) opened once more, for reading;
  * negative: cannot be. */
 hid_t h5_look(hid_t dataset, int descriptor);

@@ -2,8 +2,8 @@
  *
  *     contiguous          rows go to their places in the file
  *     chunks, plain       each chunk's rows go to their places in it
- *     chunks, filtered    a chunk that the box covers is gathered and encoded by a worker and handed to H5Dwrite_chunk,
- *                         in order; a box that covers some in part goes to H5Dwrite whole
+ *     chunks, filtered    each worker gathers one that the box covers, encodes it, has HDF5 find a place for it and
+ *                         writes it there, while others encode theirs; parts of chunks are left to HDF5
  *
  * To its place a row goes by way of a mapping where that is known to be quick and cannot fail for want of space: a file
  * takes pwrites one at a time (6 GB/s on an H200's host, from however many threads), but pages of a mapping from
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,23 +131,19 @@ void rawwrite_close(struct rawwrite *raw) {
 /* ---- writing, whatever the storage ----------------------------------------------------------------------------------
  */
 
-struct encoded {
-    char *stored;
-    size_t bytes;
-};
-
 /* One call of rawwrite_write. */
 struct writing {
     struct rawwrite *raw;
     struct trace *trace;
     const char *data;
-    struct rows rows;        /* contiguous */
-    struct cells cells;      /* chunked */
-    struct encoded *encoded; /* filtered: by cell */
-    char *map;               /* of the file from `map_address` on; NULL: by pwrite */
+    struct rows rows;   /* contiguous */
+    struct cells cells; /* chunked */
+    char *map;          /* of the file from `map_address` on; NULL: by pwrite */
     haddr_t map_address;
-    atomic_llong next;  /* piece or cell */
-    atomic_int failure; /* errno */
+    atomic_llong next;     /* piece or cell */
+    atomic_int failure;    /* errno */
+    pthread_mutex_t mutex; /* filtered: for writing to the file, and for `error` */
+    struct error error;    /* of HDF5, the first */
 };
 
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
@@ -238,84 +235,112 @@ static void write_plain(struct writing *writing, void (*work)(void *context, int
 /* ---- filtered ------------------------------------------------------------------------------------------------------
  */
 
-/* Gathers and encodes one chunk; what of it lies outside of the data set is zero. */
-static void encode_chunk(struct writing *writing, int64_t number, int lane) {
-    struct rawwrite *raw = writing->raw;
-    struct cell cell = layout_cell(&writing->cells, number);
-    struct encoded *encoded = &writing->encoded[number];
-    double begin = now_s();
-    char *plain = filter_room_bytes(raw->rooms[lane], (size_t)raw->chunk_bytes);
-    if (plain && cell.count[0] * cell.count[1] * cell.count[2] * raw->size < raw->chunk_bytes)
-        memset(plain, 0, (size_t)raw->chunk_bytes);
-    for (int64_t i = 0; plain && i < cell.count[0]; i++)
-        for (int64_t j = 0; j < cell.count[1]; j++)
-            memcpy(plain + row_in_chunk(writing, &cell, i, j) * raw->size,
-                   writing->data + row_in_box(writing, &cell, i, j) * raw->size, (size_t)(cell.count[2] * raw->size));
-    const char *stored =
-        plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &encoded->bytes) : NULL;
-    encoded->stored = stored ? malloc(encoded->bytes) : NULL;
-    if (encoded->stored)
-        memcpy(encoded->stored, stored, encoded->bytes);
-    else
-        writing->failure = ENOMEM;
-    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, now_s());
+static void keep_error(struct writing *writing, const struct error *error) {
+    pthread_mutex_lock(&writing->mutex);
+    if (writing->error.status == STATUS_OK) writing->error = *error;
+    pthread_mutex_unlock(&writing->mutex);
+    writing->failure = EIO; /* nobody goes on */
 }
 
-static void encode_lane(void *context, int64_t lane, int thread) {
-    (void)thread;
-    struct writing *writing = context;
-    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;)
-        encode_chunk(writing, number, (int)lane);
+static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
+    return cell->count[0] * cell->count[1] * cell->count[2] * writing->raw->size;
 }
 
-static enum status put_chunk(const struct writing *writing, int64_t number, struct error *error) {
+/* A chunk's plain bytes; what of them lies outside of the data set is zero. NULL: there is no memory. */
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room) {
+    const struct rawwrite *raw = writing->raw;
+    char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
+    if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
+    for (int64_t i = 0; plain && i < cell->count[0]; i++)
+        for (int64_t j = 0; j < cell->count[1]; j++)
+            memcpy(plain + row_in_chunk(writing, cell, i, j) * raw->size,
+                   writing->data + row_in_box(writing, cell, i, j) * raw->size, (size_t)(cell->count[2] * raw->size));
+    return plain;
+}
+
+static enum status place_chunk(const struct writing *writing, const struct cell *cell, size_t bytes, haddr_t *address,
+                               struct error *error) {
     const struct h5_dataset *dataset = writing->raw->dataset;
-    struct cell cell = layout_cell(&writing->cells, number);
     hsize_t corner[MAX_RANK];
     int rank = dataset->shape.rank;
-    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - rank];
+    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell->corner[axis + MAX_RANK - rank];
     h5_lock();
-    herr_t put = H5Dwrite_chunk(dataset->id, H5P_DEFAULT, 0, corner, writing->encoded[number].bytes,
-                                writing->encoded[number].stored);
-    enum status status = put < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", h5_words()) : STATUS_OK;
+    enum status status = h5_place_chunk(dataset->id, corner, bytes, address, error);
     h5_unlock();
     return status;
 }
 
-static bool covers_whole_chunks(const struct cells *cells) {
-    bool whole = true;
-    for (int64_t number = 0; number < cells->total && whole; number++) whole = layout_cell(cells, number).whole;
-    return whole;
+static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane) {
+    struct rawwrite *raw = writing->raw;
+    struct error error = {.status = STATUS_OK};
+    size_t bytes = 0;
+    haddr_t address = HADDR_UNDEF;
+    double begin = now_s();
+    char *plain = gather_chunk(writing, cell, raw->rooms[lane]);
+    const char *stored =
+        plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, now_s());
+    if (!stored) {
+        writing->failure = ENOMEM;
+    } else if (place_chunk(writing, cell, bytes, &address, &error)) {
+        keep_error(writing, &error);
+    } else {
+        pthread_mutex_lock(&writing->mutex); /* a file takes pwrites one at a time */
+        write_bytes(writing, stored, (int64_t)bytes, address);
+        pthread_mutex_unlock(&writing->mutex);
+    }
 }
 
-static enum status write_filtered(struct writing *writing, struct error *error) {
-    int64_t cells = writing->cells.total;
-    enum status status = STATUS_OK;
-    writing->encoded = must_malloc((unsigned long)(cells + 1) * sizeof *writing->encoded);
-    memset(writing->encoded, 0, (size_t)(cells + 1) * sizeof *writing->encoded);
-    workers_run(cells < writing->raw->lanes ? cells : writing->raw->lanes, encode_lane, writing);
-    for (int64_t number = 0; number < cells; number++) {
-        if (!status && !writing->failure) status = put_chunk(writing, number, error);
-        free(writing->encoded[number].stored);
+/* HDF5 knows how to change a part of a chunk that is encoded, and keeps chunks in its cache for that. */
+static void write_part(struct writing *writing, const struct cell *cell, int lane) {
+    struct rawwrite *raw = writing->raw;
+    struct error error = {.status = STATUS_OK};
+    struct box box = {.rank = raw->dataset->shape.rank};
+    for (int axis = 0; axis < box.rank; axis++) {
+        int from = axis + MAX_RANK - box.rank;
+        box.start[axis] = cell->corner[from] + cell->in_chunk[from];
+        box.count[axis] = cell->count[from];
     }
-    free(writing->encoded);
-    return status;
+    char *packed = filter_room_bytes(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
+    for (int64_t i = 0; packed && i < cell->count[0]; i++)
+        for (int64_t j = 0; j < cell->count[1]; j++, to += cell->count[2] * raw->size)
+            memcpy(to, writing->data + row_in_box(writing, cell, i, j) * raw->size,
+                   (size_t)(cell->count[2] * raw->size));
+    if (!packed)
+        writing->failure = ENOMEM;
+    else if (h5_write(raw->dataset, &box, packed, &error))
+        keep_error(writing, &error);
+}
+
+static void write_filtered(void *context, int64_t lane, int thread) {
+    (void)thread;
+    struct writing *writing = context;
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;) {
+        struct cell cell = layout_cell(&writing->cells, number);
+        if (writing->failure) break;
+        if (cell.whole)
+            write_whole_chunk(writing, &cell, (int)lane);
+        else
+            write_part(writing, &cell, (int)lane);
+    }
 }
 
 enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
                            struct error *error) {
     const struct h5_dataset *dataset = raw->dataset;
     struct writing writing = {.raw = raw, .trace = trace, .data = data};
+    pthread_mutex_init(&writing.mutex, NULL);
     if (raw->chunk_bytes > 0) writing.cells = layout_cells(box, &dataset->shape, &dataset->chunk);
     if (raw->rooms) {
-        if (!covers_whole_chunks(&writing.cells)) return h5_write(raw->dataset, box, data, error);
-        TRY(write_filtered(&writing, error));
+        workers_run(writing.cells.total < raw->lanes ? writing.cells.total : raw->lanes, write_filtered, &writing);
     } else if (raw->chunk_bytes > 0) {
         write_plain(&writing, write_plain_chunks);
     } else {
         writing.rows = layout_rows(box, &dataset->shape, PIECE_BYTES / raw->size);
         write_plain(&writing, write_rows);
     }
+    pthread_mutex_destroy(&writing.mutex);
+    if (writing.error.status) return fail(error, writing.error.status, "%s", writing.error.text);
     if (writing.failure && *raw->failure == 0) *raw->failure = writing.failure;
     return h5_check_writes(raw->dataset, error);
 }

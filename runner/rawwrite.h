@@ -1,6 +1,6 @@
-/* rawwrite.h - our own data sets written past HDF5: where nothing is compressed or checksummed, straight to their
- * places in the file, which was allocated beforehand; else chunks are encoded on all cores and HDF5 only puts them
- * away. */
+/* rawwrite.h - our own data sets written past HDF5, which only finds places in the file: rows straight to theirs where
+ * they were allocated beforehand, chunks encoded and written by all cores. Parts of compressed or checksummed chunks
+ * are left to HDF5. */
 #ifndef RUNNER_RAWWRITE_H
 #define RUNNER_RAWWRITE_H
 
@@ -14,7 +14,7 @@ struct rawwrite;
 enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, struct error *error);
 void rawwrite_close(struct rawwrite *raw);
 
-/* Writes a packed box. Chunks that it covers in part are HDF5's. One call at a time, from any thread; `trace` (may be
+/* Writes a packed box. One call at a time, from any thread; `trace` (may be
  * NULL) gets the encoding of each chunk. */
 enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
                            struct error *error);
