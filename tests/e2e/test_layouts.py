@@ -159,7 +159,7 @@ def test_damaged_chunk(folder, rng):
         address = dataset.id.get_chunk_info_by_coord((10, 20)).byte_offset
     with open(folder / "data.h5", "r+b") as file:
         file.seek(address)
-        file.write(b"\xff\xff\xff\xff")
+        file.write(b"\x01\x80\x02\x40")  # not 0xffff, which counts for nothing in ones' complement, as 0 does
     job = harness.write_job(
         folder / "job.yaml",
         inputs={"x": {"file": "data.h5", "dataset": "/x"}},
