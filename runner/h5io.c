@@ -261,6 +261,7 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 void h5_lock(void) {
     pthread_mutex_lock(&library);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* built for threads, HDF5 prints its errors for each that has not said no */
 }
 
 void h5_unlock(void) {
