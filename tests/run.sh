@@ -5,6 +5,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=${BUILD:-build} python=${PYTHON:-python3}
 tilerun=$build/tilerun
+# Tests share the cores with each other: an OpenMP thread that waits gives its core away rather than spin on it.
+export OMP_WAIT_POLICY=passive
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -26,7 +28,7 @@ sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 for unit in "$build"/tests/test_*; do
     [ -x "$unit" ] || continue
     log=$scratch/unit
-    "$unit" > "$log" 2>&1
+    timeout 600 "$unit" > "$log" 2>&1
     status=$?
     good=$(sum "$log" '^\[  PASSED  \]' '[0-9]+ test')
     bad=$(sum "$log" '^\[  FAILED  \]' '[0-9]+ test\(s\), listed')

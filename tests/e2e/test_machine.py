@@ -135,7 +135,7 @@ def check_trace(results, trace, stages):
     for event in events:
         assert event["name"] in STAGES and event["dur"] >= 0 and event["ts"] >= 0
         assert event["pid"] in named and isinstance(event["tid"], int)
-        assert event["args"]["step"] >= -1 and event["args"]["bytes"] >= 0
+        assert event["args"].get("step", 0) >= 0 and event["args"]["bytes"] >= 0
     for row in results.rows:
         (run,) = [pid for pid, name in named.items() if name.startswith(row["operation"])]
         for stage in stages:
