@@ -1,6 +1,8 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
 # Knobs: PREFIX DESTDIR CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 PYTHON SANITIZE=1
 
+MAKEFLAGS  += -j$(shell nproc) # unless the command line says how many
+
 PREFIX     ?= /usr/local
 PYTHON     ?= $(firstword $(foreach p,python3 /usr/bin/python3,$(if $(shell $(p) -c 'import h5py, numpy, pytest, xxhash, jsonschema' 2>/dev/null && echo y),$(p))) python3)
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
@@ -67,7 +69,7 @@ endif
 
 all: $(PROGRAM) ## build build/tilerun (CPU-only, and saying so, where there is no nvcc)
 ifneq ($(CUDA),1)
-	@echo "tilerun: built without CUDA (no nvcc found; set CUDA_HOME): CPU variants only"
+	@echo "tilerun: built without CUDA ($(if $(findstring file,$(origin CUDA)),no nvcc found; set CUDA_HOME,CUDA=0)): CPU variants only"
 endif
 
 help: ## list the targets
