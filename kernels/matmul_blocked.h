@@ -60,8 +60,7 @@ static void NAME(pack)(const struct panel *panel, int64_t strip, int64_t width, 
     }
 }
 
-/* ---- one block of C ------------------------------------------------------------------------------------------------
- */
+/* ---- one block of C ---------------------------------------------------------------------------------------------- */
 
 /* Where one launch packs and sums, in its workspace. */
 struct NAME(buffers) {

@@ -91,14 +91,13 @@ template <typename A, typename T> __device__ inline A reduce_gather(const T *x, 
     return a;
 }
 
-/* Is this the last of a tile's blocks to get here? If so, what the others wrote before is visible to all its threads.
- */
+/* Is this the last of a tile's blocks to get here? If so, its threads see what the others wrote before. */
 __device__ inline bool reduce_is_last(unsigned *ticket, int splits) {
     __shared__ bool is_last;
     __syncthreads();
     if (threadIdx.x == 0) {
-        unsigned
-            drawn; /* in one step with releasing what the block wrote and acquiring what others did: half the time */
+        /* In one step with releasing what the block wrote and acquiring what others did: half the time. */
+        unsigned drawn;
         asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
         is_last = drawn == unsigned(splits - 1);
         if (is_last) *ticket = 0;

@@ -38,8 +38,7 @@ static void close_devices(struct execution *execution) {
     }
 }
 
-/* ---- one run -------------------------------------------------------------------------------------------------------
- */
+/* ---- one run ----------------------------------------------------------------------------------------------------- */
 
 /* A part's sink that tells the progress display what passes. */
 struct counted_sink {
@@ -234,8 +233,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     return status;
 }
 
-/* ---- the job -------------------------------------------------------------------------------------------------------
- */
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 static enum status hash_inputs(const struct plan *plan, struct error *error) {
     enum status status = STATUS_OK;

@@ -226,8 +226,7 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
     return memcmp(now, stored, CHECKSUM_BYTES) == 0 || memcmp(then, stored, CHECKSUM_BYTES) == 0;
 }
 
-/* ---- deflate ------------------------------------------------------------------------------------------------------
- */
+/* ---- deflate ----------------------------------------------------------------------------------------------------- */
 
 /* room->data -> room->other, where exactly `plain` bytes must come out. */
 static bool inflate_room(struct filter_room *room, size_t stored, size_t plain) {
@@ -263,8 +262,7 @@ static size_t deflate_room(struct filter_room *room, size_t plain, unsigned leve
 #endif
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 static bool skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;

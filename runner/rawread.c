@@ -41,8 +41,7 @@ struct rawread {
     int lanes;
 };
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* The descriptor of the file a data set is in; -1: it is not one plain file. */
 static int find_descriptor(hid_t id) {
@@ -118,8 +117,7 @@ void rawread_close(struct rawread *raw) {
     free(raw);
 }
 
-/* ---- reading, whatever the storage ----------------------------------------------------------------------------------
- */
+/* ---- reading, whatever the storage ------------------------------------------------------------------------------- */
 
 /* One call of rawread_read. */
 struct reading {
@@ -167,8 +165,7 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
     return NULL;
 }
 
-/* ---- contiguous ----------------------------------------------------------------------------------------------------
- */
+/* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
 static void read_rows(void *context, int64_t piece, int thread) {
     struct reading *reading = context;
@@ -186,8 +183,7 @@ static void read_rows(void *context, int64_t piece, int thread) {
     }
 }
 
-/* ---- chunked -------------------------------------------------------------------------------------------------------
- */
+/* ---- chunked ----------------------------------------------------------------------------------------------------- */
 
 /* Asks HDF5 for the chunks of the box that are not known yet. */
 static enum status look_up(struct reading *reading, struct error *error) {

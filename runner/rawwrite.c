@@ -43,8 +43,7 @@ struct rawwrite {
     int lanes;
 };
 
-/* ---- opening -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Local file systems; over a network a mapping is a slow way to write. */
 static bool takes_mappings(int descriptor) {
@@ -128,8 +127,7 @@ void rawwrite_close(struct rawwrite *raw) {
     free(raw);
 }
 
-/* ---- writing, whatever the storage ----------------------------------------------------------------------------------
- */
+/* ---- writing, whatever the storage ------------------------------------------------------------------------------- */
 
 /* One call of rawwrite_write. */
 struct writing {
@@ -232,8 +230,7 @@ static void write_plain(struct writing *writing, void (*work)(void *context, int
     if (writing->map) munmap(map, end - begin);
 }
 
-/* ---- filtered ------------------------------------------------------------------------------------------------------
- */
+/* ---- filtered ---------------------------------------------------------------------------------------------------- */
 
 static void keep_error(struct writing *writing, const struct error *error) {
     pthread_mutex_lock(&writing->mutex);

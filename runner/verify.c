@@ -133,8 +133,7 @@ static void check_box(enum dtype dtype, const void *data, const struct box *box,
     }
 }
 
-/* ---- which boxes --------------------------------------------------------------------------------------------------
- */
+/* ---- which boxes ------------------------------------------------------------------------------------------------- */
 
 /* The next band of a full check, in row-major order; false: there is none. Bands are runs of at most BAND_ELEMENTS. */
 static bool next_band(const struct shape *shape, int64_t *done, struct box *box) {
@@ -194,8 +193,7 @@ static int sample_count(const struct geometry *geometry) {
     return count < 2 ? 2 : count > 24 ? 24 : (int)count;
 }
 
-/* ---- a run ---------------------------------------------------------------------------------------------------------
- */
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
 
 /* Inputs come from the plan's arrays, the output from the run. */
 struct sources {

@@ -39,8 +39,7 @@ static const char *path_of(const char *name) {
     return path;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 enum { SHUFFLE = 1, DEFLATE = 2, FLETCHER = 4, FLETCHER_FIRST = 8, BIG = 16, HOLES = 32, CONTIGUOUS = 64 };
 
@@ -234,8 +233,7 @@ static void what_is_unusual_is_left_to_hdf5(void **state) {
     }
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Writes /x box by box, a grid of them, and reads it back by HDF5. */
 static void write_and_compare(const struct shape *shape, const struct h5_layout *layout, const struct shape *tile) {

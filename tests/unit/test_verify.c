@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a task made by hand: generated inputs, an output in memory ---------------------------------------------------
- */
+/* ---- a task made by hand: generated inputs, an output in memory -------------------------------------------------- */
 
 struct fixture {
     struct job_input inputs[2];
@@ -243,8 +242,7 @@ static void tiny_products_are_not_rejected(void **state) {
     close_fixture(&f);
 }
 
-/* ---- not a number, infinity ---------------------------------------------------------------------------------------
- */
+/* ---- not a number, infinity -------------------------------------------------------------------------------------- */
 
 static void a_nan_is_wrong_wherever_it_is(void **state) {
     (void)state;
@@ -279,8 +277,7 @@ static void overflow_is_compared(void **state) {
     close_fixture(&f);
 }
 
-/* ---- transposes, sums, factors: sampled boxes ---------------------------------------------------------------------
- */
+/* ---- transposes, sums, factors: sampled boxes -------------------------------------------------------------------- */
 
 /* Spoils a rectangle of a matrix, sees whether that is found, and makes it right again. */
 static bool is_rectangle_found(struct fixture *f, int64_t row, int64_t column, int64_t rows, int64_t columns) {
@@ -360,8 +357,7 @@ static void wrong_sums_of_many(void **state) {
     close_fixture(&f);
 }
 
-/* ---- tolerances ---------------------------------------------------------------------------------------------------
- */
+/* ---- tolerances -------------------------------------------------------------------------------------------------- */
 
 /* A relative error of size `error`, everywhere, in a product that is compared whole. */
 static bool passes_off_by(enum accuracy accuracy, double relative, double tolerance) {
@@ -407,8 +403,7 @@ static void verify_none_reads_nothing(void **state) {
     close_fixture(&f);
 }
 
-/* ---- failures -----------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static void fail_once(struct fixture *f, int64_t fail_at, int64_t lose_at) {
     struct host_reader reader = {read_out, f};

@@ -1,0 +1,181 @@
+/* reduce_stream.cuh - what the kernels of reduce_stream.cu share: units of 16 bytes in, results out.
+ *
+ * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types), and a lane of a thread
+ * takes one element of each. */
+#ifndef KERNELS_REDUCE_STREAM_CUH
+#define KERNELS_REDUCE_STREAM_CUH
+
+#include "reduce.cuh"
+#include "reduce_lanes.cuh"
+#include <cstring>
+
+#define THREADS     256
+#define BLOCKS      264          /* that fill a GPU: 2 on each multiprocessor */
+#define TICKETS     (BLOCKS / 2) /* tiles that may be split */
+#define LEAST_STEPS 32           /* of a split */
+#define CLUSTER     8            /* blocks that can hand results to each other directly */
+
+/* Elements of a load; loads in flight: up to 64 values in registers, 32 where they have to be unpacked. */
+template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
+template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
+/* Blocks on a multiprocessor, as far as registers go round: the compiler takes more of them for 8.0. */
+template <typename T> constexpr int long_resident = 2;
+template <typename T, bool RAGGED> constexpr int column_resident = sizeof(T) == 4 && !RAGGED ? 3 : 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename L> constexpr int short_resident = 3;
+#else
+template <typename L> constexpr int short_resident = sizeof(typename L::element_type) == 4 ? 4 : 3;
+#endif
+template <typename T> constexpr int short_resident<position_lane<T>> = 3;
+
+struct stream_layout {
+    int groups, rows, columns; /* of a block; their product is THREADS */
+    int splits;                /* blocks that share a tile */
+    bool clustered;            /* these blocks are a cluster */
+    int64_t chunk;             /* steps of a split */
+    int64_t column_tiles, tiles;
+};
+
+/* What a block is to do. */
+struct stream_place {
+    int64_t tile, outer_tile, first_column;
+    int split;
+};
+
+__device__ inline stream_place place_of_block(const stream_layout &layout) {
+    const int64_t number = block_number();
+    const int64_t tile = layout.splits == 1 ? number : quotient(number, layout.splits);
+    const int64_t outer_tile = quotient(tile, layout.column_tiles);
+    return {tile, outer_tile, (tile - outer_tile * layout.column_tiles) * layout.columns,
+            int(number - tile * layout.splits)};
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------- */
+
+template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
+
+/* A whole unit, mirrored where L wants that. */
+template <typename L, int LANES, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_unit(const T *from, uint64_t mirror) {
+    unit_of<T, LANES> unit;
+    if constexpr (sizeof unit == 16) {
+        uint4 bits = *reinterpret_cast<const uint4 *>(from);
+        if constexpr (mirrors<L>) {
+            const auto low = static_cast<unsigned>(mirror), high = static_cast<unsigned>(mirror >> 32);
+            bits.x ^= low, bits.y ^= high, bits.z ^= low, bits.w ^= high;
+        }
+        memcpy(&unit, &bits, sizeof unit);
+    } else {
+        unit = *reinterpret_cast<const unit_of<T, LANES> *>(from);
+        if constexpr (mirrors<L>)
+#pragma unroll
+            for (int j = 0; j < LANES; j++) unit.x[j] = mirrored(unit.x[j], mirror);
+    }
+    return unit;
+}
+
+/* A unit that begins on any element: out of the two whole ones that it lies across. Both must lie in the array. */
+template <typename L, int LANES, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_across(const T *from, uint64_t mirror) {
+    constexpr int WORDS = LANES * sizeof(T) / 4;
+    const auto *const aligned =
+        reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t(LANES * sizeof(T) - 1));
+    const unit_of<T, LANES> first = load_unit<L, LANES>(aligned, mirror);
+    const unit_of<T, LANES> second = load_unit<L, LANES>(aligned + LANES, mirror);
+    const unsigned shift = unsigned(reinterpret_cast<uintptr_t>(from)) % (LANES * sizeof(T));
+    unsigned word[2 * WORDS];
+    memcpy(word, &first, sizeof first);
+    memcpy(word + WORDS, &second, sizeof second);
+#pragma unroll
+    for (int by = WORDS / 2; by > 0; by /= 2)
+        if (shift & (4 * by))
+#pragma unroll
+            for (int i = 0; i + by < 2 * WORDS; i++) word[i] = word[i + by];
+    if constexpr (sizeof(T) < 4)
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) word[i] = __funnelshift_r(word[i], word[i + 1], shift % 4 * 8);
+    unit_of<T, LANES> unit;
+    memcpy(&unit, word, sizeof unit);
+    return unit;
+}
+
+/* Sets the elements of a unit outside [low, high) to what changes nothing. */
+template <typename L, typename T, int LANES, typename I>
+__device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        if (j < low || j >= high) unit.x[j] = L::neutral();
+}
+
+/* The first `count` elements of a unit; a whole one is read at once, unless it may begin on any element. */
+template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
+    if constexpr (!RAGGED)
+        if (count >= LANES) return load_unit<L, LANES>(from, mirror);
+    unit_of<T, LANES> unit;
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+        unit.x[j] = L::neutral();
+        if (j < count) unit.x[j] = mirrors<L> ? mirrored(from[j], mirror) : from[j];
+    }
+    return unit;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+template <typename L, typename A> __device__ inline auto result_of(const A &a, double divisor, uint64_t mirror) {
+    const typename A::result_type result = a.result(divisor);
+    if constexpr (std::is_same_v<L, extreme_lane<typename L::element_type>>)
+        return mirrored(result, mirror);
+    else
+        return result;
+}
+
+/* Results are written once and read by nobody here: they leave the cache first, so that writes come in runs. */
+template <typename R, int COUNT> __device__ inline void store_once(R *to, const R (&result)[COUNT]) {
+    constexpr int BYTES = COUNT * int(sizeof(R));
+    if constexpr (BYTES % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < BYTES / 16; i++) {
+            uint4 bits;
+            memcpy(&bits, result + i * (COUNT * 16 / BYTES), sizeof bits);
+            __stcs(reinterpret_cast<uint4 *>(to) + i, bits);
+        }
+    } else if constexpr (BYTES == 8) {
+        unsigned long long bits;
+        memcpy(&bits, result, sizeof bits);
+        __stcs(reinterpret_cast<unsigned long long *>(to), bits);
+    } else if constexpr (BYTES == 4) {
+        unsigned bits;
+        memcpy(&bits, result, sizeof bits);
+        __stcs(reinterpret_cast<unsigned *>(to), bits);
+    } else {
+        static_assert(COUNT == 1, "a lane's results fill words");
+        *to = result[0];
+    }
+}
+
+/* Of LANES neighbours, or of one of them alone: merged with what earlier launches found, saved or finished. */
+template <typename L, typename A, int LANES>
+__device__ inline void store_results(const reduce_args &args, int64_t output, A (&a)[LANES], double divisor,
+                                     uint64_t mirror) {
+    using R = typename A::result_type;
+    if (!args.first)
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            A before = A::load(args.state[output + j]);
+            before.merge(a[j]);
+            a[j] = before;
+        }
+    if (!args.last) {
+#pragma unroll
+        for (int j = 0; j < LANES; j++) args.state[output + j] = a[j].save();
+        return;
+    }
+    R result[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) result[j] = result_of<L>(a[j], divisor, mirror);
+    store_once(static_cast<R *>(args.y) + output, result);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* reduce_stream_columns.cuh - another axis is reduced: neighbours in memory are neighbouring outputs. */
+#ifndef KERNELS_REDUCE_STREAM_COLUMNS_CUH
+#define KERNELS_REDUCE_STREAM_COLUMNS_CUH
+
+#include "reduce_stream.cuh"
+
+/* What the rows of a block hold, at row 0: a tree in shared memory, since shuffles of LANES values would be as many
+ * times the code. */
+template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[LANES], int rows, int columns, int row) {
+    if (rows == 1) return;
+    __shared__ A slot[LANES][THREADS];
+    const int thread = int(threadIdx.x);
+#pragma unroll
+    for (int j = 0; j < LANES; j++) slot[j][thread] = a[j];
+    for (int s = rows / 2; s > 0; s /= 2) {
+        __syncthreads();
+        if (row < s)
+#pragma unroll
+            for (int j = 0; j < LANES; j++) slot[j][thread].merge(slot[j][thread + s * columns]);
+    }
+#pragma unroll
+    for (int j = 0; j < LANES; j++) a[j] = slot[j][thread];
+}
+
+/* A thread's own elements of LANES neighbouring columns, from `x` on, of which `count` are there. RAGGED: rows begin on
+ * any element; what is read beyond a row's end is never stored. `safe`: the first row whose units might lie across the
+ * end of the array. */
+template <typename L, int LANES, bool RAGGED>
+__device__ inline void gather_columns(const typename L::element_type *x, int64_t inner, int count, int64_t first,
+                                      int64_t step, int64_t end, int64_t safe, uint64_t mirror, L (&lane)[LANES]) {
+    using T = typename L::element_type;
+    constexpr int BATCH = batch_of<T>;
+    unsigned taken = 0;
+    const T *from = x + first * inner;
+    for (int64_t s = first; s < end; s += BATCH * step, taken += BATCH, from += BATCH * step * inner) {
+        unit_of<T, LANES> batch[BATCH];
+        if (s + (BATCH - 1) * step < safe) {
+#pragma unroll
+            for (int i = 0; i < BATCH; i++)
+                if constexpr (RAGGED)
+                    batch[i] = load_across<L, LANES>(from + i * step * inner, mirror);
+                else
+                    batch[i] = load_unit<L, LANES>(from + i * step * inner, mirror);
+        } else {
+#pragma unroll
+            for (int i = 0; i < BATCH; i++)
+                batch[i] =
+                    load_first<L, LANES, RAGGED>(from + i * step * inner, s + i * step < end ? count : 0, mirror);
+        }
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            T column[BATCH];
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) column[i] = batch[i].x[j];
+            lane[j].take(column, taken);
+        }
+    }
+}
+
+/* As store_results, of the first `count` of LANES neighbours. */
+template <bool RAGGED, typename L, typename A, int LANES>
+__device__ inline void store_columns(const reduce_args &args, int64_t output, A (&a)[LANES], int count, double divisor,
+                                     uint64_t mirror) {
+    if constexpr (RAGGED) {
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            A one[1] = {a[j]};
+            if (j < count) store_results<L>(args, output + j, one, divisor, mirror);
+        }
+    } else {
+        store_results<L>(args, output, a, divisor, mirror);
+    }
+}
+
+template <typename L, int LANES, bool RAGGED>
+__global__ void __launch_bounds__(THREADS, column_resident<typename L::element_type, RAGGED>)
+    stream_columns_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
+                          void *workspace, double divisor, uint64_t mirror) {
+    using T = typename L::element_type;
+    using A = accumulator_of<L>;
+    const stream_place place = place_of_block(layout);
+    if (place.tile >= layout.tiles) return;
+    const int thread = int(threadIdx.x);
+    const int column = thread % layout.columns, row = thread / layout.columns % layout.rows;
+    const int64_t o = place.outer_tile * layout.groups + thread / (layout.columns * layout.rows);
+    const int64_t c = (place.first_column + column) * LANES, output = o * args.inner + c;
+    const bool inside = o < args.outer && c < args.inner;
+    const int count = RAGGED ? int(min(int64_t(LANES), args.inner - c)) : LANES;
+    const int64_t first = place.split * layout.chunk + row, end = min(args.length, (place.split + 1) * layout.chunk);
+    /* The rows whose units cannot lie across the array's end; counted on, through the slices that follow. */
+    const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : end;
+
+    L lane[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) lane[j] = L::identity();
+    const T *const x = static_cast<const T *>(args.x) + o * args.length * args.inner + c;
+    if (inside)
+        gather_columns<L, LANES, RAGGED>(x, args.inner, count, first, layout.rows, end, min(end, safe), mirror, lane);
+    A a[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        a[j] = inside && first < end ? lane[j].finish(first, layout.rows, args.length, args.offset) : A::identity();
+    combine_columns(a, layout.rows, layout.columns, row);
+
+    if (layout.splits > 1) {
+        auto *tickets = static_cast<unsigned *>(workspace);
+        auto *partial = reinterpret_cast<struct reduce_state *>(tickets + TICKETS);
+        const int64_t outputs = args.outer * args.inner;
+        if (inside && row == 0)
+#pragma unroll
+            for (int j = 0; j < LANES; j++)
+                if (j < count) partial[place.split * outputs + output + j] = a[j].save();
+        if (!reduce_is_last(&tickets[place.tile], layout.splits)) return;
+#pragma unroll
+        for (int j = 0; j < LANES; j++) a[j] = A::identity();
+        if (inside)
+            for (int s = row; s < layout.splits; s += layout.rows)
+#pragma unroll
+                for (int j = 0; j < LANES; j++)
+                    if (j < count) a[j].merge(A::load(partial[s * outputs + output + j]));
+        combine_columns(a, layout.rows, layout.columns, row);
+    }
+    if (inside && row == 0) store_columns<RAGGED, L>(args, output, a, count, divisor, mirror);
+}
+
+#endif
