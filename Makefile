@@ -49,7 +49,7 @@ SOURCES := $(wildcard runner/*.c kernels/*.c) $(if $(filter 1,$(CUDA)),$(wildcar
 ifneq ($(CUDA),1)
 SOURCES := $(filter-out runner/device_cuda.c,$(SOURCES))
 else
-override CFLAGS += -I$(CUDA_HOME)/include
+override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
 endif
 OBJECTS := $(patsubst %,$(BUILD)/%.o,$(SOURCES))

@@ -235,10 +235,10 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     const char *plain = stored, *why = "there is no memory to hold it";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
-        double begin = now_s();
+        double begin = range_begin(STAGE_INFLATE);
         plain = filters_decode(&raw->filters, chunk->mask, room, chunk->bytes, (size_t)raw->chunk_bytes, &why);
-        if (raw->filters.count > 0)
-            trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, now_s());
+        double end = range_end();
+        if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
     }
     if (plain && !why)
         scatter(reading, cell, plain);

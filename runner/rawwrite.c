@@ -272,11 +272,11 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
     struct error error = {.status = STATUS_OK};
     size_t bytes = 0;
     haddr_t address = HADDR_UNDEF;
-    double begin = now_s();
+    double begin = range_begin(STAGE_DEFLATE);
     char *plain = gather_chunk(writing, cell, raw->rooms[lane]);
     const char *stored =
         plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
-    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, now_s());
+    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
     if (!stored) {
         writing->failure = ENOMEM;
     } else if (place_chunk(writing, cell, bytes, &address, &error)) {

@@ -26,12 +26,11 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
                             const struct box *box, void *memory, struct error *error) {
     struct trace *trace = stream->sink->trace;
     int64_t bytes = box_elements(box) * in->element;
-    double begin = now_s();
-    if (fresh && in->hashed)
-        TRY(array_read_hashed(in->array, box, memory, trace, error));
-    else
-        TRY(array_read(in->array, box, memory, trace, error));
-    double end = now_s();
+    double begin = range_begin(STAGE_READ);
+    enum status status = fresh && in->hashed ? array_read_hashed(in->array, box, memory, trace, error)
+                                             : array_read(in->array, box, memory, trace, error);
+    double end = range_end();
+    if (status) return status;
     trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
     stream->result.times.read_s += end - begin;
     stream->result.bytes_read += bytes;
@@ -43,11 +42,11 @@ static enum status load_piece(struct stream *stream, struct input *in, bool fres
     int stage = (int)(stream->next_upload++ % STAGES);
     void *staged = stream->residents->stages[UP][stage].memory;
     struct span *span = &stream->uploads[stage];
-    TRY(span_collect(stream, span, STAGE_H2D, stage, &stream->result.times.h2d_s, error));
+    TRY(span_collect(stream, span, stage, &stream->result.times.h2d_s, error));
     TRY(read_box(stream, in, fresh, step->number, stage, piece, staged, error));
-    TRY(span_begin(stream, span, QUEUE_UPLOAD, step->number, box_elements(piece) * in->element, error));
-    TRY(stream_copy(stream, UP, tile, in->memory[in->current], piece, staged, in->element, error));
-    return span_end(stream, span, QUEUE_UPLOAD, error);
+    TRY(span_begin(stream, span, STAGE_H2D, step->number, box_elements(piece) * in->element, error));
+    enum status asked = stream_copy(stream, UP, tile, in->memory[in->current], piece, staged, in->element, error);
+    return span_end(stream, span, asked, error);
 }
 
 /* Brings a step's box of one input into the operand's next buffer. */
@@ -85,7 +84,7 @@ static enum status compute(struct stream *stream, const struct step *step, struc
     int slot = (int)(step->number % LAUNCHES);
     struct span *span = &stream->launches[slot];
     const void *operands[2] = {NULL, NULL};
-    TRY(span_collect(stream, span, STAGE_KERNEL, slot, &stream->result.times.kernel_s, error));
+    TRY(span_collect(stream, span, slot, &stream->result.times.kernel_s, error));
     if (step->first) {
         out->current = (out->current + 1) % out->count;
         TRY(store_reserve(stream, error));
@@ -99,9 +98,9 @@ static enum status compute(struct stream *stream, const struct step *step, struc
                                      out->memory[out->current], &stream->launch);
     memcpy(stream->launch.choice, stream->run->choice, sizeof stream->launch.choice);
     stream->launch.workspace = stream->workspace;
-    TRY(span_begin(stream, span, QUEUE_COMPUTE, step->number, 0, error));
-    TRY(ops->launch(device, stream->run->kernel, &stream->launch, error));
-    TRY(span_end(stream, span, QUEUE_COMPUTE, error));
+    TRY(span_begin(stream, span, STAGE_KERNEL, step->number, 0, error));
+    enum status asked = ops->launch(device, stream->run->kernel, &stream->launch, error);
+    TRY(span_end(stream, span, asked, error));
     for (int i = 0; i < geometry->inputs; i++) {
         struct input *in = &stream->in[i];
         TRY(ops->event_record(device, in->used[in->current], QUEUE_COMPUTE, error));
@@ -130,9 +129,8 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
 static enum status take_all_steps(struct stream *stream, struct error *error) {
     struct stage_times *times = &stream->result.times;
     for (int64_t number = 0; number < stream->run->steps; number++) TRY(take_step(stream, number, error));
-    for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], STAGE_H2D, i, &times->h2d_s, error));
-    for (int i = 0; i < LAUNCHES; i++)
-        TRY(span_collect(stream, &stream->launches[i], STAGE_KERNEL, i, &times->kernel_s, error));
+    for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], i, &times->h2d_s, error));
+    for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(stream, &stream->launches[i], i, &times->kernel_s, error));
     return STATUS_OK;
 }
 

@@ -35,20 +35,28 @@ enum status stream_copy(struct stream *stream, enum direction direction, const s
 
 /* ---- spans ------------------------------------------------------------------------------------------------------ */
 
-enum status span_begin(struct stream *stream, struct span *span, enum queue queue, int64_t step, int64_t bytes,
+static enum queue queue_of(enum stage stage) {
+    return stage == STAGE_H2D ? QUEUE_UPLOAD : stage == STAGE_D2H ? QUEUE_DOWNLOAD : QUEUE_COMPUTE;
+}
+
+enum status span_begin(struct stream *stream, struct span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error) {
+    span->stage = stage;
     span->step = step;
     span->bytes = bytes;
-    return stream->device->operations->event_record(stream->device, span->begin, queue, error);
+    TRY(stream->device->operations->event_record(stream->device, span->begin, queue_of(stage), error));
+    range_begin(stage);
+    return STATUS_OK;
 }
 
-enum status span_end(struct stream *stream, struct span *span, enum queue queue, struct error *error) {
+enum status span_end(struct stream *stream, struct span *span, enum status asked, struct error *error) {
+    range_end();
+    if (asked) return asked;
     span->open = true;
-    return stream->device->operations->event_record(stream->device, span->end, queue, error);
+    return stream->device->operations->event_record(stream->device, span->end, queue_of(span->stage), error);
 }
 
-enum status span_collect(struct stream *stream, struct span *span, enum stage stage, int slot, double *seconds,
-                         struct error *error) {
+enum status span_collect(struct stream *stream, struct span *span, int slot, double *seconds, struct error *error) {
     struct device *device = stream->device;
     const struct device_operations *ops = device->operations;
     if (!span->open) return STATUS_OK;
@@ -60,7 +68,7 @@ enum status span_collect(struct stream *stream, struct span *span, enum stage st
     if (!stream->sink->trace) return STATUS_OK;
     TRY(ops->event_elapsed(device, stream->epoch, span->begin, &since, error));
     double begin = stream->epoch_s + since;
-    trace_span(stream->sink->trace, stage, slot, span->step, span->bytes, begin, begin + elapsed);
+    trace_span(stream->sink->trace, span->stage, slot, span->step, span->bytes, begin, begin + elapsed);
     return STATUS_OK;
 }
 

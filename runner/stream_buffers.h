@@ -5,6 +5,7 @@
 
 #include "pieces.h"
 #include "residents.h"
+#include "trace.h"
 
 #include <pthread.h>
 
@@ -14,9 +15,10 @@
     (INT64_C(16) << 20) /* 0.3 ms on the bus, and cheap to pin; more only for a larger filtered chunk                  \
                          */
 
-/* Work on one queue between two events, to be timed once it is over. */
+/* Work of a stage on its queue between two events, to be timed once it is over. */
 struct span {
     struct event *begin, *end;
+    enum stage stage;
     int64_t step, bytes;
     bool open; /* recorded, its time not yet collected */
 };
@@ -90,12 +92,13 @@ int64_t stage_elements(const struct storage *storage, int64_t element);
 enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error);
 
-enum status span_begin(struct stream *stream, struct span *span, enum queue queue, int64_t step, int64_t bytes,
+/* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
+enum status span_begin(struct stream *stream, struct span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error);
-enum status span_end(struct stream *stream, struct span *span, enum queue queue, struct error *error);
+/* `asked` says how asking for the work went, and if badly is the result. */
+enum status span_end(struct stream *stream, struct span *span, enum status asked, struct error *error);
 /* Waits for the end of the span, if one is open, adds its time and tells the trace. */
-enum status span_collect(struct stream *stream, struct span *span, enum stage stage, int slot, double *seconds,
-                         struct error *error);
+enum status span_collect(struct stream *stream, struct span *span, int slot, double *seconds, struct error *error);
 
 /* stream_store.c. Begin after the buffers are there; end waits for all that was put, or with `drop` forgets it. */
 enum status store_begin(struct stream *stream, struct error *error);

@@ -14,9 +14,10 @@ static enum status write_piece(struct stream *stream, const struct finished *til
                                const void *data, struct error *error) {
     struct store *store = &stream->store;
     int64_t bytes = box_elements(piece) * stream->out.element;
-    double begin = now_s();
-    TRY(stream->sink->write(stream->sink->context, piece, data, error));
-    double end = now_s();
+    double begin = range_begin(STAGE_WRITE);
+    enum status status = stream->sink->write(stream->sink->context, piece, data, error);
+    double end = range_end();
+    if (status) return status;
     trace_span(stream->sink->trace, STAGE_WRITE, slot, tile->step, bytes, begin, end);
     store->write_s += end - begin;
     store->written += bytes;
@@ -27,10 +28,10 @@ static enum status ask_piece(struct stream *stream, const struct finished *tile,
                              struct error *error) {
     struct span *span = &stream->store.downloads[stage];
     int64_t bytes = box_elements(piece) * stream->out.element;
-    TRY(span_begin(stream, span, QUEUE_DOWNLOAD, tile->step, bytes, error));
-    TRY(stream_copy(stream, DOWN, &tile->box, stream->out.memory[tile->buffer], piece,
-                    stream->residents->stages[DOWN][stage].memory, stream->out.element, error));
-    return span_end(stream, span, QUEUE_DOWNLOAD, error);
+    TRY(span_begin(stream, span, STAGE_D2H, tile->step, bytes, error));
+    enum status asked = stream_copy(stream, DOWN, &tile->box, stream->out.memory[tile->buffer], piece,
+                                    stream->residents->stages[DOWN][stage].memory, stream->out.element, error);
+    return span_end(stream, span, asked, error);
 }
 
 static enum status store_tile(struct stream *stream, const struct finished *tile, struct error *error) {
@@ -51,7 +52,7 @@ static enum status store_tile(struct stream *stream, const struct finished *tile
         }
         int stage = (int)((store->next + written) % STAGES);
         struct box piece = pieces_get(&pieces, written);
-        TRY(span_collect(stream, &store->downloads[stage], STAGE_D2H, stage, &store->d2h_s, error));
+        TRY(span_collect(stream, &store->downloads[stage], stage, &store->d2h_s, error));
         TRY(write_piece(stream, tile, stage, &piece, stream->residents->stages[DOWN][stage].memory, error));
     }
     store->next += pieces.total;

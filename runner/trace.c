@@ -3,6 +3,9 @@
 #include "trace.h"
 
 #include "environment.h"
+#if TILERUN_CUDA
+#include <nvtx3/nvToolsExt.h>
+#endif
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,6 +18,22 @@ static const char *const stage_names[STAGE_COUNT] = {
     [STAGE_READ] = "read", [STAGE_INFLATE] = "inflate", [STAGE_H2D] = "h2d",     [STAGE_KERNEL] = "kernel",
     [STAGE_D2H] = "d2h",   [STAGE_DEFLATE] = "deflate", [STAGE_WRITE] = "write",
 };
+
+double range_begin(enum stage stage) {
+#if TILERUN_CUDA
+    nvtxRangePushA(stage_names[stage]);
+#else
+    (void)stage;
+#endif
+    return now_s();
+}
+
+double range_end(void) {
+#if TILERUN_CUDA
+    nvtxRangePop();
+#endif
+    return now_s();
+}
 
 struct recorded {
     int run;

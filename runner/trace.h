@@ -1,4 +1,5 @@
-/* trace.h - a job's timeline: every stage of every step, as Perfetto and chrome://tracing open it.
+/* trace.h - a job's timeline: every stage of every step, as Perfetto and chrome://tracing open it, and as NVTX ranges
+ * of the same names for Nsight and whoever else listens.
  *
  * Any thread may add spans. A NULL trace is one that nobody wants: every call takes it and does nothing. */
 #ifndef RUNNER_TRACE_H
@@ -22,4 +23,10 @@ void trace_run(struct trace *trace, const char *name);
  * `slot` tells apart what may be busy at the same time: a buffer, a thread. */
 void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, int64_t bytes, double begin_s,
                 double end_s);
+
+/* A stage's NVTX range on this thread, around the work itself or around asking a device for it; ranges nest. Each
+ * returns the time by now_s(). Without a listener, and in a build without CUDA's headers, that is all they do. */
+double range_begin(enum stage stage);
+double range_end(void);
+
 #endif

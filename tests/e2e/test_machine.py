@@ -3,7 +3,9 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import harness
 import referee
+import tree
 
 MIB = 1 << 20
 STAGES = {"read", "inflate", "h2d", "kernel", "d2h", "deflate", "write"}
@@ -155,6 +158,43 @@ def test_trace_on_the_cpu(tmp_path):
 def test_trace_on_the_gpu(tmp_path):
     results, trace = run_traced(tmp_path, "cuda")
     check_trace(results, trace, ["read", "h2d", "kernel", "d2h", "write"])
+
+
+def heard_ranges(folder, device):
+    """The NVTX ranges of a run, by name, as a tool that listens hears them."""
+    cuda = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    listener, heard = folder / "listener.so", folder / "heard"
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-isystem", Path(cuda).resolve().parents[1] / "include", "-o", listener,
+         Path(__file__).with_name("nvtx_listener.c")],
+        check=True,
+    )
+    environment = dict(os.environ, NVTX_INJECTION64_PATH=str(listener), NVTX_LOG=str(heard))
+    write_matrix(folder / "x.h5", 3000, 2000)
+    job = harness.write_job(
+        folder / "job.yaml", device=device, memory="4MiB",
+        inputs={"X": {"file": "x.h5", "dataset": "X"}},
+        defaults={"warmup": 0, "repeat": 1, "verify": "none", "compression": "gzip"},
+        operations=[
+            {"id": "flipped", "op": "transpose", "inputs": ["X"]},
+            {"id": "sums", "op": "reduce", "operator": "sum", "axis": 1, "inputs": ["flipped"]},
+        ],
+    )
+    done = harness.tilerun("run", job, "-o", folder / "out.h5", env=environment)
+    assert done.returncode == harness.OK, done.stderr
+    lines = heard.read_text().splitlines()
+    assert lines.count("-") == len(lines) - lines.count("-")
+    return {line[2:] for line in lines if line != "-"}
+
+
+@pytest.mark.skipif(not tree.has_cuda(), reason="this build has no CUDA")
+def test_nvtx_ranges_on_the_cpu(tmp_path):
+    assert heard_ranges(tmp_path, "cpu") == {"read", "inflate", "kernel", "deflate", "write"}
+
+
+@pytest.mark.gpu
+def test_nvtx_ranges_on_the_gpu(tmp_path):
+    assert heard_ranges(tmp_path, "cuda") == {"read", "inflate", "h2d", "kernel", "d2h", "deflate", "write"}
 
 
 def test_trace_that_cannot_be_written(tmp_path):
