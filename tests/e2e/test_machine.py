@@ -73,6 +73,8 @@ def test_short_of_memory_means_smaller_tiles(tmp_path):
         "run", job, "-o", tmp_path / "out.h5", env=environment,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
     )
+    if "ReserveShadowMemoryRange failed" in done.stderr:
+        pytest.skip("AddressSanitizer needs more address space than the limit leaves")
     assert done.returncode == harness.OK, done.stderr
     assert done.stderr.count("cpu is short of memory; smaller tiles") == 1, done.stderr
     with h5py.File(tmp_path / "out.h5") as file:
