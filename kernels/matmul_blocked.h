@@ -1,8 +1,7 @@
 /* matmul_blocked.h - the blocked product in one real type: matmul_blocked.c includes it with REAL, NAME(word) and
  * WIDEN/NARROW (rows of elements to REAL and back) defined, once for float and once for double. */
 
-/* ---- micro-kernel: sum[ROWS][2 vectors] += a[k][ROWS] b[k][2 vectors], the sums in registers
- * -------------------------- */
+/* ---- micro-kernel: sum[ROWS][2 vectors] += a[k][ROWS] b[k][2 vectors], the sums in registers --------------------- */
 
 #define MICRO_KERNEL(isa, attribute, vector_bytes, rows)                                                               \
     attribute static void NAME(micro_##isa)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc) {           \

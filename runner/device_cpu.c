@@ -295,10 +295,21 @@ static const struct device_operations cpu_operations = {
     .synchronize = cpu_synchronize,
 };
 
+/* After each parallel region OpenMP's threads spin for milliseconds, in wait for the next: in a stream that is time of
+ * cores which read, decode and write. libgomp has them sleep where it knows of more threads than cores, and so it does
+ * once this thread has a team beside that of the queue's thread, which the kernels run on. */
+static void let_threads_sleep(void) {
+    int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+    threads++;
+    (void)threads;
+}
+
 enum status device_cpu_open(struct device **device, struct error *error) {
     struct cpu_device *cpu = must_malloc(sizeof *cpu);
     *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .clock_mhz = cpu_clock_mhz}};
     device_cpu_facts(&cpu->base.facts);
+    let_threads_sleep();
     pthread_mutex_init(&cpu->mutex, NULL);
     pthread_cond_init(&cpu->changed, NULL);
     for (int queue = 0; queue < QUEUE_COUNT; queue++) {

@@ -5,8 +5,7 @@
 
 #include "../kernels/operation.h"
 
-/* ---- contiguous: the box is rows, each a run in the array; rows are dealt out in pieces of about equal size
- * ---------- */
+/* ---- contiguous: the box is rows, each a run in the array; rows are dealt out in pieces of about equal size ------ */
 
 struct rows {
     int64_t start[MAX_RANK], count[MAX_RANK], extent[MAX_RANK];
@@ -26,8 +25,7 @@ struct row_run {
 /* Run number `number` of a piece; false: it has no more. */
 bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct row_run *run);
 
-/* ---- chunked: the cells of the grid of chunks that the box touches
- * ---------------------------------------------------- */
+/* ---- chunked: the cells of the grid of chunks that the box touches ----------------------------------------------- */
 
 struct cells {
     int64_t start[MAX_RANK], count[MAX_RANK]; /* the box */

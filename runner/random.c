@@ -9,8 +9,7 @@
 
 #define PAIRS 512 /* counters of a piece: 1024 elements */
 
-/* ---- bits
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
 
 /* The elements 2 * pair and 2 * pair + 1, for `PAIRS` pairs: ten rounds of Philox4x32 on the counter (pair, 0). */
 CPU_BODY philox_body(uint64_t seed, uint64_t pair, uint64_t *restrict bits) {
@@ -35,8 +34,7 @@ CPU_BODY philox_body(uint64_t seed, uint64_t pair, uint64_t *restrict bits) {
 }
 CPU_VERSIONS(philox, (uint64_t seed, uint64_t pair, uint64_t *bits), (seed, pair, bits))
 
-/* ---- values
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* The largest value of a type below `high`: what is not above it cannot be rounded up to `high`. */
 static double largest_below(enum dtype dtype, double high) {
@@ -118,8 +116,7 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
     convert_from_double(dtype, values + skip, count, data);
 }
 
-/* ---- boxes
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
 /* Trailing axes that the box covers whole run into one: the box becomes `runs` runs of `length` adjacent elements. */
 static void box_runs(const struct shape *shape, const struct box *box, int *axes, int64_t *runs, int64_t *length) {

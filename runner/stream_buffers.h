@@ -9,11 +9,9 @@
 
 #include <pthread.h>
 
-#define BUFFERS  2 /* of an operand at most, as the plan has it */
-#define LAUNCHES 8 /* in flight at most */
-#define STAGE_BYTES                                                                                                    \
-    (INT64_C(16) << 20) /* 0.3 ms on the bus, and cheap to pin; more only for a larger filtered chunk                  \
-                         */
+#define BUFFERS     2                   /* of an operand at most, as the plan has it */
+#define LAUNCHES    8                   /* in flight at most */
+#define STAGE_BYTES (INT64_C(16) << 20) /* 0.3 ms on the bus; a larger chunk, if filtered, has a larger stage */
 
 /* Work of a stage on its queue between two events, to be timed once it is over. */
 struct span {

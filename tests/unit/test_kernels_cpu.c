@@ -12,8 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- arrays in memory
- * ------------------------------------------------------------------------------------------------ */
+/* ---- arrays in memory -------------------------------------------------------------------------------------------- */
 
 struct array {
     const struct operand *operand;
@@ -72,8 +71,7 @@ static void fill(const struct array *array, uint64_t seed) {
     }
 }
 
-/* ---- a run over tiles
- * ------------------------------------------------------------------------------------------------ */
+/* ---- a run over tiles -------------------------------------------------------------------------------------------- */
 
 static struct box tile_box(const struct operand *operand, const struct tile *tile) {
     struct box box = {.rank = operand->shape.rank};
@@ -134,8 +132,7 @@ static void run_tiles(const struct kernel *kernel, const struct geometry *geomet
     for (int i = 0; i < 4; i++) free(packed[i]);
 }
 
-/* ---- comparing
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- comparing --------------------------------------------------------------------------------------------------- */
 
 static bool is_right(const struct geometry *geometry, const struct array *out, const struct truth *truth, int64_t i) {
     enum dtype dtype = geometry->out.dtype;
@@ -198,8 +195,7 @@ static void check(enum op op, const struct op_options *options, const struct sha
     free(arrays.out.data);
 }
 
-/* ---- the tests
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 /* Around the register tiles (6 and 12 rows, 8 to 32 columns), the depth of a panel (256), primes, nothing. */
 static void matmul_of_all_shapes(void **state) {

@@ -122,8 +122,7 @@ static void other_geometries(void **state) {
     good(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), BFLOAT16);
 }
 
-/* ---- references
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 struct memory {
     const void *data[2];
