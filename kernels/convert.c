@@ -1,6 +1,9 @@
 /* convert.c - rows of elements between types; one vectorised loop for each pair. */
 #include "convert.h"
 #include "cpu.h"
+#include "float16.h"
+
+#include <string.h>
 
 #define ROW(from_type, to_type, expression)                                                                            \
     do {                                                                                                               \

@@ -1,5 +1,6 @@
 /* dtype.c - the element types: names, sizes, and single elements as double or 64-bit integer. */
-#include "convert.h"
+#include "float16.h"
+#include "kernel.h"
 
 static const struct {
     const char *name;

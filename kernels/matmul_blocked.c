@@ -15,6 +15,7 @@
 #endif
 #include "convert.h"
 #include "cpu.h"
+#include <string.h>
 
 #define MC    960 /* multiples of both register tiles */
 #define NC    1024

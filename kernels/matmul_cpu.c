@@ -1,6 +1,7 @@
 /* matmul_cpu.c - the sequential triple loop, as every tutorial begins: one thread, no blocks, no vectors. What all
  * other variants are measured against. */
-#include "convert.h"
+#include "float16.h"
+#include "kernel.h"
 
 /* One function a type. `sum_type` accumulates; LOAD and STORE come from the element's type to it and back. */
 #define TRIPLE_LOOP(name, element, sum_type, LOAD, STORE)                                                              \

@@ -1,6 +1,6 @@
 /* scale_cpu.c - one pass over the elements, a piece at a time by several threads, each piece a vectorised loop. */
-#include "convert.h"
 #include "cpu.h"
+#include "float16.h"
 
 #define PIECE 8192 /* elements */
 

@@ -6,6 +6,7 @@
 
 #include "../kernels/convert.h"
 #include "../kernels/cpu.h"
+#include <math.h>
 
 #define PAIRS 512 /* counters of a piece: 1024 elements */
 

@@ -1,5 +1,6 @@
 /* test_dtype.c - conversions of single elements and of rows, against each other and against values known by heart. */
 #include "../../kernels/convert.h"
+#include "../../kernels/float16.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
