@@ -118,8 +118,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
             for (int j = 0; j < COLUMNS; j++)
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
-                    const int zigzag =
-                        j % 2 ? ROWS - 1 - i : i; /* begins with the row that the last column ended with */
+                    const int zigzag = j % 2 ? ROWS - 1 - i : i; /* begins where the last column ended */
                     sums[zigzag][j] += rows[l % 2][zigzag] * columns[l % 2][j];
                 }
         }

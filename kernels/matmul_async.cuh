@@ -272,6 +272,26 @@ __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &
     }
 }
 
+/* A warp's results as mma.sync leaves them, 16 x 8 at a time: thread t of the four of group g has two neighbours in
+ * each of rows g and g + 8. `row` and `column` are those of the warp's first result. */
+template <typename T, int ROWS, int COLUMNS>
+__device__ inline void matmul_leave_warp(const matmul_args &args, const matmul_work &work, const matmul_piece &piece,
+                                         int64_t row, int64_t column, const accumulator<T> (&sums)[ROWS][COLUMNS][4]) {
+    const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+    const bool aligned = args.n % 2 == 0;
+#pragma unroll
+    for (int i = 0; i < 2 * ROWS; i++) {
+        const int64_t r = row + i * 8 + g;
+        if (r >= args.m) break;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            const int64_t c = column + j * 8 + t * 2;
+            matmul_leave<T, 2>(args, work, piece.split, (piece.tile.batch * args.m + r) * args.n + c,
+                               &sums[i / 2][j][i % 2 * 2], args.n - c, aligned);
+        }
+    }
+}
+
 /* Adds the planes, first to last. A block's y axis takes a run of planes each, whose sums are added in their order. */
 template <typename T>
 static __global__ void __launch_bounds__(512)

@@ -124,19 +124,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         }
     }
     copy_wait<0>();
-
-    const bool aligned = args.n % 2 == 0;
-#pragma unroll
-    for (int i = 0; i < WARP_M / 8; i++) {
-        const int64_t r = row + y + i * 8 + g;
-        if (r >= args.m) break;
-#pragma unroll
-        for (int j = 0; j < WARP_N / 8; j++) {
-            const int64_t c = column + x + j * 8 + t * 2;
-            matmul_leave<double, 2>(args, work, piece.split, (piece.tile.batch * args.m + r) * args.n + c,
-                                    &sums[i / 2][j][i % 2 * 2], args.n - c, aligned);
-        }
-    }
+    matmul_leave_warp<double>(args, work, piece, row + y, column + x, sums);
 }
 
 static size_t matmul_dmma_workspace(const struct launch *launch) {

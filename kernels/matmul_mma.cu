@@ -112,8 +112,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     const unsigned b_at = shared_address(stages + a_feeder::ELEMENTS) + x * B_LINE + matrix_row<b_feeder, B, false>();
 
     float sums[WARP_M / 16][WARP_N / 8][4] = {};
-    uint32_t rows[2][WARP_M / 16][4],
-        columns[2][WARP_N / 16][4]; /* operands of these 16 k and, being loaded, the next */
+    /* Operands of these 16 k and, being loaded, the next. */
+    uint32_t rows[2][WARP_M / 16][4], columns[2][WARP_N / 16][4];
     const auto load = [&](int buffer, unsigned stage, int l) {
 #pragma unroll
         for (int i = 0; i < WARP_M / 16; i++)
@@ -157,20 +157,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         }
     }
     copy_wait<0>();
-
-    const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
-    const bool aligned = args.n % 2 == 0;
-#pragma unroll
-    for (int i = 0; i < WARP_M / 8; i++) {
-        const int64_t r = row + y + i * 8 + g;
-        if (r >= args.m) break;
-#pragma unroll
-        for (int j = 0; j < WARP_N / 8; j++) {
-            const int64_t c = column + x + j * 8 + t * 2;
-            matmul_leave<T, 2>(args, work, piece.split, (piece.tile.batch * args.m + r) * args.n + c,
-                               &sums[i / 2][j][i % 2 * 2], args.n - c, aligned);
-        }
-    }
+    matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
 }
 
 static size_t matmul_mma_workspace(const struct launch *launch) {

@@ -104,16 +104,6 @@ struct sums {
     double magnitude;
 };
 
-/* The box of input `input` that feeds this tile. */
-static struct box operand_box(const struct operand *operand, const struct tile *tile) {
-    struct box box = {.rank = operand->shape.rank};
-    for (int axis = 0; axis < box.rank; axis++) {
-        box.start[axis] = tile->start[operand->loop[axis]];
-        box.count[axis] = tile->count[operand->loop[axis]];
-    }
-    return box;
-}
-
 /* sums[m][n] += a b, b as [k][n]. A long double has 11 bits more than the float64 results that it judges; products of
  * narrower types are exact in double, and there double is far more than they need. */
 static void add_products(const struct geometry *geometry, const struct tile *tile, const double *a, const double *b,
@@ -157,7 +147,7 @@ static enum status sum_block(const struct geometry *geometry, const struct host_
         tile->start[LOOP_K] = start;
         tile->count[LOOP_K] = min_int64(PANEL, k - start);
         for (int input = 0; input < 2; input++) {
-            struct box box = operand_box(&geometry->in[input], tile);
+            struct box box = box_of_tile(&geometry->in[input], tile);
             enum status status = piece_read(&pieces[input], geometry, reader, input, &box, error);
             if (status != STATUS_OK) return status;
         }

@@ -61,6 +61,8 @@ struct geometry {
 struct tile {
     int64_t start[LOOPS], count[LOOPS];
 };
+/* The part of an operand that a tile reads or writes. */
+struct box box_of_tile(const struct operand *operand, const struct tile *tile);
 
 /* Reads a box of an operation's input number `input` (or, input -1, of its output) into packed host memory. */
 struct host_reader {

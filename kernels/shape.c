@@ -31,6 +31,15 @@ struct box box_whole(const struct shape *shape) {
     return box;
 }
 
+struct box box_of_tile(const struct operand *operand, const struct tile *tile) {
+    struct box box = {.rank = operand->shape.rank};
+    for (int axis = 0; axis < box.rank; axis++) {
+        box.start[axis] = tile->start[operand->loop[axis]];
+        box.count[axis] = tile->count[operand->loop[axis]];
+    }
+    return box;
+}
+
 bool box_equal(const struct box *a, const struct box *b) {
     bool equal = a->rank == b->rank;
     for (int axis = 0; equal && axis < a->rank; axis++)

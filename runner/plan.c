@@ -324,15 +324,6 @@ void plan_free(struct plan *plan) {
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static struct box operand_box(const struct operand *operand, const struct tile *tile) {
-    struct box box = {.rank = operand->shape.rank};
-    for (int axis = 0; axis < box.rank; axis++) {
-        box.start[axis] = tile->start[operand->loop[axis]];
-        box.count[axis] = tile->count[operand->loop[axis]];
-    }
-    return box;
-}
-
 static void step_tile(const struct geometry *geometry, const struct run *run, int64_t number, struct tile *tile) {
     for (int loop = LOOPS - 1; loop >= 0; loop--) {
         int64_t index = number % run->tiles[loop];
@@ -357,9 +348,9 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
     struct tile before = {{0}, {0}};
     if (number > 0) step_tile(geometry, run, number - 1, &before);
     for (int i = 0; i < geometry->inputs; i++) {
-        step->load[i] = operand_box(&geometry->in[i], &step->tile);
+        step->load[i] = box_of_tile(&geometry->in[i], &step->tile);
         if (number > 0) {
-            struct box previous = operand_box(&geometry->in[i], &before);
+            struct box previous = box_of_tile(&geometry->in[i], &before);
             step->reuse[i] = box_equal(&step->load[i], &previous);
         }
         /* Loads repeat when a loop that the operand lacks has advanced. */
@@ -369,5 +360,5 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
         for (int loop = 0; loop < LOOPS; loop++)
             if (!own[loop] && step->tile.start[loop] > 0) step->fresh[i] = false;
     }
-    step->store = operand_box(&geometry->out, &step->tile);
+    step->store = box_of_tile(&geometry->out, &step->tile);
 }
