@@ -6,6 +6,10 @@
 #include "reduce_state.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define RUN     4096 /* elements along what is reduced, and outputs, that one thread takes at a time for the reference */
+#define COLUMNS 1024
 
 /* Which loop runs along each axis: k along the reduced one; b, m, n where einsum would write them. */
 static void name_loops(int rank, int axis, enum loop loop[MAX_RANK]) {
@@ -112,37 +116,116 @@ struct walk {
     struct sums *sums;
 };
 
-static void take(const struct walk *walk, struct sums *sums, const void *x, int64_t element, int64_t position) {
+static struct sums sums_empty(const struct walk *walk) {
+    enum reduce_operator operator_ = walk->geometry->options.reduce;
+    return (struct sums){reduce_state_empty(operator_, walk->widened), operator_ == REDUCE_PROD, 0};
+}
+
+static void sums_merge(const struct walk *walk, struct sums *into, const struct sums *from) {
     enum reduce_operator operator_ = walk->geometry->options.reduce;
     if (walk->exact) {
-        struct reduce_state state = reduce_state_of(operator_, walk->widened, x, element, position);
-        reduce_state_merge(operator_, walk->widened, &sums->state, &state);
-        return;
-    }
-    long double value = ((const double *)x)[element];
-    if (operator_ == REDUCE_PROD) {
-        sums->value *= value;
+        reduce_state_merge(operator_, walk->widened, &into->state, &from->state);
+    } else if (operator_ == REDUCE_PROD) {
+        into->value *= from->value;
     } else {
-        if (operator_ == REDUCE_NORM2) value *= value;
-        sums->value += value;
-        sums->magnitude += fabsl(value);
+        into->value += from->value;
+        into->magnitude += from->magnitude;
     }
 }
 
-/* Takes in one piece: the loops over its (up to) three axes, each element going to its output. */
-static void take_piece(const struct walk *walk, const struct box *box, const struct box *piece, const void *x) {
-    int64_t start[MAX_RANK] = {0}, count[MAX_RANK], element = 0;
-    for (int axis = 0; axis < MAX_RANK; axis++) {
-        count[axis] = axis < piece->rank ? piece->count[axis] : 1;
-        if (axis < piece->rank) start[axis] = piece->start[axis];
+/* One element of a piece. */
+static inline void sums_take(const struct walk *walk, struct sums *into, const double *x, int64_t position) {
+    enum reduce_operator operator_ = walk->geometry->options.reduce;
+    if (walk->exact) {
+        struct reduce_state one = {.index = position};
+        memcpy(&one.value, x, sizeof one.value); /* 64 bits, of whatever type */
+        reduce_state_merge(operator_, walk->widened, &into->state, &one);
+        return;
     }
-    const int64_t *to = walk->out_stride, *along = walk->position_stride;
-    for (int64_t i = start[0]; i < start[0] + count[0]; i++)
-        for (int64_t j = start[1]; j < start[1] + count[1]; j++)
-            for (int64_t l = start[2]; l < start[2] + count[2]; l++, element++) {
-                int64_t out = (i - box->start[0]) * to[0] + (j - box->start[1]) * to[1] + (l - box->start[2]) * to[2];
-                take(walk, &walk->sums[out], x, element, i * along[0] + j * along[1] + l * along[2]);
+    long double value = *x;
+    if (operator_ == REDUCE_NORM2) value *= value;
+    sums_merge(walk, into, &(struct sums){.value = value, .magnitude = fabsl(value)});
+}
+
+/* A piece as [outer][length][inner] around what is reduced. What is cut of the array to make a piece, and what of the
+ * output, is a run of it, so outputs and positions follow one another. */
+struct block {
+    const double *x; /* or 64-bit integers */
+    int64_t outer, length, inner;
+    struct sums *out;   /* of its first output */
+    int64_t out_stride; /* from one of `outer` to the next */
+    int64_t position;   /* of its first element along what is reduced */
+};
+
+static struct block block_of(const struct walk *walk, const struct box *box, const struct box *piece, const void *x) {
+    const struct operand *in = &walk->geometry->in[0];
+    struct block block = {.x = x, .outer = 1, .length = 1, .inner = 1, .out = walk->sums, .out_stride = 1};
+    bool behind = false; /* the reduced axis */
+    for (int axis = 0; axis < piece->rank; axis++) {
+        if (walk->geometry->reduces[in->loop[axis]]) {
+            block.length *= piece->count[axis];
+            block.position += piece->start[axis] * walk->position_stride[axis];
+            behind = true;
+            continue;
+        }
+        block.out += (piece->start[axis] - box->start[axis]) * walk->out_stride[axis];
+        if (behind) {
+            block.inner *= piece->count[axis];
+        } else {
+            block.outer *= piece->count[axis];
+            block.out_stride = walk->out_stride[axis];
+        }
+    }
+    return block;
+}
+
+/* Sums of neighbours, the most that is asked for. */
+static void add_up(const double *x, int64_t count, bool squares, struct sums *sums) {
+    long double sum = 0, magnitude = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const long double value = squares ? (long double)x[i] * x[i] : x[i];
+        sum += value;
+        magnitude += fabsl(value);
+    }
+    sums->value += sum;
+    sums->magnitude += magnitude;
+}
+
+/* Takes elements [first, last) along what is reduced, of the outputs [from, to) of inner, into `sums`. */
+static void take_run(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
+                     int64_t from, int64_t to, struct sums *sums) {
+    enum reduce_operator operator_ = walk->geometry->options.reduce;
+    if (!walk->exact && operator_ != REDUCE_PROD && block->inner == 1) {
+        add_up(block->x + o * block->length + first, last - first, operator_ == REDUCE_NORM2, sums);
+        return;
+    }
+    for (int64_t l = first; l < last; l++) {
+        const double *row = block->x + (o * block->length + l) * block->inner;
+        for (int64_t i = from; i < to; i++) sums_take(walk, &sums[i - from], row + i, block->position + l);
+    }
+}
+
+/* Takes in one piece, on all cores: each takes runs of RUN elements of up to COLUMNS outputs. Where there is more than
+ * one to an output they are merged in order, so that the truth does not depend on who took what. */
+static void take_piece(const struct walk *walk, const struct box *box, const struct box *piece, const void *x) {
+    const struct block block = block_of(walk, box, piece, x);
+    int64_t outer = block.outer, inner = block.inner;
+    int64_t runs = ceil_div(block.length, RUN), columns = ceil_div(inner, COLUMNS);
+    struct sums partial[2 * PIECE_ELEMENTS / RUN] = {0};
+#pragma omp parallel for collapse(3)
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t run = 0; run < runs; run++)
+            for (int64_t column = 0; column < columns; column++) {
+                int64_t from = column * COLUMNS, to = min_int64(inner, from + COLUMNS), first = run * RUN;
+                struct sums *sums = block.out + o * block.out_stride + from;
+                if (runs > 1) {
+                    sums = partial + (o * runs + run) * inner + from;
+                    for (int64_t i = from; i < to; i++) sums[i - from] = sums_empty(walk);
+                }
+                take_run(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, sums);
             }
+    for (int64_t i = 0; runs > 1 && i < outer * runs * inner; i++)
+        sums_merge(walk, block.out + i / (runs * inner) * block.out_stride + i % inner, partial + i);
 }
 
 /* The box of the input that feeds a box of the output; strides are set on the way. */
@@ -202,8 +285,7 @@ static enum status reduce_reference(const struct geometry *geometry, const struc
     int64_t outputs = box_elements(box), pieces = piece_count(&input);
     walk.sums = calloc((size_t)outputs + 1, sizeof *walk.sums);
     if (!walk.sums) return fail(error, STATUS_RUN, "no host memory for the reference");
-    for (int64_t i = 0; i < outputs; i++)
-        walk.sums[i] = (struct sums){reduce_state_empty(operator_, walk.widened), operator_ == REDUCE_PROD, 0};
+    for (int64_t i = 0; i < outputs; i++) walk.sums[i] = sums_empty(&walk);
     struct piece piece;
     enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(&input)), error);
     for (int64_t number = 0; number < pieces && status == STATUS_OK; number++) {

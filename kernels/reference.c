@@ -5,6 +5,8 @@
 #include "cpu.h"
 #include <stdlib.h>
 
+#define CONVERTED (INT64_C(1) << 14) /* elements at a time */
+
 /* How large a piece is along each axis: whole trailing axes while they fit. */
 static void piece_size(const struct box *box, int64_t size[MAX_RANK]) {
     int64_t room = PIECE_ELEMENTS;
@@ -55,7 +57,13 @@ enum status piece_read(struct piece *piece, const struct geometry *geometry, con
     enum dtype dtype = geometry->in[input].dtype;
     enum status status = reader->read(reader->context, input, box, piece->raw, error);
     if (status != STATUS_OK) return status;
-    convert_to_double(dtype, piece->raw, box_elements(box), piece->value);
-    if (!dtype_is_float(dtype)) convert_to_integer(dtype, piece->raw, box_elements(box), piece->integer);
+    int64_t elements = box_elements(box);
+#pragma omp parallel for
+    for (int64_t at = 0; at < elements; at += CONVERTED) {
+        const char *raw = (const char *)piece->raw + at * (int64_t)dtype_size(dtype);
+        int64_t count = min_int64(CONVERTED, elements - at);
+        convert_to_double(dtype, raw, count, piece->value + at);
+        if (!dtype_is_float(dtype)) convert_to_integer(dtype, raw, count, piece->integer + at);
+    }
     return STATUS_OK;
 }
