@@ -56,6 +56,8 @@ static enum status matmul_geometry(const struct op_options *options, const struc
     bool stack = shapes[0].rank == 3 || shapes[1].rank == 3;
     int64_t b = extent[LOOP_B], m = extent[LOOP_M], n = extent[LOOP_N], k = extent[LOOP_K];
     struct shape out = stack ? (struct shape){3, {b, m, n}} : (struct shape){2, {m, n}};
+    if (!shape_countable(&out))
+        return fail(error, STATUS_USAGE, "the product has more elements than 64 bits can count");
     geometry->out = operand_of(&out, dtype, LOOP_M, LOOP_N, extent);
     geometry->reduces[LOOP_K] = true;
     geometry->partial_size = dtype_size(dtype) == 2 ? sizeof(float) : 0;

@@ -22,6 +22,8 @@ struct shape {
     int64_t size[MAX_RANK];
 };
 int64_t shape_elements(const struct shape *shape);
+/* Can 64 bits count its bytes, with 16 to an element, and those of any part of it? No other shape gets into a plan. */
+bool shape_countable(const struct shape *shape);
 /* "512x512", "scalar" for rank 0; into `text`, which is returned. */
 #define SHAPE_TEXT 64
 const char *shape_format(const struct shape *shape, char text[SHAPE_TEXT]);

@@ -13,6 +13,16 @@ int64_t shape_elements(const struct shape *shape) {
     return product(shape->size, shape->rank);
 }
 
+bool shape_countable(const struct shape *shape) {
+    int64_t most = INT64_MAX / 16;
+    for (int axis = 0; axis < shape->rank; axis++) {
+        int64_t size = shape->size[axis] > 0 ? shape->size[axis] : 1;
+        if (size > most) return false;
+        most /= size;
+    }
+    return true;
+}
+
 const char *shape_format(const struct shape *shape, char text[SHAPE_TEXT]) {
     int length = snprintf(text, SHAPE_TEXT, "%s", shape->rank == 0 ? "scalar" : "");
     for (int axis = 0; axis < shape->rank; axis++)

@@ -128,8 +128,8 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     if (kind == H5S_NULL) return "is empty (it has no shape)";
     if (rank > MAX_RANK) return "has more than 3 axes; a vector, a matrix or a stack of matrices is wanted";
     shape->rank = rank;
-    for (int i = 0; i < rank; i++) shape->size[i] = (int64_t)size[i];
-    return NULL;
+    for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
+    return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
 }
 
 /* Learns chunks and filters; the number of a filter that is not there, else -1. */

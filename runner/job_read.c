@@ -197,17 +197,13 @@ static void read_shape(struct reader *reader, const struct job_key *key, const s
         reader_error(reader, node, "'%s' must have 1, 2 or 3 sizes, not %d", key->name, node->count);
         return;
     }
-    const int64_t most = INT64_MAX / 16; /* bytes of an array of the widest type still count in an int64_t */
-    int64_t product = 1;
-    for (int i = 0; i < node->count; i++) {
-        if (!read_integer(reader, node->items[i], key->name, key->low, (double)most, &shape->size[i])) return;
-        if (shape->size[i] > 0 && product > most / shape->size[i]) {
-            reader_error(reader, node, "'%s' has more elements than 64 bits can count", key->name);
-            return;
-        }
-        product *= shape->size[i] > 0 ? shape->size[i] : 1;
-    }
-    shape->rank = node->count;
+    struct shape read = {.rank = node->count};
+    for (int i = 0; i < node->count; i++)
+        if (!read_integer(reader, node->items[i], key->name, key->low, 0x1p62, &read.size[i])) return;
+    if (shape_countable(&read))
+        *shape = read;
+    else
+        reader_error(reader, node, "'%s' has more elements than 64 bits can count", key->name);
 }
 
 static void read_rows(struct reader *reader, const struct job_key *key, const struct yaml_node *node, int64_t rows[2]) {

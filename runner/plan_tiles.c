@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#define MOST_STEPS      60     /* as a power of two: they are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* one piece of a box that is contiguous in its file, by one core */
 #define PARTIAL_CHUNKS  4.0    /* writing part of a filtered chunk reads, decodes and encodes it again and again */
@@ -268,6 +269,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
         for (power[1] = 0; power[1] <= most[1]; power[1]++)
             for (power[2] = 0; power[2] <= most[2]; power[2]++)
                 for (power[3] = 0; power[3] <= most[3]; power[3]++) {
+                    if (power[0] + power[1] + power[2] + power[3] > MOST_STEPS) continue;
                     for (int loop = 0; loop < LOOPS; loop++) {
                         cut(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
                             &trial.tiles[loop]);

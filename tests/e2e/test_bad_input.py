@@ -40,6 +40,7 @@ def place(folder):
         file["group/b"] = [1.0]
         file["nothing"] = h5py.Empty("f4")
         file["dangling"] = h5py.SoftLink("/nowhere")
+        file.create_dataset("endless", (2**61, 8), "f4", chunks=(1, 8))
     (folder / "job.yaml").write_text(JOB)
     return folder
 
@@ -82,6 +83,7 @@ def test_the_job_is_good(place):
         ("/scalar", r"'/scalar'.* is a single number"),
         ("/nothing", r"'/nothing' .*(null|no value|empty|nothing)"),
         ("/dangling", r"'/dangling' cannot be opened"),
+        ("/endless", r"'/endless' has more elements than 64 bits can count"),
     ],
 )
 def test_unfit_data_set(place, dataset, words):

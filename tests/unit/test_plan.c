@@ -183,6 +183,16 @@ static void less_memory_is_never_predicted_to_be_faster(void **state) {
     }
 }
 
+/* Tilings with more steps than 64 bits count are passed over. */
+static void steps_can_be_counted(void **state) {
+    (void)state;
+    struct fixture f;
+    set_matmul(&f, 500000000, 500000000, 1000000000);
+    assert_true(fit(&f, GIB, false));
+    assert_true(f.run.steps > 0 && f.run.steps == f.run.tiles[LOOP_M] * f.run.tiles[LOOP_N] * f.run.tiles[LOOP_K]);
+    assert_false(fit(&f, 1 << 10, false));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_timed_is_one_step),
@@ -193,6 +203,7 @@ int main(void) {
         cmocka_unit_test(any_shape_fits_into_64_kib),
         cmocka_unit_test(too_little_memory_says_what_is_needed),
         cmocka_unit_test(less_memory_is_never_predicted_to_be_faster),
+        cmocka_unit_test(steps_can_be_counted),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }
