@@ -362,3 +362,16 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
     }
     step->store = box_of_tile(&geometry->out, &step->tile);
 }
+
+bool plan_stores_in_order(const struct plan *plan, const struct run *run) {
+    const struct operand *out = &plan->tasks[run->task].geometry.out;
+    int outer = -1;    /* the last loop that cuts the output, of those along its axes so far */
+    bool wide = false; /* a tile has more than one element along an axis: those behind must be whole */
+    for (int axis = 0; axis < out->shape.rank; axis++) {
+        int loop = (int)out->loop[axis];
+        if (run->tiles[loop] > 1 && (wide || loop < outer)) return false;
+        if (run->tiles[loop] > 1) outer = loop;
+        wide = wide || run->tile[loop] > 1;
+    }
+    return true;
+}

@@ -108,6 +108,8 @@ struct step {
     struct box store;   /* of the output, after `last` */
 };
 void plan_step(const struct plan *plan, const struct run *run, int64_t number, struct step *step);
+/* Do the outputs of its steps follow one another as the array has them, each a run of it? */
+bool plan_stores_in_order(const struct plan *plan, const struct run *run);
 
 /* Prints what `tilerun plan` shows. */
 void plan_print(const struct plan *plan, FILE *to);

@@ -7,13 +7,15 @@
  *
  * To its place a row goes by way of a mapping where that is known to be quick and cannot fail for want of space: a file
  * takes pwrites one at a time (6 GB/s on an H200's host, from however many threads), but pages of a mapping from
- * several threads at once (4 threads 11.5 GB/s; 8 get into each other's way, 2.2 GB/s). Elsewhere by pwrite. */
+ * several threads at once (4 threads 11.5 GB/s; 8 get into each other's way, 2.2 GB/s; more where the pages are made
+ * ready ahead, mapping.h). Elsewhere by pwrite. */
 #define H5_USE_110_API
 #include "rawwrite.h"
 
 #include "environment.h"
 #include "filters.h"
 #include "layout.h"
+#include "mapping.h"
 #include "workers.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +24,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -33,11 +34,12 @@
 struct rawwrite {
     struct h5_dataset *dataset;
     int descriptor, *failure;
-    bool mapped;         /* blocks are allocated, and the file system takes mappings well */
-    int64_t size;        /* bytes of an element */
-    haddr_t address;     /* contiguous */
-    haddr_t *addresses;  /* plain chunks, in the order of the grid */
-    int64_t chunk_bytes; /* plain; 0: contiguous */
+    bool mappable;           /* blocks are allocated, and the file system takes mappings well */
+    struct mapping *mapping; /* of all that is plain; NULL: by pwrite */
+    int64_t size;            /* bytes of an element */
+    haddr_t address;         /* contiguous */
+    haddr_t *addresses;      /* plain chunks, in the order of the grid */
+    int64_t chunk_bytes;     /* plain; 0: contiguous */
     struct filters filters;
     struct filter_room **rooms; /* filtered chunks */
     int lanes;
@@ -57,7 +59,7 @@ static bool takes_mappings(int descriptor) {
  * run out of them. A file system that cannot do it does without. */
 static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes) {
     if (fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes) == 0) return;
-    raw->mapped = false;
+    raw->mappable = false;
     if (errno == ENOSPC && *raw->failure == 0) *raw->failure = ENOSPC;
 }
 
@@ -81,6 +83,19 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     return STATUS_OK;
 }
 
+/* From the first plain byte to the last. */
+static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
+    haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
+    int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;
+    if (chunks > 0) begin = HADDR_MAX, end = 0;
+    for (int64_t number = 0; number < chunks; number++) {
+        haddr_t chunk = raw->addresses[number];
+        if (chunk < begin) begin = chunk;
+        if (chunk + (haddr_t)raw->chunk_bytes > end) end = chunk + (haddr_t)raw->chunk_bytes;
+    }
+    if (raw->mappable) raw->mapping = mapping_open(raw->descriptor, begin, (int64_t)(end - begin), chunks ? 0 : ahead);
+}
+
 static void make_rooms(struct rawwrite *raw) {
     int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
     raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
@@ -88,14 +103,14 @@ static void make_rooms(struct rawwrite *raw) {
     for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
 }
 
-enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, struct error *error) {
+enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error) {
     *result = NULL;
     int64_t bytes = shape_elements(&dataset->shape) * (int64_t)dtype_size(dataset->dtype);
     if (dataset->shape.rank == 0 || bytes == 0) return STATUS_OK;
     struct rawwrite *raw = must_malloc(sizeof *raw);
     *raw = (struct rawwrite){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
     raw->descriptor = h5_descriptor(dataset->id, &raw->failure);
-    raw->mapped = takes_mappings(raw->descriptor);
+    raw->mappable = takes_mappings(raw->descriptor);
     enum status status = STATUS_OK;
     if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     if (dataset->filtered) {
@@ -111,6 +126,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, 
         if (!status) allocate_blocks(raw, raw->address, bytes);
     }
     if (!status) status = h5_check_writes(dataset, error);
+    if (!status && !raw->rooms) map_file(raw, bytes, ahead);
     if (status) {
         rawwrite_close(raw);
         raw = NULL;
@@ -122,6 +138,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, 
 void rawwrite_close(struct rawwrite *raw) {
     if (!raw) return;
     for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    mapping_close(raw->mapping);
     free(raw->rooms);
     free(raw->addresses);
     free(raw);
@@ -134,10 +151,8 @@ struct writing {
     struct rawwrite *raw;
     struct trace *trace;
     const char *data;
-    struct rows rows;   /* contiguous */
-    struct cells cells; /* chunked */
-    char *map;          /* of the file from `map_address` on; NULL: by pwrite */
-    haddr_t map_address;
+    struct rows rows;      /* contiguous */
+    struct cells cells;    /* chunked */
     atomic_llong next;     /* piece or cell */
     atomic_int failure;    /* errno */
     pthread_mutex_t mutex; /* filtered: for writing to the file, and for `error` */
@@ -145,8 +160,8 @@ struct writing {
 };
 
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
-    if (writing->map) {
-        memcpy(writing->map + (address - writing->map_address), from, (size_t)bytes);
+    if (writing->raw->mapping) {
+        memcpy(mapping_at(writing->raw->mapping, address), from, (size_t)bytes);
         return;
     }
     while (bytes > 0 && writing->failure == 0) {
@@ -218,16 +233,12 @@ static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *en
 }
 
 static void write_plain(struct writing *writing, void (*work)(void *context, int64_t lane, int thread)) {
+    struct mapping *mapping = writing->raw->mapping;
     haddr_t begin, end;
-    void *map = MAP_FAILED;
+    workers_run(mapping ? MAPPERS : 1, work, writing);
+    if (!mapping) return;
     find_span(writing, &begin, &end);
-    begin -= begin % (haddr_t)sysconf(_SC_PAGESIZE);
-    if (writing->raw->mapped)
-        map = mmap(NULL, end - begin, PROT_READ | PROT_WRITE, MAP_SHARED, writing->raw->descriptor, (off_t)begin);
-    writing->map = map == MAP_FAILED ? NULL : map;
-    writing->map_address = begin;
-    workers_run(writing->map ? MAPPERS : 1, work, writing);
-    if (writing->map) munmap(map, end - begin);
+    mapping_written(mapping, begin, end);
 }
 
 /* ---- filtered ---------------------------------------------------------------------------------------------------- */

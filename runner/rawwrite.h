@@ -9,9 +9,10 @@
 
 struct rawwrite;
 
-/* `dataset` comes from h5_create, and outlives it. *result is NULL where HDF5 has to write (scalars, empty arrays). A
- * disk that is full may say so here. */
-enum status rawwrite_open(struct h5_dataset *dataset, struct rawwrite **result, struct error *error);
+/* `dataset` comes from h5_create, and outlives it. Where boxes will come in the order of their rows, each next to the
+ * last, room in the system's cache is made ready up to `ahead` bytes beforehand; else `ahead` is 0. *result is NULL
+ * where HDF5 has to write (scalars, empty arrays). A disk that is full may say so here. */
+enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error);
 void rawwrite_close(struct rawwrite *raw);
 
 /* Writes a packed box. One call at a time, from any thread; `trace` (may be

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#define MOST_AHEAD (INT64_C(1) << 30)
 enum { TRAILER = 64, BLOCK = 4 << 20 };
 static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
 
@@ -34,7 +35,7 @@ struct part {
     struct trace *trace;
 };
 
-/* ---- the trailer ---- */
+/* ---- the trailer ------------------------------------------------------------------------------------------------- */
 
 struct file_hash {
     int descriptor;
@@ -114,7 +115,7 @@ static bool part_is_whole(const char *path) {
     return whole;
 }
 
-/* ---- writing ---- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void part_free(struct part *part) {
     free(part->path);
@@ -155,7 +156,9 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     }
     if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
     if (!status) status = h5_set_text(it->output->id, "units", "1", error);
-    if (!status) status = rawwrite_open(it->output, &it->raw, error);
+    /* As much as the run has on its device anyway, up to MOST_AHEAD. */
+    int64_t ahead = plan_stores_in_order(results->plan, run) ? run->memory_bytes : 0;
+    if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
     if (status) {
         part_discard(it);
         it = NULL;
@@ -249,7 +252,7 @@ void part_discard(struct part *part) {
     part_free(part);
 }
 
-/* ---- finding ---- */
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 /* The row of a part that is whole, of this run and `ok`; `has_output`: somebody can read its result. */
 static bool read_part(const char *path, struct result_row *row, bool *has_output) {

@@ -56,6 +56,21 @@ def test_host_memory_does_not_grow_with_the_input(tmp_path, layout):
         assert np.isclose(file["outputs/sum"][()], values.sum(dtype=np.float64), rtol=1e-3, atol=1)
 
 
+def test_host_memory_does_not_grow_with_the_output(tmp_path):
+    """512 MiB written through a mapping: its pages do not stay, nor are many made ready ahead."""
+    values = write_matrix(tmp_path / "x.h5", 16384, 8192)
+    job = harness.write_job(
+        tmp_path / "job.yaml", device="cpu", memory="64MiB", sync=False,
+        inputs={"X": {"file": "x.h5", "dataset": "X"}},
+        defaults={"warmup": 0, "repeat": 1, "checksum": "none", "verify": "none"},
+        operations=[{"id": "double", "op": "scale", "alpha": 2, "inputs": ["X"]}],
+    )
+    peak = peak_memory(tmp_path, "run", job, "-o", tmp_path / "out.h5", "--progress", "none")
+    assert peak < 256 * MIB, f"{peak / MIB:.0f} MiB"
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert np.array_equal(file["outputs/double"][:], 2 * values)
+
+
 def test_short_of_memory_means_smaller_tiles(tmp_path):
     """The budget says 4 GiB, the system gives less: the run goes on in smaller tiles and says so once."""
     values = np.random.default_rng().integers(0, 256, (16384, 16384), dtype=np.uint8)

@@ -59,13 +59,27 @@ static int64_t distance(const struct box *box) {
     return box->rank ? box->start[box->rank - 1] : 0;
 }
 
+/* Where a box begins in a row-major array, if its elements are one run there; else -1. */
+static int64_t run_start(const struct shape *shape, const struct box *box) {
+    int64_t start = 0;
+    bool wide = false;
+    for (int axis = 0; axis < shape->rank; axis++) {
+        if (wide && box->count[axis] < shape->size[axis]) return -1;
+        wide = wide || box->count[axis] > 1;
+        start = start * shape->size[axis] + box->start[axis];
+    }
+    return start;
+}
+
 /* Fresh loads bring every input element once and stores every output element once. Returns all loaded bytes. */
 static double check_steps(struct fixture *f) {
     int64_t fresh[2] = {0, 0}, stored = 0, sum = 0;
     double loaded = 0;
+    bool in_order = true;
     for (int64_t number = 0; number < f->run.steps; number++) {
         struct step step;
         plan_step(&f->plan, &f->run, number, &step);
+        if (step.last) in_order = in_order && run_start(&f->geometry.out.shape, &step.store) == stored;
         for (int i = 0; i < 2 && i < f->geometry.inputs; i++) {
             if (step.reuse[i]) continue;
             loaded += (double)box_elements(&step.load[i]) * (double)dtype_size(f->geometry.in[i].dtype);
@@ -76,6 +90,7 @@ static double check_steps(struct fixture *f) {
     for (int i = 0; i < 2 && i < f->geometry.inputs; i++)
         assert_int_equal(fresh[i], shape_elements(&f->geometry.in[i].shape));
     assert_int_equal(stored, shape_elements(&f->geometry.out.shape));
+    assert_int_equal(plan_stores_in_order(&f->plan, &f->run), in_order);
     return loaded;
 }
 

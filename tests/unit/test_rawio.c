@@ -246,7 +246,7 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     for (int64_t i = 0; i < elements; i++) values[i] = (float)draw(draw(4) ? 5 : 100000);
     assert_int_equal(h5_create_file(path_of("out.h5"), &file, &error), STATUS_OK);
     assert_int_equal(h5_create(file, "/x", FLOAT32, shape, layout, &dataset, &error), STATUS_OK);
-    assert_int_equal(rawwrite_open(dataset, &raw, &error), STATUS_OK);
+    assert_int_equal(rawwrite_open(dataset, draw(2) << 20, &raw, &error), STATUS_OK);
     assert_non_null(raw);
     struct box whole = box_whole(shape);
     struct cells cells = layout_cells(&whole, shape, tile);
