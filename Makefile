@@ -1,7 +1,8 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
 # Knobs: PREFIX DESTDIR CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 PYTHON SANITIZE=1
 
-MAKEFLAGS  += -j$(shell nproc) # unless the command line says how many
+# On all cores, unless the command line says how many; but of several goals one after the other.
+MAKEFLAGS  += $(if $(word 2,$(MAKECMDGOALS)),,-j$(shell nproc))
 
 PREFIX     ?= /usr/local
 PYTHON     ?= $(firstword $(foreach p,python3 /usr/bin/python3,$(if $(shell $(p) -c 'import h5py, numpy, pytest, xxhash, jsonschema' 2>/dev/null && echo y),$(p))) python3)
