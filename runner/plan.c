@@ -375,3 +375,34 @@ bool plan_stores_in_order(const struct plan *plan, const struct run *run) {
     }
     return true;
 }
+
+double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
+    enum {
+        FIRST,
+        LAST,
+        BETWEEN,
+        KINDS
+    }; /* of tiles along a loop; those between are alike, and there may be billions */
+    const struct geometry *geometry = &plan->tasks[run->task].geometry;
+    const void *const nowhere[2] = {NULL, NULL};
+    double bytes = 0;
+    for (int kinds = 0; kinds < KINDS * KINDS * KINDS * KINDS; kinds++) {
+        int64_t number = 0;
+        double alike = 1;
+        for (int loop = 0, rest = kinds; loop < LOOPS; loop++, rest /= KINDS) {
+            int64_t tiles = run->tiles[loop];
+            int kind = rest % KINDS;
+            if (tiles <= kind) alike = 0; /* FIRST takes one tile to be there, LAST two, BETWEEN three */
+            if (kind == BETWEEN) alike *= (double)(tiles - 2);
+            number = number * tiles + (kind == FIRST ? 0 : kind == LAST ? tiles - 1 : 1);
+        }
+        if (alike == 0) continue;
+        struct step step;
+        struct launch launch = {.workspace = NULL};
+        plan_step(plan, run, number, &step);
+        operations[geometry->op]->launch(geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
+        memcpy(launch.choice, run->choice, sizeof launch.choice);
+        bytes += alike * run->kernel->traffic_bytes(&launch);
+    }
+    return bytes;
+}

@@ -110,6 +110,9 @@ struct step {
 void plan_step(const struct plan *plan, const struct run *run, int64_t number, struct step *step);
 /* Do the outputs of its steps follow one another as the array has them, each a run of it? */
 bool plan_stores_in_order(const struct plan *plan, const struct run *run);
+/* What its launches ask of the device's memory, as its kernel models it (kernel->traffic_bytes, which must be there).
+ */
+double plan_modelled_bytes(const struct plan *plan, const struct run *run);
 
 /* Prints what `tilerun plan` shows. */
 void plan_print(const struct plan *plan, FILE *to);

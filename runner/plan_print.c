@@ -2,9 +2,6 @@
 #include "plan.h"
 #include "stream.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char *bytes_text(double bytes, char text[32]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int unit = 0;
@@ -20,22 +17,6 @@ static void print_tiles(const struct run *run, const struct geometry *geometry, 
         if (geometry->extent[loop] != 1)
             fprintf(to, " %c %lld/%lld", names[loop], (long long)run->tile[loop], (long long)geometry->extent[loop]);
     fprintf(to, ", %lld step%s\n", (long long)run->steps, run->steps == 1 ? "" : "s");
-}
-
-/* What a run's launches ask of the device's memory, as its kernel models it. */
-static double modelled_bytes(const struct plan *plan, const struct run *run) {
-    const struct geometry *geometry = &plan->tasks[run->task].geometry;
-    const void *const nowhere[2] = {NULL, NULL};
-    double bytes = 0;
-    for (int64_t number = 0; number < run->steps; number++) {
-        struct step step;
-        struct launch launch = {.workspace = NULL};
-        plan_step(plan, run, number, &step);
-        operations[geometry->op]->launch(geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
-        memcpy(launch.choice, run->choice, sizeof launch.choice);
-        bytes += run->kernel->traffic_bytes(&launch);
-    }
-    return bytes;
 }
 
 static void print_run(const struct plan *plan, const struct run *run, FILE *to) {
@@ -55,7 +36,7 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
     fprintf(to, "    work      %.3g flop, %s at least, %s read and written\n", geometry->flops,
             bytes_text(geometry->bytes, a), bytes_text(run->traffic_bytes, b));
     if (run->kernel->traffic_bytes) {
-        double bytes = modelled_bytes(plan, run);
+        double bytes = plan_modelled_bytes(plan, run);
         fprintf(to, "    traffic   %s asked of the device's memory, as modelled", bytes_text(bytes, a));
         if (geometry->bytes > 0) fprintf(to, ": %.3g x the least", bytes / geometry->bytes);
         fprintf(to, "\n");

@@ -6,7 +6,7 @@ import csv
 import math
 import sys
 
-BASELINES = ("cublas", "cublaslt", "cub")
+BASELINES = ("cublas", "cub")
 
 
 def noise(row):

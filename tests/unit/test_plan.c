@@ -198,6 +198,38 @@ static void less_memory_is_never_predicted_to_be_faster(void **state) {
     }
 }
 
+/* Traffic that tells tiles apart by all that a launch knows. */
+static double traffic(const struct launch *launch) {
+    const struct matmul_args *args = &launch->args.matmul;
+    return (double)(args->m * 3 + args->n * 5) * (double)args->k + (args->first ? 1000 : 0) + (args->last ? 10 : 0);
+}
+
+static void modelled_traffic_is_the_sum_over_all_steps(void **state) {
+    (void)state;
+    static const struct kernel modelled = {.name = "any", .traffic_bytes = traffic};
+    for (int64_t budget = 1 << 16; budget <= 1 << 24; budget *= 4) {
+        struct fixture f;
+        set_matmul(&f, 1000, 700, 300);
+        f.run.kernel = &modelled;
+        assert_true(fit(&f, budget, false));
+        double sum = 0;
+        for (int64_t number = 0; number < f.run.steps; number++) {
+            struct step step;
+            struct launch launch = {.workspace = NULL};
+            const void *const nowhere[2] = {NULL, NULL};
+            plan_step(&f.plan, &f.run, number, &step);
+            operations[OP_MATMUL]->launch(&f.geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
+            sum += traffic(&launch);
+        }
+        assert_true(plan_modelled_bytes(&f.plan, &f.run) == sum);
+    }
+    struct fixture f;
+    set_matmul(&f, 0, 700, 300);
+    f.run.kernel = &modelled;
+    assert_true(fit(&f, GIB, false));
+    assert_true(plan_modelled_bytes(&f.plan, &f.run) == 0);
+}
+
 /* Tilings with more steps than 64 bits count are passed over. */
 static void steps_can_be_counted(void **state) {
     (void)state;
@@ -205,6 +237,9 @@ static void steps_can_be_counted(void **state) {
     set_matmul(&f, 500000000, 500000000, 1000000000);
     assert_true(fit(&f, GIB, false));
     assert_true(f.run.steps > 0 && f.run.steps == f.run.tiles[LOOP_M] * f.run.tiles[LOOP_N] * f.run.tiles[LOOP_K]);
+    static const struct kernel modelled = {.name = "any", .traffic_bytes = traffic};
+    f.run.kernel = &modelled;
+    assert_true(plan_modelled_bytes(&f.plan, &f.run) > 0); /* at once */
     assert_false(fit(&f, 1 << 10, false));
 }
 
@@ -218,6 +253,7 @@ int main(void) {
         cmocka_unit_test(any_shape_fits_into_64_kib),
         cmocka_unit_test(too_little_memory_says_what_is_needed),
         cmocka_unit_test(less_memory_is_never_predicted_to_be_faster),
+        cmocka_unit_test(modelled_traffic_is_the_sum_over_all_steps),
         cmocka_unit_test(steps_can_be_counted),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
