@@ -39,53 +39,101 @@
 #define CHUNK  32 /* of k, as far as the tensor core is trusted to sum */
 #define STAGES 3
 #define SHORT  64 /* of k: below, the slices' rounding is the largest */
+#define SPELL  2048 /* of k, as far as one chain of float32 additions goes */
+#define SUMS_ASIDE (64 / 4 * WARPGROUP) /* of a warpgroup, in fours */
 
 using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
 
-/* Stores a warpgroup's 64 x 128 sums, all but odd lines'. */
-__device__ inline void split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                   int64_t batch, int64_t row, int64_t column, const float (&sum)[64]) {
-    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    const bool plain = args.first && args.last && args.alpha == 1;
-    const int64_t m[] = {row + warp * 16 + quad, row + warp * 16 + quad + 8};
-    bool take[2];
-    int row_shift[2];
+#define NONE 1024 /* shift of a line that is odd or not there: nothing of it is stored */
+
+/* The shifts to undo of the lines at, at + STEP ...: all loads, then what is to be done with them. */
+template <int COUNT, int STEP>
+__device__ inline void split_shifts(const split_line *line, int64_t at, int64_t lines, int (&shift)[COUNT]) {
+    split_line found[COUNT];
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const split_line line = m[half] < args.m ? a_line[m[half]] : split_line();
-        take[half] = m[half] < args.m && !line_odd(line);
-        row_shift[half] = line_shift(line);
+    for (int i = 0; i < COUNT; i++) found[i] = at + i * STEP < lines ? line[at + i * STEP] : split_line();
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        shift[i] = at + i * STEP < lines && !line_odd(found[i]) ? -line_shift(found[i]) : NONE;
+}
+
+/* Stores a warpgroup's 64 x 128 sums, all but odd lines'. Loads come before the first store and without a branch among
+ * them, or they would wait for each other: a warp shares the lines of its 128 columns out, and tells them round. */
+__device__ inline void split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
+                                   int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
+    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
+    const int64_t m = row + warp * 16 + quad, n = column + lane * 2; /* of the first sum */
+    const int64_t place = (batch * args.m + m) * args.n + n;
+    int of_row[2], of_column[TILE_N / 32];
+    split_shifts<2, 8>(a_line, m, args.m, of_row);
+    split_shifts<TILE_N / 32, 32>(b_line, column + threadIdx.x % 32, args.n, of_column);
+    bool whole = args.n % 2 == 0 && of_row[0] != NONE && of_row[1] != NONE; /* all sums, and neighbours as pairs */
+#pragma unroll
+    for (int i = 0; i < TILE_N / 32; i++) whole = whole && of_column[i] != NONE;
+    whole = __all_sync(~0u, whole);
+#pragma unroll
+    for (int i = 0; i < 64; i++) {
+        const int up = of_row[i / 2 % 2];
+        const int along = __shfl_sync(~0u, of_column[i / 16], i / 4 % 4 * 8 + lane * 2 + i % 2);
+        /* In two steps, because the power may be beyond float where the product is not. */
+        const int shift = up + along, first = shift / 2;
+        sum[i] = sum[i] * power_of_two(first) * power_of_two(shift - first);
+        if (!whole && up != NONE && along != NONE)
+            matmul_store<float>(args, place + i / 2 % 2 * 8 * args.n + i / 4 * 8 + i % 2, sum[i]);
+    }
+    if (!whole) return;
+
+    float *const to = static_cast<float *>(args.last ? args.c : args.partial) + place;
+    if (!args.first) {
+        const float *const partial = static_cast<const float *>(args.partial) + place;
+        float2 earlier[32];
+#pragma unroll
+        for (int i = 0; i < 32; i++)
+            earlier[i] = *reinterpret_cast<const float2 *>(partial + i % 2 * 8 * args.n + i / 2 * 8);
+#pragma unroll
+        for (int i = 0; i < 32; i++) sum[i * 2] += earlier[i].x, sum[i * 2 + 1] += earlier[i].y;
+    }
+    if (args.last && args.alpha != 1)
+#pragma unroll
+        for (int i = 0; i < 64; i++) sum[i] = float(args.alpha * sum[i]);
+#pragma unroll
+    for (int i = 0; i < 32; i++)
+        *reinterpret_cast<float2 *>(to + i % 2 * 8 * args.n + i / 2 * 8) = make_float2(sum[i * 2], sum[i * 2 + 1]);
+}
+
+/* Adds a thread's sums to what lies in its place in memory, and begins them anew; `room` is for the load. `first`: there
+ * is nothing yet. */
+__device__ inline void split_set_aside(float4 *aside, float (&sum)[64], float (&room)[64], bool first) {
+#pragma unroll
+    for (int i = 0; i < 64; i += 4) {
+        const float4 before = first ? float4() : __ldcg(aside + i / 4 * WARPGROUP);
+        room[i] = before.x, room[i + 1] = before.y, room[i + 2] = before.z, room[i + 3] = before.w;
     }
 #pragma unroll
-    for (int j = 0; j < 64; j += 4)
+    for (int i = 0; i < 64; i += 4) {
+        __stcg(aside + i / 4 * WARPGROUP, make_float4(room[i] + sum[i], room[i + 1] + sum[i + 1],
+                                                      room[i + 2] + sum[i + 2], room[i + 3] + sum[i + 3]));
+        sum[i] = sum[i + 1] = sum[i + 2] = sum[i + 3] = 0;
+    }
+}
+
+__device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int64_t n = column + j * 2 + lane * 2 + i;
-            if (n >= args.n) continue;
-            const split_line line = b_line[n];
-            if (line_odd(line)) continue;
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                /* In two steps, because the power may be beyond float where the product is not. */
-                const int shift = -(row_shift[half] + line_shift(line)), first = shift / 2;
-                const float value = sum[j + half * 2 + i] * power_of_two(first) * power_of_two(shift - first);
-                const int64_t place = (batch * args.m + m[half]) * args.n + n;
-                if (!take[half]) continue;
-                if (plain)
-                    static_cast<float *>(args.c)[place] = value;
-                else
-                    matmul_store<float>(args, place, value);
-            }
-        }
+    for (int i = 0; i < 64; i += 4) {
+        const float4 before = __ldcg(aside + i / 4 * WARPGROUP);
+        sum[i] += before.x, sum[i + 1] += before.y, sum[i + 2] += before.z, sum[i + 3] += before.w;
+    }
 }
 
 /* A consumer keeps three sums of its 64 x 128 tile: `part`, hi * hi over one chunk of k; `sum`, to which the parts are
  * added in float32; `small`, lo * hi + hi * lo over all of k, so small that the tensor core's rounding does not show.
- * While the instructions for `small` run, the part is added and the next one begun. */
+ * While the instructions for `small` run, the part is added and the next one begun. After every SPELL of k the sums are
+ * set aside. */
 template <bool A_MN, bool B_MN>
 __device__ inline void split_consume(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                     shared_t &shared, int consumer, int64_t tiles) {
+                                     float4 *aside, shared_t &shared, int consumer, int64_t tiles) {
+    aside += (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
     ring_position<STAGES> at;
     for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < tiles; number += gridDim.x / WGMMA_CLUSTER) {
         float sum[64], small[64], part[64];
@@ -119,11 +167,13 @@ __device__ inline void split_consume(const matmul_args &args, const split_line *
                 wgmma_pin(sum);
             }
             reading = at.stage;
+            if ((k + TILE_K) % SPELL == 0 && k + TILE_K < args.k) split_set_aside(aside, sum, part, k < SPELL);
         }
         wgmma_wait<0>();
         if (reading >= 0) wgmma_release(shared.ring, reading);
 #pragma unroll
         for (int i = 0; i < 64; i++) sum[i] = fmaf(small[i], 1 / LO_SCALE, sum[i]);
+        if (args.k > SPELL) split_add_aside(aside, sum);
         const tile_place tile = wgmma_tile(args, TILE_N, number);
         split_store(args, a_line + (args.a_batch_stride ? tile.batch * args.m : 0),
                     b_line + (args.b_batch_stride ? tile.batch * args.n : 0), tile.batch, tile.row + consumer * 64,
@@ -135,13 +185,13 @@ template <bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_split_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
                         const __grid_constant__ CUtensorMap b_map, const split_line *a_line, const split_line *b_line,
-                        int64_t tiles) {
+                        float4 *aside, int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ __align__(1024) uint8_t memory[];
     shared_t &shared = *reinterpret_cast<shared_t *>(memory);
     wgmma_roles(
         shared.ring, [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles); },
-        [&](int consumer) { split_consume<A_MN, B_MN>(args, a_line, b_line, shared, consumer, tiles); });
+        [&](int consumer) { split_consume<A_MN, B_MN>(args, a_line, b_line, aside, shared, consumer, tiles); });
 #endif
 }
 
@@ -221,9 +271,10 @@ __global__ void __launch_bounds__(256)
 
 /* ---- launch ---------------------------------------------------------------------------------------------------- */
 
-/* The operands and where their parts lie in the workspace: a counter, lines of both, slices of both. */
+/* The operands and where their parts lie in the workspace: a counter, lines of both, slices of both, sums. */
 struct split_plan {
     split_pair pair;
+    float4 *aside;         /* sums of the blocks at work, where k is long */
     size_t to_zero, bytes; /* of the workspace */
 };
 
@@ -258,7 +309,8 @@ static split_plan split_plan_make(const struct launch *launch) {
     const size_t to_zero = end;
     for (split_operand *o : {&a, &b})
         o->slice = reinterpret_cast<__half *>(take(sizeof(__half) * SLICES * o->count * o->rows * o->pitch));
-    return {{a, b}, to_zero, end};
+    uint8_t *const aside = take(args.k > SPELL ? sizeof(float4) * 2 * SUMS_ASIDE * launch->multiprocessors : 0);
+    return {{a, b}, reinterpret_cast<float4 *>(aside), to_zero, end};
 }
 
 /* Do slices pay? Cutting reads and writes (m + n) k numbers, multiplying 2 m n k operations four times faster saves
@@ -323,7 +375,7 @@ static int matmul_split_launch(const struct launch *launch) {
     }
     const auto kernel =
         args.transpose_a ? matmul_split_choose<true>(!args.transpose_b) : matmul_split_choose<false>(!args.transpose_b);
-    error = wgmma_start(launch, tiles, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line);
+    error = wgmma_start(launch, tiles, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line, plan.aside);
     if (error) return error;
     split_odd_kernel<<<unsigned(launch->multiprocessors * 2), 256, 0, stream>>>(args, plan.pair, odd_lines);
     return cudaGetLastError();
