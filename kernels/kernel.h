@@ -207,7 +207,7 @@ struct kernel {
      * should take every smaller tile. */
     const char *(*refuses)(const struct launch *launch);
     /* Starts the work on launch->stream and returns without waiting. 0, or a cudaError_t.  CPU: returns when done, 0.
-     */
+     * The stream may be under capture, to rehearse the launch (device.h). */
     int (*launch)(const struct launch *launch);
 };
 

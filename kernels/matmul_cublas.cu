@@ -263,6 +263,7 @@ static int matmul_cublas_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t elements = args.batch * args.m * args.n;
     if (elements == 0) return 0;
+    CUDART(cublas_can_run(launch));
     const size_t size = args.last || launch->dtype == FLOAT64 ? dtype_size(launch->dtype) : sizeof(float);
     if (args.k > 0) {
         pthread_mutex_lock(&lt.mutex);

@@ -64,6 +64,7 @@ static int transpose_cublas_launch(const struct launch *launch) {
     blas_library &blas = library_open();
     if (!blas.complete) return cudaErrorSharedObjectInitFailed;
     if (args.batch * args.rows * args.cols == 0) return 0;
+    CUDART(cublas_can_run(launch));
     pthread_mutex_lock(&blas.mutex);
     const cudaError_t code = turn_all(blas, launch);
     pthread_mutex_unlock(&blas.mutex);

@@ -165,6 +165,25 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
                 cudaGetErrorString(code));
 }
 
+/* The driver loads a file's kernels when the first of them is launched, a large file in 30 ms, during which the thread
+ * that launches can do nothing else. A launch that is captured has to be loaded too, but only goes into a graph. */
+static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    launch->multiprocessors = device->facts.multiprocessors;
+    if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess || kernel_refusal(kernel, launch) ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        return;
+    launch->stream = stream;
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
+        kernel->launch(launch);
+        cudaStreamEndCapture(stream, &graph);
+    }
+    if (graph) cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    cudaGetLastError();
+}
+
 static enum status cuda_flush_cache(struct device *device, struct error *error) {
     struct cuda_device *cuda = cuda_of(device);
     int64_t bytes = 2 * device->facts.cache_bytes;
@@ -240,6 +259,7 @@ static const struct device_operations cuda_operations = {
     .download = cuda_download,
     .zero = cuda_zero,
     .launch = cuda_launch,
+    .rehearse = cuda_rehearse,
     .flush_cache = cuda_flush_cache,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,

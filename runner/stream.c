@@ -1,6 +1,7 @@
 /* stream.c - one pass over a run's steps, every stage at work at once: on the device's three queues, on this thread and
  * on the writer's (stream_store.c).
  *
+ *     rehearsal       the kernel's code onto the device, meanwhile:
  *     this thread     read step i+1 into a stage, on all cores
  *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
  *     QUEUE_COMPUTE   launches of steps up to i
@@ -76,6 +77,37 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
 
 /* ---- the work ---------------------------------------------------------------------------------------------------- */
 
+/* The launch of a step, from and into the current buffers. */
+static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {
+    const struct geometry *geometry = &stream->task->geometry;
+    const void *operands[2] = {NULL, NULL};
+    for (int i = 0; i < geometry->inputs; i++) operands[i] = stream->in[i].memory[stream->in[i].current];
+    operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, stream->partial,
+                                     stream->out.memory[stream->out.current], launch);
+    memcpy(launch->choice, stream->run->choice, sizeof launch->choice);
+    launch->workspace = stream->workspace;
+}
+
+static void *rehearse(void *argument) {
+    struct stream *stream = argument;
+    struct device *device = stream->device;
+    device->operations->rehearse(device, stream->run->kernel, &stream->rehearsal.launch);
+    return NULL;
+}
+
+static void rehearsal_begin(struct stream *stream) {
+    struct step step;
+    if (!stream->device->operations->rehearse) return;
+    plan_step(stream->plan, stream->run, 0, &step);
+    describe_launch(stream, &step, &stream->rehearsal.launch);
+    stream->rehearsal.started = pthread_create(&stream->rehearsal.thread, NULL, rehearse, stream) == 0;
+}
+
+static void rehearsal_end(struct stream *stream) {
+    if (stream->rehearsal.started) pthread_join(stream->rehearsal.thread, NULL);
+    stream->rehearsal.started = false;
+}
+
 static enum status compute(struct stream *stream, const struct step *step, struct error *error) {
     struct device *device = stream->device;
     const struct device_operations *ops = device->operations;
@@ -83,7 +115,7 @@ static enum status compute(struct stream *stream, const struct step *step, struc
     struct output *out = &stream->out;
     int slot = (int)(step->number % LAUNCHES);
     struct span *span = &stream->launches[slot];
-    const void *operands[2] = {NULL, NULL};
+    rehearsal_end(stream);
     TRY(span_collect(stream, span, slot, &stream->result.times.kernel_s, error));
     if (step->first) {
         out->current = (out->current + 1) % out->count;
@@ -91,13 +123,9 @@ static enum status compute(struct stream *stream, const struct step *step, struc
     }
     for (int i = 0; i < geometry->inputs; i++) {
         struct input *in = &stream->in[i];
-        operands[i] = in->memory[in->current];
         TRY(ops->event_order(device, in->loaded[in->current], QUEUE_COMPUTE, error));
     }
-    operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, stream->partial,
-                                     out->memory[out->current], &stream->launch);
-    memcpy(stream->launch.choice, stream->run->choice, sizeof stream->launch.choice);
-    stream->launch.workspace = stream->workspace;
+    describe_launch(stream, step, &stream->launch);
     TRY(span_begin(stream, span, STAGE_KERNEL, step->number, 0, error));
     enum status asked = ops->launch(device, stream->run->kernel, &stream->launch, error);
     TRY(span_end(stream, span, asked, error));
@@ -141,7 +169,9 @@ static enum status pass(struct stream *stream, struct error *error) {
     }
     TRY(stream_open_buffers(stream, error));
     TRY(store_begin(stream, error));
+    rehearsal_begin(stream);
     enum status status = take_all_steps(stream, error);
+    rehearsal_end(stream);
     enum status stored = store_end(stream, status != STATUS_OK, error);
     if (status == STATUS_OK) status = stored;
     return status == STATUS_OK ? stream->device->operations->synchronize(stream->device, error) : status;

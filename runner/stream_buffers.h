@@ -62,6 +62,13 @@ struct store {
     int64_t written; /* bytes */
 };
 
+/* A thread that has the kernel's code brought to the device while the first step is loaded. */
+struct rehearsal {
+    pthread_t thread;
+    bool started;
+    struct launch launch;
+};
+
 struct stream {
     struct device *device;
     struct residents *residents;
@@ -73,6 +80,7 @@ struct stream {
     struct input in[2];
     struct output out;
     struct store store;
+    struct rehearsal rehearsal;
     void *partial, *workspace;
     struct span uploads[STAGES], launches[LAUNCHES];
     int64_t next_upload;  /* stage */
