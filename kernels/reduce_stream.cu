@@ -26,8 +26,21 @@
  *     inner 1, up to 256 loads   a kernel of its own: a thread holds 8 loads of up to 8 rows. Of two threads that
  *                                hold the same rows each takes over half of them, so that 8 rows of 4 threads take 6
  *                                merges a thread, not 16. So short a row is summed in one double
- *     columns                    lanes are outputs; where a row is no whole number of loads, a unit is put together out
- *                                of the two aligned ones that it lies across, the second of which a neighbour reads too
+ *     columns                    lanes are outputs, as long as a row is a whole number of loads
+ *
+ * Ragged columns, of rows that begin anywhere, are made whole ones: a few such rows are one glued row.
+ *
+ *     4 rows of 5    0 1 2 3 4
+ *                    0 1 2 3 4             one of 20, 5 loads    0 1 2 3|4 0 1 2|3 4 0 1|2 3 4 0|1 2 3 4
+ *                    0 1 2 3 4
+ *                    0 1 2 3 4             its columns 0, 5, 10 and 15 are each a quarter of column 0
+ *
+ * The same kernel leaves what it finds of glued columns in the workspace, as it would for a next launch; a second one
+ * folds that into one result a column, and takes in the rows left over. Glued columns fill blocks better, too: 17
+ * columns are 5 loads for 8 threads, 20 rows of them 85 for 96. Elsewhere (input of less than GLUE_BYTES, for which a
+ * second launch is too long; short columns; slices of a stack that do not begin on a load) a unit is put together out
+ * of the two aligned ones that it lies across, the second of which a neighbour reads too: twice the loads out of the
+ * first cache, and 7 % slower than whole columns.
  *
  * Few blocks in all, up to 8, are a cluster where the GPU has clusters: the first block reads what the others have
  * found out of their shared memory, without a ticket and a way through global memory, 0.9 us less.
@@ -40,23 +53,29 @@
  *     2^30       sum 4.53
  *     sum of     32768^2   2^26 x 16   16 x 2^26   1000003 x 1021
  *       rows      4.55      4.28        4.52        4.51
- *       columns   4.49      4.50        4.39        4.18
+ *       columns   4.49      4.50        4.39        TO MEASURE (units put together, `glue: no`: 4.18)
  *     2^16 in 4.6 us where an empty kernel takes 2.6, 2^20 in 5.8
- * What holds it back: with 16 inputs to an output the memory turns between reading and writing; unaligned columns read
- * each unit twice out of the first cache. Beside CUB, in one run: sum of 2^30 0.997 to 0.9995 of its speed, max 1.00,
- * argmax 1.01, sum of 2^20 1.08 to 1.12. */
+ * What holds it back: with 16 inputs to an output the memory turns between reading and writing. Ragged columns: TO
+ * MEASURE what the second launch takes, and from how many bytes on it pays (GLUE_BYTES). Beside CUB, in one run: sum of
+ * 2^30 0.997 to 0.9995 of its speed, max 1.00, argmax 1.01, sum of 2^20 1.08 to 1.12. */
 #include "reduce_stream_columns.cuh"
 #include "reduce_stream_rows.cuh"
+#include <numeric>
 
-static stream_layout lay_out(const reduce_args &args, int lanes, int batch) {
+/* The values of the parameter `glue`. */
+enum { GLUE_AUTO, GLUE_NO, GLUE_YES };
+
+#define KIB_OF_ROW 64 /* loads */
+
+static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int most_columns) {
     stream_layout layout = {};
     const bool along = args.inner == 1;
     const int64_t width = along ? 1 : ceil_div(args.inner, lanes);
     const int64_t steps = along ? ceil_div(args.length + (args.length % lanes ? lanes - 1 : 0), lanes) : args.length;
 
-    /* 1 KiB of a row where threads below take the next rows, else as much as there is; whole warps if that fits better.
-     */
-    layout.columns = power_of_two_up_to(width, steps <= 8 * batch ? THREADS : 64);
+    /* So much of a row where threads below take the next rows, else as much as there is; whole warps if that fits
+     * better. */
+    layout.columns = power_of_two_up_to(width, steps <= 8 * batch ? THREADS : most_columns);
     if (ceil_div(width, 32) * 32 * 8 < ceil_div(width, layout.columns) * layout.columns * 7) layout.columns = 32;
     layout.column_tiles = ceil_div(width, layout.columns);
 
@@ -90,7 +109,7 @@ static bool has_clusters(const void *kernel) {
 template <typename L, int LANES> static int launch_long(const struct launch *launch, uint64_t mirror) {
     const reduce_args &args = launch->args.reduce;
     const auto kernel = stream_long_kernel<L, LANES>;
-    stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>);
+    stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, KIB_OF_ROW);
     layout.clustered = layout.splits > 1 && layout.splits <= CLUSTER && has_clusters((const void *)kernel);
     cudaLaunchAttribute cluster = {.id = cudaLaunchAttributeClusterDimension};
     cluster.val.clusterDim = {unsigned(layout.splits), 1, 1};
@@ -102,11 +121,94 @@ template <typename L, int LANES> static int launch_long(const struct launch *lau
     return cudaLaunchKernelEx(&config, kernel, args, layout, launch->workspace, reduce_divisor(args), mirror);
 }
 
-template <typename L, int LANES, bool RAGGED> static int launch_columns(const struct launch *launch, uint64_t mirror) {
+template <typename L, int LANES, bool RAGGED>
+static int launch_columns(const struct launch *launch, uint64_t mirror, int most_columns = KIB_OF_ROW) {
     const reduce_args &args = launch->args.reduce;
-    const stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>);
+    const stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, most_columns);
     stream_columns_kernel<L, LANES, RAGGED><<<grid_of(layout.tiles * layout.splits), THREADS, 0, stream_of(launch)>>>(
         args, layout, launch->workspace, reduce_divisor(args), mirror);
+    return cudaGetLastError();
+}
+
+/* What is left to reduce by whole loads: the glued rows, whose columns are as many partial results. */
+static reduce_args glued(reduce_args args, const stream_glue &glue) {
+    args.length = glue.steps;
+    args.inner *= glue.rows;
+    args.offset = 0;
+    args.first = true;
+    args.last = false;
+    return args;
+}
+
+/* Ragged columns: as few rows as make a glued row of whole loads that keeps seven eighths of the threads busy, and so
+ * many of the blocks that would be otherwise. In a stack no rows may be left over, so that each slice begins on a load.
+ * None where that cannot be, or does not pay; `must`: where it does not pay, too. */
+static stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int size, bool must) {
+    const int64_t whole = lanes / std::gcd(args.inner, int64_t(lanes));
+    const auto fits = [&](int64_t rows) { return args.length >= rows && (args.outer == 1 || args.length % rows == 0); };
+    const auto blocks_of = [](const stream_layout &layout) { return layout.tiles * layout.splits; };
+    if (whole == 1) return {};
+    if (must || args.outer * args.length * args.inner * size >= GLUE_BYTES) {
+        const int64_t blocks = std::min<int64_t>(BLOCKS, blocks_of(lay_out(args, lanes, batch, KIB_OF_ROW)));
+        for (int64_t rows = whole; rows <= 64 * whole && args.length / rows * size >= GLUE_COLUMN; rows += whole)
+            for (int columns = KIB_OF_ROW; columns <= THREADS; columns *= 2) {
+                const stream_glue glue = {rows, args.length / rows, columns};
+                const stream_layout layout = lay_out(glued(args, glue), lanes, batch, columns);
+                if (fits(rows) && layout.tiles <= BLOCKS && blocks_of(layout) * 8 >= blocks * 7 &&
+                    rows * args.inner / lanes * 8 >= layout.column_tiles * layout.columns * 7)
+                    return glue;
+            }
+    }
+    return must && fits(whole) ? stream_glue{whole, args.length / whole, KIB_OF_ROW} : stream_glue{};
+}
+
+/* Partial results: in all this has to be enough for a launch and any smaller one.
+ *
+ *     workspace:  unsigned tickets[TICKETS]                   zero before and after every launch
+ *                 struct reduce_state partial[splits][outputs], up to partials_of_splits()
+ *                 struct reduce_state found[outer][rows][inner], of glued rows, up to partials_of_glued()
+ *
+ * Of splits one stands for LEAST_STEPS elements or more, and there are BLOCKS times THREADS loads of them at most. */
+static int64_t partials_of_splits(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const int64_t elements = args.outer * args.inner * args.length, lanes = 16 / int64_t(dtype_size(launch->dtype));
+    return std::min(elements / LEAST_STEPS, BLOCKS * THREADS * lanes);
+}
+
+/* Of glued rows one stands for GLUE_COLUMN bytes or more, and there are as many at most. Where rows are glued though it
+ * does not pay, they are as few as make whole loads, and none is empty. */
+static int64_t partials_of_glued(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const int64_t outputs = args.outer * args.inner, size = int64_t(dtype_size(launch->dtype)), lanes = 16 / size;
+    const int64_t elements = outputs * args.length;
+    const bool must = launch->choice[0] == GLUE_YES;
+    if (args.inner == 1 || launch->choice[0] == GLUE_NO || (!must && elements * size < GLUE_BYTES)) return 0;
+    const int64_t paying = std::min(elements * size / GLUE_COLUMN, BLOCKS * THREADS * lanes);
+    return std::max(paying, must ? std::min(elements, outputs * lanes) : 0);
+}
+
+static size_t bytes_before_glued(const struct launch *launch) {
+    return TICKETS * sizeof(unsigned) + size_t(partials_of_splits(launch)) * sizeof(struct reduce_state);
+}
+
+static size_t reduce_stream_workspace(const struct launch *launch) {
+    const int64_t of_glued = partials_of_glued(launch);
+    if (partials_of_splits(launch) + of_glued == 0) return 0;
+    return bytes_before_glued(launch) + size_t(of_glued) * sizeof(struct reduce_state);
+}
+
+template <typename L, int LANES>
+static int launch_glued(const struct launch *launch, const stream_glue &glue, uint64_t mirror) {
+    const reduce_args &args = launch->args.reduce;
+    struct launch wide = *launch;
+    wide.args.reduce = glued(args, glue);
+    auto *const found =
+        reinterpret_cast<struct reduce_state *>(static_cast<char *>(launch->workspace) + bytes_before_glued(launch));
+    wide.args.reduce.state = found;
+    const int error = launch_columns<L, LANES, false>(&wide, mirror, glue.columns);
+    if (error) return error;
+    stream_fold_kernel<L><<<grid_of(ceil_div(args.outer * args.inner, THREADS)), THREADS, 0, stream_of(launch)>>>(
+        args, glue, found, reduce_divisor(args), mirror);
     return cudaGetLastError();
 }
 
@@ -124,15 +226,6 @@ static int launch_short(const struct launch *launch, int64_t loads_of_row, uint6
     return cudaGetLastError();
 }
 
-/* Enough for this launch and any smaller one: a partial result stands for LEAST_STEPS elements or more, and there are
- * BLOCKS times THREADS loads of them at most. */
-static size_t reduce_stream_workspace(const struct launch *launch) {
-    const reduce_args &args = launch->args.reduce;
-    const int64_t elements = args.outer * args.inner * args.length, lanes = 16 / int64_t(dtype_size(launch->dtype));
-    const int64_t partials = std::min(elements / LEAST_STEPS, BLOCKS * THREADS * lanes);
-    return partials == 0 ? 0 : TICKETS * sizeof(unsigned) + size_t(partials) * sizeof(struct reduce_state);
-}
-
 static int reduce_stream_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;
@@ -140,14 +233,19 @@ static int reduce_stream_launch(const struct launch *launch) {
     return dispatch_lanes(launch->dtype, args.operator_, [&](auto lane) -> int {
         using L = typename decltype(lane)::type;
         using T = typename L::element_type;
-        constexpr int LANES = lanes_of<T>;
-        if (args.inner != 1)
-            return args.inner % LANES == 0 ? launch_columns<L, LANES, false>(launch, mirror)
-                                           : launch_columns<L, LANES, true>(launch, mirror);
+        constexpr int LANES = lanes_of<T>, BATCH = batch_of<T>;
+        if (args.inner % LANES != 0 && args.inner != 1) {
+            stream_glue glue = {};
+            if (launch->choice[0] != GLUE_NO)
+                glue = glue_rows(args, LANES, BATCH, sizeof(T), launch->choice[0] == GLUE_YES);
+            return glue.rows > 0 ? launch_glued<L, LANES>(launch, glue, mirror)
+                                 : launch_columns<L, LANES, true>(launch, mirror);
+        }
+        if (args.inner != 1) return launch_columns<L, LANES, false>(launch, mirror);
         /* A row that begins anywhere touches one more unit than one that begins on one. */
         const int64_t loads_of_row = ceil_div(args.length + (args.length % LANES ? LANES - 1 : 0), LANES);
-        return loads_of_row <= 32 * batch_of<T> ? launch_short<L, LANES>(launch, loads_of_row, mirror)
-                                                : launch_long<L, LANES>(launch, mirror);
+        return loads_of_row <= 32 * BATCH ? launch_short<L, LANES>(launch, loads_of_row, mirror)
+                                          : launch_long<L, LANES>(launch, mirror);
     });
 }
 
@@ -155,12 +253,15 @@ const struct kernel reduce_stream = {
     .name = "stream",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "16-byte loads, sums that do not depend on their order, one launch",
+    .summary = "16-byte loads wherever rows begin, sums that do not depend on their order",
     .dtypes = DTYPES_ALL,
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,
     .traffic_bytes = reduce_bytes,
+    .parameters = {{.name = "glue",
+                    .values = {"auto", "no", "yes"},
+                    .help = "columns: rows of no whole number of loads, glued together until they are"}},
     .workspace = reduce_stream_workspace,
     .launch = reduce_stream_launch,
 };

@@ -123,4 +123,58 @@ __global__ void __launch_bounds__(THREADS, column_resident<typename L::element_t
     if (inside && row == 0) store_columns<RAGGED, L>(args, output, a, count, divisor, mirror);
 }
 
+/* ---- glued rows -------------------------------------------------------------------------------------------------- */
+
+/* `rows` rows of ragged columns are one glued row of whole loads, of which there are `steps`; fewer than `rows` rows
+ * are left over. rows 0: they are not glued. */
+struct stream_glue {
+    int64_t rows, steps;
+    int columns; /* the most of a block */
+};
+
+/* What was found in part `part` of glued rows, as of the rows that these parts are: only positions change. */
+template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
+template <typename T, bool MAX>
+__device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {
+    if (a.index >= 0) a.index = offset + a.index * rows + part;
+}
+
+/* An output a thread, out of what stream_columns_kernel has found, [outer][rows][inner], and of the rows left over. */
+template <typename L>
+__global__ void __launch_bounds__(THREADS)
+    stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue,
+                       const struct reduce_state *found, double divisor, uint64_t mirror) {
+    using T = typename L::element_type;
+    using A = accumulator_of<L>;
+    constexpr int FOLD = 8, BATCH = batch_of<T>; /* loads in flight */
+    const int64_t output = block_number() * THREADS + threadIdx.x;
+    if (output >= args.outer * args.inner) return;
+    const int64_t o = quotient(output, args.inner), c = output - o * args.inner;
+
+    A a[1] = {A::identity()};
+    found += o * glue.rows * args.inner + c;
+    for (int64_t part = 0; part < glue.rows; part += FOLD) {
+        struct reduce_state batch[FOLD];
+#pragma unroll
+        for (int i = 0; i < FOLD; i++) batch[i] = found[min(part + i, glue.rows - 1) * args.inner];
+#pragma unroll
+        for (int i = 0; i < FOLD; i++) {
+            A one = A::load(batch[i]);
+            unglue(one, part + i, glue.rows, args.offset);
+            if (part + i < glue.rows) a[0].merge(one);
+        }
+    }
+    const int64_t first = glue.steps * glue.rows, left = args.length - first;
+    const T *from = static_cast<const T *>(args.x) + (o * args.length + first) * args.inner + c;
+    L lane = L::identity();
+    for (int64_t i = 0; i < left; i += BATCH, from += BATCH * args.inner) {
+        T batch[BATCH];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) batch[k] = load_first<L, 1>(from + k * args.inner, left - i - k, mirror).x[0];
+        lane.take(batch, unsigned(i));
+    }
+    a[0].merge(lane.finish(first, 1, args.length, args.offset));
+    store_results<L>(args, output, a, divisor, mirror);
+}
+
 #endif
