@@ -15,8 +15,9 @@
  *
  * The additions run behind the instructions for `small`, so the tensor core does not wait for them. A thread holds 64
  * each of `sum`, `part` and `small`, which makes the tile of a block 128 x 128, half of matmul_wgmma.cu's; the frame
- * (clusters, ring, roles) is the same. Promotion of partial sums: DeepGEMM, for float8. Slices: Ootomo and Yokota,
- * "Recovering single precision accuracy from Tensor Cores" (2022).
+ * (clusters, ring, roles) is the same. One chain of float32 additions over all of a long k would round too often: after
+ * each 2048 of k the sums go to a place in memory, where they are added up in turn. Promotion of partial sums:
+ * DeepGEMM, for float8. Slices: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores" (2022).
  *
  * Odd lines, which slices cannot hold, are left out of the store and computed in plain float32 afterwards. Products too
  * narrow or too small to be worth cutting go to matmul_async.cu (split_pays).
@@ -34,12 +35,12 @@
 #include "split_slices.cuh"
 #include "wgmma.cuh"
 
-#define TILE_N 128
-#define TILE_K 64 /* a slab's 128 bytes */
-#define CHUNK  32 /* of k, as far as the tensor core is trusted to sum */
-#define STAGES 3
-#define SHORT  64 /* of k: below, the slices' rounding is the largest */
-#define SPELL  2048 /* of k, as far as one chain of float32 additions goes */
+#define TILE_N     128
+#define TILE_K     64 /* a slab's 128 bytes */
+#define CHUNK      32 /* of k, as far as the tensor core is trusted to sum */
+#define STAGES     3
+#define SHORT      64                   /* of k: below, the slices' rounding is the largest */
+#define SPELL      2048                 /* of k, as far as one chain of float32 additions goes */
 #define SUMS_ASIDE (64 / 4 * WARPGROUP) /* of a warpgroup, in fours */
 
 using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
@@ -102,8 +103,8 @@ __device__ inline void split_store(const matmul_args &args, const split_line *a_
         *reinterpret_cast<float2 *>(to + i % 2 * 8 * args.n + i / 2 * 8) = make_float2(sum[i * 2], sum[i * 2 + 1]);
 }
 
-/* Adds a thread's sums to what lies in its place in memory, and begins them anew; `room` is for the load. `first`: there
- * is nothing yet. */
+/* Adds a thread's sums to what lies in its place in memory, and begins them anew; `room` is for the load. `first`:
+ * there is nothing yet. */
 __device__ inline void split_set_aside(float4 *aside, float (&sum)[64], float (&room)[64], bool first) {
 #pragma unroll
     for (int i = 0; i < 64; i += 4) {

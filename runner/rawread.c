@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXTENT_BYTES (INT64_C(1) << 18) /* that one pread asks for */
+#define EXTENT_BYTES (INT64_C(1) << 17) /* that one pread asks for */
 #define ROOMS_BYTES  (INT64_C(128) << 20)
 
 struct chunk {
