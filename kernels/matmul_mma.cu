@@ -22,8 +22,8 @@
  * What holds it back there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s
  * is 5.4 TB/s out of L2, all that it gives; on a chip of compute capability 8.0, with the same L2 and a third of the
  * tensor cores' speed, it is enough. A narrow C waits for memory, whose answers come 64 or 128 bytes of a row at a
- * time. matmul_wgmma.cu, with larger tiles shared between blocks, is the answer to the first, and hands over to this
- * one what is too narrow for its tiles. */
+ * time. matmul_wgmma.cu, with larger tiles shared between blocks and the copy engine, is the answer to both, and hands
+ * over to this one what is too small for its tiles and long in k. */
 #include "matmul_async.cuh"
 #include <algorithm>
 

@@ -191,7 +191,8 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     extern __shared__ __align__(1024) uint8_t memory[];
     shared_t &shared = *reinterpret_cast<shared_t *>(memory);
     wgmma_roles(
-        shared.ring, [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles); },
+        shared.ring,
+        [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles, wgmma_all_of_k(args)); },
         [&](int consumer) { split_consume<A_MN, B_MN>(args, a_line, b_line, aside, shared, consumer, tiles); });
 #endif
 }
@@ -376,7 +377,7 @@ static int matmul_split_launch(const struct launch *launch) {
     }
     const auto kernel =
         args.transpose_a ? matmul_split_choose<true>(!args.transpose_b) : matmul_split_choose<false>(!args.transpose_b);
-    error = wgmma_start(launch, tiles, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line, plan.aside);
+    error = wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line, plan.aside);
     if (error) return error;
     split_odd_kernel<<<unsigned(launch->multiprocessors * 2), 256, 0, stream>>>(args, plan.pair, odd_lines);
     return cudaGetLastError();

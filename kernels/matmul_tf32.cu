@@ -133,7 +133,8 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     extern __shared__ __align__(1024) uint8_t memory[];
     shared_t &shared = *reinterpret_cast<shared_t *>(memory);
     wgmma_roles(
-        shared.ring, [&] { wgmma_produce<TILE_K, A_MN, false>(args, &a_map, &b_map, shared, tiles); },
+        shared.ring,
+        [&] { wgmma_produce<TILE_K, A_MN, false>(args, &a_map, &b_map, shared, tiles, wgmma_all_of_k(args)); },
         [&](int consumer) { tf32_consume<A_MN>(args, shared, consumer, tiles); });
 #endif
 }
@@ -165,7 +166,7 @@ static int matmul_tf32_launch(const struct launch *launch) {
         if (error) return error;
     }
     const auto kernel = turned.transpose_a ? matmul_tf32_kernel<true> : matmul_tf32_kernel<false>;
-    return wgmma_start(launch, tiles, sizeof(shared_t), kernel, turned, a_map, b_map);
+    return wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, turned, a_map, b_map);
 }
 
 const struct kernel matmul_tf32 = {

@@ -18,17 +18,43 @@
  * busy 93 % of the time, and at 8192 the power limit sets the clock. A release and an acquire at cluster scope at every
  * stage cost a third of the speed (541 TFLOP/s): barriers are told and awaited with the plain forms, which is enough,
  * because the copy engine and the tensor core alone touch what they guard. What holds it back: at a tile's end both
- * consumers store, and nobody multiplies; at 1024 there are 16 tiles for 66 clusters, 0.43 of cuBLAS. What is too
- * narrow, or small but long in k, goes to matmul_mma.cu (wgmma_pays). */
+ * consumers store, and nobody multiplies; at 1024 there are 16 tiles for 66 clusters, 0.43 of cuBLAS. What is small,
+ * but long in k, goes to matmul_mma.cu (wide_pays).
+ *
+ * A narrow C, up to 64 columns, is another matter: its time is that of reading A once. What counts is to have enough of
+ * A on its way and little else. The frame stays, the tile becomes 128 x 64, and
+ *
+ *     two blocks share a multiprocessor    one loads while the other starts or stores; 128 KiB of A are on their way
+ *     a pair still shares B                L2 gives 5 bytes for 4 of A, half a slab of B from each; alone it would be 6
+ *     few tiles: k is cut in 2 or 4        a cluster of as many pairs takes one tile, a piece of k each
+ *
+ *     pair 0   A, 256 x k/4  |  sums of 256 x 64  |     Every block leaves its sums in its own shared memory, then
+ *     pair 1   A, 256 x k/4  |  sums of 256 x 64  |     adds up a quarter of its rows, read out of all four. That takes
+ *     pair 2   A, 256 x k/4  |  sums of 256 x 64  |     no workspace, no counter and no second launch, and it adds in
+ *     pair 3   A, 256 x k/4  |  sums of 256 x 64  |     the same order every time.
+ *
+ * More than four pieces would want clusters of more than 8 blocks, which not every chip can place; where that leaves
+ * multiprocessors idle over a long k, matmul_mma.cu's planes have no such limit (narrow_pays).
+ *
+ * Measured, H200, bfloat16, beside cuBLAS in the same run: TO MEASURE at 4096 x 64 x 4096 (matmul_mma.cu: 0.45), TO
+ * MEASURE at 100,000 x 64 x 1000 (0.59). */
 #include "pack.cuh"
 #include "wgmma.cuh"
 
-#define TILE_N 256
 #define TILE_K 64 /* a slab's 128 bytes */
 #define STAGES 4
 
-using stage_t = wgmma_stage<1, TILE_N / 64>;
-using shared_t = wgmma_shared<stage_t, STAGES>;
+template <int TILE_N_, int BLOCKS_, int PIECES_> struct wgmma_shape {
+    static constexpr int TILE_N = TILE_N_;
+    static constexpr int SUMS = TILE_N / 2; /* of a thread */
+    static constexpr int BLOCKS = BLOCKS_;  /* on a multiprocessor */
+    static constexpr int PIECES = PIECES_;  /* of k, at most */
+    using stage_t = wgmma_stage<1, TILE_N / 64>;
+    using shared_t = wgmma_shared<stage_t, STAGES>;
+};
+using wgmma_wide = wgmma_shape<256, 1, 1>;
+using wgmma_narrow = wgmma_shape<64, 2, 4>; /* 98 KiB: two blocks hold 128 KiB of A on its way, of which memory, at 1 us
+                                               and 4 TB/s, wants 30 */
 
 /* A quad's four threads hold word i of four 16-byte pieces, piece by piece: after this each holds one piece, word by
  * word. */
@@ -53,10 +79,10 @@ template <typename T> __device__ inline uint32_t pack(float low, float high) {
     return word;
 }
 
-/* Stores a warpgroup's 64 x 256 sums, whose first is C[row][column] of matrix `batch`. */
-template <typename T>
+/* Stores a warpgroup's 64 rows of sums, whose first is C[row][column] of matrix `batch`. */
+template <typename T, int SUMS>
 __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64_t row, int64_t column,
-                                   const float (&sum)[128]) {
+                                   const float (&sum)[SUMS]) {
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
     const bool plain = args.first && args.last && args.alpha == 1;
 #pragma unroll
@@ -64,7 +90,7 @@ __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64
         const int64_t m = row + warp * 16 + half * 8 + quad, line = (batch * args.m + m) * args.n;
         if (plain && args.n % 8 == 0) {
 #pragma unroll
-            for (int j = 0; j < 128; j += 16) { /* 32 columns: each of the quad gathers 8, and writes 16 bytes */
+            for (int j = 0; j < SUMS; j += 16) { /* 32 columns: each of the quad gathers 8, and writes 16 bytes */
                 const int64_t n = column + j * 2 + lane * 8;
                 uint32_t word[4];
 #pragma unroll
@@ -76,7 +102,7 @@ __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64
             }
         } else if (m < args.m) {
 #pragma unroll
-            for (int j = 0; j < 128; j += 4)
+            for (int j = 0; j < SUMS; j += 4)
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     const int64_t n = column + j * 2 + lane * 2 + i;
@@ -90,19 +116,83 @@ __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64
     }
 }
 
+/* ---- k cut over the pairs of a cluster --------------------------------------------------------------------------- */
+
+/* A block's sums in its shared memory, where its stages were. The pitch puts the four rows that half a warp writes, 8
+ * bytes a thread, into different banks. */
+#define SUMS_PITCH (wgmma_narrow::TILE_N + 8)
+struct wgmma_sums {
+    alignas(16) float row[WGMMA_TILE_M][SUMS_PITCH];
+};
+static_assert(sizeof(wgmma_sums) <= sizeof(wgmma_narrow::stage_t) * STAGES);
+
+/* Leaves a consumer's sums there, once the other one has read its last stage too. (All copies have come: each of them
+ * has been waited for.) */
+__device__ inline void wgmma_leave(wgmma_sums &sums, int consumer, const float (&sum)[wgmma_narrow::SUMS]) {
+    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
+    asm volatile("bar.sync 1, %0;" ::"n"(2 * WARPGROUP) : "memory");
+#pragma unroll
+    for (int j = 0; j < wgmma_narrow::SUMS; j += 2) {
+        float *row = sums.row[consumer * 64 + warp * 16 + j % 4 / 2 * 8 + quad];
+        *reinterpret_cast<float2 *>(row + j / 4 * 8 + lane * 2) = make_float2(sum[j], sum[j + 1]);
+    }
+}
+
+/* Stores four neighbours of a row of C, as many as there are up to column n. (__stwb is an ordinary store,
+ * but one that the compiler does not take apart.) */
+template <typename T>
+__device__ inline void wgmma_store_four(const matmul_args &args, int64_t line, int64_t column, const float (&sum)[4]) {
+    if (args.first && args.last && args.alpha == 1 && args.n % 4 == 0) {
+        if (column < args.n)
+            __stwb(reinterpret_cast<uint2 *>(static_cast<T *>(args.c) + line + column),
+                   make_uint2(pack<T>(sum[0], sum[1]), pack<T>(sum[2], sum[3])));
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (column + i < args.n) matmul_store<T>(args, line + column + i, sum[i]);
+}
+
+/* When all blocks of the cluster have left their sums of one tile, each adds a share of its rows up, reading the
+ * others' shared memory. The pieces are added in their order: the same bits every run. */
+template <typename T> __device__ inline void wgmma_gather(const matmul_args &args, wgmma_sums &sums) {
+    constexpr int FOURS = wgmma_narrow::TILE_N / 4;
+    const tile_place tile = wgmma_tile(args, wgmma_narrow::TILE_N, blockIdx.x / WGMMA_CLUSTER);
+    const int pieces = int(gridDim.y), rows = WGMMA_TILE_M / pieces;
+    for (int i = int(threadIdx.x); i < rows * FOURS; i += WGMMA_THREADS) {
+        const int row = int(blockIdx.y) * rows + i / FOURS, column = i % FOURS * 4;
+        float4 part[wgmma_narrow::PIECES];
+#pragma unroll
+        for (int piece = 0; piece < wgmma_narrow::PIECES; piece++) {
+            const unsigned rank = unsigned(piece) * WGMMA_CLUSTER + cluster_column();
+            part[piece] = piece < pieces
+                              ? *reinterpret_cast<const float4 *>(cluster_shared(&sums.row[row][column], rank))
+                              : float4();
+        }
+        float sum[4] = {};
+#pragma unroll
+        for (const float4 &add : part) sum[0] += add.x, sum[1] += add.y, sum[2] += add.z, sum[3] += add.w;
+        const int64_t m = tile.row + row;
+        if (m < args.m) wgmma_store_four<T>(args, (tile.batch * args.m + m) * args.n, tile.column + column, sum);
+    }
+}
+
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
+
 /* A consumer multiplies its 64 rows of A with the tile of B, stage by stage, the next stage's instructions queued
  * before it waits for the last one's and hands that stage back. */
-template <typename T, bool A_MN, bool B_MN>
-__device__ inline void wgmma_consume(const matmul_args &args, shared_t &shared, int consumer, int64_t tiles) {
+template <typename SHAPE, typename T, bool A_MN, bool B_MN>
+__device__ inline void wgmma_consume(const matmul_args &args, typename SHAPE::shared_t &shared, int consumer,
+                                     int64_t tiles, const wgmma_piece &piece) {
     ring_position<STAGES> at;
     for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < tiles; number += gridDim.x / WGMMA_CLUSTER) {
-        float sum[128];
+        float sum[SHAPE::SUMS];
 #pragma unroll
-        for (int i = 0; i < 128; i++) sum[i] = 0;
+        for (int i = 0; i < SHAPE::SUMS; i++) sum[i] = 0;
         int reading = -1; /* the stage that the instructions under way read */
-        for (int64_t k = 0; k < args.k; k += TILE_K, at.advance()) {
+        for (int64_t k = piece.begin; k < piece.end; k += TILE_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
-            const stage_t &stage = shared.stage[at.stage];
+            const typename SHAPE::stage_t &stage = shared.stage[at.stage];
             const uint64_t a = wgmma_operand(stage.a[0][consumer]), b = wgmma_operand(stage.b[0][0]);
             wgmma_fence();
 #pragma unroll
@@ -110,43 +200,83 @@ __device__ inline void wgmma_consume(const matmul_args &args, shared_t &shared, 
                 wgmma<T, A_MN, B_MN>(sum, a + i * wgmma_step<A_MN>, b + i * wgmma_step<B_MN>);
             wgmma_commit();
             wgmma_wait<1>();
-            if (reading >= 0) wgmma_release(shared.ring, reading);
+            if (reading >= 0) wgmma_release(shared.ring, reading, piece.pair);
             reading = at.stage;
         }
         wgmma_wait<0>();
-        if (reading >= 0) wgmma_release(shared.ring, reading);
-        const tile_place tile = wgmma_tile(args, TILE_N, number);
+        if (reading >= 0) wgmma_release(shared.ring, reading, piece.pair);
+        if constexpr (SHAPE::PIECES > 1)
+            if (gridDim.y > 1) {
+                wgmma_leave(*reinterpret_cast<wgmma_sums *>(shared.stage), consumer, sum);
+                return; /* the cluster's only tile */
+            }
+        const tile_place tile = wgmma_tile(args, SHAPE::TILE_N, number);
         wgmma_store<T>(args, tile.batch, tile.row + consumer * 64, tile.column, sum);
     }
 }
 
-template <typename T, bool A_MN, bool B_MN>
-__global__ void __launch_bounds__(WGMMA_THREADS, 1)
+template <typename SHAPE, typename T, bool A_MN, bool B_MN>
+__global__ void __launch_bounds__(WGMMA_THREADS, SHAPE::BLOCKS)
     matmul_wgmma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
                         const __grid_constant__ CUtensorMap b_map, int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ __align__(1024) uint8_t memory[];
-    shared_t &shared = *reinterpret_cast<shared_t *>(memory);
-    wgmma_roles(
-        shared.ring, [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles); },
-        [&](int consumer) { wgmma_consume<T, A_MN, B_MN>(args, shared, consumer, tiles); });
+    auto &shared = *reinterpret_cast<typename SHAPE::shared_t *>(memory);
+    const wgmma_piece piece = SHAPE::PIECES > 1 ? wgmma_piece_of_block(args, TILE_K) : wgmma_all_of_k(args);
+    wgmma_roles<SHAPE::BLOCKS>(
+        shared.ring, [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles, piece); },
+        [&](int consumer) { wgmma_consume<SHAPE, T, A_MN, B_MN>(args, shared, consumer, tiles, piece); });
+    if constexpr (SHAPE::PIECES > 1)
+        if (gridDim.y > 1) {
+            wgmma_gather<T>(args, *reinterpret_cast<wgmma_sums *>(shared.stage));
+            cluster_sync();
+        }
 #endif
 }
 
-template <typename T, bool A_MN> static auto matmul_wgmma_choose(bool b_mn) {
-    return b_mn ? matmul_wgmma_kernel<T, A_MN, true> : matmul_wgmma_kernel<T, A_MN, false>;
+template <typename SHAPE, typename T, bool A_MN> static auto matmul_wgmma_choose(bool b_mn) {
+    return b_mn ? matmul_wgmma_kernel<SHAPE, T, A_MN, true> : matmul_wgmma_kernel<SHAPE, T, A_MN, false>;
 }
+
+/* ---- what goes where --------------------------------------------------------------------------------------------- */
 
 /* Do tiles of 256 x 256, for two blocks, pay? They run at 700 TFLOP/s times the share of what they cover, in whole
  * waves, that is there to do; matmul_mma.cu at 300 or so whatever the shape, but k is split at the cost of 8 us
  * (H200). */
-static bool wgmma_pays(const struct launch *launch) {
+static bool wide_pays(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
-    const int64_t waves = ceil_div(wgmma_tiles(args, TILE_N), clusters);
+    const int64_t waves = ceil_div(wgmma_tiles(args, wgmma_wide::TILE_N), clusters);
     const double there = double(args.batch) * double(args.m) * double(args.n), flops = 2 * there * double(args.k);
-    const double cover = double(waves * clusters) * WGMMA_CLUSTER * WGMMA_TILE_M * TILE_N;
+    const double cover = double(waves * clusters) * WGMMA_CLUSTER * WGMMA_TILE_M * wgmma_wide::TILE_N;
     return there == 0 || flops * cover / there / 700e12 <= flops / 300e12 + 8e-6;
+}
+
+/* Into how many pieces to cut k for narrow tiles: as many as run at one time, each long enough to be worth adding. A
+ * cluster lives in a part of the chip that need not hold a whole number of them, so an eighth is left free. */
+static int narrow_pieces(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t tiles = wgmma_tiles(args, wgmma_narrow::TILE_N), least = 4 * TILE_K;
+    const int64_t room = int64_t(launch->multiprocessors) * wgmma_narrow::BLOCKS / WGMMA_CLUSTER * 7 / 8;
+    int pieces = 1;
+    while (pieces < wgmma_narrow::PIECES && tiles * 2 * pieces <= room && args.k >= least * 2 * pieces) pieces *= 2;
+    return pieces;
+}
+
+/* Do narrow tiles pay? They read A, with what the last tile lacks, at 4 TB/s, a block at up to 70 GB/s of it; adding
+ * pieces takes 2 us, copying B, where that has to be, 3. matmul_mma.cu reads at 2.3 TB/s, and takes 8 us where it
+ * splits k, which it does for up to half as many tiles of 64 x 64 as run at a time. Copying A is never worth it. */
+static bool narrow_pays(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.n > wgmma_narrow::TILE_N || pack_needed(wgmma_stack_a(args), 2, false)) return false;
+    const int64_t tiles = wgmma_tiles(args, wgmma_narrow::TILE_N), processors = launch->multiprocessors;
+    const int pieces = narrow_pieces(launch);
+    const double row = 2 * double(args.k), blocks = double(WGMMA_CLUSTER * std::min(tiles * pieces, processors));
+    const double covered = double(tiles * WGMMA_CLUSTER * WGMMA_TILE_M) * row;
+    const bool copied = pack_needed(wgmma_stack_b(args), 2, false);
+    const bool mma_splits = args.batch * ceil_div(args.m, 64) <= 2 * processors && args.k >= 256;
+    return covered / std::min(4e12, blocks * 70e9) + (pieces > 1 ? 2e-6 : 0) + (copied ? 3e-6 : 0) <=
+           double(args.batch) * double(args.m) * row / 2.3e12 + (mma_splits ? 8e-6 : 0);
 }
 
 /* Enough for either way: smaller tiles of a run may go the other one. */
@@ -161,26 +291,36 @@ static const char *matmul_wgmma_refuses(const struct launch *launch) {
     return wgmma_refuses({args.batch, args.m, args.n, args.k});
 }
 
-static int matmul_wgmma_launch(const struct launch *launch) {
+template <typename SHAPE> static int matmul_wgmma_in(const struct launch *launch, int pieces) {
     const matmul_args &args = launch->args.matmul;
-    if (launch->choice[0] == 0 && !wgmma_pays(launch)) return matmul_mma.launch(launch);
-    const int64_t tiles = wgmma_tiles(args, TILE_N);
+    const int64_t tiles = wgmma_tiles(args, SHAPE::TILE_N);
     if (tiles == 0) return 0;
     const auto type = launch->dtype == FLOAT16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUtensorMap a_map = {}, b_map = {};
     if (args.k > 0) {
         uint8_t *room = static_cast<uint8_t *>(launch->workspace);
-        int error = tma_encode(&a_map, type, 2, pack<uint16_t>(launch, wgmma_stack_a(args), false, &room), 64);
-        if (!error) error = tma_encode(&b_map, type, 2, pack<uint16_t>(launch, wgmma_stack_b(args), false, &room), 64);
+        const tma_stack a = pack<uint16_t>(launch, wgmma_stack_a(args), false, &room);
+        const tma_stack b = pack<uint16_t>(launch, wgmma_stack_b(args), false, &room);
+        int error = tma_encode(&a_map, type, 2, a, 64);
+        if (!error) error = tma_encode(&b_map, type, 2, b, SHAPE::stage_t::B_BOX);
         if (error) return error;
     }
     const auto start = [&](auto element) {
         using T = typename decltype(element)::type;
-        const auto kernel = args.transpose_a ? matmul_wgmma_choose<T, true>(!args.transpose_b)
-                                             : matmul_wgmma_choose<T, false>(!args.transpose_b);
-        return wgmma_start(launch, tiles, sizeof(shared_t), kernel, args, a_map, b_map);
+        const auto kernel = args.transpose_a ? matmul_wgmma_choose<SHAPE, T, true>(!args.transpose_b)
+                                             : matmul_wgmma_choose<SHAPE, T, false>(!args.transpose_b);
+        return wgmma_start(launch, {tiles, SHAPE::BLOCKS, pieces}, sizeof(typename SHAPE::shared_t), kernel, args,
+                           a_map, b_map);
     };
     return launch->dtype == FLOAT16 ? start(type_is<__half>()) : start(type_is<__nv_bfloat16>());
+}
+
+/* Of the two shapes of tile the narrow one wherever C fits into it. */
+static int matmul_wgmma_launch(const struct launch *launch) {
+    const bool hand_over = launch->choice[0] == 0;
+    if (hand_over && !narrow_pays(launch) && !wide_pays(launch)) return matmul_mma.launch(launch);
+    return launch->args.matmul.n <= wgmma_narrow::TILE_N ? matmul_wgmma_in<wgmma_narrow>(launch, narrow_pieces(launch))
+                                                         : matmul_wgmma_in<wgmma_wide>(launch, 1);
 }
 
 const struct kernel matmul_wgmma = {

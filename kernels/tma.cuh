@@ -105,10 +105,18 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
                  : "memory");
 }
 
-__device__ inline uint32_t cluster_rank() {
-    uint32_t rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
+/* The block's place in its cluster, along x. */
+__device__ inline uint32_t cluster_column() {
+    uint32_t column;
+    asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(column));
+    return column;
+}
+
+/* Where in block `rank` of the cluster (blocks are counted along x first) lies what lies at `shared` in this one. */
+template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t rank) {
+    uint64_t there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
+    return reinterpret_cast<T *>(there);
 }
 
 __device__ inline void cluster_sync() {
