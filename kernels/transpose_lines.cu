@@ -7,22 +7,26 @@
  *     |----------------|             |--------|           in the middle of a sector of 32 bytes, which the next block
  *       H rows                         W rows             completes. The longer the pieces, the fewer such ends.
  *
- * transpose_padded.cu has pieces of 32 elements: of float32 one line. Here tiles are 64 elements high and 64 or 128
- * wide, and each thread has 16 or 32 loads in flight instead of 4; all else is the same. Blocks go down the columns of
- * x, so that those which run together write neighbouring pieces of y's rows and complete each other's sectors in the
- * second-level cache. Tried: bands of tiles instead, 10 % less for unaligned shapes; tiles cut at y's own sectors, for
- * up to 7 more rows of x to read, 0.79 at 8193 float32 but 0.75 at 100 x 10^7; loads marked to leave the cache first, a
- * seventh less.
+ * transpose_padded.cu has pieces of 32 elements: of float32 one line. Here they are longer, and each thread has 16 or
+ * 32 loads in flight instead of 4. A sector that is read in two pieces is found in the second-level cache; one that is
+ * written in two costs more: tiles of 4-byte elements are 64 wide but 128 high, and a warp's stores begin where a line
+ * of y does. (Where x has no more than 128 columns, 128 wide and 64 high: a tile has its rows whole.) Blocks go down
+ * the columns of x, so that those which run together write neighbouring pieces of y's rows and complete each other's
+ * sectors in the cache.
  *
  * Measured on the H200, speed against a copy of the same bytes, the cache evicted before:
  *                       8192     8193     32768    100 x 10^7    10^7 x 100
- *     4-byte elements   0.96     0.76     0.95     0.89          0.78
- *     8-byte            0.99     0.92     0.96     0.95          0.86
- *     2-byte            0.85     0.65     0.85     0.74          0.73
- *     1-byte            0.50     0.52     0.48     0.38          0.38
+ *     4-byte elements   0.97     0.92     0.95     0.95          0.92
+ *     8-byte            0.98     0.92     0.96     0.95          0.88
+ *     2-byte            0.85     0.65     0.85     0.73          0.73
+ *     1-byte            0.50     0.52     0.48     0.37          0.38
  *
- * What is left: unaligned pieces of 4-byte elements, and 1- and 2-byte elements, which move one by one and are bound by
- * their instructions. transpose_swizzled.cu moves those 16 bytes at a time where rows begin on 16 bytes. */
+ * Tried for 4-byte elements at 8193 (and 100 x 10^7): 128 x 64 tiles 0.76 (0.88); 128 x 128 0.83 (0.91), of which too
+ * few fit a multiprocessor; 32 x 128 0.88 (0.92); 64 x 256 0.78 (0.83); loads that begin where lines do, too, 0.85
+ * (0.79); bands of tiles, 10 % less; loads marked to leave the cache first, a seventh less.
+ *
+ * What is left: 1- and 2-byte elements, which move one by one and are bound by their instructions. transpose_words.cu
+ * moves those 4 bytes at a time, transpose_swizzled.cu 16 where rows begin on 16 bytes. */
 #include "transpose_lines.cuh"
 
 static int transpose_lines_launch(const struct launch *launch) {

@@ -98,7 +98,9 @@ def text(value):
 # ---- what is registered, as `tilerun list` prints it ---------------------------------------------------------------
 
 # `limit`: not the operation but a bound on its speed, which nothing is compared with.
-Variant = namedtuple("Variant", "op name dtypes operators parameters runs_here limit accuracy", defaults=[False, "full"])
+Variant = namedtuple(
+    "Variant", "op name dtypes operators parameters runs_here limit accuracy same_bits", defaults=[False, "full", False]
+)
 
 
 def list_variants():
@@ -117,6 +119,7 @@ def list_variants():
             accuracy = re.search("; accuracy: (\\w+);", line)
             found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators), limit=limit)
             found[-1] = found[-1]._replace(accuracy=accuracy[1] if accuracy else "full")
+            found[-1] = found[-1]._replace(same_bits="; the same bits every run" in line)
         elif re.match(r" {12}traffic: ", line):
             continue
         elif re.match(r" {12}runs here", line):

@@ -1,5 +1,6 @@
-"""Sums that do not depend on their order: the fast reduction gives the bits of the exact sum's rounding, run after run and
-whatever the memory's tiles. At a small size; configs/bench/reduce.yaml is the same at full."""
+"""The same bits, run after run, of every variant that says so. And sums that do not depend on their order: the fast
+reduction gives the bits of the exact sum's rounding, whatever the memory's tiles. At a small size;
+configs/bench/reduce.yaml is the same at full."""
 
 import math
 
@@ -9,7 +10,7 @@ import pytest
 
 import harness
 
-pytestmark = pytest.mark.gpu
+RUNS = 20
 SIZE = 3_000_017  # ends within a load, a batch, a block
 MEMORY = ["1GiB", "8MiB", "2MiB", "500kB", "64KiB"]
 
@@ -31,6 +32,45 @@ def operations(repeats=1):
     ]
 
 
+def same_bits(op, dtype):
+    able = [v for v in harness.list_variants() if v.op == op and v.runs_here and v.same_bits and dtype in v.dtypes]
+    return [harness.variant_entry(v) for v in able if not v.limit]
+
+
+# What k is split for, what tiles end in, a stack; a sum of everything, of rows, of columns.
+REPEATED = {
+    "long": {"op": "matmul", "inputs": ["flat", "flat"], "transpose_b": True},
+    "ragged": {"op": "matmul", "inputs": ["m", "m"], "transpose_a": True},
+    "stack": {"op": "matmul", "inputs": ["s", "s"], "transpose_b": True},
+    **{f"sum_{axis}": {"op": "reduce", "operator": "sum", "axis": axis, "inputs": ["m"]} for axis in (0, 1, "all")},
+}
+SHAPES = {"flat": [65, 20000], "m": [131, 257], "s": [5, 70, 130]}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_every_variant_repeats_itself(folder, dtype):
+    inputs = {name: {"random": {"shape": shape, "dtype": dtype, "distribution": "normal"}} for name, shape in SHAPES.items()}
+    results = harness.run_job(
+        folder,
+        inputs=inputs,
+        sync=False,
+        defaults={"warmup": 0, "repeat": 1, "store": "all", "verify": "none"},
+        operations=[
+            {"id": f"{name}_{run}", **operation, "variants": same_bits(operation["op"], dtype)}
+            for name, operation in REPEATED.items()
+            for run in range(RUNS)
+        ],
+    )
+    seen, runs = {}, 0
+    with h5py.File(results.path) as file:
+        for path in harness.dataset_names(file, "variants"):
+            _, operation, variant = path.split("/")
+            seen.setdefault((operation.rsplit("_", 1)[0], variant), set()).add(file[path][()].tobytes())
+            runs += 1
+    assert runs == RUNS * len(seen) and len(seen) >= len(REPEATED)
+    assert {key for key, bits in seen.items() if len(bits) > 1} == set()
+
+
 @pytest.fixture(params=["uniform", "normal", "alternating"])
 def data(request):
     return request.param
@@ -44,6 +84,7 @@ def file(request, folder, rng, data):
     return x, {"x": {"file": str(folder / "x.h5"), "dataset": "/x"}}
 
 
+@pytest.mark.gpu
 def test_rounds_the_exact_sum(folder, file):
     x, inputs = file
     results = harness.run_job(folder, inputs=inputs, operations=operations())
@@ -53,6 +94,7 @@ def test_rounds_the_exact_sum(folder, file):
         assert abs(float(found) - value) <= np.spacing(np.abs(x.dtype.type(value))), name
 
 
+@pytest.mark.gpu
 def test_same_bits_whatever_the_tiles(folder, file):
     _, inputs = file
     found = set()
@@ -63,6 +105,7 @@ def test_same_bits_whatever_the_tiles(folder, file):
     assert len(found) == 1
 
 
+@pytest.mark.gpu
 def test_same_bits_run_after_run(folder, file):
     _, inputs = file
     results = harness.run_job(

@@ -1,0 +1,136 @@
+/* transpose_words.cuh - transpose_words.cu's kernel, to which transpose_swizzled.cu hands what begins anywhere. */
+#ifndef KERNELS_TRANSPOSE_WORDS_CUH
+#define KERNELS_TRANSPOSE_WORDS_CUH
+
+#include "transpose.cuh"
+
+#define WORDS_THREADS 256
+#define WORDS_WARPS   (WORDS_THREADS / 32)
+#define WORDS_ROW     64  /* words of x that a row of a tile may lie in: two for each of a warp's threads */
+#define WORDS_HEIGHT  128 /* elements of a row of y */
+#define WORDS_BATCH   9   /* rows that a warp has on their way at a time: half of its part of a tile */
+
+template <typename T> constexpr int in_word = 4 / int(sizeof(T));
+template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
+
+/* Words from one group of in_word rows in shared memory to the next: an odd number. The tile has a group more than its
+ * height: those above it, of which a column's first word may need the last. */
+template <typename T> constexpr int words_group = in_word<T> *WORDS_ROW + 1;
+template <typename T> constexpr int words_bytes = (WORDS_HEIGHT / in_word<T> + 1) * words_group<T> * 4;
+
+/* Where a tile lies. A column's words begin up to in_word - 1 rows before the tile, at a word of y, and end as long
+ * before its end; rows that are not there count as none. */
+struct words_tile {
+    int64_t x, y;      /* its first element */
+    int begin, height; /* rows of the matrix, from the tile's first on */
+    int width;
+};
+
+/* Rows of x, in whole words of memory, into shared memory. END: x ends in the tile, within a word; `elements`: of it.
+ */
+template <typename T, bool END>
+__device__ inline void words_load(uint32_t *shared, const transpose_args &args, const words_tile &tile,
+                                  int64_t elements) {
+    constexpr int E = in_word<T>, TURNS = WORDS_ROW / 32;
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+    const int64_t first = tile.x + (warp - E) * args.cols, word = (first + E * args.cols) / E - args.cols;
+    const uint32_t *x = static_cast<const uint32_t *>(args.x) + word + lane;
+    const uint32_t *const end = static_cast<const uint32_t *>(args.x) + elements / E;
+    const int words = (tile.width + int(first - word * E) + E - 1) / E;
+#pragma unroll 1
+    for (int r0 = warp - E; r0 < tile.height; r0 += WORDS_BATCH * WORDS_WARPS) {
+        uint32_t got[WORDS_BATCH][TURNS];
+#pragma unroll
+        for (int i = 0; i < WORDS_BATCH; i++, x += args.cols * WORDS_WARPS / E)
+#pragma unroll
+            for (int k = 0; k < TURNS; k++) {
+                const int r = r0 + i * WORDS_WARPS;
+                const bool there = r >= tile.begin && r < tile.height && lane + k * 32 < words;
+                if (END && there && x + k * 32 == end) {
+                    got[i][k] = 0;
+                    for (int j = 0; j < elements % E; j++)
+                        got[i][k] |= uint32_t(reinterpret_cast<const T *>(end)[j]) << j * 8 * sizeof(T);
+                } else if (there) {
+                    got[i][k] = x[k * 32];
+                }
+            }
+#pragma unroll
+        for (int i = 0; i < WORDS_BATCH; i++) {
+            const int r = r0 + i * WORDS_WARPS + E;
+            uint32_t *const row = shared + r / E * words_group<T> + r % E * WORDS_ROW + lane;
+#pragma unroll
+            for (int k = 0; k < TURNS; k++)
+                if (r < WORDS_HEIGHT + E) row[k * 32] = got[i][k];
+        }
+    }
+}
+
+/* Rows of y, word by word put together out of as many rows of x. All that shifts is the same for every column of a
+ * warp, 8 columns from one to the next, and for every thread: which element of a word is in which row of a group, and
+ * where in its word of x. INSIDE: all words are whole. */
+template <typename T, bool INSIDE>
+__device__ inline void words_store(const uint32_t *shared, const transpose_args &args, const words_tile &tile) {
+    constexpr int E = in_word<T>, TURNS = WORDS_HEIGHT / E / 32;
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+    const int64_t first = tile.y + warp * args.rows;
+    const int before = int(first % E); /* elements of a column's first word that precede the tile */
+    uint32_t *y = static_cast<uint32_t *>(args.y) + first / E + lane;
+    const T *element[E]; /* of word `lane` of column `warp` */
+#pragma unroll
+    for (int j = 0; j < E; j++) {
+        const int row = (j - before + E) % E, group = lane + (j < before ? 0 : 1);
+        const int within = int((unsigned(tile.x) + unsigned(row) * unsigned(args.cols)) % E);
+        element[j] = reinterpret_cast<const T *>(shared + group * words_group<T> + row * WORDS_ROW) + within + warp;
+    }
+#pragma unroll 4
+    for (int c = warp, i = 0; c < tile.width; c += WORDS_WARPS, i += WORDS_WARPS, y += args.rows * WORDS_WARPS / E)
+#pragma unroll
+        for (int k = 0; k < TURNS; k++) {
+            const int r = (lane + k * 32) * E - before, at = k * 32 * words_group<T> * E + i;
+            if (INSIDE || (r >= tile.begin && r + E <= tile.height)) {
+                uint32_t word = 0;
+#pragma unroll
+                for (int j = 0; j < E; j++) word |= uint32_t(element[j][at]) << j * 8 * sizeof(T);
+                y[k * 32] = word;
+            } else if (r + E > tile.begin && r < tile.height) { /* the matrix begins or ends within the word */
+#pragma unroll
+                for (int j = 0; j < E; j++)
+                    if (r + j >= tile.begin && r + j < tile.height)
+                        reinterpret_cast<T *>(y + k * 32)[j] = element[j][at];
+            }
+        }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(WORDS_THREADS) transpose_words_kernel(const __grid_constant__ transpose_args args) {
+    constexpr int W = words_width<T>, H = WORDS_HEIGHT, E = in_word<T>;
+    extern __shared__ uint32_t words_shared[];
+    const tile_place of_y = tile_of_block((args.cols + W - 1) / W, (args.rows + E - 1 + H - 1) / H);
+    if (of_y.batch >= args.batch) return;
+    const int64_t matrix = of_y.batch * args.rows * args.cols, row = of_y.column * H, column = of_y.row * W;
+    const words_tile tile = {matrix + row * args.cols + column, matrix + column * args.rows + row, row == 0 ? 0 : -E,
+                             int(min(int64_t(H), args.rows - row)), int(min(int64_t(W), args.cols - column))};
+    const int64_t elements = args.batch * args.rows * args.cols;
+    if (elements % E != 0 && elements - tile.x < H * args.cols + E) /* is its last word one that ends beyond x */
+        words_load<T, true>(words_shared, args, tile, elements);
+    else
+        words_load<T, false>(words_shared, args, tile, elements);
+    __syncthreads();
+    if (tile.begin < 0 && tile.height == H)
+        words_store<T, true>(words_shared, args, tile);
+    else
+        words_store<T, false>(words_shared, args, tile);
+}
+
+template <typename T> int transpose_words_of(const struct launch *launch) {
+    const transpose_args &args = launch->args.transpose;
+    const int64_t tiles = ceil_div(args.rows + in_word<T> - 1, WORDS_HEIGHT) * ceil_div(args.cols, words_width<T>);
+    if (args.batch * args.rows * args.cols == 0) return 0;
+    const cudaError_t error =
+        cudaFuncSetAttribute(transpose_words_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, words_bytes<T>);
+    if (error != cudaSuccess) return error;
+    transpose_words_kernel<T><<<grid_of(args.batch * tiles), WORDS_THREADS, words_bytes<T>, stream_of(launch)>>>(args);
+    return cudaGetLastError();
+}
+
+#endif
