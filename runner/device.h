@@ -35,8 +35,8 @@ struct device_operations {
      * wait: the kernel would not start, and the device is as good as before. */
     enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch,
                           struct error *error);
-    /* Brings the code that such a launch would run onto the device without running it, if the device has to be brought
-     * code; from any thread. What fails here will fail again, and be told, when it is launched. */
+    /* Brings a kernel's code onto the device before its first launch, without running it; from any one thread. NULL: it
+     * is there. What fails here will fail again, and be told, when it is launched. */
     void (*rehearse)(struct device *device, const struct kernel *kernel, struct launch *launch);
     /* Evicts the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);

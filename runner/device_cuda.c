@@ -63,7 +63,8 @@ struct cuda_device {
     struct device base;
     int number;
     cudaStream_t streams[QUEUE_COUNT];
-    void *evictor; /* what flush_cache writes */
+    void *evictor;   /* what flush_cache writes */
+    bool *rehearsed; /* by a kernel's number in the registry */
     struct nvml nvml;
 };
 
@@ -80,6 +81,7 @@ static void cuda_close(struct device *device) {
     for (int queue = 0; queue < QUEUE_COUNT; queue++)
         if (cuda->streams[queue]) cudaStreamDestroy(cuda->streams[queue]);
     cudaFree(cuda->evictor);
+    free(cuda->rehearsed);
     nvml_close(&cuda->nvml);
     free(cuda);
 }
@@ -165,11 +167,21 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
                 cudaGetErrorString(code));
 }
 
+/* Is it one of the registry's that has not been rehearsed yet? */
+static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel) {
+    int number = 0;
+    while (number < kernel_count && kernel_registry[number] != kernel) number++;
+    if (number == kernel_count || cuda->rehearsed[number]) return false;
+    cuda->rehearsed[number] = true;
+    return true;
+}
+
 /* The driver loads a file's kernels when the first of them is launched, a large file in 30 ms, during which the thread
  * that launches can do nothing else. A launch that is captured has to be loaded too, but only goes into a graph. */
 static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
+    if (!rehearse_first(cuda_of(device), kernel)) return;
     launch->multiprocessors = device->facts.multiprocessors;
     if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess || kernel_refusal(kernel, launch) ||
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
@@ -284,6 +296,8 @@ enum status device_cuda_open(int number, struct device **device, struct error *e
     struct cuda_device *cuda = must_malloc(sizeof *cuda);
     *cuda =
         (struct cuda_device){.base = {.operations = &cuda_operations, .clock_mhz = cuda_clock_mhz}, .number = number};
+    cuda->rehearsed = must_malloc((unsigned long)kernel_count * sizeof *cuda->rehearsed);
+    for (int i = 0; i < kernel_count; i++) cuda->rehearsed[i] = false;
     enum status status = cuda_start(cuda, error);
     if (status != STATUS_OK) cuda_close(&cuda->base);
     *device = status == STATUS_OK ? &cuda->base : NULL;

@@ -15,6 +15,7 @@ def pytest_configure(config):
     # Hundreds of runs of microseconds: threads that spin while they wait would take the cores from those that work.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     config.addinivalue_line("markers", "gpu: needs a CUDA GPU that the program can use")
+    config.addinivalue_line("markers", "xdist_group: on one worker, where pytest-xdist runs tests with --dist loadgroup")
     if not harness.TILERUN.exists():
         pytest.exit(f"{harness.TILERUN} is not there: `make` first, or set TILERUN", returncode=4)
 

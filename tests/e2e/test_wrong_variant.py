@@ -19,6 +19,8 @@ SANITIZER = shutil.which("compute-sanitizer") or shutil.which(
     "compute-sanitizer", path="/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer"
 )
 
+pytestmark = pytest.mark.xdist_group("faults")  # they share a build
+
 
 @pytest.fixture(scope="module")
 def program(memory_folder):
