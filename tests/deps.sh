@@ -37,6 +37,7 @@ python3            | python3            | python      | program python3
 python3-h5py       | python3-h5py       | h5py        | module h5py
 python3-numpy      | python3-numpy      | numpy       | module numpy
 python3-pytest     | python3-pytest     | pytest      | module pytest
+python3-pytest-xdist | python3-pytest-xdist | pytest-xdist | module xdist
 python3-xxhash     | python3-xxhash     | python-xxhash | module xxhash
 python3-jsonschema | python3-jsonschema | jsonschema  | module jsonschema
 valgrind           | valgrind           | valgrind    | program valgrind

@@ -63,11 +63,13 @@ count "jobs" "$good" "$bad" 0
 # ---- generated files are what the program would write now -----------------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
-# ---- end to end and Slurm: pytest -----------------------------------------------------------------------------------
+# ---- end to end, on all cores where pytest-xdist is there, and Slurm: pytest ----------------------------------------
 for suite in e2e slurm; do
     log=$scratch/$suite
+    spread=()
+    if [ "$suite" = e2e ] && "$python" -c 'import xdist' 2> /dev/null; then spread=(-n "$(nproc)" --dist loadgroup); fi
     TILERUN=$(realpath "$tilerun") PYTHONDONTWRITEBYTECODE=1 \
-        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "tests/$suite" > "$log" 2>&1
+        "$python" -m pytest -p no:cacheprovider "${spread[@]}" -q -rs --color=no --tb=short "tests/$suite" > "$log" 2>&1
     status=$?
     tail -n 1 "$log" > "$scratch/last"
     good=$(sum "$scratch/last" '' '[0-9]+ passed')
