@@ -9,6 +9,8 @@ import harness
 import suites
 import tree
 
+pytestmark = pytest.mark.xdist_group("readme")  # they share a build
+
 
 @pytest.fixture(scope="module")
 def example():

@@ -37,6 +37,8 @@ operations:
   - {id: total, op: reduce, inputs: [gram], operator: sum, axis: all, variants: [cpu]}
 """
 
+pytestmark = pytest.mark.xdist_group("schema")  # they share a results file
+
 
 @pytest.fixture(scope="module")
 def results(memory_folder):

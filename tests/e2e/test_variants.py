@@ -27,7 +27,9 @@ def parameters():
             for operator in operators:
                 for dtype in variant.dtypes:
                     words = [variant.op, label, operator, dtype]
-                    yield pytest.param(variant, label, operator, dtype, id="-".join(filter(None, words)))
+                    group = [variant.op, operator, dtype]  # whose results they share
+                    mark = pytest.mark.xdist_group("-".join(filter(None, group)))
+                    yield pytest.param(variant, label, operator, dtype, id="-".join(filter(None, words)), marks=mark)
 
 
 def registered_for_cuda():
