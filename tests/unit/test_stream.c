@@ -3,6 +3,9 @@
  * Everything runs on the CPU device; with `unified` off it also stands for a device that is copied to and from. */
 #include "stream_fixture.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 /* Streams the fixture's run and compares every byte; the stream stays open. */
 static struct stream *stream_and_compare(struct fixture *f, struct stream_result *result) {
     struct array *out = &f->arrays[f->task.out];
@@ -202,6 +205,65 @@ static void residents_give_way(void **state) {
     close_fixture(&f);
 }
 
+/* ---- rehearsal --------------------------------------------------------------------------------------------------- */
+
+/* A device that has to be brought code: the CPU's, between these two. */
+static struct {
+    struct device_operations operations;
+    const struct device_operations *real;
+    atomic_int rehearsals, over, launches; /* begun, ended */
+    int64_t rows, cols;                    /* of the launch that was rehearsed */
+    bool early;                            /* a launch came before the rehearsal was over */
+} stage;
+
+static void slow_rehearsal(struct device *device, const struct kernel *kernel, struct launch *launch) {
+    (void)device;
+    (void)kernel;
+    stage.rehearsals++;
+    stage.rows = launch->args.transpose.rows;
+    stage.cols = launch->args.transpose.cols;
+    usleep(20000);
+    stage.over++;
+}
+
+static enum status watched_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
+                                  struct error *why) {
+    stage.launches++;
+    if (stage.over != stage.rehearsals) stage.early = true;
+    return stage.real->launch(device, kernel, launch, why);
+}
+
+static void a_pass_is_rehearsed_before_its_first_launch(void **state) {
+    (void)state;
+    struct fixture f;
+    struct stream_result result;
+    open_fixture(&f, false, 1 << 20);
+    stage.real = f.device->operations;
+    stage.operations = *stage.real;
+    stage.operations.rehearse = slow_rehearsal;
+    stage.operations.launch = watched_launch;
+    f.device->operations = &stage.operations;
+    set_input(&f, 0, INT32, (struct shape){2, {20, 30}});
+    set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
+    set_run(&f, tilings[2]);
+    stream_free(stream_and_compare(&f, &result), false);
+    assert_int_equal(stage.rehearsals, 1);
+    assert_int_equal(stage.launches, f.run.steps);
+    assert_true(f.run.steps > 1 && !stage.early);
+    struct step first;
+    plan_step(&f.plan, &f.run, 0, &first);
+    assert_int_equal(stage.rows * stage.cols, box_elements(&first.store));
+
+    /* And is over when a pass has failed. */
+    struct collected c = {.array = &f.arrays[2], .data = new_values(&f.arrays[2]), .fail_at = 1};
+    struct stream *stream;
+    assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_IO);
+    assert_int_equal(stage.rehearsals, 2);
+    assert_int_equal(stage.over, 2);
+    free(c.data);
+    close_fixture(&f);
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static int failing_launch(const struct launch *launch) {
@@ -278,6 +340,7 @@ int main(void) {
         cmocka_unit_test(whole_inputs_are_read_once),
         cmocka_unit_test(a_kept_result_is_the_next_input),
         cmocka_unit_test(residents_give_way),
+        cmocka_unit_test(a_pass_is_rehearsed_before_its_first_launch),
         cmocka_unit_test(failures_leave_a_usable_device),
         cmocka_unit_test(a_single_step_is_repeated_and_a_pass_is_one_sample),
     };
