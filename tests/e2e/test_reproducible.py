@@ -32,9 +32,7 @@ def operations(repeats=1):
     ]
 
 
-def same_bits(op, dtype):
-    able = [v for v in harness.list_variants() if v.op == op and v.runs_here and v.same_bits and dtype in v.dtypes]
-    return [harness.variant_entry(v) for v in able if not v.limit]
+VARIANTS = [v for v in harness.list_variants() if v.runs_here and v.same_bits and not v.limit]
 
 
 # What k is split for, what tiles end in, a stack; a sum of everything, of rows, of columns.
@@ -50,13 +48,16 @@ SHAPES = {"flat": [65, 20000], "m": [131, 257], "s": [5, 70, 130]}
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_every_variant_repeats_itself(folder, dtype):
     inputs = {name: {"random": {"shape": shape, "dtype": dtype, "distribution": "normal"}} for name, shape in SHAPES.items()}
+    entries = {
+        op: [harness.variant_entry(v) for v in VARIANTS if v.op == op and dtype in v.dtypes] for op in ("matmul", "reduce")
+    }
     results = harness.run_job(
         folder,
         inputs=inputs,
         sync=False,
         defaults={"warmup": 0, "repeat": 1, "store": "all", "verify": "none"},
         operations=[
-            {"id": f"{name}_{run}", **operation, "variants": same_bits(operation["op"], dtype)}
+            {"id": f"{name}_{run}", **operation, "variants": entries[operation["op"]]}
             for name, operation in REPEATED.items()
             for run in range(RUNS)
         ],
