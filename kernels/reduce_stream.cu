@@ -66,7 +66,7 @@
 /* The values of the parameter `glue`. */
 enum { GLUE_AUTO, GLUE_YES };
 
-#define KIB_OF_ROW 64 /* loads */
+#define KIB_OF_ROW 64 /* loads of 16 bytes */
 
 static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int most_columns) {
     stream_layout layout = {};

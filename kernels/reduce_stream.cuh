@@ -14,7 +14,7 @@
 #define TICKETS     (BLOCKS / 2) /* tiles that may be split */
 #define LEAST_STEPS 32           /* of a split */
 #define CLUSTER     8            /* blocks that can hand results to each other directly */
-#define GLUE_BYTES  (1 << 26)    /* of input: with less, a second launch takes longer than gluing rows saves */
+#define GLUE_BYTES  (100 << 20)  /* of input: measured to pay from 122 MB on; a second launch costs small ones more */
 #define GLUE_COLUMN 4096         /* bytes of input to a partial result of glued rows, which are 16, out and in */
 
 /* Elements of a load; loads in flight: up to 64 values in registers, 32 where they have to be unpacked. */

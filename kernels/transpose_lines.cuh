@@ -10,8 +10,7 @@
 /* Tiles of WIDTH elements of x's rows, HEIGHT of y's. */
 template <typename T, int WIDTH, int HEIGHT>
 __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __grid_constant__ transpose_args args) {
-    /* An odd number of words from row to row (8-byte elements: of elements): neither rows nor columns meet in a bank.
-     */
+    /* From row to row an odd number of words, or 8-byte elements: neither rows nor columns meet in a bank. */
     constexpr int PITCH = WIDTH + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
     /* A warp's stores of 4-byte elements begin where a line does; then a piece may end in one turn more. */
     constexpr int LINE = sizeof(T) == 4 ? 32 : 1, TURNS = HEIGHT / 32 + (LINE > 1);
@@ -56,9 +55,10 @@ template <typename T, int WIDTH, int HEIGHT> int transpose_lines_in(const struct
 
 /* Pieces of y's rows longer than those of x's, unless x's rows are so short that one tile has them whole. */
 template <typename T> int transpose_lines_of(const struct launch *launch) {
+    constexpr int WIDTH = sizeof(T) == 2 || sizeof(T) == 4 ? 128 : 64;
     if constexpr (sizeof(T) == 4)
-        if (launch->args.transpose.cols > 128) return transpose_lines_in<T, 64, 128>(launch);
-    return transpose_lines_in < T, sizeof(T) == 2 || sizeof(T) == 4 ? 128 : 64, 64 > (launch);
+        if (launch->args.transpose.cols > WIDTH) return transpose_lines_in<T, 64, 128>(launch);
+    return transpose_lines_in<T, WIDTH, 64>(launch);
 }
 
 #endif

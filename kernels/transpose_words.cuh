@@ -15,7 +15,7 @@ template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
 
 /* Words from one group of in_word rows in shared memory to the next: an odd number. The tile has a group more than its
  * height: those above it, of which a column's first word may need the last. */
-template <typename T> constexpr int words_group = in_word<T> *WORDS_ROW + 1;
+template <typename T> constexpr int words_group = WORDS_ROW *in_word<T> + 1;
 template <typename T> constexpr int words_bytes = (WORDS_HEIGHT / in_word<T> + 1) * words_group<T> * 4;
 
 /* Where a tile lies. A column's words begin up to in_word - 1 rows before the tile, at a word of y, and end as long
@@ -26,8 +26,7 @@ struct words_tile {
     int width;
 };
 
-/* Rows of x, in whole words of memory, into shared memory. END: x ends in the tile, within a word; `elements`: of it.
- */
+/* Rows of x, in whole words of memory, into shared memory. END: x, so many `elements`, ends within a word of them. */
 template <typename T, bool END>
 __device__ inline void words_load(uint32_t *shared, const transpose_args &args, const words_tile &tile,
                                   int64_t elements) {
@@ -111,7 +110,7 @@ __global__ void __launch_bounds__(WORDS_THREADS) transpose_words_kernel(const __
     const words_tile tile = {matrix + row * args.cols + column, matrix + column * args.rows + row, row == 0 ? 0 : -E,
                              int(min(int64_t(H), args.rows - row)), int(min(int64_t(W), args.cols - column))};
     const int64_t elements = args.batch * args.rows * args.cols;
-    if (elements % E != 0 && elements - tile.x < H * args.cols + E) /* is its last word one that ends beyond x */
+    if (elements % E != 0 && elements - tile.x < H * args.cols + E)
         words_load<T, true>(words_shared, args, tile, elements);
     else
         words_load<T, false>(words_shared, args, tile, elements);
