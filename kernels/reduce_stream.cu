@@ -68,7 +68,7 @@ enum { GLUE_AUTO, GLUE_YES };
 
 #define KIB_OF_ROW 64 /* loads of 16 bytes */
 
-static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int most_columns) {
+static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int most_columns, bool in_pieces = false) {
     stream_layout layout = {};
     const bool along = args.inner == 1;
     const int64_t width = along ? 1 : ceil_div(args.inner, lanes);
@@ -97,6 +97,11 @@ static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
         const int64_t grain = layout.rows * (steps / splits >= 4 * batch * layout.rows ? batch : 1);
         layout.chunk = ceil_div(ceil_div(steps, splits), grain) * grain;
         layout.splits = int(ceil_div(steps, layout.chunk));
+        const int64_t batch_steps = int64_t(batch) * layout.rows;
+        if (in_pieces && layout.groups == 1 && layout.splits > CLUSTER && layout.chunk >= MANY * batch_steps) {
+            layout.chunk = layout.chunk * 15 / 16 / batch_steps * batch_steps;
+            layout.piece = PIECE * batch_steps;
+        }
     }
     return layout;
 }
@@ -110,7 +115,7 @@ static bool has_clusters(const void *kernel) {
 template <typename L, int LANES> static int launch_long(const struct launch *launch, uint64_t mirror) {
     const reduce_args &args = launch->args.reduce;
     const auto kernel = stream_long_kernel<L, LANES>;
-    stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, KIB_OF_ROW);
+    stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, KIB_OF_ROW, takes_any_order<L>);
     layout.clustered = layout.splits > 1 && layout.splits <= CLUSTER && has_clusters((const void *)kernel);
     cudaLaunchAttribute cluster = {.id = cudaLaunchAttributeClusterDimension};
     cluster.val.clusterDim = {unsigned(layout.splits), 1, 1};
@@ -125,7 +130,8 @@ template <typename L, int LANES> static int launch_long(const struct launch *lau
 template <typename L, int LANES, bool RAGGED>
 static int launch_columns(const struct launch *launch, uint64_t mirror, int most_columns = KIB_OF_ROW) {
     const reduce_args &args = launch->args.reduce;
-    const stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, most_columns);
+    const stream_layout layout =
+        lay_out(args, LANES, batch_of<typename L::element_type>, most_columns, columns_in_pieces<L> && !RAGGED);
     stream_columns_kernel<L, LANES, RAGGED><<<grid_of(layout.tiles * layout.splits), THREADS, 0, stream_of(launch)>>>(
         args, layout, launch->workspace, reduce_divisor(args), mirror);
     return cudaGetLastError();
@@ -165,7 +171,7 @@ static stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int 
 
 /* Partial results: in all this has to be enough for a launch and any smaller one.
  *
- *     workspace:  unsigned tickets[TICKETS]                   zero before and after every launch
+ *     workspace:  stream_turns turns[SHARED_TILES]            zero before and after every launch
  *                 struct reduce_state partial[splits][outputs], up to partials_of_splits()
  *                 struct reduce_state found[outer][rows][inner], of glued rows, up to partials_of_glued()
  *
@@ -189,7 +195,7 @@ static int64_t partials_of_glued(const struct launch *launch) {
 }
 
 static size_t bytes_before_glued(const struct launch *launch) {
-    return TICKETS * sizeof(unsigned) + size_t(partials_of_splits(launch)) * sizeof(struct reduce_state);
+    return SHARED_TILES * sizeof(stream_turns) + size_t(partials_of_splits(launch)) * sizeof(struct reduce_state);
 }
 
 static size_t reduce_stream_workspace(const struct launch *launch) {

@@ -9,13 +9,15 @@
 #include "reduce_lanes.cuh"
 #include <cstring>
 
-#define THREADS     256
-#define BLOCKS      264          /* that fill a GPU: 2 on each multiprocessor */
-#define TICKETS     (BLOCKS / 2) /* tiles that may be split */
-#define LEAST_STEPS 32           /* of a split */
-#define CLUSTER     8            /* blocks that can hand results to each other directly */
-#define GLUE_BYTES  (100 << 20)  /* of input: measured to pay from 122 MB on; a second launch costs small ones more */
-#define GLUE_COLUMN 4096         /* bytes of input to a partial result of glued rows, which are 16, out and in */
+#define THREADS      256
+#define BLOCKS       264          /* that fill a GPU: 2 on each multiprocessor */
+#define SHARED_TILES (BLOCKS / 2) /* that may be split */
+#define LEAST_STEPS  32           /* of a split */
+#define CLUSTER      8            /* blocks that can hand results to each other directly */
+#define PIECE        2            /* batches of a thread that make a piece */
+#define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut in pieces */
+#define GLUE_BYTES   (100 << 20)  /* of input: measured to pay from 122 MB on; a second launch costs small ones more */
+#define GLUE_COLUMN  4096         /* bytes of input to a partial result of glued rows, which are 16, out and in */
 
 /* Elements of a load; loads in flight: up to 64 values in registers, 32 where they have to be unpacked. */
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
@@ -35,6 +37,7 @@ struct stream_layout {
     int splits;                /* blocks that share a tile */
     bool clustered;            /* these blocks are a cluster */
     int64_t chunk;             /* steps of a split */
+    int64_t piece;             /* steps; 0: there are no pieces */
     int64_t column_tiles, tiles;
 };
 
@@ -50,6 +53,43 @@ __device__ inline stream_place place_of_block(const stream_layout &layout) {
     const int64_t outer_tile = quotient(tile, layout.column_tiles);
     return {tile, outer_tile, (tile - outer_tile * layout.column_tiles) * layout.columns,
             int(number - tile * layout.splits)};
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+/* Of a tile that several blocks share. All zero before and after every launch. */
+struct stream_turns {
+    unsigned finished; /* blocks */
+    unsigned pieces;   /* drawn */
+};
+
+/* Multiprocessors are not equally far from the memory. Where there is much to read a chunk leaves a sixteenth of it,
+ * and whoever is through with his own draws pieces of all that was left. That makes the order of a sum another every
+ * time: not for those that might show it. */
+template <typename L> constexpr bool takes_any_order = !std::is_same_v<typename L::element_type, double>;
+/* Elements are counted from where a gathering began: its lanes must be finished where it ends. */
+template <typename L> constexpr bool counts_elements = false;
+template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
+
+/* Thread 0 draws while the piece before is read. */
+__device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns *turns) {
+    return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
+}
+
+/* Tells all of the block where the piece begins that thread 0 has drawn. */
+__device__ inline int64_t begin_of_piece(const stream_layout &layout, unsigned drawn) {
+    __shared__ int64_t begin;
+    __syncthreads();
+    if (threadIdx.x == 0) begin = layout.splits * layout.chunk + drawn * layout.piece;
+    __syncthreads();
+    return begin;
+}
+
+/* Is this the last of a tile's blocks? If so, it has the turns ready for the next launch. */
+__device__ inline bool is_last_block(const stream_layout &layout, stream_turns *turns) {
+    if (!reduce_is_last(&turns->finished, layout.splits)) return false;
+    if (threadIdx.x == 0) turns->pieces = 0;
+    return true;
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */

@@ -72,12 +72,20 @@ __device__ inline void store_columns(const reduce_args &args, int64_t output, A 
     }
 }
 
+/* Where there are registers to go round more than once. */
+template <typename L> constexpr bool columns_in_pieces = false;
+template <typename T> constexpr bool columns_in_pieces<total_of<T>> = takes_any_order<total_of<T>>;
+template <typename T, bool PRODUCT> constexpr bool columns_in_pieces<modular_lane<T, PRODUCT>> = true;
+template <typename T> constexpr bool columns_in_pieces<extreme_lane<T>> = takes_any_order<extreme_lane<T>>;
+
 template <typename L, int LANES, bool RAGGED>
 __global__ void __launch_bounds__(THREADS, column_resident<typename L::element_type, RAGGED>)
     stream_columns_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
                           void *workspace, double divisor, uint64_t mirror) {
     using T = typename L::element_type;
     using A = accumulator_of<L>;
+    constexpr bool IN_PIECES = columns_in_pieces<L> && !RAGGED;
+    constexpr int AHEAD = LANES >= 8 ? 1 : 8 / LANES; /* partial results of other splits on their way */
     const stream_place place = place_of_block(layout);
     if (place.tile >= layout.tiles) return;
     const int thread = int(threadIdx.x);
@@ -86,38 +94,57 @@ __global__ void __launch_bounds__(THREADS, column_resident<typename L::element_t
     const int64_t c = (place.first_column + column) * LANES, output = o * args.inner + c;
     const bool inside = o < args.outer && c < args.inner;
     const int count = RAGGED ? int(min(int64_t(LANES), args.inner - c)) : LANES;
-    const int64_t first = place.split * layout.chunk + row, end = min(args.length, (place.split + 1) * layout.chunk);
+    const int64_t first_of_chunk = place.split * layout.chunk + row;
     /* The rows whose units cannot lie across the array's end; counted on, through the slices that follow. */
-    const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : end;
+    const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : args.length;
+    stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
 
     L lane[LANES];
 #pragma unroll
     for (int j = 0; j < LANES; j++) lane[j] = L::identity();
     const T *const x = static_cast<const T *>(args.x) + o * args.length * args.inner + c;
-    if (inside)
-        gather_columns<L, LANES, RAGGED>(x, args.inner, count, first, layout.rows, end, min(end, safe), mirror, lane);
+    for (int64_t begin = place.split * layout.chunk, steps = layout.chunk;; steps = layout.piece) {
+        const unsigned drawn = IN_PIECES ? draw_piece(layout, turns) : 0;
+        const int64_t first = begin + row, end = min(begin + steps, args.length);
+        if (inside)
+            gather_columns<L, LANES, RAGGED>(x, args.inner, count, first, layout.rows, end, min(end, safe), mirror,
+                                             lane);
+        if (!IN_PIECES || layout.piece == 0) break;
+        begin = begin_of_piece(layout, drawn);
+        if (begin >= args.length) break;
+    }
     A a[LANES];
+    const bool any = inside && first_of_chunk < min(args.length, (place.split + 1) * layout.chunk);
 #pragma unroll
     for (int j = 0; j < LANES; j++)
-        a[j] = inside && first < end ? lane[j].finish(first, layout.rows, args.length, args.offset) : A::identity();
+        a[j] = any ? lane[j].finish(first_of_chunk, layout.rows, args.length, args.offset) : A::identity();
     combine_columns(a, layout.rows, layout.columns, row);
 
     if (layout.splits > 1) {
-        auto *tickets = static_cast<unsigned *>(workspace);
-        auto *partial = reinterpret_cast<struct reduce_state *>(tickets + TICKETS);
+        auto *partial = reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
         const int64_t outputs = args.outer * args.inner;
         if (inside && row == 0)
 #pragma unroll
             for (int j = 0; j < LANES; j++)
                 if (j < count) partial[place.split * outputs + output + j] = a[j].save();
-        if (!reduce_is_last(&tickets[place.tile], layout.splits)) return;
+        if (!is_last_block(layout, turns)) return;
 #pragma unroll
         for (int j = 0; j < LANES; j++) a[j] = A::identity();
         if (inside)
-            for (int s = row; s < layout.splits; s += layout.rows)
+            for (int s = row; s < layout.splits; s += AHEAD * layout.rows) {
+                struct reduce_state found[AHEAD][LANES];
 #pragma unroll
-                for (int j = 0; j < LANES; j++)
-                    if (j < count) a[j].merge(A::load(partial[s * outputs + output + j]));
+                for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+                    for (int j = 0; j < LANES; j++)
+                        if (j < count)
+                            found[i][j] = partial[min(s + i * layout.rows, layout.splits - 1) * outputs + output + j];
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+                    for (int j = 0; j < LANES; j++)
+                        if (j < count && s + i * layout.rows < layout.splits) a[j].merge(A::load(found[i][j]));
+            }
         combine_columns(a, layout.rows, layout.columns, row);
     }
     if (inside && row == 0) store_columns<RAGGED, L>(args, output, a, count, divisor, mirror);

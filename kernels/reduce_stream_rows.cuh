@@ -54,12 +54,11 @@ template <typename A> __device__ inline A combine_cluster(A a, const stream_layo
     return a;
 }
 
-/* A thread's own elements of a long row. */
+/* A thread's own elements of a long row, into its lanes; `a` takes those that have to be finished. */
 template <typename L, int LANES>
-__device__ inline accumulator_of<L> gather_row(const reduce_args &args, const stream_layout &layout, int64_t o,
-                                               int64_t first, int64_t end, uint64_t mirror) {
+__device__ inline void gather_row(const reduce_args &args, const stream_layout &layout, int64_t o, int64_t first,
+                                  int64_t end, uint64_t mirror, L (&lane)[LANES], accumulator_of<L> &a) {
     using T = typename L::element_type;
-    using A = accumulator_of<L>;
     constexpr int BATCH = batch_of<T>;
     /* Unit s holds elements s * LANES - before and on of the row, neighbours' beyond its ends. */
     const int64_t begin = o * args.length, before = begin % LANES, step = layout.rows;
@@ -67,9 +66,6 @@ __device__ inline accumulator_of<L> gather_row(const reduce_args &args, const st
     const int64_t elements = args.outer * args.length - (begin - before);
     const T *const x = static_cast<const T *>(args.x) + begin - before;
 
-    L lane[LANES];
-#pragma unroll
-    for (int j = 0; j < LANES; j++) lane[j] = L::identity();
     unsigned count = 0;
     for (int64_t s = first; s < end; s += BATCH * step, count += BATCH) {
         const T *const from = x + s * LANES;
@@ -98,11 +94,12 @@ __device__ inline accumulator_of<L> gather_row(const reduce_args &args, const st
             lane[j].take(taken, count);
         }
     }
-    A a = lane[0].finish(first * LANES - before, step * LANES, args.length, args.offset);
+    if constexpr (counts_elements<L>)
 #pragma unroll
-    for (int j = 1; j < LANES; j++)
-        a.merge(lane[j].finish(first * LANES + j - before, step * LANES, args.length, args.offset));
-    return a;
+        for (int j = 0; j < LANES; j++) {
+            a.merge(lane[j].finish(first * LANES + j - before, step * LANES, args.length, args.offset));
+            lane[j] = L::identity();
+        }
 }
 
 template <typename L, int LANES>
@@ -116,19 +113,31 @@ __global__ void __launch_bounds__(THREADS, long_resident<typename L::element_typ
     const int64_t o = place.outer_tile * layout.groups + int(threadIdx.x) / layout.rows;
     const bool inside = o < args.outer;
     const int64_t steps = (o * args.length % LANES + args.length + LANES - 1) / LANES;
-    const int64_t first = place.split * layout.chunk + row, end = min(steps, (place.split + 1) * layout.chunk);
+    stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
 
     A a[1] = {A::identity()};
-    if (inside && first < end) a[0] = gather_row<L, LANES>(args, layout, o, first, end, mirror);
+    L lane[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) lane[j] = L::identity();
+    for (int64_t begin = place.split * layout.chunk, count = layout.chunk;; count = layout.piece) {
+        const unsigned drawn = draw_piece(layout, turns);
+        const int64_t first = begin + row, end = min(begin + count, steps);
+        if (inside && first < end) gather_row(args, layout, o, first, end, mirror, lane, a[0]);
+        if (layout.piece == 0) break;
+        begin = begin_of_piece(layout, drawn);
+        if (begin >= steps) break;
+    }
+    if constexpr (!counts_elements<L>)
+#pragma unroll
+        for (int j = 0; j < LANES; j++) a[0].merge(lane[j].finish(0, 0, 0, 0));
     a[0] = combine_rows(a[0], layout.rows);
     if (layout.clustered) {
         a[0] = combine_cluster(a[0], layout, place.split);
         if (place.split != 0) return;
     } else if (layout.splits > 1) {
-        auto *tickets = static_cast<unsigned *>(workspace);
-        auto *partial = reinterpret_cast<struct reduce_state *>(tickets + TICKETS);
+        auto *partial = reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
         if (inside && row == 0) partial[place.split * args.outer + o] = a[0].save();
-        if (!reduce_is_last(&tickets[place.tile], layout.splits)) return;
+        if (!is_last_block(layout, turns)) return;
         a[0] = A::identity();
         if (inside)
             for (int s = row; s < layout.splits; s += layout.rows) a[0].merge(A::load(partial[s * args.outer + o]));

@@ -114,3 +114,34 @@ def test_same_bits_run_after_run(folder, file):
     )
     for first in range(2):
         assert len({results.output(f"total_{i}").tobytes() for i in range(first, 100, 2)}) == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("shape", [(312500, 256), (78355, 1021)])
+def test_blocks_draw_what_others_leave(folder, rng, dtype, shape):
+    """Inputs so large that the fast reduction deals part of them out as blocks get round to it. Of whole numbers all
+    results are known to the bit."""
+    whole = rng.integers(-1000, 1000, shape, dtype=np.int16)
+    whole[tuple(rng.integers(0, shape))] = 2000
+    with h5py.File(folder / "x.h5", "w") as file:
+        file["x"] = whole.astype(dtype)
+    of_x = {"op": "reduce", "inputs": ["x"], "variants": ["stream"]}
+    wanted = [(operator, axis) for operator in ("sum", "max", "argmax") for axis in (0, 1, "all")]
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"file": str(folder / "x.h5"), "dataset": "/x"}},
+        sync=False,
+        defaults={"warmup": 0, "repeat": 1, "verify": "none"},
+        operations=[
+            {"id": f"{operator}_{axis}_{run}", "operator": operator, "axis": axis, **of_x}
+            for operator, axis in wanted
+            for run in range(5)
+        ],
+    )
+    for operator, axis in wanted:
+        numpy = {"sum": lambda axis: whole.sum(axis, dtype=np.int64), "max": whole.max, "argmax": whole.argmax}[operator]
+        exact = numpy(None if axis == "all" else axis)
+        for run in range(5):
+            found = results.output(f"{operator}_{axis}_{run}")
+            assert (found == np.asarray(exact).astype(found.dtype)).all(), (operator, axis, run)
