@@ -20,7 +20,14 @@
  * A block is an array [groups][rows][columns] over (outer, length, inner), as in reduce.cuh, columns counting loads.
  * Each of several blocks that share outputs takes a chunk of the reduced axis: chunks are read 1 to 2 % faster than
  * interleaved steps, and 264 blocks (2 on each of 132 multiprocessors, all at once) faster than more. The last block
- * to finish merges what the others left. Three kinds of shape:
+ * to finish merges what the others left.
+ *
+ *     x of one tile    |--chunk--|--chunk--|--chunk--|--chunk--|-|-|-|-|-|-|    pieces, drawn one by one
+ *
+ * Multiprocessors do not all read equally fast, so equal shares do not end together. Chunks of many batches therefore
+ * leave a sixteenth, in pieces, and whoever is through draws the next (prediction: 1 to 3 % of 2^30; found: 1.0 %, the
+ * same with pieces of 2 to 8 batches and a 32nd to an eighth left; with pieces of 1 and a quarter left, half of it).
+ * Sums of float64, in which the order might show, keep equal shares. Three kinds of shape:
  *     inner 1, long rows         threads of a row side by side. Loads are aligned; the first and last of a row hold
  *                                elements of its neighbours, which are set to what changes nothing
  *     inner 1, up to 256 loads   a kernel of its own: a thread holds 8 loads of up to 8 rows. Of two threads that
@@ -50,15 +57,17 @@
  * first cache (L1::no_allocate) they are 9 % slower, warm or cold.
  *
  * Measured on the H200, float32, TB/s of input and output, launched over and over (4 GiB are 70 times the cache):
- *     2^30       sum 4.53
+ *     2^30       sum 4.58, CUB 4.55 in the same run (GPUs differ: 4.68 and 4.64 on another)
  *     sum of     32768^2   2^26 x 16   16 x 2^26   1000003 x 1021
- *       rows      4.55      4.28        4.52        4.51
- *       columns   4.49      4.50        4.39        4.36 (units put together 4.26 in the same run)
- *     2^16 in 4.6 us where an empty kernel takes 2.6, 2^20 in 5.8
- * What holds it back: with 16 inputs to an output the memory turns between reading and writing. Glued
- * rows are 2 to 3 % faster than units put together from 30,001 x 1021 to 1,000,003 x 1021, and 24 % of 2^26 x 17, where
- * threads were idle. Beside CUB, in one run: sum of 2^30 0.997 to 0.9995 of its speed, max 1.00, argmax 1.00 to 1.01,
- * sum of 2^20 1.08 to 1.12. */
+ *       rows      4.55      4.39        4.57        4.48
+ *       columns   4.50      4.55        4.39        4.37
+ *     2^16 in 4.7 us where a kernel of one element takes 3.2; with the cache evicted before 6.4 and 3.3
+ * What holds it back: with 16 inputs to an output the memory turns between reading and writing. Of ragged columns the
+ * second launch takes 4 us, and the last blocks' merging another few (with one partial result on its way at a time
+ * instead of two 1 % of the whole). Glued rows are 2 to 3 % faster than units put together from 30,001 x 1021 to
+ * 1,000,003 x 1021, and 24 % of 2^26 x 17, where threads were idle; tiles of 128 or 256 loads' columns, longer pieces
+ * of memory, are 1 and 4 % slower, since more blocks then share a tile. Beside CUB, in one run: sum of 2^30 1.006 to
+ * 1.009 of its speed, max 1.009 to 1.011, argmax 1.01 to 1.04, sum of 2^20 with the cache evicted 0.91. */
 #include "reduce_stream_columns.cuh"
 #include "reduce_stream_rows.cuh"
 #include <numeric>

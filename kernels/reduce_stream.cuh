@@ -63,9 +63,8 @@ struct stream_turns {
     unsigned pieces;   /* drawn */
 };
 
-/* Multiprocessors are not equally far from the memory. Where there is much to read a chunk leaves a sixteenth of it,
- * and whoever is through with his own draws pieces of all that was left. That makes the order of a sum another every
- * time: not for those that might show it. */
+/* Where there is much to read each chunk leaves a sixteenth, and who is through draws pieces of all that was left. The
+ * order of a sum is then another every time: not for those that might show it. */
 template <typename L> constexpr bool takes_any_order = !std::is_same_v<typename L::element_type, double>;
 /* Elements are counted from where a gathering began: its lanes must be finished where it ends. */
 template <typename L> constexpr bool counts_elements = false;

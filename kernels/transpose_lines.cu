@@ -16,10 +16,10 @@
  *
  * Measured on the H200, speed against a copy of the same bytes, the cache evicted before:
  *                       8192     8193     32768    100 x 10^7    10^7 x 100
- *     4-byte elements   0.97     0.92     0.95     0.95          0.92
- *     8-byte            0.98     0.92     0.96     0.95          0.88
- *     2-byte            0.85     0.65     0.85     0.73          0.73
- *     1-byte            0.50     0.52     0.48     0.37          0.38
+ *     4-byte elements   0.96     0.91     0.94     0.95          0.92
+ *     8-byte            0.98     0.91     0.95     0.95          0.88
+ *     2-byte            0.85     0.63     0.85     0.69          0.73
+ *     1-byte            0.50     0.62     0.48     0.49          0.49
  *
  * Tried for 4-byte elements at 8193 (and 100 x 10^7): 128 x 64 tiles 0.76 (0.88); 128 x 128 0.83 (0.91), of which too
  * few fit a multiprocessor; 32 x 128 0.88 (0.92); 64 x 256 0.78 (0.83); loads that begin where lines do, too, 0.85

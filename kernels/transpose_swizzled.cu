@@ -11,15 +11,14 @@
  *
  * Swizzle: a row of the shared tile is 256 bytes, so that the vectors of a column would all lie in the same 4 banks.
  * Vector v of row r is kept in place v ^ (r / V) instead. The eight threads that are served together write rows r, r +
- * V,
- * ... r + 7V, thus 8 places that differ; reading a row only permutes its places. Padding by 16 bytes a row would do as
- * well but make the 64 KiB tile of bytes larger than a half of a multiprocessor's memory.
+ * V, ... r + 7V, thus 8 places that differ; reading a row only permutes its places. Padding by 16 bytes a row would do
+ * as well but make the 64 KiB tile of bytes larger than a half of a multiprocessor's memory.
  *
  * Rows have to begin on 16 bytes on both sides. Where they do not (8193 columns, say) transpose_words.cu's kernel does
  * it; elements of 4 and 8 bytes, for which nothing is gained, are transpose_lines.cu's.
  *
- * Measured on the H200, speed against a copy of the same bytes, the cache evicted before: 2-byte elements 0.96 at 8192,
- * 1-byte 0.94; 0.91 at 32768 of both. */
+ * Measured on the H200, speed against a copy of the same bytes, the cache evicted before: 2-byte elements 0.95 at
+ * 8192, 1-byte 0.94, there and at 32768. */
 #include "transpose_lines.cuh"
 #include "transpose_words.cuh"
 

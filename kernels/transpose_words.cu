@@ -13,17 +13,25 @@
  *
  * Threads of a warp read E rows apart. A group of E rows takes an odd number of words, so they do not meet in a bank.
  *
- * Measured on the H200, speed against a copy of the same bytes, the cache evicted before (transpose_lines.cu's), while
- * every word was still checked for the matrix's ends, which tiles inside it now do without:
- *                       8193           100 x 10^7      10^7 x 100
- *     2-byte elements   0.81 (0.65)    0.76 (0.73)     0.81 (0.73)
- *     1-byte            0.68 (0.52)    0.67 (0.37)     0.46 (0.38)
+ * Most tiles have all their rows and columns: those are loaded without asking whether anything is there, which had
+ * been half of the instructions (1-byte elements at 8193: 0.66 to 0.73). Where a tile has columns of the matrix whole,
+ * and they are whole words, its part of y is one run, and a warp's request is full of it (100 x 10^7, 1 byte: 0.73 to
+ * 0.77). And there, as wherever all columns begin with a whole word, 5 blocks on a multiprocessor are faster than 6
+ * (0.77 to 0.85; 2-byte elements 0.77 to 0.87), while of columns that begin anywhere they are slower.
  *
- * Tried at 8193 x 8193, 2 and 1 byte: addresses worked out anew for every word, 0.31 and 0.20; columns that end where
- * the tile does, in part with single bytes, 0.69 and 0.56; cut at sectors of 32 bytes instead of words, 0.76 and 0.57;
- * warps that begin at a line, 0.64 and 0.38; squares of E x E turned in registers, words handed from thread to thread
- * to shift them, 0.77 and 0.69, but 0.66 and 0.54 for 100 x 10^7. What is left: of 1-byte elements a word takes some
- * 16 instructions. */
+ * Measured on the H200, speed against a copy of the same bytes, the cache evicted before (transpose_lines.cu's):
+ *                       8193           100 x 10^7     10^7 x 100
+ *     2-byte elements   0.78 (0.63)    0.87 (0.69)    0.93 (0.73)
+ *     1-byte            0.74 (0.62)    0.85 (0.49)    0.69 (0.49)
+ *
+ * Tried at 8193 x 8193, 2 and 1 byte, when they stood at 0.81 and 0.68: addresses worked out anew for every word, 0.31
+ * and 0.20; columns that end where the tile does, in part with single bytes, 0.69 and 0.56; cut at sectors of 32 bytes
+ * instead of words, 0.76 and 0.57; warps that begin at a line, 0.64 and 0.38; squares of E x E turned in registers,
+ * words handed from thread to thread to shift them, 0.82 and 0.68, but 0.64 and 0.51 for 100 x 10^7. Since then, at
+ * 0.78 and 0.71 in one run: tiles half as wide and twice as high 0.69 and 0.69, only twice as high 0.76 and 0.72, 4
+ * blocks 0.77 and 0.68, 7 blocks' registers 0.76 and 0.68, 16 rows on their way instead of 8 0.77 and 0.73, blocks
+ * placed without a division 0.78 and 0.70. What is left: 1-byte elements at 32767 x 32767, 0.54, where tiles twice as
+ * high would reach 0.67; why is not known. */
 #include "transpose_words.cuh"
 
 static int transpose_words_launch(const struct launch *launch) {
