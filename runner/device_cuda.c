@@ -116,8 +116,8 @@ static void touch_block(void *memory, int64_t block, int thread) {
     for (int64_t at = 0; at < HUGE_PAGE; at += PAGE) bytes[at] = 0;
 }
 
-/* Pages are taken as large as there are, by all cores, before they are pinned: cudaHostAlloc takes 0.6 ms for a MiB of
- * small ones, alone, this way it is 0.02 ms. */
+/* Pages are taken as large as there are, by all cores, before they are pinned: that takes 0.02 ms for a MiB, where
+ * cudaHostAlloc with its small ones takes 0.6. */
 static enum status cuda_allocate_host(struct device *device, int64_t bytes, void **memory, struct error *error) {
     CUDA(cudaSetDevice(cuda_of(device)->number));
     const int64_t blocks = bytes / HUGE_PAGE, pages = (bytes + PAGE - 1) / PAGE;
@@ -198,8 +198,9 @@ static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel
     return true;
 }
 
-/* The driver loads a file's kernels when the first of them is launched, a large file in 30 ms, during which the thread
- * that launches can do nothing else. A launch that is captured has to be loaded too, but only goes into a graph. */
+/* The driver loads a file's kernels when the first of them is launched, a large file in 30 ms if it has line numbers,
+ * during which the thread that launches can do nothing else. A launch that is captured has to be loaded too, but only
+ * goes into a graph. */
 static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
