@@ -47,8 +47,7 @@ inline cudaError_t cublas_error(cublasStatus_t status) {
         if (code_ != cudaSuccess) return code_;                                                                        \
     } while (0)
 
-/* Not in a launch that is only rehearsed, into a graph: there a library can neither start up nor try what is fastest.
- */
+/* Not in a launch that is only rehearsed, into a graph: a library can neither start up there nor try what is fast. */
 inline cudaError_t cublas_can_run(const struct launch *launch) {
     cudaStreamCaptureStatus capture;
     CUDART(cudaStreamIsCapturing(static_cast<cudaStream_t>(launch->stream), &capture));

@@ -27,7 +27,7 @@
  * Multiprocessors do not all read equally fast, so equal shares do not end together. Chunks of many batches therefore
  * leave a sixteenth, in pieces, and whoever is through draws the next (prediction: 1 to 3 % of 2^30; found: 1.0 %, the
  * same with pieces of 2 to 8 batches and a 32nd to an eighth left; with pieces of 1 and a quarter left, half of it).
- * Sums of float64, in which the order might show, keep equal shares. Three kinds of shape:
+ * Of float64, whose sums might show the order, shares stay equal. Three kinds of shape:
  *     inner 1, long rows         threads of a row side by side. Loads are aligned; the first and last of a row hold
  *                                elements of its neighbours, which are set to what changes nothing
  *     inner 1, up to 256 loads   a kernel of its own: a thread holds 8 loads of up to 8 rows. Of two threads that

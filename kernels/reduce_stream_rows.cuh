@@ -2,6 +2,7 @@
 #ifndef KERNELS_REDUCE_STREAM_ROWS_CUH
 #define KERNELS_REDUCE_STREAM_ROWS_CUH
 
+#include "cluster.cuh"
 #include "reduce_stream.cuh"
 
 /* ---- long rows --------------------------------------------------------------------------------------------------- */
@@ -25,29 +26,16 @@ template <typename A> __device__ inline A combine_rows(A a, int rows) {
     return a;
 }
 
-#if __CUDA_ARCH__ >= 900
-__device__ inline void cluster_barrier() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-/* Where a variable in shared memory lies in block `rank` of the cluster. */
-template <typename A> __device__ inline const A *in_block(const A *mine, int rank) {
-    const A *its;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(its) : "l"(mine), "r"(rank));
-    return its;
-}
-#endif
-
 /* What the blocks of a cluster hold, at the first threads of the first block. */
 template <typename A> __device__ inline A combine_cluster(A a, const stream_layout &layout, int split) {
 #if __CUDA_ARCH__ >= 900
     __shared__ A of_group[THREADS / 32];
     const int row = int(threadIdx.x) % layout.rows, group = int(threadIdx.x) / layout.rows;
     if (row == 0) of_group[group] = a;
-    cluster_barrier();
+    cluster_sync();
     a = A::identity();
-    if (split == 0 && row < layout.splits) a = *in_block(&of_group[group], row);
-    cluster_barrier(); /* no block may go before it has been read */
+    if (split == 0 && row < layout.splits) a = *cluster_shared(&of_group[group], unsigned(row));
+    cluster_sync(); /* no block may go before it has been read */
 #pragma unroll
     for (int lanes = CLUSTER / 2; lanes > 0; lanes /= 2) a.merge(a.shuffle_down(lanes));
 #endif

@@ -12,6 +12,7 @@
 #ifndef KERNELS_TMA_CUH
 #define KERNELS_TMA_CUH
 
+#include "cluster.cuh"
 #include "launch.cuh"
 #include <cuda.h>
 
@@ -103,24 +104,6 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
                  "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
                  "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row), "r"(matrix)
                  : "memory");
-}
-
-/* The block's place in its cluster, along x. */
-__device__ inline uint32_t cluster_column() {
-    uint32_t column;
-    asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(column));
-    return column;
-}
-
-/* Where in block `rank` of the cluster (blocks are counted along x first) lies what lies at `shared` in this one. */
-template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t rank) {
-    uint64_t there;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
-    return reinterpret_cast<T *>(there);
-}
-
-__device__ inline void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 /* ---- a ring of stages ------------------------------------------------------------------------------------------ */
