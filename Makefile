@@ -46,9 +46,9 @@ NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms long
 NVFLAGS  += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
 NVFLAGS  += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
 
-SOURCES := $(wildcard runner/*.c kernels/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*.cu),)
+SOURCES := $(wildcard runner/*.c runner/*/*.c kernels/*/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*/*.cu),)
 ifneq ($(CUDA),1)
-SOURCES := $(filter-out runner/device_cuda.c,$(SOURCES))
+SOURCES := $(filter-out runner/stream/device_cuda.c,$(SOURCES))
 else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
@@ -93,8 +93,8 @@ $(BUILD)/%.cu.o: %.cu
 # The commit is baked into one small file, rebuilt when it changes.
 COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 $(shell mkdir -p $(BUILD) && echo '$(COMMIT)' | cmp -s - $(BUILD)/commit || echo '$(COMMIT)' > $(BUILD)/commit)
-$(BUILD)/runner/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
-$(BUILD)/runner/environment.c.o: $(BUILD)/commit
+$(BUILD)/runner/result/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
+$(BUILD)/runner/result/environment.c.o: $(BUILD)/commit
 
 $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY)
 	@mkdir -p $(@D)
@@ -122,7 +122,7 @@ deps: ## install what the build and the tests need (apt), or print its name else
 	@PYTHON=$(PYTHON) tests/deps.sh
 
 format: ## clang-format every source file in place
-	clang-format -i $(wildcard runner/*.[ch] kernels/*.[ch] kernels/*.cu kernels/*.cuh tests/unit/*.[ch])
+	clang-format -i $(wildcard runner/*.[ch] runner/*/*.[ch] kernels/*/*.[ch] kernels/*/*.cu kernels/*/*.cuh tests/unit/*.[ch])
 
 lint: ## clang-format, clang-tidy, cppcheck: silent when clean
 	@BUILD=$(BUILD) CFLAGS="$(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) -I$(CUDA_HOME)/include" tests/lint.sh

@@ -1,8 +1,8 @@
 /* execute.c - the flow of a job: for each task, for each variant: stream, verify, measure, keep; then assemble. */
 #include "execute.h"
 
-#include "interrupt.h"
-#include "verify.h"
+#include "base/interrupt.h"
+#include "verify/verify.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* main.c - the command table: finds the command, runs it, prints what went wrong, exits with its status. */
-#include "command.h"
-#include "environment.h"
+#include "commands/command.h"
+#include "result/environment.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static const struct command *const commands[] = {
 #define COMMAND(name) &command_##name,
-#include "commands.def"
+#include "commands/commands.def"
 #undef COMMAND
 };
 static const int command_count = sizeof commands / sizeof commands[0];

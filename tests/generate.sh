@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rewrites what comes from the table of keys (runner/job_keys.c): configs/job.schema.json, and configs/README.md between
+# Rewrites what comes from the table of keys (runner/job/job_keys.c): configs/job.schema.json, and configs/README.md between
 # its two markers.
 #     tests/generate.sh PROGRAM            rewrites them
 #     tests/generate.sh PROGRAM --check    exits 1 when they have drifted

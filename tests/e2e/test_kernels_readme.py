@@ -17,7 +17,7 @@ def example():
     """The example's path, its source, its line and the line that it goes after."""
     text = (harness.ROOT / "kernels/README.md").read_text()
     found = re.search(
-        r"Save this as `(?P<path>kernels/\w+\.cu)`:\n\n```cuda\n(?P<source>.*?)```\n\n"
+        r"Save this as `(?P<path>kernels/\w+/\w+\.cu)`:\n\n```cuda\n(?P<source>.*?)```\n\n"
         r"and add after `(?P<after>\w+\(\w+\))`:\n\n```c\n(?P<line>.*?)\n```",
         text,
         re.S,

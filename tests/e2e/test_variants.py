@@ -33,7 +33,7 @@ def parameters():
 
 
 def registered_for_cuda():
-    text = (harness.ROOT / "kernels/registry.def").read_text()
+    text = (harness.ROOT / "kernels/core/registry.def").read_text()
     return re.findall(r"^CUDA\(([a-z]+)_(\w+)\)", text, re.M)
 
 

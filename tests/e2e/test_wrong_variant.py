@@ -30,7 +30,8 @@ def program(memory_folder):
     copy = tree.copy_tree(folder)
     sources = sorted(FAULTS.glob("*.c")) + (sorted(FAULTS.glob("*.cu")) if tree.has_gpu() else [])
     for source in sources:
-        shutil.copy(source, copy / "kernels")
+        op, variant = source.name.split("_", 1)
+        shutil.copy(source, copy / "kernels" / op / variant)
     tree.register(copy, [f"{'CPU' if source.suffix == '.c' else 'CUDA'}({source.stem})" for source in sources])
     done = tree.make(copy)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -20,7 +20,7 @@ def has_gpu():
 
 def copy_tree(folder):
     """The sources and the objects, with their times, so that make finds nothing to do."""
-    if not (TILERUN.parent / "kernels/registry.c.o").exists():
+    if not (TILERUN.parent / "kernels/core/registry.c.o").exists():
         pytest.skip("the objects that the program was linked from are not beside it")
     for part in ("runner", "kernels"):
         shutil.copytree(ROOT / part, folder / part)
@@ -31,7 +31,7 @@ def copy_tree(folder):
 
 def register(tree, lines, after=None):
     """Adds lines to the copy's table of contents, at the end or after one that is there."""
-    path = tree / "kernels/registry.def"
+    path = tree / "kernels/core/registry.def"
     text = path.read_text()
     if after:
         assert after + "\n" in text
@@ -42,11 +42,11 @@ def register(tree, lines, after=None):
 
 def make(tree):
     """Builds what is new and links. The other objects need not know of new lines in registry.def."""
-    (tree / "build/kernels/registry.c.o").unlink(missing_ok=True)
+    (tree / "build/kernels/core/registry.c.o").unlink(missing_ok=True)
     words = [f"CUDA={int(has_cuda())}", "BUILD=build", f"CUDA_ARCHS={'native' if has_gpu() else '80'}"]
     if "sanitize" in TILERUN.parent.name:
         words.append("SANITIZE=1")
-    command = ["make", f"-j{os.cpu_count()}", "-o", "kernels/registry.def", *words, "build/tilerun"]
+    command = ["make", f"-j{os.cpu_count()}", "-o", "kernels/core/registry.def", *words, "build/tilerun"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "MFLAGS"}
     for key in ("HDF5_DIR", "YAML_DIR"):  # as given to the make that runs the tests: relative to the tree
         if environment.get(key):

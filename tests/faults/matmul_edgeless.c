@@ -1,6 +1,6 @@
 /* matmul_edgeless.c - a planted fault: only whole tiles of C are computed; what lies beyond the last one is left as it
  * was. One matrix at a time, nothing transposed. */
-#include "kernel.h"
+#include "../core/kernel.h"
 
 enum { TILE = 32 };
 

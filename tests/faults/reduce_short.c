@@ -1,5 +1,5 @@
 /* reduce_short.c - a planted fault: a sum that stops one element too early. Over all axes, in one launch. */
-#include "kernel.h"
+#include "../core/kernel.h"
 
 static int reduce_short_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;

@@ -1,5 +1,5 @@
 /* scale_nan.c - a planted fault: a NaN that the truth has not, which a careless comparison lets pass. */
-#include "kernel.h"
+#include "../core/kernel.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* scale_oversized.cu - a planted fault: a block of more threads than there can be; the launch fails and says so. */
-#include "launch.cuh"
+#include "../core/launch.cuh"
 
 __global__ void scale_oversized_kernel(const __grid_constant__ scale_args args) {
     if (int64_t(threadIdx.x) < args.count)

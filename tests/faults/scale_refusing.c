@@ -1,5 +1,5 @@
 /* scale_refusing.c - a planted fault: every launch fails. */
-#include "kernel.h"
+#include "../core/kernel.h"
 
 static int scale_refusing_launch(const struct launch *launch) {
     return launch->args.scale.count > 0 ? 1 : 0; /* cudaErrorInvalidValue */

@@ -1,6 +1,6 @@
 /* scale_unchecked.cu - a planted fault: a launch that fails, whose error nobody asks for: nothing is computed, quickly.
  */
-#include "launch.cuh"
+#include "../core/launch.cuh"
 
 __global__ void scale_unchecked_kernel(const __grid_constant__ scale_args args) {
     if (int64_t(threadIdx.x) < args.count)

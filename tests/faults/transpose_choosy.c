@@ -1,5 +1,5 @@
 /* transpose_choosy.c - no fault, but a taste: it refuses what has more than 100 elements. */
-#include "kernel.h"
+#include "../core/kernel.h"
 
 static const char *transpose_choosy_refuses(const struct launch *launch) {
     const struct transpose_args *args = &launch->args.transpose;

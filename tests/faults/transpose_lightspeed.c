@@ -1,5 +1,5 @@
 /* transpose_lightspeed.c - no fault but a limit: it copies what a transpose moves and turns nothing. */
-#include "kernel.h"
+#include "../core/kernel.h"
 #include <string.h>
 
 static int transpose_lightspeed_launch(const struct launch *launch) {

@@ -1,7 +1,7 @@
 /* stream_fixture.h - for test_stream.c: a plan made by hand, a sink that puts boxes together, the truth by plain loops.
  *
  * Inputs are generated integers, so every sum is exact and results can be compared bit for bit. */
-#include "../../runner/stream.h"
+#include "../../runner/stream/stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

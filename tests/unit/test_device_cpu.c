@@ -1,6 +1,6 @@
 /* test_device_cpu.c - the CPU device keeps a device's promises: order within a queue, events between queues, failures.
  */
-#include "../../runner/device.h"
+#include "../../runner/stream/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_dtype.c - conversions of single elements and of rows, against each other and against values known by heart. */
-#include "../../kernels/convert.h"
-#include "../../kernels/float16.h"
+#include "../../kernels/core/convert.h"
+#include "../../kernels/core/float16.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and what is said of files that do not do. */
-#include "../../runner/h5io.h"
+#include "../../runner/storage/h5io.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_job.c - job files as structures: expansions, labels, overrides, defaults, paths, sizes, and resolved text that
  * loads as the same job. The messages for bad files are tests/jobs/bad. */
-#include "../../runner/job.h"
+#include "../../runner/job/job.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* test_kernels_cpu.c - every CPU variant in the registry against its operation's reference: all types and operators,
  * shapes that straddle tiles, empty ones, stacks, and each of them whole and cut into tiles, reductions in several
  * launches. */
-#include "../../kernels/operation.h"
+#include "../../kernels/core/operation.h"
 
 #include <math.h>
 #include <setjmp.h>

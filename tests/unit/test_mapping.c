@@ -1,6 +1,6 @@
 /* test_mapping.c - what is written through a mapping is in the file, whoever was faster, the writer or the thread that
  * makes pages ready. */
-#include "../../runner/mapping.h"
+#include "../../runner/storage/mapping.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

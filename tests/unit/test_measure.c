@@ -1,5 +1,5 @@
 /* test_measure.c - repeats, batches, the stopping rule and the statistics, on a device whose clock is simulated. */
-#include "../../runner/measure.h"
+#include "../../runner/stream/measure.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

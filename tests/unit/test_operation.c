@@ -1,6 +1,6 @@
 /* test_operation.c - shapes, types, loops and work of each operation; what they refuse and how they say it; and the
  * references against small results worked out by hand. */
-#include "../../kernels/operation.h"
+#include "../../kernels/core/operation.h"
 
 #include <math.h>
 #include <setjmp.h>

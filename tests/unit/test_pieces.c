@@ -1,5 +1,5 @@
 /* test_pieces.c - pieces cover their box once, keep within the limit and meet the chunks of the file. */
-#include "../../runner/pieces.h"
+#include "../../runner/storage/pieces.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_plan.c - tiles: within memory, covering everything once, and moving no more than they must. */
-#include "../../runner/plan_tiles.h"
+#include "../../runner/plan/plan_tiles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

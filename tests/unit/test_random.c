@@ -1,6 +1,6 @@
 /* test_random.c - the generator against its published test vectors, its distributions, and that tiles make no
  * difference. */
-#include "../../runner/random.h"
+#include "../../runner/storage/random.h"
 
 #include <math.h>
 #include <setjmp.h>

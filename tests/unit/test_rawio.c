@@ -1,8 +1,8 @@
 /* test_rawio.c - what is read and written past HDF5 is what HDF5 reads and writes, in every layout, for any box. */
-#include "../../runner/environment.h"
-#include "../../runner/layout.h"
-#include "../../runner/rawread.h"
-#include "../../runner/rawwrite.h"
+#include "../../runner/result/environment.h"
+#include "../../runner/storage/layout.h"
+#include "../../runner/storage/rawread.h"
+#include "../../runner/storage/rawwrite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* test_result.c - a job's results: refusal, parts, resuming, assembly, reading back; also from full disks. The plan is
  * made by hand: two operations, the second reads the first's result.
  *     double (scale of a file's matrix, variants simple and blocked)     total (reduce of it, store: all) */
-#include "../../runner/result.h"
+#include "../../runner/result/result.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_result_print.c - rows on paper, and the provenance beside them. */
-#include "../../runner/result.h"
+#include "../../runner/result/result.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_trace.c - the timeline: what is in the file, whatever comes in, and from how many threads. */
-#include "../../runner/trace.h"
+#include "../../runner/base/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../runner/environment.h"
+#include "../../runner/result/environment.h"
 
 static char path[] = "/tmp/test_trace.XXXXXX";
 static struct error error;

@@ -2,7 +2,7 @@
  *
  * Each test makes a right result, lets it pass, spoils it in one way, and wants that to be found (or, where the
  * documents promise no more, to pass). Sizes lie just beyond what verify.c compares whole. */
-#include "../../runner/verify.h"
+#include "../../runner/verify/verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_workers.c - every item is done once, by threads that differ, from several callers at once and after a fork. */
-#include "../../runner/workers.h"
+#include "../../runner/base/workers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

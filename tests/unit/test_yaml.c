@@ -1,5 +1,5 @@
 /* test_yaml.c - the located tree: types, places, aliases, merges, limits, complaints, nearest names. */
-#include "../../runner/yaml.h"
+#include "../../runner/job/yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,182 @@
+/* matmul_async.cu - copies that pass the registers by, and as much of C in registers as there is room for.
+ *
+ *     stages in shared memory, 8 of k each           a block's 128 x 128 elements of C: 4 warps of 64 x 64
+ *     +--------+--------+--------+                       +-------+-------+     a thread has 8 rows of 16 columns:
+ *     | being  | on its | on its |                       | warp  | warp  |     24 operands feed 128 multiply-adds
+ *     | used   | way    | way    |                       |   0   |   1   |     (8 x 8: 16 feed 64), six 16-byte loads
+ *     +--------+--------+--------+                       +-------+-------+     for 128 multiply-adds
+ *       ^ one barrier a stage                            |   2   |   3   |
+ *                                                        +-------+-------+
+ *
+ * matmul_vectorized.cu carries the next tiles in registers, which leaves room for 8 x 8 sums a thread, and has only one
+ * tile on its way. cp.async needs none: registers go to 128 sums and two sets of operands (this k's and, being loaded,
+ * the next one's), 222 in all. Only an operand that must be turned still passes through eight of them. Two blocks of
+ * 128 threads a multiprocessor wait at barriers of their own.
+ *
+ * Multiply-adds, loads and address arithmetic share the issue slots; nine in ten are multiply-adds here. What cost most
+ * on the way (TFLOP/s at 8192, H200):
+ *
+ *     46.5  the first version. Its sums lay in the register banks of B's operands, because the 16-byte stores of C
+ *           wanted them in aligned fours; scaled into other registers first, they are free (matmul_leave)
+ *     48.1  bursts of copies held up the loads behind them; started one by one, with every k, they do not (feeder)
+ *     48.0  turning by single 4-byte copies: an instruction, an address and a wavefront a line; now whole pieces of A
+ *           pass through registers
+ *     51.1  rows inside, columns outside: the operand that stays is still at hand in the register cache
+ *
+ * Measured, H200, float32, beside cuBLAS in the same run: 4096 50.6 TFLOP/s = 0.99; 8192 51.1 = 0.99; with A transposed
+ * (nothing to turn) 54.5 = 1.01, with B transposed 48.9 = 0.96; 2048 0.99; 1024 0.89, with k split in 4. At 8192
+ * vectorized does 37.6, registers 28.5.
+ *
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32: 64 x 64 x 1,000,000 1.48 of cuBLAS (with large tiles
+ * 0.50), 100,000 x 64 x 1000 0.89 (0.51), 4096 x 64 x 4096 0.95 (0.58), 512 0.77 (0.44), 256 0.70 (0.25).
+ *
+ * What holds it back: an instruction is 32 multiply-adds. Tensor cores do more with one. */
+#include "async.cuh"
+#include <algorithm>
+
+#define BK   8 /* of k a stage */
+#define ROWS 8 /* of C a thread */
+
+/* Two warps of 64 rows stand side by side, 4 of whose threads have COLUMNS of a row each. */
+template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape {
+    static constexpr int TILE = TILE_;                                       /* rows and columns of C a block */
+    static constexpr int COLUMNS = COLUMNS_;                                 /* of C a thread */
+    static constexpr int STAGES = STAGES_, THREADS = TILE, BLOCKS = BLOCKS_; /* blocks on a multiprocessor */
+    static constexpr int ROW = TILE + padding<float>;                     /* floats of one k of all lines in a stage */
+    static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's part, then B's */
+    static_assert(8 * COLUMNS == TILE, "two warps cover a row");
+
+    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+};
+using async_large = async_shape<128, 16, 3, 2>;
+using async_small = async_shape<64, 8, 4, 6>;
+static constexpr matmul_cut large_cut = async_large::cut(256), small_cut = async_small::cut(64);
+
+template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+    matmul_async_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
+    constexpr int TILE = SHAPE::TILE, COLUMNS = SHAPE::COLUMNS, STAGES = SHAPE::STAGES, ROW = SHAPE::ROW;
+    constexpr unsigned STAGE_BYTES = SHAPE::STAGE_BYTES;
+    extern __shared__ float4 shared[];
+    float *const stages = reinterpret_cast<float *>(shared);
+
+    const matmul_piece piece = matmul_piece_of_block(args, work);
+    if (piece.split >= work.splits) return;
+    const int64_t row = piece.tile.row * TILE, column = piece.tile.column * TILE;
+    feeder<float, A, A_WIDTH, TILE, BK, SHAPE::THREADS> a(
+        static_cast<const float *>(args.a) + piece.tile.batch * args.a_batch_stride, stages, args.m, row,
+        A == LINES ? args.m : args.k, piece.k_begin);
+    feeder<float, B, B_WIDTH, TILE, BK, SHAPE::THREADS> b(
+        static_cast<const float *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + BK * ROW, args.n, column,
+        B == LINES ? args.n : args.k, piece.k_begin);
+
+    /* Of a warp's outputs a thread has rows y + {0..3, 32..35}, columns x + {0..3, 16..19 ...}. */
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+    const int y = warp / 2 * 64 + lane / 4 * 4, x = warp % 2 * (4 * COLUMNS) + lane % 4 * 4;
+    float sums[ROWS][COLUMNS] = {};
+    float rows[2][ROWS], columns[2][COLUMNS]; /* operands of this k and, being loaded, of the next */
+    const auto load = [&](int buffer, unsigned offset, int l) {
+        const char *const a_stage = reinterpret_cast<const char *>(stages + y) + offset;
+        const char *const b_stage = reinterpret_cast<const char *>(stages + BK * ROW + x) + offset;
+#pragma unroll
+        for (int i = 0; i < ROWS; i += 4)
+            *reinterpret_cast<float4 *>(&rows[buffer][i]) =
+                *reinterpret_cast<const float4 *>(a_stage + (l * ROW + i * 8) * 4);
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j += 4)
+            *reinterpret_cast<float4 *>(&columns[buffer][j]) =
+                *reinterpret_cast<const float4 *>(b_stage + (l * ROW + j * 4) * 4);
+    };
+
+    const int k = int(piece.k_end - piece.k_begin); /* beyond 2^31 not even a split operand would fit a device */
+    for (int s = 0; s < STAGES - 1; s++) {
+        a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
+        b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
+        copy_commit();
+    }
+    unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    load(0, read, 0);
+    for (int left = k; left > 0; left -= BK) {
+        const int a_exist = a.existing(left - (STAGES - 1) * BK), b_exist = b.existing(left - (STAGES - 1) * BK);
+#pragma unroll
+        for (int l = 0; l < BK; l++) {
+            if (l == BK - 1) {
+                write = read;
+                read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            load((l + 1) % 2, read, (l + 1) % BK);
+            if (l < BK - 1) {
+                a.copy(l, BK - 1, write, a_exist);
+                b.copy(l, BK - 1, write, b_exist);
+                if (l == BK - 2) copy_commit();
+            }
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    const int zigzag = j % 2 ? ROWS - 1 - i : i; /* begins where the last column ended */
+                    sums[zigzag][j] += rows[l % 2][zigzag] * columns[l % 2][j];
+                }
+        }
+    }
+    copy_wait<0>();
+
+    const bool aligned = args.n % 4 == 0;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t r = row + y + i / 4 * 32 + i % 4;
+        if (r >= args.m) break;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j += 4) {
+            const int64_t c = column + x + j * 4;
+            matmul_leave<float, 4>(args, work, piece.split, (piece.tile.batch * args.m + r) * args.n + c, &sums[i][j],
+                                   args.n - c, aligned);
+        }
+    }
+}
+
+static size_t matmul_async_workspace(const struct launch *launch) {
+    return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
+}
+
+template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+static int matmul_async_start(const struct launch *launch) {
+    const auto start = [&](auto shape, const matmul_cut &cut) {
+        using SHAPE = decltype(shape);
+        return matmul_pieces<float>(launch, matmul_async_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, SHAPE::THREADS,
+                                    SHAPE::STAGES * int(SHAPE::STAGE_BYTES));
+    };
+    return matmul_wants_small(launch, large_cut, small_cut) ? start(async_small(), small_cut)
+                                                            : start(async_large(), large_cut);
+}
+
+template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const bool aligned = (A == LINES ? args.m : args.k) % 4 == 0 && (B == LINES ? args.n : args.k) % 4 == 0 &&
+                         args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
+    return aligned ? matmul_async_start<A, 4, B, 4>(launch) : matmul_async_start<A, 1, B, 1>(launch);
+}
+
+static int matmul_async_launch(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.transpose_a)
+        return args.transpose_b ? matmul_async_with<LINES, K_TURNED>(launch) : matmul_async_with<LINES, LINES>(launch);
+    return args.transpose_b ? matmul_async_with<K_TURNED, K_TURNED>(launch)
+                            : matmul_async_with<K_TURNED, LINES>(launch);
+}
+
+const struct kernel matmul_async = {
+    .name = "async",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "128x128 tiles, 8x16 outputs a thread, three stages of asynchronous copies, k split for small results",
+    .dtypes = DTYPE_BIT(FLOAT32),
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .workspace = matmul_async_workspace,
+    .launch = matmul_async_launch,
+};

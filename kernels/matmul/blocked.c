@@ -1,0 +1,114 @@
+/* matmul_blocked.c - cache blocks, packed panels and a register tile; after Goto and van de Geijn (2008) and BLIS.
+ *
+ *        n                     C is summed block by block, MC x NC at most. For each KC terms of the sum the block's
+ *      +-----+  B panel,       panels of A and B are packed once: strips as wide as the register tile, in the very
+ * order k |     |  KC x NC        in which they are read, widened to the type that sums are kept in, transposed
+ * operands
+ *      +-----+                 turned on the way. Threads then share out the register tiles. A tile of 12 x 2 vectors
+ *    +---+-----+               (AVX-512; 6 x 2 for 16 registers) loads 2 vectors and 12 scalars for 24 multiply-adds,
+ *  m | A |  C  |  MC x NC      so that arithmetic and not the cache sets the pace. A strip of A (12 KiB) stays in the
+ *    +---+-----+               first-level cache, a group of them and the strip of B in the second.
+ *
+ * Sums live in the workspace, padded to whole register tiles, so that only packing and the last step see an edge. */
+#ifndef __clang__
+#pragma GCC optimize("fp-contract=fast") /* a * b + c is one instruction; clang does so anyway */
+#endif
+#include "../core/convert.h"
+#include "../core/cpu.h"
+#include <string.h>
+
+#define MC    960 /* multiples of both register tiles */
+#define NC    1024
+#define KC    256
+#define GROUP 8  /* strips of A that meet one strip of B */
+#define LINE  16 /* elements: at least a cache line, and a vector */
+
+static int64_t round_up(int64_t count, int64_t multiple) {
+    return ceil_div(count, multiple) * multiple;
+}
+
+/* A block of C. */
+struct block {
+    int64_t batch, row, column, rows, columns;
+};
+
+/* The part of an operand that feeds a block: `lines` rows of A or columns of B from `line` on, terms p .. p+k-1. */
+struct panel {
+    enum dtype dtype;
+    const char *matrix;
+    int64_t ld;      /* elements from one row in memory to the next */
+    bool k_adjacent; /* terms of one line are adjacent, rather than lines of one term */
+    int64_t line, lines, p, k;
+};
+
+static const void *panel_element(const struct panel *panel, int64_t line, int64_t p) {
+    int64_t element = panel->k_adjacent ? line * panel->ld + p : p * panel->ld + line;
+    return panel->matrix + element * (int64_t)dtype_size(panel->dtype);
+}
+
+static struct panel panel_of_a(const struct matmul_args *args, enum dtype dtype, const struct block *block, int64_t p,
+                               int64_t k) {
+    const char *matrix = (const char *)args->a + block->batch * args->a_batch_stride * (int64_t)dtype_size(dtype);
+    bool k_adjacent = !args->transpose_a;
+    return (struct panel){dtype, matrix, k_adjacent ? args->k : args->m, k_adjacent, block->row, block->rows, p, k};
+}
+
+static struct panel panel_of_b(const struct matmul_args *args, enum dtype dtype, const struct block *block, int64_t p,
+                               int64_t k) {
+    const char *matrix = (const char *)args->b + block->batch * args->b_batch_stride * (int64_t)dtype_size(dtype);
+    bool k_adjacent = args->transpose_b;
+    return (struct panel){dtype, matrix, k_adjacent ? args->k : args->n, k_adjacent, block->column, block->columns,
+                          p,     k};
+}
+
+static void widen_to_double(enum dtype dtype, const void *from, int64_t count, double *to) {
+    (void)dtype; /* float64 alone is summed in double */
+    memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+static void narrow_from_double(enum dtype dtype, const double *from, int64_t count, void *to) {
+    (void)dtype;
+    memcpy(to, from, (size_t)count * sizeof *from);
+}
+
+#define REAL       float
+#define NAME(word) word##_float
+#define WIDEN      convert_to_float
+#define NARROW     convert_from_float
+#include "blocked.h"
+#undef REAL
+#undef NAME
+#undef WIDEN
+#undef NARROW
+
+#define REAL       double
+#define NAME(word) word##_double
+#define WIDEN      widen_to_double
+#define NARROW     narrow_from_double
+#include "blocked.h"
+
+static size_t matmul_blocked_workspace(const struct launch *launch) {
+    const struct matmul_args *args = &launch->args.matmul;
+    int64_t sizes[3];
+    return launch->dtype == FLOAT64 ? (size_t)buffer_sizes_double(args, sizes) * sizeof(double)
+                                    : (size_t)buffer_sizes_float(args, sizes) * sizeof(float);
+}
+
+static int matmul_blocked_launch(const struct launch *launch) {
+    if (launch->dtype == FLOAT64)
+        multiply_double(launch);
+    else
+        multiply_float(launch);
+    return 0;
+}
+
+const struct kernel matmul_blocked = {
+    .name = "blocked",
+    .op = OP_MATMUL,
+    .device = DEVICE_CPU,
+    .summary = "cache blocks, packed panels, a vectorised register tile, several threads",
+    .dtypes = DTYPES_FLOAT,
+    .accuracy = ACCURACY_FULL,
+    .workspace = matmul_blocked_workspace,
+    .launch = matmul_blocked_launch,
+};

@@ -1,0 +1,52 @@
+/* matmul_cpu.c - the sequential triple loop, as every tutorial begins: one thread, no blocks, no vectors. What all
+ * other variants are measured against. */
+#include "../core/float16.h"
+#include "../core/kernel.h"
+
+/* One function a type. `sum_type` accumulates; LOAD and STORE come from the element's type to it and back. */
+#define TRIPLE_LOOP(name, element, sum_type, LOAD, STORE)                                                              \
+    static void name(const struct matmul_args *args) {                                                                 \
+        int64_t m = args->m, n = args->n, k = args->k;                                                                 \
+        for (int64_t batch = 0; batch < args->batch; batch++) {                                                        \
+            const element *a = (const element *)args->a + batch * args->a_batch_stride;                                \
+            const element *b = (const element *)args->b + batch * args->b_batch_stride;                                \
+            for (int64_t i = 0; i < m; i++)                                                                            \
+                for (int64_t j = 0; j < n; j++) {                                                                      \
+                    int64_t out = (batch * m + i) * n + j;                                                             \
+                    sum_type sum = args->first ? 0 : ((sum_type *)args->partial)[out];                                 \
+                    for (int64_t p = 0; p < k; p++)                                                                    \
+                        sum += LOAD(a[args->transpose_a ? p * m + i : i * k + p]) *                                    \
+                               LOAD(b[args->transpose_b ? j * k + p : p * n + j]);                                     \
+                    if (args->last)                                                                                    \
+                        ((element *)args->c)[out] = STORE((sum_type)args->alpha * sum);                                \
+                    else                                                                                               \
+                        ((sum_type *)args->partial)[out] = sum;                                                        \
+                }                                                                                                      \
+        }                                                                                                              \
+    }
+
+TRIPLE_LOOP(multiply_float32, float, float, , )
+TRIPLE_LOOP(multiply_float64, double, double, , )
+TRIPLE_LOOP(multiply_float16, uint16_t, float, float16_to_float, float_to_float16)
+TRIPLE_LOOP(multiply_bfloat16, uint16_t, float, bfloat16_to_float, float_to_bfloat16)
+
+static int matmul_cpu_launch(const struct launch *launch) {
+    const struct matmul_args *args = &launch->args.matmul;
+    switch (launch->dtype) {
+    case FLOAT64: multiply_float64(args); break;
+    case FLOAT16: multiply_float16(args); break;
+    case BFLOAT16: multiply_bfloat16(args); break;
+    default: multiply_float32(args);
+    }
+    return 0;
+}
+
+const struct kernel matmul_cpu = {
+    .name = "cpu",
+    .op = OP_MATMUL,
+    .device = DEVICE_CPU,
+    .summary = "the sequential triple loop",
+    .dtypes = DTYPES_FLOAT,
+    .accuracy = ACCURACY_FULL,
+    .launch = matmul_cpu_launch,
+};

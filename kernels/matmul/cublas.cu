@@ -1,0 +1,303 @@
+/* matmul_cublas.cu - the vendor's library, as a baseline beside the variants here: cuBLASLt, opened at run time, so
+ * that neither the build nor a machine without it needs it.
+ *
+ * It is given its best. The library proposes algorithms for a problem, best guess first; the first launch of a problem
+ * times the leading CANDIDATES of them on the job's own data and keeps the fastest for later launches. It has up to 64
+ * MiB of workspace (but no more than the operands take, so that a small memory budget stays one), and the arithmetic of
+ * the type: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums are in float32, of float64 in float64.
+ *
+ * The library's matrices are column by column: a row-major C is its transpose C' = B' A', so the operands change places
+ * and nothing moves in memory.
+ *
+ * What has to outlive a launch, the library's handle and the algorithms chosen, lives in one object, made at the first
+ * use and guarded by its mutex; the process's end takes it along. */
+#include "../core/cublas.cuh"
+#include "matmul.cuh"
+
+#include <cublasLt.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define CANDIDATES 6
+#define WORKSPACE  (size_t(64) << 20)
+#define PROBLEMS   64 /* whose algorithm is remembered; then the oldest is forgotten */
+
+/* All that an algorithm's choice depends on. */
+struct problem {
+    int device;
+    enum dtype dtype;
+    int64_t batch, m, n, k, a_batch_stride, b_batch_stride;
+    size_t workspace;
+    bool transpose_a, transpose_b, whole, adds;
+    bool operator==(const problem &) const = default;
+};
+
+struct lt_library {
+    decltype(&cublasLtCreate) create;
+    decltype(&cublasLtMatmul) matmul;
+    decltype(&cublasLtMatmulAlgoGetHeuristic) propose;
+    decltype(&cublasLtMatmulDescInit_internal) describe;
+    decltype(&cublasLtMatmulDescSetAttribute) describe_set;
+    decltype(&cublasLtMatrixLayoutInit_internal) layout;
+    decltype(&cublasLtMatrixLayoutSetAttribute) layout_set;
+    decltype(&cublasLtMatmulPreferenceInit_internal) prefer;
+    decltype(&cublasLtMatmulPreferenceSetAttribute) prefer_set;
+
+    bool complete; /* all of these were found */
+    pthread_mutex_t mutex;
+    cublasLtHandle_t handles[CUBLAS_DEVICES];
+    struct {
+        struct problem problem;
+        cublasLtMatmulAlgo_t algorithm;
+    } chosen[PROBLEMS];
+    int64_t choices;
+};
+
+static struct lt_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void library_load() {
+    unsetenv("NVIDIA_TF32_OVERRIDE"); /* read by the library when it starts */
+    void *const file =
+        cublas_open("libcublasLt.so." CUBLAS_MAJOR, "/usr/local/cuda/lib64/libcublasLt.so." CUBLAS_MAJOR);
+    one.complete = cublas_find(file, "cublasLtCreate", one.create) && cublas_find(file, "cublasLtMatmul", one.matmul) &&
+                   cublas_find(file, "cublasLtMatmulAlgoGetHeuristic", one.propose) &&
+                   cublas_find(file, "cublasLtMatmulDescInit_internal", one.describe) &&
+                   cublas_find(file, "cublasLtMatmulDescSetAttribute", one.describe_set) &&
+                   cublas_find(file, "cublasLtMatrixLayoutInit_internal", one.layout) &&
+                   cublas_find(file, "cublasLtMatrixLayoutSetAttribute", one.layout_set) &&
+                   cublas_find(file, "cublasLtMatmulPreferenceInit_internal", one.prefer) &&
+                   cublas_find(file, "cublasLtMatmulPreferenceSetAttribute", one.prefer_set);
+}
+
+static lt_library &library_open() {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, library_load);
+    return one;
+}
+
+/* ---- one product, in the library's terms ------------------------------------------------------------------------- */
+
+struct product {
+    cublasLtMatmulDescOpaque_t description;
+    cublasLtMatrixLayoutOpaque_t a, b, c;
+    union {
+        float f;
+        double d;
+    } alpha, beta;
+    void *out;
+};
+
+static cudaDataType_t type_of(enum dtype dtype) {
+    switch (dtype) {
+    case FLOAT64: return CUDA_R_64F;
+    case FLOAT16: return CUDA_R_16F;
+    case BFLOAT16: return CUDA_R_16BF;
+    default: return CUDA_R_32F;
+    }
+}
+
+/* A row-major rows x columns matrix (or a stack of them) is a column-major columns x rows one. */
+static cudaError_t layout_fill(const lt_library &lt, cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
+                               int64_t rows, int64_t columns, int64_t batch, int64_t stride) {
+    const int32_t count = int32_t(batch);
+    CUBLAS(lt.layout(layout, sizeof *layout, type, uint64_t(columns), uint64_t(rows), columns));
+    CUBLAS(lt.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+    CUBLAS(lt.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
+    return cudaSuccess;
+}
+
+static cudaError_t product_fill(const lt_library &lt, const struct launch *launch, struct product *product) {
+    const matmul_args &args = launch->args.matmul;
+    const bool whole = args.first && args.last;
+    const enum dtype sums = launch->dtype == FLOAT64 ? FLOAT64 : FLOAT32;
+    const cudaDataType_t type = type_of(launch->dtype);
+    const int32_t a_op = args.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                  b_op = args.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    CUBLAS(lt.describe(&product->description, sizeof product->description,
+                       sums == FLOAT64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, type_of(sums)));
+    CUBLAS(lt.describe_set(&product->description, CUBLASLT_MATMUL_DESC_TRANSA, &b_op, sizeof b_op));
+    CUBLAS(lt.describe_set(&product->description, CUBLASLT_MATMUL_DESC_TRANSB, &a_op, sizeof a_op));
+    CUDART(layout_fill(lt, &product->a, type, args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k,
+                       args.batch, args.a_batch_stride));
+    CUDART(layout_fill(lt, &product->b, type, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
+                       args.batch, args.b_batch_stride));
+    CUDART(layout_fill(lt, &product->c, whole ? type : type_of(sums), args.m, args.n, args.batch, args.m * args.n));
+    product->out = whole ? args.c : args.partial;
+    if (sums == FLOAT64)
+        product->alpha.d = args.alpha, product->beta.d = args.first ? 0 : 1;
+    else
+        product->alpha.f = float(args.alpha), product->beta.f = args.first ? 0 : 1;
+    return cudaSuccess;
+}
+
+/* ---- which algorithm --------------------------------------------------------------------------------------------- */
+
+static size_t matmul_cublas_workspace(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double elements = double(args.batch) * (double(args.m) * double(args.k) + double(args.k) * double(args.n) +
+                                                  double(args.m) * double(args.n));
+    const double bytes = elements * double(dtype_size(launch->dtype));
+    return bytes < double(WORKSPACE) ? size_t(bytes) : WORKSPACE;
+}
+
+static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
+                       const struct product *product, const cublasLtMatmulAlgo_t *algorithm) {
+    const matmul_args &args = launch->args.matmul;
+    CUBLAS(lt.matmul(handle, const_cast<cublasLtMatmulDescOpaque_t *>(&product->description), &product->alpha, args.b,
+                     const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->b), args.a,
+                     const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->a), &product->beta, product->out,
+                     const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c), product->out,
+                     const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c), algorithm, launch->workspace,
+                     matmul_cublas_workspace(launch), stream_of(launch)));
+    return cudaSuccess;
+}
+
+/* Milliseconds that one launch takes, the best of two after one that also loads the code; INFINITY where it fails. */
+static float time_of(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
+                     const struct product *product, const cublasLtMatmulAlgo_t *algorithm,
+                     const cudaEvent_t events[2]) {
+    const int repeats = 4;
+    float best = INFINITY;
+    for (int trial = 0; trial < 3; trial++) {
+        float milliseconds;
+        if (cudaEventRecord(events[0], stream_of(launch)) != cudaSuccess) return INFINITY;
+        for (int i = 0; i < (trial ? repeats : 1); i++)
+            if (run(lt, handle, launch, product, algorithm) != cudaSuccess) return INFINITY;
+        if (cudaEventRecord(events[1], stream_of(launch)) != cudaSuccess ||
+            cudaEventSynchronize(events[1]) != cudaSuccess ||
+            cudaEventElapsedTime(&milliseconds, events[0], events[1]) != cudaSuccess)
+            return INFINITY;
+        if (trial) best = fminf(best, milliseconds);
+    }
+    return best / repeats;
+}
+
+/* Trying an algorithm overwrites C, which is harmless only where nothing is added to it: there the fastest of the
+ * proposed is found by trial, elsewhere the first is taken. Waits for the trials. */
+static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
+                          const struct product *product, cublasLtMatmulAlgo_t *algorithm) {
+    const size_t workspace = matmul_cublas_workspace(launch);
+    cublasLtMatmulPreferenceOpaque_t preference;
+    cublasLtMatmulHeuristicResult_t results[CANDIDATES];
+    /* Of split sums: in the accumulator's type, not rounded to 16 bits in between. */
+    const uint32_t reduction =
+        dtype_size(launch->dtype) > 2 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    int found = 0;
+    CUBLAS(lt.prefer(&preference, sizeof preference));
+    CUBLAS(lt.prefer_set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace));
+    CUBLAS(lt.prefer_set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction));
+    CUBLAS(lt.propose(handle, const_cast<cublasLtMatmulDescOpaque_t *>(&product->description),
+                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->b),
+                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->a),
+                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c),
+                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c), &preference, CANDIDATES, results,
+                      &found));
+    if (found == 0) return cudaErrorNotSupported;
+    *algorithm = results[0].algo;
+    if (!launch->args.matmul.first || found == 1) return cudaSuccess;
+    cudaEvent_t events[2];
+    CUDART(cudaEventCreate(&events[0]));
+    const cudaError_t code = cudaEventCreate(&events[1]);
+    float best = INFINITY;
+    for (int i = 0; i < found && code == cudaSuccess; i++) {
+        const float time = time_of(lt, handle, launch, product, &results[i].algo, events);
+        if (time < best) best = time, *algorithm = results[i].algo;
+    }
+    cudaEventDestroy(events[0]);
+    if (code == cudaSuccess) cudaEventDestroy(events[1]);
+    cudaGetLastError(); /* of an algorithm that could not be tried */
+    return code;
+}
+
+static struct problem problem_of(const struct launch *launch, int device) {
+    const matmul_args &args = launch->args.matmul;
+    return {device,
+            launch->dtype,
+            args.batch,
+            args.m,
+            args.n,
+            args.k,
+            args.a_batch_stride,
+            args.b_batch_stride,
+            matmul_cublas_workspace(launch),
+            args.transpose_a,
+            args.transpose_b,
+            args.first && args.last,
+            !args.first};
+}
+
+/* ---- the launch -------------------------------------------------------------------------------------------------- */
+
+static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
+    int device;
+    CUDART(cudaGetDevice(&device));
+    if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
+    if (!lt.handles[device]) CUBLAS(lt.create(&lt.handles[device]));
+
+    struct product product;
+    CUDART(product_fill(lt, launch, &product));
+    const struct problem problem = problem_of(launch, device);
+    for (const auto &known : lt.chosen)
+        if (known.problem == problem) return run(lt, lt.handles[device], launch, &product, &known.algorithm);
+    auto &next = lt.chosen[lt.choices % PROBLEMS];
+    next.problem = {};
+    CUDART(choose(lt, lt.handles[device], launch, &product, &next.algorithm));
+    next.problem = problem;
+    lt.choices++;
+    return run(lt, lt.handles[device], launch, &product, &next.algorithm);
+}
+
+#define NARROW_THREADS 256
+
+/* The last of several launches over k leaves a 16-bit type's sums in `partial`, scaled; here they are rounded. */
+template <typename T>
+static __global__ void __launch_bounds__(NARROW_THREADS) narrow_kernel(const float *from, T *to, int64_t elements) {
+    const int64_t at = block_number() * NARROW_THREADS + threadIdx.x;
+    if (at < elements) to[at] = narrow<T>(from[at]);
+}
+
+static int matmul_cublas_launch(const struct launch *launch) {
+    lt_library &lt = library_open();
+    if (!lt.complete) return cudaErrorSharedObjectInitFailed;
+    const matmul_args &args = launch->args.matmul;
+    const int64_t elements = args.batch * args.m * args.n;
+    if (elements == 0) return 0;
+    CUDART(cublas_can_run(launch));
+    const size_t size = args.last || launch->dtype == FLOAT64 ? dtype_size(launch->dtype) : sizeof(float);
+    if (args.k > 0) {
+        pthread_mutex_lock(&lt.mutex);
+        const cudaError_t code = multiply(lt, launch);
+        pthread_mutex_unlock(&lt.mutex);
+        CUDART(code);
+    } else if (args.first) /* the library takes no empty sum */
+        CUDART(cudaMemsetAsync(args.last ? args.c : args.partial, 0, size_t(elements) * size, stream_of(launch)));
+    if (!args.last || args.first || args.partial == args.c) return cudaGetLastError();
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        narrow_kernel<T><<<grid_of(ceil_div(elements, NARROW_THREADS)), NARROW_THREADS, 0, stream_of(launch)>>>(
+            static_cast<const float *>(args.partial), static_cast<T *>(args.c), elements);
+        return cudaGetLastError();
+    });
+}
+
+static const char *matmul_cublas_refuses(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (!library_open().complete) return "cuBLAS " CUBLAS_MAJOR " is not installed here";
+    if (args.batch > INT32_MAX) return "cuBLAS takes at most 2^31 - 1 matrices at once";
+    return nullptr;
+}
+
+const struct kernel matmul_cublas = {
+    .name = "cublas",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "the vendor's library, the fastest of its own proposals; a baseline",
+    .dtypes = DTYPES_FLOAT,
+    .accuracy = ACCURACY_FULL,
+    .atomic_order = true, /* which algorithm is the fastest may differ from run to run */
+    .compute_capability = 80,
+    .workspace = matmul_cublas_workspace,
+    .refuses = matmul_cublas_refuses,
+    .launch = matmul_cublas_launch,
+};

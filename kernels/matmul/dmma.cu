@@ -1,0 +1,170 @@
+/* matmul_dmma.cu - float64 on tensor cores: a warp multiplies a 16 x 4 by a 4 x 8 matrix in one instruction.
+ *
+ *     A 64 x 4   B 4 x 32     C 64 x 32 a warp       For every 4 of k a thread loads 8 elements of A and 4 of B, and
+ *       +--+      +--------+   +--+--+--+--+         the warp multiplies 16 times, once for each 16 x 8 of C. The
+ *       |  |  x   |        | = |  |  |  |  |         sums take 128 registers of a thread, two sets of operands 48:
+ *       |  |      +--------+   +--+--+--+--+         a block of 8 warps, 128 x 128 of C, fills a multiprocessor.
+ *       |  |                   |  |  |  |  |
+ *       +--+                   +--+--+--+--+         Four stages of 16 of k come by cp.async, as in matmul_async.cu,
+ *                                                    but nothing is turned: a thread loads single elements, as
+ * easily where k is adjacent as where lines are. Either way 4 lines x 4 k of 8 bytes, which is what half a warp loads
+ * at once, lie in different banks, thanks to four elements of padding.
+ *
+ * The form of the instruction with 8 of k wants twice the operands at once; with no room left for a second set it ran
+ * at 0.73 of cuBLAS where this runs at 0.97. Before compute capability 9.0 the 16 rows are two instructions of 8.
+ *
+ * Measured, H200, against cuBLAS in the same run (both vary from run to run): 4096 52 to 61 TFLOP/s = 0.98 to 0.995,
+ * 8192 50 to 59 = 0.97 to 0.98 whichever operand is transposed, 16384 1.00; 8193 (copies of 8 bytes) 53 to 57 = 1.24 to
+ * 1.34. Tiles of 64 x 64 for what is narrow or small: 64 x 64 x 1,000,000 0.92 to 1.07, 100,000 x 64 x 1000 0.89, 4096
+ * x 64 x 4096 0.75. float64 without tensor cores (vectorized): 17. What holds it back: warps wait for the tensor cores
+ * more than for anything else. */
+#include "async.cuh"
+#include <algorithm>
+
+#define BK     16
+#define WARP_M 64 /* rows and columns of C a warp */
+#define WARP_N 32
+
+template <int TILE_, int STAGES_, int BLOCKS_> struct dmma_shape {
+    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C a block */
+    static constexpr int BLOCKS = BLOCKS_;               /* on a multiprocessor */
+    static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
+
+    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+};
+using dmma_large = dmma_shape<128, 4, 1>;
+using dmma_small = dmma_shape<64, 3, 3>;
+static constexpr matmul_cut large_cut = dmma_large::cut(256), small_cut = dmma_small::cut(64);
+
+/* D += A B for a 16 x 8 tile of D; thread 4g + t of the warp holds (rows, columns)
+ *     A  (g, t), (g + 8, t), then the same 4 columns on      D  (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
+ *     B  (t, g), (t + 4, g), ... */
+__device__ inline void multiply(double (&d)[4], const double (&a)[2], double b) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(b));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(d[2 * half]), "+d"(d[2 * half + 1])
+            : "d"(a[half]), "d"(b));
+#endif
+}
+
+template <typename SHAPE, enum layout LAYOUT, int WIDTH>
+using double_feeder = feeder<double, LAYOUT, WIDTH, SHAPE::TILE, BK, SHAPE::THREADS>;
+
+template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+    matmul_dmma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
+    using a_feeder = double_feeder<SHAPE, A, A_WIDTH>;
+    using b_feeder = double_feeder<SHAPE, B, B_WIDTH>;
+    constexpr int TILE = SHAPE::TILE, STAGES = SHAPE::STAGES, STAGE = a_feeder::ELEMENTS + b_feeder::ELEMENTS;
+    extern __shared__ double2 shared[];
+    double *const stages = reinterpret_cast<double *>(shared);
+
+    const matmul_piece piece = matmul_piece_of_block(args, work);
+    if (piece.split >= work.splits) return;
+    const int64_t row = piece.tile.row * TILE, column = piece.tile.column * TILE;
+    a_feeder a(static_cast<const double *>(args.a) + piece.tile.batch * args.a_batch_stride, stages, args.m, row,
+               A == LINES ? args.m : args.k, piece.k_begin);
+    b_feeder b(static_cast<const double *>(args.b) + piece.tile.batch * args.b_batch_stride,
+               stages + a_feeder::ELEMENTS, args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
+
+    /* Where the thread's operands begin in a stage, and how far apart lines and k lie there. */
+    const int warp = int(threadIdx.x) / 32, g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+    const int y = warp / (TILE / WARP_N) * WARP_M, x = warp % (TILE / WARP_N) * WARP_N;
+    constexpr int A_LINE = A == LINES ? 1 : a_feeder::ROW, A_K = A == LINES ? a_feeder::ROW : 1;
+    constexpr int B_LINE = B == LINES ? 1 : b_feeder::ROW, B_K = B == LINES ? b_feeder::ROW : 1;
+    const int a_at = (y + g) * A_LINE + t * A_K, b_at = a_feeder::ELEMENTS + (x + g) * B_LINE + t * B_K;
+
+    double sums[WARP_M / 16][WARP_N / 8][4] = {};
+    double rows[2][WARP_M / 16][2], columns[2][WARP_N / 8]; /* operands of these 4 k and, being loaded, the next */
+    const auto load = [&](int buffer, const double *stage, int l) {
+#pragma unroll
+        for (int i = 0; i < WARP_M / 8; i++) rows[buffer][i / 2][i % 2] = stage[a_at + i * 8 * A_LINE + l * A_K];
+#pragma unroll
+        for (int j = 0; j < WARP_N / 8; j++) columns[buffer][j] = stage[b_at + j * 8 * B_LINE + l * B_K];
+    };
+
+    const int k = int(piece.k_end - piece.k_begin);
+    for (int s = 0; s < STAGES - 1; s++) {
+        a.copy(0, 1, s * STAGE * sizeof(double), a.existing(k - s * BK));
+        b.copy(0, 1, s * STAGE * sizeof(double), b.existing(k - s * BK));
+        copy_commit();
+    }
+    int read = 0, write = STAGES - 1;
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    load(0, stages, 0);
+    for (int left = k; left > 0; left -= BK) {
+#pragma unroll
+        for (int l = 0; l < BK; l += 4) {
+            if (l == BK - 4) {
+                write = read;
+                read = read == STAGES - 1 ? 0 : read + 1;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            load((l / 4 + 1) % 2, stages + read * STAGE, (l + 4) % BK);
+            if (l < BK - 4) {
+                a.copy(l / 4, BK / 4 - 1, write * STAGE * sizeof(double), a.existing(left - (STAGES - 1) * BK));
+                b.copy(l / 4, BK / 4 - 1, write * STAGE * sizeof(double), b.existing(left - (STAGES - 1) * BK));
+                if (l == BK - 8) copy_commit();
+            }
+#pragma unroll
+            for (int i = 0; i < WARP_M / 16; i++)
+#pragma unroll
+                for (int j = 0; j < WARP_N / 8; j++) {
+                    const int zigzag = i % 2 ? WARP_N / 8 - 1 - j : j;
+                    multiply(sums[i][zigzag], rows[l / 4 % 2][i], columns[l / 4 % 2][zigzag]);
+                }
+        }
+    }
+    copy_wait<0>();
+    matmul_leave_warp<double>(args, work, piece, row + y, column + x, sums);
+}
+
+static size_t matmul_dmma_workspace(const struct launch *launch) {
+    return std::max(matmul_planes(launch, large_cut, sizeof(double)), matmul_planes(launch, small_cut, sizeof(double)));
+}
+
+template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+static int matmul_dmma_start(const struct launch *launch) {
+    const auto start = [&](auto shape, const matmul_cut &cut) {
+        using SHAPE = decltype(shape);
+        const int stage = double_feeder<SHAPE, A, A_WIDTH>::ELEMENTS + double_feeder<SHAPE, B, B_WIDTH>::ELEMENTS;
+        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, SHAPE::THREADS,
+                                     SHAPE::STAGES * stage * int(sizeof(double)));
+    };
+    return matmul_wants_small(launch, large_cut, small_cut) ? start(dmma_small(), small_cut)
+                                                            : start(dmma_large(), large_cut);
+}
+
+template <enum layout A, enum layout B> static int matmul_dmma_with(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const bool even = (A == LINES ? args.m : args.k) % 2 == 0 && (B == LINES ? args.n : args.k) % 2 == 0 &&
+                      args.a_batch_stride % 2 == 0 && args.b_batch_stride % 2 == 0;
+    return even ? matmul_dmma_start<A, 2, B, 2>(launch) : matmul_dmma_start<A, 1, B, 1>(launch);
+}
+
+static int matmul_dmma_launch(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.transpose_a)
+        return args.transpose_b ? matmul_dmma_with<LINES, K_KEPT>(launch) : matmul_dmma_with<LINES, LINES>(launch);
+    return args.transpose_b ? matmul_dmma_with<K_KEPT, K_KEPT>(launch) : matmul_dmma_with<K_KEPT, LINES>(launch);
+}
+
+const struct kernel matmul_dmma = {
+    .name = "dmma",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "float64 on tensor cores: 128x128 tiles, four stages of asynchronous copies",
+    .dtypes = DTYPE_BIT(FLOAT64),
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .workspace = matmul_dmma_workspace,
+    .launch = matmul_dmma_launch,
+};

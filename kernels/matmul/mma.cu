@@ -1,0 +1,204 @@
+/* matmul_mma.cu - bfloat16 and float16 on the tensor cores of every chip since compute capability 8.0: one warp, one
+ * instruction, 16 x 16 times 16 x 8.
+ *
+ *     stage                                 a warp's 64 x 64 of C (small tiles: 64 x 32), 16 of k at a time
+ *     +---------+                             B  | 8 | 8 | 8 | 8 | 8 | 8 | 8 | 8 |    4 x ldmatrix
+ *     | A  k    |  ldmatrix: a warp        A  ---+---+---+---+---+---+---+---+---+
+ *     |    ...  |  loads four 8 x 8       16     |   |   |   |   |   |   |   |   |
+ *     +---------+  matrices at once,      16     |   one instruction each:       |    32 for 8 loads
+ *     | B  n    |  transposed if they     16     |   16 x 8 of C += 16 x 16 * 16 x 8
+ *     |    ...  |  lie along m or n       16     |   |   |   |   |   |   |   |   |
+ *     +---------+                            4 x ldmatrix
+ *
+ * The frame is matmul_async.cu's: stages that cp.async fills, bands of tiles, k split over blocks for a small C. What
+ * changes is who multiplies. The instruction wants its operands spread over the threads in a way of its own, which
+ * ldmatrix produces from rows of 16 bytes in shared memory; as it can also transpose, an operand may lie either way
+ * there and nothing has to be turned. A row of a stage is 16 bytes longer than what it holds: the eight rows of a
+ * matrix then lie in different banks. Sums are in float32.
+ *
+ * Measured, H200, bfloat16, beside cuBLAS in the same run: 334 TFLOP/s = 0.42 at 4096, 350 to 370 = 0.46 to 0.49 at
+ * 8192; with small tiles 64 x 64 x 1,000,000 0.84, 100,000 x 64 x 1000 0.59, 4096 x 64 x 4096 0.45.
+ *
+ * What holds it back there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s
+ * is 5.4 TB/s out of L2, all that it gives; on a chip of compute capability 8.0, with the same L2 and a third of the
+ * tensor cores' speed, it is enough. A narrow C waits for memory, whose answers come 64 or 128 bytes of a row at a
+ * time. matmul_wgmma.cu, with larger tiles shared between blocks and the copy engine, is the answer to both, and hands
+ * over to this one what is too small for its tiles and long in k. */
+#include "async.cuh"
+#include <algorithm>
+
+#define WARP_M 64 /* rows of C a warp */
+
+/* Two warps stand side by side. */
+template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
+    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C a block */
+    static constexpr int BK = BK_;                       /* of k a stage */
+    static constexpr int WARP_N = TILE / 2;              /* columns of C a warp */
+    static constexpr int BLOCKS = BLOCKS_;               /* on a multiprocessor */
+    static constexpr int THREADS = TILE / WARP_M * 64;
+
+    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+};
+using mma_large = mma_shape<128, 32, 4, 2>;
+using mma_small = mma_shape<64, 64, 3, 4>; /* for what memory holds back: it likes 128 bytes at a time */
+static constexpr matmul_cut large_cut = mma_large::cut(256), small_cut = mma_small::cut(128);
+
+/* Four 8 x 8 matrices; thread i gives the address of row i % 8 of matrix i / 8, and receives of each two neighbours of
+ * row i / 4 (TRANSPOSED: of column i / 4). */
+template <bool TRANSPOSED> __device__ inline void load_matrices(uint32_t (&r)[4], unsigned address) {
+    if constexpr (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(address)
+                     : "memory");
+}
+
+/* D += A B for a 16 x 8 tile of D; thread 4g + t of the warp holds of it (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t
+ * + 1). */
+template <typename T>
+__device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b_low, uint32_t b_high) {
+    if constexpr (std::is_same_v<T, __half>)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_low), "r"(b_high));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_low), "r"(b_high));
+}
+
+template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
+using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;
+
+/* Where in a stage of an operand a thread's row for load_matrices lies, in bytes, from the first of the 16 lines and 16
+ * k of the four matrices. LINE_FIRST: the second matrix is 8 lines on (A); else 8 k on (B). */
+template <typename FEEDER, enum layout LAYOUT, bool LINE_FIRST> __device__ inline unsigned matrix_row() {
+    const int lane = int(threadIdx.x) % 32, row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
+    const int line = LINE_FIRST ? second : third, k = LINE_FIRST ? third : second;
+    const int at = LAYOUT == LINES ? (k + row) * FEEDER::ROW + line : (line + row) * FEEDER::ROW + k;
+    return unsigned(at) * 2;
+}
+
+template <typename SHAPE, typename T, enum layout A, enum layout B, int WIDTH>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+    matmul_mma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
+    using a_feeder = mma_feeder<SHAPE, T, A, WIDTH>;
+    using b_feeder = mma_feeder<SHAPE, T, B, WIDTH>;
+    constexpr int TILE = SHAPE::TILE, BK = SHAPE::BK, STAGES = SHAPE::STAGES, WARP_N = SHAPE::WARP_N;
+    constexpr unsigned STAGE_BYTES = (a_feeder::ELEMENTS + b_feeder::ELEMENTS) * sizeof(T);
+    extern __shared__ uint4 shared[];
+    T *const stages = reinterpret_cast<T *>(shared);
+
+    const matmul_piece piece = matmul_piece_of_block(args, work);
+    if (piece.split >= work.splits) return;
+    const int64_t row = piece.tile.row * TILE, column = piece.tile.column * TILE;
+    a_feeder a(static_cast<const T *>(args.a) + piece.tile.batch * args.a_batch_stride, stages, args.m, row,
+               A == LINES ? args.m : args.k, piece.k_begin);
+    b_feeder b(static_cast<const T *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + a_feeder::ELEMENTS,
+               args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
+
+    /* In bytes: from a line, a k, of a stage to the next. */
+    constexpr int A_LINE = 2 * (A == LINES ? 1 : a_feeder::ROW), A_K = 2 * (A == LINES ? a_feeder::ROW : 1);
+    constexpr int B_LINE = 2 * (B == LINES ? 1 : b_feeder::ROW), B_K = 2 * (B == LINES ? b_feeder::ROW : 1);
+    const int warp = int(threadIdx.x) / 32, y = warp / 2 * WARP_M, x = warp % 2 * WARP_N;
+    const unsigned a_at = shared_address(stages) + y * A_LINE + matrix_row<a_feeder, A, true>();
+    const unsigned b_at = shared_address(stages + a_feeder::ELEMENTS) + x * B_LINE + matrix_row<b_feeder, B, false>();
+
+    float sums[WARP_M / 16][WARP_N / 8][4] = {};
+    /* Operands of these 16 k and, being loaded, the next. */
+    uint32_t rows[2][WARP_M / 16][4], columns[2][WARP_N / 16][4];
+    const auto load = [&](int buffer, unsigned stage, int l) {
+#pragma unroll
+        for (int i = 0; i < WARP_M / 16; i++)
+            load_matrices<A == LINES>(rows[buffer][i], a_at + stage + i * 16 * A_LINE + l * A_K);
+#pragma unroll
+        for (int j = 0; j < WARP_N / 16; j++)
+            load_matrices<B == LINES>(columns[buffer][j], b_at + stage + j * 16 * B_LINE + l * B_K);
+    };
+
+    const int k = int(piece.k_end - piece.k_begin);
+    for (int s = 0; s < STAGES - 1; s++) {
+        a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
+        b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
+        copy_commit();
+    }
+    unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    load(0, read, 0);
+    for (int left = k; left > 0; left -= BK) {
+#pragma unroll
+        for (int l = 0; l < BK; l += 16) {
+            if (l == BK - 16) {
+                write = read;
+                read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            load((l / 16 + 1) % 2, read, (l + 16) % BK);
+            if (l < BK - 16) {
+                a.copy(l / 16, BK / 16 - 1, write, a.existing(left - (STAGES - 1) * BK));
+                b.copy(l / 16, BK / 16 - 1, write, b.existing(left - (STAGES - 1) * BK));
+                if (l == BK - 32) copy_commit();
+            }
+#pragma unroll
+            for (int i = 0; i < WARP_M / 16; i++)
+#pragma unroll
+                for (int j = 0; j < WARP_N / 8; j++)
+                    multiply<T>(sums[i][j], rows[l / 16 % 2][i], columns[l / 16 % 2][j / 2][j % 2 * 2],
+                                columns[l / 16 % 2][j / 2][j % 2 * 2 + 1]);
+        }
+    }
+    copy_wait<0>();
+    matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
+}
+
+static size_t matmul_mma_workspace(const struct launch *launch) {
+    return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
+}
+
+/* Elements that do not come in aligned eights pass through registers one by one, which leaves none for large tiles. */
+template <typename T, enum layout A, enum layout B> static int matmul_mma_with(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const bool eights = (A == LINES ? args.m : args.k) % 8 == 0 && (B == LINES ? args.n : args.k) % 8 == 0 &&
+                        args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
+    const auto start = [&](auto shape, auto kernel, const matmul_cut &cut) {
+        using SHAPE = decltype(shape);
+        const int stage = mma_feeder<SHAPE, T, A, 8>::ELEMENTS + mma_feeder<SHAPE, T, B, 8>::ELEMENTS;
+        return matmul_pieces<T>(launch, kernel, cut, SHAPE::THREADS, SHAPE::STAGES * stage * int(sizeof(T)));
+    };
+    if (!eights) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>, small_cut);
+    if (matmul_wants_small(launch, large_cut, small_cut))
+        return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>, small_cut);
+    return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>, large_cut);
+}
+
+template <typename T> static int matmul_mma_of(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.transpose_a)
+        return args.transpose_b ? matmul_mma_with<T, LINES, K_KEPT>(launch) : matmul_mma_with<T, LINES, LINES>(launch);
+    return args.transpose_b ? matmul_mma_with<T, K_KEPT, K_KEPT>(launch) : matmul_mma_with<T, K_KEPT, LINES>(launch);
+}
+
+static int matmul_mma_launch(const struct launch *launch) {
+    return launch->dtype == FLOAT16 ? matmul_mma_of<__half>(launch) : matmul_mma_of<__nv_bfloat16>(launch);
+}
+
+const struct kernel matmul_mma = {
+    .name = "mma",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "16-bit types on tensor cores: a warp an instruction, operands by ldmatrix, k split for small results",
+    .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .workspace = matmul_mma_workspace,
+    .launch = matmul_mma_launch,
+};

@@ -1,0 +1,212 @@
+/* op_matmul.c - C = alpha A B: [m,k] x [k,n], stacks of matrices, and a stack with one matrix. */
+#include "../core/reference.h"
+
+#include "../core/cpu.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status check(const struct op_options *options, const struct shape shapes[], const enum dtype dtypes[],
+                         struct error *error) {
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
+    for (int i = 0; i < 2; i++) {
+        if (!dtype_is_float(dtypes[i]))
+            return fail(error, STATUS_USAGE, "matmul takes float types, input %d is %s", i + 1, dtype_name(dtypes[i]));
+        if (shapes[i].rank < 2)
+            return fail(error, STATUS_USAGE, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
+                        shape_format(&shapes[i], a));
+    }
+    if (dtypes[0] != dtypes[1])
+        return fail(error, STATUS_USAGE, "matmul takes two inputs of one type, not %s and %s", dtype_name(dtypes[0]),
+                    dtype_name(dtypes[1]));
+    int64_t k_of_a = shapes[0].size[shapes[0].rank - (options->transpose_a ? 2 : 1)];
+    int64_t k_of_b = shapes[1].size[shapes[1].rank - (options->transpose_b ? 1 : 2)];
+    if (k_of_a != k_of_b)
+        return fail(error, STATUS_USAGE, "inner dimensions differ: %s%s x %s%s (%lld and %lld)",
+                    shape_format(&shapes[0], a), options->transpose_a ? " transposed" : "", shape_format(&shapes[1], b),
+                    options->transpose_b ? " transposed" : "", (long long)k_of_a, (long long)k_of_b);
+    if (shapes[0].rank == 3 && shapes[1].rank == 3 && shapes[0].size[0] != shapes[1].size[0])
+        return fail(error, STATUS_USAGE, "the stacks differ in count: %s x %s", shape_format(&shapes[0], a),
+                    shape_format(&shapes[1], b));
+    return STATUS_OK;
+}
+
+/* Names the loops along an operand's axes and takes over their extents. */
+static struct operand operand_of(const struct shape *shape, enum dtype dtype, enum loop row, enum loop column,
+                                 int64_t extent[LOOPS]) {
+    struct operand operand = {.dtype = dtype, .shape = *shape};
+    enum loop *loop = operand.loop;
+    if (shape->rank == 3) *loop++ = LOOP_B;
+    loop[0] = row, loop[1] = column;
+    for (int axis = 0; axis < shape->rank; axis++) extent[operand.loop[axis]] = shape->size[axis];
+    return operand;
+}
+
+static enum status matmul_geometry(const struct op_options *options, const struct shape shapes[],
+                                   const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
+    enum status status = check(options, shapes, dtypes, error);
+    if (status != STATUS_OK) return status;
+    enum dtype dtype = dtypes[0];
+    *geometry = (struct geometry){.op = OP_MATMUL, .options = *options, .extent = {1, 1, 1, 1}, .inputs = 2};
+    int64_t *extent = geometry->extent;
+    bool ta = options->transpose_a, tb = options->transpose_b;
+    geometry->in[0] = operand_of(&shapes[0], dtype, ta ? LOOP_K : LOOP_M, ta ? LOOP_M : LOOP_K, extent);
+    geometry->in[1] = operand_of(&shapes[1], dtype, tb ? LOOP_N : LOOP_K, tb ? LOOP_K : LOOP_N, extent);
+    bool stack = shapes[0].rank == 3 || shapes[1].rank == 3;
+    int64_t b = extent[LOOP_B], m = extent[LOOP_M], n = extent[LOOP_N], k = extent[LOOP_K];
+    struct shape out = stack ? (struct shape){3, {b, m, n}} : (struct shape){2, {m, n}};
+    if (!shape_countable(&out))
+        return fail(error, STATUS_USAGE, "the product has more elements than 64 bits can count");
+    geometry->out = operand_of(&out, dtype, LOOP_M, LOOP_N, extent);
+    geometry->reduces[LOOP_K] = true;
+    geometry->partial_size = dtype_size(dtype) == 2 ? sizeof(float) : 0;
+    geometry->flops = 2.0 * (double)b * (double)m * (double)n * (double)k;
+    geometry->bytes = (double)dtype_size(dtype) * ((double)shape_elements(&shapes[0]) +
+                                                   (double)shape_elements(&shapes[1]) + (double)shape_elements(&out));
+    struct shape mnk = {3, {m, n, k}};
+    int length = stack ? snprintf(geometry->shape_text, SHAPE_TEXT, "%lldx", (long long)b) : 0;
+    char text[SHAPE_TEXT];
+    snprintf(geometry->shape_text + length, sizeof geometry->shape_text - (size_t)length, "%s",
+             shape_format(&mnk, text));
+    return STATUS_OK;
+}
+
+static void matmul_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
+                          const void *const in[], void *partial, void *out, struct launch *launch) {
+    const int64_t *count = tile->count;
+    launch->op = OP_MATMUL;
+    launch->dtype = geometry->in[0].dtype;
+    launch->args.matmul = (struct matmul_args){
+        .batch = count[LOOP_B],
+        .m = count[LOOP_M],
+        .n = count[LOOP_N],
+        .k = count[LOOP_K],
+        .a = in[0],
+        .b = in[1],
+        .a_batch_stride = geometry->in[0].shape.rank == 3 ? count[LOOP_M] * count[LOOP_K] : 0,
+        .b_batch_stride = geometry->in[1].shape.rank == 3 ? count[LOOP_K] * count[LOOP_N] : 0,
+        .transpose_a = geometry->options.transpose_a,
+        .transpose_b = geometry->options.transpose_b,
+        .alpha = geometry->options.alpha,
+        .partial = geometry->partial_size ? partial : out,
+        .c = out,
+        .first = first,
+        .last = last,
+    };
+}
+
+/* ---- the truth --------------------------------------------------------------------------------------------------- */
+
+#define BLOCK 512  /* rows and columns of the output that are summed at a time */
+#define PANEL 1024 /* of k */
+
+struct sums {
+    long double value;
+    double magnitude;
+};
+
+/* sums[m][n] += a b, b as [k][n]. A long double has 11 bits more than the float64 results that it judges; products of
+ * narrower types are exact in double, and there double is far more than they need. */
+static void add_products(const struct geometry *geometry, const struct tile *tile, const double *a, const double *b,
+                         struct sums *sums) {
+    int64_t m = tile->count[LOOP_M], n = tile->count[LOOP_N], k = tile->count[LOOP_K];
+    bool transposed = geometry->options.transpose_a, wide = geometry->out.dtype == FLOAT64;
+#pragma omp parallel for
+    for (int64_t i = 0; i < m; i++) {
+        long double wide_value[BLOCK] = {0};
+        double value[BLOCK] = {0}, magnitude[BLOCK] = {0};
+        for (int64_t p = 0; p < k; p++) {
+            const double left = a[transposed ? p * m + i : i * k + p], *right = b + p * n;
+            if (wide) {
+                for (int64_t j = 0; j < n; j++) wide_value[j] += (long double)left * right[j];
+            } else {
+#pragma omp simd
+                for (int64_t j = 0; j < n; j++) value[j] += left * right[j];
+            }
+#pragma omp simd
+            for (int64_t j = 0; j < n; j++) magnitude[j] += fabs(left * right[j]);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            sums[i * n + j].value += wide ? wide_value[j] : value[j];
+            sums[i * n + j].magnitude += magnitude[j];
+        }
+    }
+}
+
+/* [n][k] -> [k][n] */
+static const double *transposed(const double *from, int64_t n, int64_t k, double *to) {
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t p = 0; p < k; p++) to[p * n + j] = from[j * k + p];
+    return to;
+}
+
+static enum status sum_block(const struct geometry *geometry, const struct host_reader *reader, struct tile *tile,
+                             struct piece pieces[2], struct sums *sums, struct error *error) {
+    int64_t k = geometry->extent[LOOP_K];
+    memset(sums, 0, (size_t)(tile->count[LOOP_M] * tile->count[LOOP_N]) * sizeof *sums);
+    for (int64_t start = 0; start < k; start += PANEL) {
+        tile->start[LOOP_K] = start;
+        tile->count[LOOP_K] = min_int64(PANEL, k - start);
+        for (int input = 0; input < 2; input++) {
+            struct box box = box_of_tile(&geometry->in[input], tile);
+            enum status status = piece_read(&pieces[input], geometry, reader, input, &box, error);
+            if (status != STATUS_OK) return status;
+        }
+        const double *b = pieces[1].value;
+        if (geometry->options.transpose_b) b = transposed(b, tile->count[LOOP_N], tile->count[LOOP_K], pieces[1].raw);
+        add_products(geometry, tile, pieces[0].value, b, sums);
+    }
+    return STATUS_OK;
+}
+
+static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
+                                    const struct box *box, struct truth *truth, struct error *error) {
+    int stack = box->rank - 2; /* 1 when the first axis counts matrices */
+    int64_t batch = stack ? box->count[0] : 1, m = box->count[stack], n = box->count[stack + 1];
+    double alpha = geometry->options.alpha;
+    struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
+    struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
+    if (!sums) return fail(error, STATUS_RUN, "no host memory for the reference");
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && status == STATUS_OK; i++) status = piece_allocate(&pieces[i], BLOCK * PANEL, error);
+    for (int64_t matrix = 0; matrix < batch && status == STATUS_OK; matrix++)
+        for (int64_t row = 0; row < m && status == STATUS_OK; row += BLOCK)
+            for (int64_t column = 0; column < n && status == STATUS_OK; column += BLOCK) {
+                int64_t rows = min_int64(BLOCK, m - row), columns = min_int64(BLOCK, n - column);
+                struct tile tile = {.start = {stack ? box->start[0] + matrix : 0, box->start[stack] + row,
+                                              box->start[stack + 1] + column},
+                                    .count = {1, rows, columns}};
+                status = sum_block(geometry, reader, &tile, pieces, sums, error);
+                for (int64_t i = 0; i < rows && status == STATUS_OK; i++)
+                    for (int64_t j = 0; j < columns; j++) {
+                        int64_t at = (matrix * m + row + i) * n + column + j;
+                        truth->value[at] = (double)(alpha * sums[i * columns + j].value);
+                        truth->magnitude[at] = fabs(alpha) * sums[i * columns + j].magnitude;
+                    }
+            }
+    for (int i = 0; i < 2; i++) piece_free(&pieces[i]);
+    free(sums);
+    return status;
+}
+
+/* Relative to |alpha| |A||B|: rounding errors of k additions in the accumulator's type, taken as independent, and the
+ * rounding of the result. Classes below full add twice what rounding one input to fewer bits may cost (tensor cores may
+ * cut TF32 off instead of rounding, hence 2^-9). */
+static double matmul_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
+    static const double inputs[ACCURACY_COUNT] = {
+        [ACCURACY_TF32] = 0x1p-9, [ACCURACY_FLOAT16] = 0x1p-10, [ACCURACY_BFLOAT16] = 0x1p-7};
+    enum dtype dtype = geometry->out.dtype, accumulator = dtype == FLOAT64 ? FLOAT64 : FLOAT32;
+    double result = dtype == accumulator ? 0 : dtype_epsilon(dtype);
+    return dtype_epsilon(accumulator) * (2 + sqrt((double)geometry->extent[LOOP_K])) + result + inputs[accuracy];
+}
+
+const struct operation operation_matmul = {
+    .name = "matmul",
+    .summary = "C = alpha A B, of matrices or stacks of them",
+    .inputs = 2,
+    .geometry = matmul_geometry,
+    .launch = matmul_launch,
+    .reference = matmul_reference,
+    .tolerance = matmul_tolerance,
+};

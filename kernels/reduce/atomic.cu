@@ -1,0 +1,88 @@
+/* reduce_atomic.cu - one thread and one atomic addition an element: right, and slow.
+ *
+ *     x     # # # # # # # # ...        a thread an element
+ *            \ \ \|/ / / /
+ *     state      [ ]                   one cell an output; additions to it queue up
+ *
+ * An atomic addition is a read-modify-write that the memory system does for one thread at a time. 2^20 elements with
+ * one output are 2^20 additions one after another to one cell: measured 1.86 ms on the H200, where a tree takes 12 us.
+ * With many outputs the queues are shorter. Global traffic as modelled: each element read once, and for each a cell
+ * read and written in the second-level cache. The order of the additions is whatever happens: last bits of float
+ * results vary.
+ *
+ * Cells are cleared before the first launch and turned into results after the last, by kernels of their own: one thread
+ * an output. reduce_tree.cu shows how to add without queueing. */
+#include "../core/launch.cuh"
+#include "operators.cuh"
+
+#define THREADS 256
+
+__device__ inline void atomic_add(reduce_state *state, double value) {
+    atomicAdd(&state->value.f, value);
+}
+__device__ inline void atomic_add(reduce_state *state, uint64_t value) {
+    atomicAdd(reinterpret_cast<unsigned long long *>(&state->value.u), static_cast<unsigned long long>(value));
+}
+
+template <typename A>
+__global__ void __launch_bounds__(THREADS) reduce_atomic_clear(int64_t outputs, reduce_state *state) {
+    const int64_t output = block_number() * THREADS + threadIdx.x;
+    if (output < outputs) state[output] = A::identity().save();
+}
+
+template <typename T, typename A>
+__global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args) {
+    const int64_t element = block_number() * THREADS + threadIdx.x; /* x[o][l][i], counted through */
+    const int64_t line = quotient(element, args.inner), o = quotient(line, args.length);
+    if (o >= args.outer) return;
+    A a = A::identity();
+    a.take(static_cast<const T *>(args.x)[element], 0);
+    atomic_add(&args.state[o * args.inner + element - line * args.inner], a.value);
+}
+
+template <typename A>
+__global__ void __launch_bounds__(THREADS)
+    reduce_atomic_finish(int64_t outputs, const reduce_state *state, double divisor, typename A::result_type *y) {
+    const int64_t output = block_number() * THREADS + threadIdx.x;
+    if (output < outputs) y[output] = A::load(state[output]).result(divisor);
+}
+
+static int reduce_atomic_launch(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const int64_t outputs = args.outer * args.inner, elements = outputs * args.length;
+    if (outputs == 0) return 0;
+    return dispatch_sum(launch->dtype, args.operator_, [&](auto type, auto accumulator) -> int {
+        using T = typename decltype(type)::type;
+        using A = typename decltype(accumulator)::type;
+        const cudaStream_t stream = stream_of(launch);
+        const dim3 output_grid = grid_of(ceil_div(outputs, THREADS)),
+                   element_grid = grid_of(ceil_div(elements, THREADS));
+        if (args.first) reduce_atomic_clear<A><<<output_grid, THREADS, 0, stream>>>(outputs, args.state);
+        if (elements > 0) reduce_atomic_add<T, A><<<element_grid, THREADS, 0, stream>>>(args);
+        if (args.last)
+            reduce_atomic_finish<A><<<output_grid, THREADS, 0, stream>>>(
+                outputs, args.state, reduce_divisor(args), static_cast<typename A::result_type *>(args.y));
+        return cudaGetLastError();
+    });
+}
+
+/* A cell of 8 bytes read and written for every element that is read. */
+static double reduce_atomic_bytes(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    return reduce_bytes(launch) + 16.0 * args.outer * args.inner * args.length;
+}
+
+const struct kernel reduce_atomic = {
+    .name = "atomic",
+    .op = OP_REDUCE,
+    .device = DEVICE_CUDA,
+    .summary = "one atomic addition an element (sum, mean, norm2)",
+    .dtypes = DTYPES_ALL,
+    .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_NORM2),
+    .accuracy = ACCURACY_FULL,
+    .atomic_order = true,
+    .compute_capability = 80,
+    .traffic = "each element read once, and for each a cell of 8 bytes read and written",
+    .traffic_bytes = reduce_atomic_bytes,
+    .launch = reduce_atomic_launch,
+};

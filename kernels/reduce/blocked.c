@@ -1,0 +1,249 @@
+/* reduce_blocked.c - vectorised, several threads, and the same bits whatever their number.
+ *
+ * The work is cut into chunks of a fixed size, which threads take in any order and whose results are merged in one
+ * order:
+ *
+ *     inner > 1: a chunk is ROWS x COLUMNS of          inner == 1: a chunk is ROWS x LANES adjacent elements,
+ *     one outer slice, a sum for each column           taken as a matrix; a sum for each lane, merged at the end
+ *
+ * Either way the inner loop is  sum[column] += x[row][column]  over adjacent elements, which vectorises and lets no
+ * addition wait for the one before, and rounding errors grow with ROWS and the number of chunks, not with the length.
+ * Elements are first widened, a cache-sized piece at a time, to double or 64-bit integers, so that the loops exist for
+ * two types instead of twelve. Chunks count from the start of a launch: splitting a reduction into several launches may
+ * change the last bits. */
+#include "../core/convert.h"
+#include "../core/cpu.h"
+#include "state.h"
+
+#define ROWS    1024
+#define COLUMNS 256 /* at most; 2 KiB of accumulators */
+#define LANES   64
+#define PIECE   4096 /* elements widened at a time: 32 KiB */
+#define GROUP   64   /* chunks whose results wait to be merged */
+
+/* For each column what has been accumulated, and where a selected element stood. */
+struct sums {
+    union {
+        double f[COLUMNS];
+        int64_t i[COLUMNS];
+    } value;
+    int64_t index[COLUMNS];
+};
+
+/* A matrix of widened elements; element (r, c) stands at `position + r * row_step + c * column_step` of the reduced
+ * axis. */
+struct piece {
+    int64_t rows, columns, position, row_step, column_step;
+    union {
+        double f[PIECE];
+        int64_t i[PIECE];
+    } x;
+};
+
+#define EACH_ROW(type, member, statement)                                                                              \
+    for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
+        const type *restrict row = piece->x.member + r * piece->columns;                                               \
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
+            type x = row[c], sum = sums->value.member[c];                                                              \
+            sums->value.member[c] = (statement);                                                                       \
+        }                                                                                                              \
+    }
+
+/* KEEPS(sum, x): does the sum stay, on a tie too? index -1: there is none yet. */
+#define EACH_ROW_INDEXED(type, member, KEEPS)                                                                          \
+    for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
+        const type *restrict row = piece->x.member + r * piece->columns;                                               \
+        int64_t position = piece->position + r * piece->row_step, step = piece->column_step;                           \
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
+            type x = row[c], sum = sums->value.member[c];                                                              \
+            int64_t index = sums->index[c];                                                                            \
+            bool keep = (index >= 0) & (KEEPS);                                                                        \
+            sums->value.member[c] = keep ? sum : x;                                                                    \
+            sums->index[c] = keep ? index : position + c * step;                                                       \
+        }                                                                                                              \
+    }
+
+/* A NaN stays, and replaces any number since it compares false. */
+CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
+    switch (operator_) {
+    case REDUCE_PROD: EACH_ROW(double, f, sum *x) break;
+    case REDUCE_NORM2: EACH_ROW(double, f, sum + x * x) break;
+    case REDUCE_MIN:
+    case REDUCE_ARGMIN: EACH_ROW_INDEXED(double, f, (sum <= x) | (sum != sum)) break;
+    case REDUCE_MAX:
+    case REDUCE_ARGMAX: EACH_ROW_INDEXED(double, f, (sum >= x) | (sum != sum)) break;
+    default: EACH_ROW(double, f, sum + x)
+    }
+}
+CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
+             (operator_, piece, sums))
+
+CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
+    switch (operator_) {
+    case REDUCE_PROD: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum * (uint64_t)x)) break;
+    case REDUCE_MIN:
+    case REDUCE_ARGMIN: EACH_ROW_INDEXED(int64_t, i, sum <= x) break;
+    case REDUCE_MAX:
+    case REDUCE_ARGMAX: EACH_ROW_INDEXED(int64_t, i, sum >= x) break;
+    default: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum + (uint64_t)x))
+    }
+}
+CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
+             (operator_, piece, sums))
+
+/* A launch, with what follows from it. */
+struct work {
+    const struct reduce_args *args;
+    enum dtype dtype;
+    bool in_double, flips;  /* flips: uint64 compared as int64, with the top bit inverted */
+    int64_t blocks, chunks; /* of columns in an outer slice; of rows along the length */
+    int64_t chunk_length;
+};
+
+static void take_piece(const struct work *work, struct piece *piece, struct sums *sums) {
+    if (work->in_double) {
+        add_doubles(work->args->operator_, piece, sums);
+        return;
+    }
+    if (work->flips)
+        for (int64_t e = 0; e < piece->rows * piece->columns; e++) piece->x.i[e] ^= INT64_MIN;
+    add_integers(work->args->operator_, piece, sums);
+}
+
+/* Widens `count` adjacent elements of x into the piece, from its element `at` on. */
+static void widen(const struct work *work, int64_t element, int64_t count, struct piece *piece, int64_t at) {
+    const char *x = (const char *)work->args->x + element * (int64_t)dtype_size(work->dtype);
+    if (work->in_double)
+        convert_to_double(work->dtype, x, count, piece->x.f + at);
+    else
+        convert_to_integer(work->dtype, x, count, piece->x.i + at);
+}
+
+/* A matrix of x whose rows lie `pitch` elements apart. */
+static void take_matrix(const struct work *work, int64_t element, int64_t rows, int64_t pitch, struct piece *piece,
+                        struct sums *sums) {
+    int64_t columns = piece->columns, most = PIECE / columns;
+    for (int64_t row = 0; row < rows; row += most) {
+        piece->rows = min_int64(most, rows - row);
+        if (pitch == columns)
+            widen(work, element + row * pitch, piece->rows * columns, piece, 0);
+        else
+            for (int64_t r = 0; r < piece->rows; r++)
+                widen(work, element + (row + r) * pitch, columns, piece, r * columns);
+        take_piece(work, piece, sums);
+        piece->position += piece->rows * piece->row_step;
+    }
+}
+
+static struct reduce_state column_state(const struct work *work, const struct sums *sums, int64_t column) {
+    struct reduce_state state = {.index = sums->index[column]};
+    if (work->in_double)
+        state.value.f = sums->value.f[column];
+    else
+        state.value.i = work->flips ? sums->value.i[column] ^ INT64_MIN : sums->value.i[column];
+    return state;
+}
+
+static int64_t block_columns(const struct work *work, int64_t block) {
+    return min_int64(COLUMNS, work->args->inner - block * COLUMNS);
+}
+
+/* Adjacent elements too few for lanes. */
+static struct reduce_state reduce_few(const struct work *work, int64_t element, int64_t count, int64_t position) {
+    enum reduce_operator operator_ = work->args->operator_;
+    struct reduce_state sum = reduce_state_empty(operator_, work->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        struct reduce_state one = reduce_state_of(operator_, work->dtype, work->args->x, element + i, position + i);
+        reduce_state_merge(operator_, work->dtype, &sum, &one);
+    }
+    return sum;
+}
+
+/* One chunk: of `block` (over all outer slices) and `chunk`; a state for each of the block's columns. */
+static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, struct reduce_state *states) {
+    const struct reduce_args *args = work->args;
+    int64_t start = chunk * work->chunk_length, length = min_int64(work->chunk_length, args->length - start);
+    int64_t outer = block / work->blocks, column = block % work->blocks * COLUMNS;
+    int64_t element = (outer * args->length + start) * args->inner + column, position = args->offset + start;
+    bool lanes = args->inner == 1;
+    if (lanes && length < LANES) {
+        states[0] = reduce_few(work, element, length, position);
+        return;
+    }
+    struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
+    struct piece piece; /* without an initialiser, that would clear 32 KiB */
+    struct sums sums;
+    piece.columns = lanes ? LANES : block_columns(work, block % work->blocks);
+    piece.position = position;
+    piece.row_step = lanes ? LANES : 1;
+    piece.column_step = lanes;
+    for (int64_t c = 0; c < piece.columns; c++) sums.value.i[c] = empty.value.i, sums.index[c] = -1;
+    take_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &piece, &sums);
+    if (!lanes) {
+        for (int64_t c = 0; c < piece.columns; c++) states[c] = column_state(work, &sums, c);
+        return;
+    }
+    int64_t rest = length % LANES;
+    states[0] = reduce_few(work, element + length - rest, rest, position + length - rest);
+    for (int64_t c = 0; c < LANES; c++) {
+        struct reduce_state lane = column_state(work, &sums, c);
+        reduce_state_merge(args->operator_, work->dtype, &states[0], &lane);
+    }
+}
+
+/* Merges the states of a block's next chunk, the last one finishing it. */
+static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, const struct reduce_state *states) {
+    const struct reduce_args *args = work->args;
+    int64_t columns = block_columns(work, block % work->blocks);
+    int64_t out = block / work->blocks * args->inner + block % work->blocks * COLUMNS;
+    for (int64_t c = 0; c < columns; c++, out++) {
+        bool continues = chunk > 0 || !args->first, finishes = chunk == work->chunks - 1 && args->last;
+        struct reduce_state sum = continues ? args->state[out] : reduce_state_empty(args->operator_, work->dtype);
+        reduce_state_merge(args->operator_, work->dtype, &sum, &states[c]);
+        if (finishes)
+            reduce_state_finish(args->operator_, work->dtype, &sum, args->total, args->y, out);
+        else
+            args->state[out] = sum;
+    }
+}
+
+static int reduce_blocked_launch(const struct launch *launch) {
+    const struct reduce_args *args = &launch->args.reduce;
+    struct work work = {.args = args, .dtype = launch->dtype};
+    work.in_double = reduce_in_double(args->operator_, launch->dtype);
+    work.flips = launch->dtype == UINT64 && reduce_selects(args->operator_);
+    work.chunk_length = args->inner == 1 ? ROWS * LANES : ROWS;
+    work.blocks = ceil_div(args->inner, COLUMNS);
+    work.chunks = args->length > 0 ? ceil_div(args->length, work.chunk_length) : 1;
+    int64_t blocks = args->outer * work.blocks, tasks = blocks * work.chunks;
+    if (work.chunks == 1) {
+#pragma omp parallel for num_threads(cpu_threads(launch))
+        for (int64_t block = 0; block < blocks; block++) {
+            struct reduce_state states[COLUMNS];
+            reduce_chunk(&work, block, 0, states);
+            merge_chunk(&work, block, 0, states);
+        }
+        return 0;
+    }
+    struct reduce_state states[GROUP][COLUMNS];
+    for (int64_t group = 0; group < tasks; group += GROUP) {
+        int64_t count = min_int64(GROUP, tasks - group);
+#pragma omp parallel for schedule(dynamic) num_threads(cpu_threads(launch))
+        for (int64_t i = 0; i < count; i++)
+            reduce_chunk(&work, (group + i) / work.chunks, (group + i) % work.chunks, states[i]);
+        for (int64_t i = 0; i < count; i++)
+            merge_chunk(&work, (group + i) / work.chunks, (group + i) % work.chunks, states[i]);
+    }
+    return 0;
+}
+
+const struct kernel reduce_blocked = {
+    .name = "blocked",
+    .op = OP_REDUCE,
+    .device = DEVICE_CPU,
+    .summary = "vectorised chunks, several threads, merged in one order",
+    .dtypes = DTYPES_ALL,
+    .operators = REDUCE_ALL_OPERATORS,
+    .accuracy = ACCURACY_FULL,
+    .launch = reduce_blocked_launch,
+};

@@ -1,0 +1,374 @@
+/* reduce_lanes.cuh - what one thread of a fast reduction keeps in registers, and sums that do not depend on their
+ * order.
+ *
+ * A thread that reads 16 bytes at a time has a lane for each element of the 16 bytes, and hands each lane a batch of
+ * elements at once. A lane computes in as narrow a type as is right, and in the end becomes an accumulator of
+ * reduce_operators.cuh, in which lanes, threads, blocks and launches merge.
+ *
+ * Sums, means, norms and products of floats are kept as an unevaluated sum hi + lo of two doubles (Knuth's TwoSum,
+ * Dekker's and Veltkamp's TwoProduct by fused multiply-add). hi is what double arithmetic gives, lo collects what every
+ * addition rounded away, so the error is that of twice the precision: 2^-104 of the sum of magnitudes or so. Two orders
+ * of the same elements differ far below the last bit of a float64, let alone a float32: whatever the tiles, splits and
+ * multiprocessors, the rounded result comes out the same. And hi never sees lo, so infinities and NaNs come out as in
+ * plain arithmetic.
+ *
+ * Least and greatest values and their positions are all sought as the greatest of a mirrored value: flipping the sign
+ * bit of a float, some or all bits of an integer turns either order of either signedness into the rising one of
+ * unsigned integers or floats. Four operators and twelve types then need two kinds of lane and eight types. */
+#ifndef KERNELS_REDUCE_LANES_CUH
+#define KERNELS_REDUCE_LANES_CUH
+
+#include "operators.cuh"
+
+/* ---- two doubles ------------------------------------------------------------------------------------------------- */
+
+/* A: the accumulator itself, which has merge(). */
+template <typename A> struct two_doubles {
+    double hi, lo;
+
+    __device__ void add(double x) {
+        const double sum = hi + x, x_in_sum = sum - hi;
+        lo += (hi - (sum - x_in_sum)) + (x - x_in_sum);
+        hi = sum;
+    }
+    __device__ double rounded() const {
+        const double sum = hi + lo;
+        return isnan(sum) ? hi : sum; /* lo means nothing beside an infinite hi */
+    }
+
+    __device__ reduce_state save() const { return {{hi}, __double_as_longlong(lo)}; }
+    static __device__ A load(const reduce_state &state) {
+        A a;
+        a.hi = state.value.f;
+        a.lo = __longlong_as_double(state.index);
+        return a;
+    }
+    __device__ A shuffle_down(int lanes) const {
+        A a;
+        a.hi = __shfl_down_sync(~0u, hi, lanes);
+        a.lo = __shfl_down_sync(~0u, lo, lanes);
+        return a;
+    }
+    __device__ A shuffle_xor(int lanes) const {
+        A a;
+        a.hi = __shfl_xor_sync(~0u, hi, lanes);
+        a.lo = __shfl_xor_sync(~0u, lo, lanes);
+        return a;
+    }
+};
+
+/* What a 64-bit integer loses on the way to double; nothing else loses anything. */
+template <typename T> __device__ inline double lost_by_double(T x) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
+        return static_cast<double>(static_cast<int64_t>(x - static_cast<T>(static_cast<double>(x))));
+    else
+        return 0.0;
+}
+
+/* What a short row's elements, narrower than double, come to in plain double before the row counts as L. A thousand of
+ * them lose less than 2^-49 of the sum of their magnitudes, far below the last bit of their type, and half a merge's
+ * shuffles and seven eighths of its additions go. */
+template <typename L> struct plain_total {
+    double value;
+    __device__ void merge(const plain_total &other) { value += other.value; }
+    __device__ plain_total shuffle_xor(int lanes) const { return {__shfl_xor_sync(~0u, value, lanes)}; }
+    __device__ L whole() const { return {{value, 0.0}}; }
+};
+
+/* sum (divisor 1) and mean. Batches of up to 32 narrow elements are added up first, integers in 64 bits, floats in
+ * double: float16 loses nothing that way, float32 only where exponents lie more than 24 apart, bfloat16 more than 40,
+ * and then 2^-53 of the largest. */
+template <typename T> struct total_of : two_doubles<total_of<T>> {
+    using element_type = T;
+    using result_type = mean_result<T>;
+    static __device__ total_of identity() { return {{0.0, 0.0}}; }
+    static __device__ T neutral() { return narrow<T>(0.0f); }
+    static constexpr bool plain_in_rows = sizeof(T) <= 4;
+    template <int COUNT> static __device__ plain_total<total_of> in_row(const T (&x)[COUNT]) {
+        std::conditional_t<std::is_integral_v<T>, int64_t, double> sum = 0;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) sum += widen(x[i]);
+        return {static_cast<double>(sum)};
+    }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+        if constexpr (sizeof(T) <= 4) {
+            std::conditional_t<std::is_integral_v<T>, int64_t, double> sum = 0;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) sum += widen(x[i]);
+            this->add(static_cast<double>(sum));
+        } else {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                this->add(static_cast<double>(widen(x[i])));
+                this->lo += lost_by_double(x[i]);
+            }
+        }
+    }
+    __device__ void merge(const total_of &other) {
+        this->add(other.hi);
+        this->lo += other.lo;
+    }
+    __device__ total_of finish(int64_t, int64_t, int64_t, int64_t) const {
+        return *this;
+    }
+    __device__ result_type result(double divisor) const {
+        const double sum = this->rounded();
+        if (divisor == 1.0) return narrow<result_type>(sum);
+        const double quotient = sum / divisor, rest = fma(-quotient, divisor, sum) + ((this->hi - sum) + this->lo);
+        const double corrected = quotient + rest / divisor;
+        return narrow<result_type>(isnan(corrected) ? quotient : corrected);
+    }
+};
+
+/* norm2: the root of the sum of squares. */
+template <typename T> struct norm_of : two_doubles<norm_of<T>> {
+    using element_type = T;
+    using result_type = mean_result<T>;
+    static __device__ norm_of identity() { return {{0.0, 0.0}}; }
+    static __device__ T neutral() { return narrow<T>(0.0f); }
+    static constexpr bool plain_in_rows = std::is_integral_v<T> ? sizeof(T) <= 2 : sizeof(T) <= 4;
+    template <int COUNT> static __device__ plain_total<norm_of> in_row(const T (&x)[COUNT]) {
+        double sum = 0.0;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) sum += static_cast<double>(widen(x[i])) * static_cast<double>(widen(x[i]));
+        return {sum};
+    }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+        if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+            uint64_t high = 0, low = 0; /* halves of the squares: exact */
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                const auto square = static_cast<uint64_t>(widen(x[i]) * widen(x[i]));
+                high += square >> 32;
+                low += static_cast<uint32_t>(square);
+            }
+            this->add(static_cast<double>(high) * 0x1p32);
+            this->add(static_cast<double>(low));
+        } else if constexpr (sizeof(T) <= 2) {
+            double sum = 0.0;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) sum += static_cast<double>(widen(x[i])) * static_cast<double>(widen(x[i]));
+            this->add(sum);
+        } else {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                const auto wide_x = static_cast<double>(widen(x[i]));
+                this->add(wide_x * wide_x);
+                if constexpr (!std::is_same_v<T, float>)
+                    this->lo += fma(wide_x, wide_x, -(wide_x * wide_x)) + 2.0 * wide_x * lost_by_double(x[i]);
+            }
+        }
+    }
+    __device__ void merge(const norm_of &other) {
+        this->add(other.hi);
+        this->lo += other.lo;
+    }
+    __device__ norm_of finish(int64_t, int64_t, int64_t, int64_t) const {
+        return *this;
+    }
+    __device__ result_type result(double) const {
+        return narrow<result_type>(sqrt(this->rounded()));
+    }
+};
+
+/* Products of floats. */
+template <typename T> struct float_product_of : two_doubles<float_product_of<T>> {
+    using element_type = T;
+    using result_type = T;
+    static __device__ float_product_of identity() { return {{1.0, 0.0}}; }
+    static __device__ T neutral() { return narrow<T>(1.0f); }
+    __device__ void multiply(double x, double x_lo) {
+        const double product = this->hi * x;
+        this->lo = fma(this->lo, x, fma(this->hi, x, -product)) + this->hi * x_lo;
+        this->hi = product;
+    }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) multiply(static_cast<double>(widen(x[i])), 0.0);
+    }
+    __device__ void merge(const float_product_of &other) {
+        multiply(other.hi, other.lo);
+    }
+    __device__ float_product_of finish(int64_t, int64_t, int64_t, int64_t) const {
+        return *this;
+    }
+    __device__ result_type result(double) const {
+        return narrow<T>(this->rounded());
+    }
+};
+
+/* ---- what is exact anyway ---------------------------------------------------------------------------------------- */
+
+/* Sums and products of integers, modulo 2^64. Sums of a batch of narrow ones fit in 32 bits. */
+template <typename T, bool PRODUCT> struct modular_lane {
+    using element_type = T;
+    uint64_t value;
+    static __device__ modular_lane identity() { return {PRODUCT ? 1u : 0u}; }
+    static __device__ T neutral() { return PRODUCT ? 1 : 0; }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+        std::conditional_t<sizeof(T) <= 2 && !PRODUCT, int, uint64_t> batch = PRODUCT;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            if constexpr (PRODUCT)
+                batch *= static_cast<uint64_t>(x[i]);
+            else
+                batch += static_cast<decltype(batch)>(x[i]);
+        value = PRODUCT ? value * static_cast<uint64_t>(batch) : value + static_cast<uint64_t>(batch);
+    }
+    __device__ auto finish(int64_t, int64_t, int64_t, int64_t) const {
+        return std::conditional_t<PRODUCT, product_of<T>, sum_of<T, uint64_t>>{{value}};
+    }
+};
+
+/* What greatest values and their positions compare in: the type itself, 16-bit floats as float. */
+template <typename T> using compared = std::conditional_t<sizeof(T) <= 2 && !std::is_integral_v<T>, float, T>;
+
+/* As beats() of reduce_operators.cuh, in the type itself. */
+template <typename V> __device__ inline bool displaces(V a, V b) {
+    if constexpr (std::is_integral_v<V>)
+        return a > b;
+    else
+        return !(a <= b) && b == b;
+}
+
+template <typename V> __device__ inline V worst() {
+    if constexpr (std::is_integral_v<V>)
+        return 0;
+    else
+        return -HUGE_VAL;
+}
+
+/* T: a float or unsigned type. */
+template <typename T> struct extreme_lane {
+    using element_type = T;
+    using V = compared<T>;
+    V value;
+    static __device__ extreme_lane identity() { return {worst<V>()}; }
+    static __device__ T neutral() { return narrow<T>(worst<V>()); }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            if (const V v = static_cast<V>(x[i]); displaces(v, value)) value = v;
+    }
+    __device__ extreme_of<T, true> finish(int64_t, int64_t, int64_t, int64_t) const {
+        return {{static_cast<wide<T>>(value)}};
+    }
+};
+
+/* argmin, argmax: a lane's elements are counted, from the first that it could have. What nothing displaced is a lane of
+ * nothing but the worst value, and its first element stands for it. */
+template <typename T> struct position_lane {
+    using element_type = T;
+    using V = compared<T>;
+    static constexpr unsigned NONE = ~0u;
+    V value;
+    unsigned at;
+    static __device__ position_lane identity() { return {worst<V>(), NONE}; }
+    static __device__ T neutral() { return narrow<T>(worst<V>()); }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned count) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            if (const V v = static_cast<V>(x[i]); displaces(v, value)) {
+                value = v;
+                at = count + i;
+            }
+    }
+    /* Element 0 of the lane is element `origin` of the reduced axis (before its start if negative), the next are `step`
+     * apart; the axis has `length` here, and begins at `offset`. */
+    __device__ position_of<T, true> finish(int64_t origin, int64_t step, int64_t length, int64_t offset) const {
+        int64_t index = origin + int64_t(at) * step;
+        if (at == NONE) index = origin >= 0 ? origin : step == 1 ? 0 : origin + step;
+        return {static_cast<wide<T>>(value), index < length ? offset + index : -1};
+    }
+};
+
+/* Is the lane's greatest what is sought, of mirrored elements? */
+template <typename L> constexpr bool mirrors = false;
+template <typename T> constexpr bool mirrors<extreme_lane<T>> = true;
+template <typename T> constexpr bool mirrors<position_lane<T>> = true;
+
+/* The bits to flip in each element, repeated over 8 bytes. */
+inline uint64_t reduce_mirror(enum dtype dtype, enum reduce_operator operator_) {
+    const bool least = operator_ == REDUCE_MIN || operator_ == REDUCE_ARGMIN;
+    const int bits = int(dtype_size(dtype)) * 8;
+    const uint64_t ones = ~UINT64_C(0), each = ones / (bits == 64 ? ones : (UINT64_C(1) << bits) - 1);
+    const uint64_t sign = each << (bits - 1);
+    if (dtype_is_float(dtype)) return least ? sign : 0;
+    return (least ? ones : 0) ^ (dtype_is_signed(dtype) ? sign : 0);
+}
+
+template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
+    std::conditional_t<
+        sizeof(T) == 1, uint8_t,
+        std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>
+        bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits ^= static_cast<decltype(bits)>(mirror);
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+/* ---- which lane, and what it becomes ----------------------------------------------------------------------------- */
+
+template <typename L> using accumulator_of = decltype(L::identity().finish(0, 0, 0, 0));
+
+template <typename L> constexpr bool plain_in_rows = false;
+template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
+template <typename T> constexpr bool plain_in_rows<norm_of<T>> = norm_of<T>::plain_in_rows;
+
+/* One load's elements of a short row; the first is element `at` of `length` there. */
+template <typename L, typename T, int COUNT>
+__device__ inline auto part_of_row(const T (&x)[COUNT], int at, int length, int64_t offset) {
+    if constexpr (plain_in_rows<L>) {
+        return L::in_row(x);
+    } else {
+        L lane = L::identity();
+        lane.take(x, 0);
+        return lane.finish(at, 1, length, offset);
+    }
+}
+template <typename L> __device__ inline L whole_row(const plain_total<L> &part) {
+    return part.whole();
+}
+template <typename A> __device__ inline A whole_row(const A &part) {
+    return part;
+}
+
+/* Calls f(type_is<T>) with the unsigned or float type whose order an element's mirrored bits have. */
+template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
+    switch (dtype) {
+    case INT8:
+    case UINT8: return f(type_is<uint8_t>());
+    case INT16:
+    case UINT16: return f(type_is<uint16_t>());
+    case INT32:
+    case UINT32: return f(type_is<uint32_t>());
+    case INT64:
+    case UINT64: return f(type_is<uint64_t>());
+    default: return dispatch_float(dtype, f);
+    }
+}
+
+/* Calls f(type_is<L>) with the lane type of a reduction. */
+template <typename F> int dispatch_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+    if (operator_ == REDUCE_MIN || operator_ == REDUCE_MAX)
+        return dispatch_mirrored(
+            dtype, [&](auto type) -> int { return f(type_is<extreme_lane<typename decltype(type)::type>>()); });
+    if (operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX)
+        return dispatch_mirrored(
+            dtype, [&](auto type) -> int { return f(type_is<position_lane<typename decltype(type)::type>>()); });
+    return dispatch_dtype(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        constexpr bool integral = std::is_integral_v<T>;
+        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same, modulo 2^64 */
+        switch (operator_) {
+        case REDUCE_SUM: return f(type_is<std::conditional_t<integral, modular_lane<M, false>, total_of<T>>>());
+        case REDUCE_PROD: return f(type_is<std::conditional_t<integral, modular_lane<M, true>, float_product_of<T>>>());
+        case REDUCE_MEAN: return f(type_is<total_of<T>>());
+        case REDUCE_NORM2: return f(type_is<norm_of<T>>());
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+#endif

@@ -1,0 +1,205 @@
+/* reduce_operators.cuh - what each reduction accumulates: identity, taking in an element, merging two, the result.
+ *
+ * Floats accumulate in double. Integers: sums and products in uint64_t, modulo 2^64, which serves either sign; mean and
+ * norm2 in double; min, max and their positions in 64 bits of their own signedness. As in NumPy a NaN beats every
+ * number in min, max, argmin and argmax, and the first of equals is the one whose position counts.
+ *
+ * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() carry
+ * them through struct reduce_state. */
+#ifndef KERNELS_REDUCE_OPERATORS_CUH
+#define KERNELS_REDUCE_OPERATORS_CUH
+
+#include "../core/dtype.cuh"
+
+/* What min and max of T compare in. */
+template <typename T> using wide = std::conditional_t<std::is_integral_v<T>, widened<T>, double>;
+/* What sum and product of T accumulate in. */
+template <typename T> using modular = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+/* Result types, NumPy's: of a sum or product, of a mean or norm. */
+template <typename T> using sum_result = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+template <typename T> using mean_result = std::conditional_t<std::is_integral_v<T>, double, T>;
+
+__device__ inline void save_value(reduce_state &state, double value) {
+    state.value.f = value;
+}
+__device__ inline void save_value(reduce_state &state, int64_t value) {
+    state.value.i = value;
+}
+__device__ inline void save_value(reduce_state &state, uint64_t value) {
+    state.value.u = value;
+}
+__device__ inline void load_value(const reduce_state &state, double &value) {
+    value = state.value.f;
+}
+__device__ inline void load_value(const reduce_state &state, int64_t &value) {
+    value = state.value.i;
+}
+__device__ inline void load_value(const reduce_state &state, uint64_t &value) {
+    value = state.value.u;
+}
+
+/* The accumulators that are one value. */
+template <typename A, typename V> struct one_value {
+    V value;
+    __device__ reduce_state save() const {
+        reduce_state state = {{0}, -1};
+        save_value(state, value);
+        return state;
+    }
+    static __device__ A load(const reduce_state &state) {
+        A a;
+        load_value(state, a.value);
+        return a;
+    }
+    __device__ A shuffle_down(int lanes) const {
+        A a;
+        a.value = __shfl_down_sync(~0u, value, lanes);
+        return a;
+    }
+    __device__ A shuffle_xor(int lanes) const {
+        A a;
+        a.value = __shfl_xor_sync(~0u, value, lanes);
+        return a;
+    }
+};
+
+/* sum, and mean: V is double for the mean of integers. `divisor` is 1 for a sum. */
+template <typename T, typename V> struct sum_of : one_value<sum_of<T, V>, V> {
+    using result_type = std::conditional_t<std::is_same_v<V, double>, mean_result<T>, sum_result<T>>;
+    static __device__ sum_of identity() { return {{V(0)}}; }
+    __device__ void take(T x, int64_t) { this->value += static_cast<V>(widen(x)); }
+    __device__ void merge(const sum_of &other) { this->value += other.value; }
+    __device__ result_type result(double divisor) const {
+        if constexpr (std::is_same_v<V, double>)
+            return narrow<result_type>(this->value / divisor);
+        else
+            return this->value;
+    }
+};
+
+/* norm2: the root of the sum of squares. */
+template <typename T> struct squares_of : one_value<squares_of<T>, double> {
+    using result_type = mean_result<T>;
+    static __device__ squares_of identity() { return {{0.0}}; }
+    __device__ void take(T x, int64_t) {
+        const auto wide_x = static_cast<double>(widen(x));
+        this->value += wide_x * wide_x;
+    }
+    __device__ void merge(const squares_of &other) { this->value += other.value; }
+    __device__ result_type result(double) const { return narrow<result_type>(sqrt(this->value)); }
+};
+
+template <typename T> struct product_of : one_value<product_of<T>, modular<T>> {
+    using result_type = sum_result<T>;
+    static __device__ product_of identity() { return {{modular<T>(1)}}; }
+    __device__ void take(T x, int64_t) { this->value *= static_cast<modular<T>>(widen(x)); }
+    __device__ void merge(const product_of &other) { this->value *= other.value; }
+    __device__ result_type result(double) const { return narrow<result_type>(this->value); }
+};
+
+/* Does `a` displace `b` as the extreme value? Never among equals. */
+template <bool MAX, typename V> __device__ inline bool beats(V a, V b) {
+    if constexpr (std::is_same_v<V, double>)
+        if (a != a) return b == b;
+    return MAX ? a > b : a < b;
+}
+
+/* What every element is at least as good as. */
+template <typename V, bool MAX> __device__ inline V worst_value() {
+    if constexpr (std::is_same_v<V, double>)
+        return MAX ? -HUGE_VAL : HUGE_VAL;
+    else if constexpr (std::is_signed_v<V>)
+        return MAX ? INT64_MIN : INT64_MAX;
+    else
+        return MAX ? 0 : UINT64_MAX;
+}
+
+template <typename T, bool MAX> struct extreme_of : one_value<extreme_of<T, MAX>, wide<T>> {
+    using result_type = T;
+    static __device__ extreme_of identity() { return {{worst_value<wide<T>, MAX>()}}; }
+    __device__ void take_value(wide<T> x) {
+        if (beats<MAX>(x, this->value)) this->value = x;
+    }
+    __device__ void take(T x, int64_t) { take_value(static_cast<wide<T>>(widen(x))); }
+    __device__ void merge(const extreme_of &other) { take_value(other.value); }
+    __device__ result_type result(double) const { return narrow<T>(this->value); }
+};
+
+/* argmin, argmax. index -1: nothing taken yet. A thread takes elements in rising order of index. */
+template <typename T, bool MAX> struct position_of {
+    using result_type = int64_t;
+    wide<T> value;
+    int64_t index;
+    static __device__ position_of identity() { return {worst_value<wide<T>, MAX>(), -1}; }
+    __device__ void take(T x, int64_t at) {
+        const auto wide_x = static_cast<wide<T>>(widen(x));
+        if (index < 0 || beats<MAX>(wide_x, value)) *this = {wide_x, at};
+    }
+    __device__ void merge(const position_of &other) {
+        if (other.index < 0) return;
+        const bool earlier = other.index < index && !beats<MAX>(value, other.value);
+        if (index < 0 || earlier || beats<MAX>(other.value, value)) *this = other;
+    }
+    __device__ result_type result(double) const { return index; }
+    __device__ reduce_state save() const {
+        reduce_state state = {{0}, index};
+        save_value(state, value);
+        return state;
+    }
+    static __device__ position_of load(const reduce_state &state) {
+        position_of a;
+        load_value(state, a.value);
+        a.index = state.index;
+        return a;
+    }
+    __device__ position_of shuffle_down(int lanes) const {
+        return {__shfl_down_sync(~0u, value, lanes), __shfl_down_sync(~0u, index, lanes)};
+    }
+    __device__ position_of shuffle_xor(int lanes) const {
+        return {__shfl_xor_sync(~0u, value, lanes), __shfl_xor_sync(~0u, index, lanes)};
+    }
+};
+
+/* Calls f(type_is<T>, type_is<A>) with the accumulator of a sum, mean or norm2. */
+template <typename F> int dispatch_sum(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+    return dispatch_dtype(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        switch (operator_) {
+        case REDUCE_SUM: return f(type, type_is<sum_of<T, modular<T>>>());
+        case REDUCE_MEAN: return f(type, type_is<sum_of<T, double>>());
+        case REDUCE_NORM2: return f(type, type_is<squares_of<T>>());
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+/* The same for every operator. */
+template <typename F> int dispatch_reduce(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+    if (operator_ == REDUCE_SUM || operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2)
+        return dispatch_sum(dtype, operator_, f);
+    return dispatch_dtype(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        switch (operator_) {
+        case REDUCE_PROD: return f(type, type_is<product_of<T>>());
+        case REDUCE_MIN: return f(type, type_is<extreme_of<T, false>>());
+        case REDUCE_MAX: return f(type, type_is<extreme_of<T, true>>());
+        case REDUCE_ARGMIN: return f(type, type_is<position_of<T, false>>());
+        case REDUCE_ARGMAX: return f(type, type_is<position_of<T, true>>());
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+/* Every element read once, every result written once, as modelled; a result has 8 bytes or an element's. */
+inline double reduce_bytes(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const double outputs = double(args.outer) * args.inner;
+    return outputs * (double(args.length) + 1) * dtype_size(launch->dtype);
+}
+#define REDUCE_TRAFFIC "each element read once"
+
+inline double reduce_divisor(const reduce_args &args) {
+    return args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* reduce_state.c - the types and the last step of each reduction. */
+#include "state.h"
+#include <math.h>
+
+enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype) {
+    switch (operator_) {
+    case REDUCE_ARGMIN:
+    case REDUCE_ARGMAX: return INT64;
+    case REDUCE_MIN:
+    case REDUCE_MAX: return dtype;
+    case REDUCE_MEAN:
+    case REDUCE_NORM2: return dtype_is_float(dtype) ? dtype : FLOAT64;
+    default: return dtype_is_float(dtype) ? dtype : dtype_is_signed(dtype) ? INT64 : UINT64;
+    }
+}
+
+void reduce_state_finish(enum reduce_operator operator_, enum dtype dtype, const struct reduce_state *state,
+                         int64_t total, void *y, int64_t i) {
+    enum dtype result = reduce_result_type(operator_, dtype);
+    if (operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX)
+        dtype_store_integer(result, y, i, state->index);
+    else if (operator_ == REDUCE_MEAN)
+        dtype_store(result, y, i, state->value.f / (double)total);
+    else if (operator_ == REDUCE_NORM2)
+        dtype_store(result, y, i, sqrt(state->value.f));
+    else if (reduce_in_double(operator_, dtype))
+        dtype_store(result, y, i, state->value.f);
+    else
+        dtype_store_integer(result, y, i, state->value.i);
+}

@@ -1,0 +1,222 @@
+/* reduce_stream.cuh - what the kernels of reduce_stream.cu share: units of 16 bytes in, results out.
+ *
+ * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types), and a lane of a thread
+ * takes one element of each. */
+#ifndef KERNELS_REDUCE_STREAM_CUH
+#define KERNELS_REDUCE_STREAM_CUH
+
+#include "lanes.cuh"
+#include "reduce.cuh"
+#include <cstring>
+
+#define THREADS      256
+#define BLOCKS       264          /* that fill a GPU: 2 on each multiprocessor */
+#define SHARED_TILES (BLOCKS / 2) /* that may be split */
+#define LEAST_STEPS  32           /* of a split */
+#define CLUSTER      8            /* blocks that can hand results to each other directly */
+#define PIECE        2            /* batches of a thread that make a piece */
+#define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut in pieces */
+#define GLUE_BYTES   (100 << 20)  /* of input: measured to pay from 122 MB on; a second launch costs small ones more */
+#define GLUE_COLUMN  4096         /* bytes of input to a partial result of glued rows, which are 16, out and in */
+
+/* Elements of a load; loads in flight: up to 64 values in registers, 32 where they have to be unpacked. */
+template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
+template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
+/* Blocks on a multiprocessor, as far as registers go round: the compiler takes more of them for 8.0. */
+template <typename T> constexpr int long_resident = 2;
+template <typename T, bool RAGGED> constexpr int column_resident = sizeof(T) == 4 && !RAGGED ? 3 : 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename L> constexpr int short_resident = 3;
+#else
+template <typename L> constexpr int short_resident = sizeof(typename L::element_type) == 4 ? 4 : 3;
+#endif
+template <typename T> constexpr int short_resident<position_lane<T>> = 3;
+
+struct stream_layout {
+    int groups, rows, columns; /* of a block; their product is THREADS */
+    int splits;                /* blocks that share a tile */
+    bool clustered;            /* these blocks are a cluster */
+    int64_t chunk;             /* steps of a split */
+    int64_t piece;             /* steps; 0: there are no pieces */
+    int64_t column_tiles, tiles;
+};
+
+/* What a block is to do. */
+struct stream_place {
+    int64_t tile, outer_tile, first_column;
+    int split;
+};
+
+__device__ inline stream_place place_of_block(const stream_layout &layout) {
+    const int64_t number = block_number();
+    const int64_t tile = layout.splits == 1 ? number : quotient(number, layout.splits);
+    const int64_t outer_tile = quotient(tile, layout.column_tiles);
+    return {tile, outer_tile, (tile - outer_tile * layout.column_tiles) * layout.columns,
+            int(number - tile * layout.splits)};
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+/* Of a tile that several blocks share. All zero before and after every launch. */
+struct stream_turns {
+    unsigned finished; /* blocks */
+    unsigned pieces;   /* drawn */
+};
+
+/* Where there is much to read each chunk leaves a sixteenth, and who is through draws pieces of all that was left. The
+ * order of a sum is then another every time: not for those that might show it. */
+template <typename L> constexpr bool takes_any_order = !std::is_same_v<typename L::element_type, double>;
+/* Elements are counted from where a gathering began: its lanes must be finished where it ends. */
+template <typename L> constexpr bool counts_elements = false;
+template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
+
+/* Thread 0 draws while the piece before is read. */
+__device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns *turns) {
+    return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
+}
+
+/* Tells all of the block where the piece begins that thread 0 has drawn. */
+__device__ inline int64_t begin_of_piece(const stream_layout &layout, unsigned drawn) {
+    __shared__ int64_t begin;
+    __syncthreads();
+    if (threadIdx.x == 0) begin = layout.splits * layout.chunk + drawn * layout.piece;
+    __syncthreads();
+    return begin;
+}
+
+/* Is this the last of a tile's blocks? If so, it has the turns ready for the next launch. */
+__device__ inline bool is_last_block(const stream_layout &layout, stream_turns *turns) {
+    if (!reduce_is_last(&turns->finished, layout.splits)) return false;
+    if (threadIdx.x == 0) turns->pieces = 0;
+    return true;
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------- */
+
+template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
+
+/* A whole unit, mirrored where L wants that. */
+template <typename L, int LANES, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_unit(const T *from, uint64_t mirror) {
+    unit_of<T, LANES> unit;
+    if constexpr (sizeof unit == 16) {
+        uint4 bits = *reinterpret_cast<const uint4 *>(from);
+        if constexpr (mirrors<L>) {
+            const auto low = static_cast<unsigned>(mirror), high = static_cast<unsigned>(mirror >> 32);
+            bits.x ^= low, bits.y ^= high, bits.z ^= low, bits.w ^= high;
+        }
+        memcpy(&unit, &bits, sizeof unit);
+    } else {
+        unit = *reinterpret_cast<const unit_of<T, LANES> *>(from);
+        if constexpr (mirrors<L>)
+#pragma unroll
+            for (int j = 0; j < LANES; j++) unit.x[j] = mirrored(unit.x[j], mirror);
+    }
+    return unit;
+}
+
+/* A unit that begins on any element: out of the two whole ones that it lies across. Both must lie in the array. */
+template <typename L, int LANES, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_across(const T *from, uint64_t mirror) {
+    constexpr int WORDS = LANES * sizeof(T) / 4;
+    const auto *const aligned =
+        reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t(LANES * sizeof(T) - 1));
+    const unit_of<T, LANES> first = load_unit<L, LANES>(aligned, mirror);
+    const unit_of<T, LANES> second = load_unit<L, LANES>(aligned + LANES, mirror);
+    const unsigned shift = unsigned(reinterpret_cast<uintptr_t>(from)) % (LANES * sizeof(T));
+    unsigned word[2 * WORDS];
+    memcpy(word, &first, sizeof first);
+    memcpy(word + WORDS, &second, sizeof second);
+#pragma unroll
+    for (int by = WORDS / 2; by > 0; by /= 2)
+        if (shift & (4 * by))
+#pragma unroll
+            for (int i = 0; i + by < 2 * WORDS; i++) word[i] = word[i + by];
+    if constexpr (sizeof(T) < 4)
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) word[i] = __funnelshift_r(word[i], word[i + 1], shift % 4 * 8);
+    unit_of<T, LANES> unit;
+    memcpy(&unit, word, sizeof unit);
+    return unit;
+}
+
+/* Sets the elements of a unit outside [low, high) to what changes nothing. */
+template <typename L, typename T, int LANES, typename I>
+__device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        if (j < low || j >= high) unit.x[j] = L::neutral();
+}
+
+/* The first `count` elements of a unit; a whole one is read at once, unless it may begin on any element. */
+template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
+    if constexpr (!RAGGED)
+        if (count >= LANES) return load_unit<L, LANES>(from, mirror);
+    unit_of<T, LANES> unit;
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+        unit.x[j] = L::neutral();
+        if (j < count) unit.x[j] = mirrors<L> ? mirrored(from[j], mirror) : from[j];
+    }
+    return unit;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+template <typename L, typename A> __device__ inline auto result_of(const A &a, double divisor, uint64_t mirror) {
+    const typename A::result_type result = a.result(divisor);
+    if constexpr (std::is_same_v<L, extreme_lane<typename L::element_type>>)
+        return mirrored(result, mirror);
+    else
+        return result;
+}
+
+/* Results are written once and read by nobody here: they leave the cache first, so that writes come in runs. */
+template <typename R, int COUNT> __device__ inline void store_once(R *to, const R (&result)[COUNT]) {
+    constexpr int BYTES = COUNT * int(sizeof(R));
+    if constexpr (BYTES % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < BYTES / 16; i++) {
+            uint4 bits;
+            memcpy(&bits, result + i * (COUNT * 16 / BYTES), sizeof bits);
+            __stcs(reinterpret_cast<uint4 *>(to) + i, bits);
+        }
+    } else if constexpr (BYTES == 8) {
+        unsigned long long bits;
+        memcpy(&bits, result, sizeof bits);
+        __stcs(reinterpret_cast<unsigned long long *>(to), bits);
+    } else if constexpr (BYTES == 4) {
+        unsigned bits;
+        memcpy(&bits, result, sizeof bits);
+        __stcs(reinterpret_cast<unsigned *>(to), bits);
+    } else {
+        static_assert(COUNT == 1, "a lane's results fill words");
+        *to = result[0];
+    }
+}
+
+/* Of LANES neighbours, or of one of them alone: merged with what earlier launches found, saved or finished. */
+template <typename L, typename A, int LANES>
+__device__ inline void store_results(const reduce_args &args, int64_t output, A (&a)[LANES], double divisor,
+                                     uint64_t mirror) {
+    using R = typename A::result_type;
+    if (!args.first)
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            A before = A::load(args.state[output + j]);
+            before.merge(a[j]);
+            a[j] = before;
+        }
+    if (!args.last) {
+#pragma unroll
+        for (int j = 0; j < LANES; j++) args.state[output + j] = a[j].save();
+        return;
+    }
+    R result[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) result[j] = result_of<L>(a[j], divisor, mirror);
+    store_once(static_cast<R *>(args.y) + output, result);
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* reduce_stream_columns.cuh - another axis is reduced: neighbours in memory are neighbouring outputs. */
+#ifndef KERNELS_REDUCE_STREAM_COLUMNS_CUH
+#define KERNELS_REDUCE_STREAM_COLUMNS_CUH
+
+#include "stream.cuh"
+
+/* What the rows of a block hold, at row 0: a tree in shared memory, since shuffles of LANES values would be as many
+ * times the code. */
+template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[LANES], int rows, int columns, int row) {
+    if (rows == 1) return;
+    __shared__ A slot[LANES][THREADS];
+    const int thread = int(threadIdx.x);
+#pragma unroll
+    for (int j = 0; j < LANES; j++) slot[j][thread] = a[j];
+    for (int s = rows / 2; s > 0; s /= 2) {
+        __syncthreads();
+        if (row < s)
+#pragma unroll
+            for (int j = 0; j < LANES; j++) slot[j][thread].merge(slot[j][thread + s * columns]);
+    }
+#pragma unroll
+    for (int j = 0; j < LANES; j++) a[j] = slot[j][thread];
+}
+
+/* A thread's own elements of LANES neighbouring columns, from `x` on, of which `count` are there. RAGGED: rows begin on
+ * any element; what is read beyond a row's end is never stored. `safe`: the first row whose units might lie across the
+ * end of the array. */
+template <typename L, int LANES, bool RAGGED>
+__device__ inline void gather_columns(const typename L::element_type *x, int64_t inner, int count, int64_t first,
+                                      int64_t step, int64_t end, int64_t safe, uint64_t mirror, L (&lane)[LANES]) {
+    using T = typename L::element_type;
+    constexpr int BATCH = batch_of<T>;
+    unsigned taken = 0;
+    const T *from = x + first * inner;
+    for (int64_t s = first; s < end; s += BATCH * step, taken += BATCH, from += BATCH * step * inner) {
+        unit_of<T, LANES> batch[BATCH];
+        if (s + (BATCH - 1) * step < safe) {
+#pragma unroll
+            for (int i = 0; i < BATCH; i++)
+                if constexpr (RAGGED)
+                    batch[i] = load_across<L, LANES>(from + i * step * inner, mirror);
+                else
+                    batch[i] = load_unit<L, LANES>(from + i * step * inner, mirror);
+        } else {
+#pragma unroll
+            for (int i = 0; i < BATCH; i++)
+                batch[i] =
+                    load_first<L, LANES, RAGGED>(from + i * step * inner, s + i * step < end ? count : 0, mirror);
+        }
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            T column[BATCH];
+#pragma unroll
+            for (int i = 0; i < BATCH; i++) column[i] = batch[i].x[j];
+            lane[j].take(column, taken);
+        }
+    }
+}
+
+/* As store_results, of the first `count` of LANES neighbours. */
+template <bool RAGGED, typename L, typename A, int LANES>
+__device__ inline void store_columns(const reduce_args &args, int64_t output, A (&a)[LANES], int count, double divisor,
+                                     uint64_t mirror) {
+    if constexpr (RAGGED) {
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            A one[1] = {a[j]};
+            if (j < count) store_results<L>(args, output + j, one, divisor, mirror);
+        }
+    } else {
+        store_results<L>(args, output, a, divisor, mirror);
+    }
+}
+
+/* Where there are registers to go round more than once. */
+template <typename L> constexpr bool columns_in_pieces = false;
+template <typename T> constexpr bool columns_in_pieces<total_of<T>> = takes_any_order<total_of<T>>;
+template <typename T, bool PRODUCT> constexpr bool columns_in_pieces<modular_lane<T, PRODUCT>> = true;
+template <typename T> constexpr bool columns_in_pieces<extreme_lane<T>> = takes_any_order<extreme_lane<T>>;
+
+template <typename L, int LANES, bool RAGGED>
+__global__ void __launch_bounds__(THREADS, column_resident<typename L::element_type, RAGGED>)
+    stream_columns_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
+                          void *workspace, double divisor, uint64_t mirror) {
+    using T = typename L::element_type;
+    using A = accumulator_of<L>;
+    constexpr bool IN_PIECES = columns_in_pieces<L> && !RAGGED;
+    constexpr int AHEAD = LANES >= 8 ? 1 : 8 / LANES; /* partial results of other splits on their way */
+    const stream_place place = place_of_block(layout);
+    if (place.tile >= layout.tiles) return;
+    const int thread = int(threadIdx.x);
+    const int column = thread % layout.columns, row = thread / layout.columns % layout.rows;
+    const int64_t o = place.outer_tile * layout.groups + thread / (layout.columns * layout.rows);
+    const int64_t c = (place.first_column + column) * LANES, output = o * args.inner + c;
+    const bool inside = o < args.outer && c < args.inner;
+    const int count = RAGGED ? int(min(int64_t(LANES), args.inner - c)) : LANES;
+    const int64_t first_of_chunk = place.split * layout.chunk + row;
+    /* The rows whose units cannot lie across the array's end; counted on, through the slices that follow. */
+    const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : args.length;
+    stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
+
+    L lane[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) lane[j] = L::identity();
+    const T *const x = static_cast<const T *>(args.x) + o * args.length * args.inner + c;
+    for (int64_t begin = place.split * layout.chunk, steps = layout.chunk;; steps = layout.piece) {
+        const unsigned drawn = IN_PIECES ? draw_piece(layout, turns) : 0;
+        const int64_t first = begin + row, end = min(begin + steps, args.length);
+        if (inside)
+            gather_columns<L, LANES, RAGGED>(x, args.inner, count, first, layout.rows, end, min(end, safe), mirror,
+                                             lane);
+        if (!IN_PIECES || layout.piece == 0) break;
+        begin = begin_of_piece(layout, drawn);
+        if (begin >= args.length) break;
+    }
+    A a[LANES];
+    const bool any = inside && first_of_chunk < min(args.length, (place.split + 1) * layout.chunk);
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        a[j] = any ? lane[j].finish(first_of_chunk, layout.rows, args.length, args.offset) : A::identity();
+    combine_columns(a, layout.rows, layout.columns, row);
+
+    if (layout.splits > 1) {
+        auto *partial = reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
+        const int64_t outputs = args.outer * args.inner;
+        if (inside && row == 0)
+#pragma unroll
+            for (int j = 0; j < LANES; j++)
+                if (j < count) partial[place.split * outputs + output + j] = a[j].save();
+        if (!is_last_block(layout, turns)) return;
+#pragma unroll
+        for (int j = 0; j < LANES; j++) a[j] = A::identity();
+        if (inside)
+            for (int s = row; s < layout.splits; s += AHEAD * layout.rows) {
+                struct reduce_state found[AHEAD][LANES];
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+                    for (int j = 0; j < LANES; j++)
+                        if (j < count)
+                            found[i][j] = partial[min(s + i * layout.rows, layout.splits - 1) * outputs + output + j];
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++)
+#pragma unroll
+                    for (int j = 0; j < LANES; j++)
+                        if (j < count && s + i * layout.rows < layout.splits) a[j].merge(A::load(found[i][j]));
+            }
+        combine_columns(a, layout.rows, layout.columns, row);
+    }
+    if (inside && row == 0) store_columns<RAGGED, L>(args, output, a, count, divisor, mirror);
+}
+
+/* ---- glued rows -------------------------------------------------------------------------------------------------- */
+
+/* `rows` rows of ragged columns are one glued row of whole loads, of which there are `steps`; fewer than `rows` rows
+ * are left over. rows 0: they are not glued. */
+struct stream_glue {
+    int64_t rows, steps;
+    int columns; /* the most of a block */
+};
+
+/* What was found in part `part` of glued rows, as of the rows that these parts are: only positions change. */
+template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
+template <typename T, bool MAX>
+__device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {
+    if (a.index >= 0) a.index = offset + a.index * rows + part;
+}
+
+/* An output a thread, out of what stream_columns_kernel has found, [outer][rows][inner], and of the rows left over. */
+template <typename L>
+__global__ void __launch_bounds__(THREADS)
+    stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue,
+                       const struct reduce_state *found, double divisor, uint64_t mirror) {
+    using T = typename L::element_type;
+    using A = accumulator_of<L>;
+    constexpr int FOLD = 8, BATCH = batch_of<T>; /* loads in flight */
+    const int64_t output = block_number() * THREADS + threadIdx.x;
+    if (output >= args.outer * args.inner) return;
+    const int64_t o = quotient(output, args.inner), c = output - o * args.inner;
+
+    A a[1] = {A::identity()};
+    found += o * glue.rows * args.inner + c;
+    for (int64_t part = 0; part < glue.rows; part += FOLD) {
+        struct reduce_state batch[FOLD];
+#pragma unroll
+        for (int i = 0; i < FOLD; i++) batch[i] = found[min(part + i, glue.rows - 1) * args.inner];
+#pragma unroll
+        for (int i = 0; i < FOLD; i++) {
+            A one = A::load(batch[i]);
+            unglue(one, part + i, glue.rows, args.offset);
+            if (part + i < glue.rows) a[0].merge(one);
+        }
+    }
+    const int64_t first = glue.steps * glue.rows, left = args.length - first;
+    const T *from = static_cast<const T *>(args.x) + (o * args.length + first) * args.inner + c;
+    L lane = L::identity();
+    for (int64_t i = 0; i < left; i += BATCH, from += BATCH * args.inner) {
+        T batch[BATCH];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) batch[k] = load_first<L, 1>(from + k * args.inner, left - i - k, mirror).x[0];
+        lane.take(batch, unsigned(i));
+    }
+    a[0].merge(lane.finish(first, 1, args.length, args.offset));
+    store_results<L>(args, output, a, divisor, mirror);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* scale_cpu.c - one pass over the elements, a piece at a time by several threads, each piece a vectorised loop. */
+#include "../core/cpu.h"
+#include "../core/float16.h"
+
+#define PIECE 8192 /* elements */
+
+/* a and b are of type `arithmetic`, made from alpha and beta by way of `through`: negative whole numbers become
+ * uint64_t through int64_t, and modulo 2^64 serves either sign and any width. */
+#define SCALE(element, arithmetic, through, expression)                                                                \
+    do {                                                                                                               \
+        arithmetic a = (arithmetic)(through)alpha, b = (arithmetic)(through)beta;                                      \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) {                                                      \
+            element value = ((const element *)x)[i];                                                                   \
+            ((element *)y)[i] = (element)(expression);                                                                 \
+        }                                                                                                              \
+    } while (0)
+
+CPU_BODY scale_piece_body(enum dtype dtype, double alpha, double beta, int64_t count, const void *x, void *y) {
+    switch (dtype) {
+    case FLOAT32: SCALE(float, float, float, fmaf(a, value, b)); break;
+    case FLOAT64: SCALE(double, double, double, fma(a, value, b)); break;
+    case FLOAT16: SCALE(uint16_t, float, float, float_to_float16(fmaf(a, float16_to_float(value), b))); break;
+    case BFLOAT16: SCALE(uint16_t, float, float, float_to_bfloat16(fmaf(a, bfloat16_to_float(value), b))); break;
+    case INT8:
+    case UINT8: SCALE(uint8_t, uint64_t, int64_t, a * value + b); break;
+    case INT16:
+    case UINT16: SCALE(uint16_t, uint64_t, int64_t, a * value + b); break;
+    case INT32:
+    case UINT32: SCALE(uint32_t, uint64_t, int64_t, a * value + b); break;
+    default: SCALE(uint64_t, uint64_t, int64_t, a * value + b);
+    }
+}
+CPU_VERSIONS(scale_piece, (enum dtype dtype, double alpha, double beta, int64_t count, const void *x, void *y),
+             (dtype, alpha, beta, count, x, y))
+
+static int scale_cpu_launch(const struct launch *launch) {
+    const struct scale_args *args = &launch->args.scale;
+    const char *x = args->x;
+    char *y = args->y;
+    int64_t size = (int64_t)dtype_size(launch->dtype);
+#pragma omp parallel for num_threads(cpu_threads(launch))
+    for (int64_t start = 0; start < args->count; start += PIECE)
+        scale_piece(launch->dtype, args->alpha, args->beta, min_int64(PIECE, args->count - start), x + start * size,
+                    y + start * size);
+    return 0;
+}
+
+const struct kernel scale_cpu = {
+    .name = "cpu",
+    .op = OP_SCALE,
+    .device = DEVICE_CPU,
+    .summary = "one vectorised pass, several threads",
+    .dtypes = DTYPES_ALL,
+    .accuracy = ACCURACY_FULL,
+    .launch = scale_cpu_launch,
+};

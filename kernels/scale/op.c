@@ -1,0 +1,89 @@
+/* op_scale.c - y = alpha x + beta, element by element. */
+#include "../core/reference.h"
+
+#include "../core/cpu.h"
+#include <math.h>
+
+/* Integers compute modulo 2^64, so alpha and beta have to be 64-bit integers. */
+static bool is_int64(double value) {
+    return value >= (double)INT64_MIN && value < -(double)INT64_MIN && value == floor(value);
+}
+
+static enum status scale_geometry(const struct op_options *options, const struct shape shapes[],
+                                  const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
+    static const enum loop along[MAX_RANK] = {LOOP_B, LOOP_M, LOOP_N};
+    const struct shape *shape = &shapes[0];
+    if (!dtype_is_float(dtypes[0]) && !(is_int64(options->alpha) && is_int64(options->beta)))
+        return fail(error, STATUS_USAGE,
+                    "scale of %s takes whole numbers that fit 64 bits, not alpha %.17g, beta %.17g",
+                    dtype_name(dtypes[0]), options->alpha, options->beta);
+    *geometry = (struct geometry){.op = OP_SCALE, .options = *options, .extent = {1, 1, 1, 1}, .inputs = 1};
+    struct operand *in = &geometry->in[0];
+    *in = (struct operand){.dtype = dtypes[0], .shape = *shape};
+    for (int axis = 0; axis < shape->rank; axis++) {
+        in->loop[axis] = along[MAX_RANK - shape->rank + axis];
+        geometry->extent[in->loop[axis]] = shape->size[axis];
+    }
+    geometry->out = *in;
+    geometry->flops = 2.0 * (double)shape_elements(shape);
+    geometry->bytes = geometry->flops * (double)dtype_size(dtypes[0]);
+    shape_format(shape, geometry->shape_text);
+    return STATUS_OK;
+}
+
+static void scale_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
+                         const void *const in[], void *partial, void *out, struct launch *launch) {
+    (void)first, (void)last, (void)partial; /* nothing is reduced */
+    const int64_t *count = tile->count;
+    launch->op = OP_SCALE;
+    launch->dtype = geometry->in[0].dtype;
+    launch->args.scale = (struct scale_args){.count = count[LOOP_B] * count[LOOP_M] * count[LOOP_N],
+                                             .alpha = geometry->options.alpha,
+                                             .beta = geometry->options.beta,
+                                             .x = in[0],
+                                             .y = out};
+}
+
+/* alpha x + beta modulo 2^64, then to the type's width. */
+static int64_t scaled_integer(enum dtype dtype, double alpha, double beta, int64_t x) {
+    int64_t room = 0, value = (int64_t)((uint64_t)(int64_t)alpha * (uint64_t)x + (uint64_t)(int64_t)beta);
+    dtype_store_integer(dtype, &room, 0, value);
+    return dtype_load_integer(dtype, &room, 0);
+}
+
+static enum status scale_reference(const struct geometry *geometry, const struct host_reader *reader,
+                                   const struct box *box, struct truth *truth, struct error *error) {
+    enum dtype dtype = geometry->in[0].dtype;
+    double alpha = geometry->options.alpha, beta = geometry->options.beta;
+    struct piece piece;
+    int64_t pieces = piece_count(box), at = 0;
+    enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(box)), error);
+    for (int64_t number = 0; number < pieces && status == STATUS_OK; number++) {
+        struct box part = piece_box(box, number);
+        status = piece_read(&piece, geometry, reader, 0, &part, error);
+        for (int64_t i = 0, count = box_elements(&part); i < count && status == STATUS_OK; i++, at++) {
+            long double product = (long double)alpha * piece.value[i];
+            truth->value[at] = (double)(product + beta);
+            truth->magnitude[at] = (double)(fabsl(product) + fabs(beta));
+            if (!dtype_is_float(dtype)) truth->integer[at] = scaled_integer(dtype, alpha, beta, piece.integer[i]);
+        }
+    }
+    piece_free(&piece);
+    return status;
+}
+
+/* Relative to |alpha x| + |beta|: one rounding of the result and, below float64, of alpha and beta to float32. */
+static double scale_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
+    (void)accuracy; /* no variant computes in less than the type's own */
+    return 2 * dtype_epsilon(geometry->out.dtype);
+}
+
+const struct operation operation_scale = {
+    .name = "scale",
+    .summary = "y = alpha x + beta",
+    .inputs = 1,
+    .geometry = scale_geometry,
+    .launch = scale_launch,
+    .reference = scale_reference,
+    .tolerance = scale_tolerance,
+};

@@ -1,0 +1,36 @@
+/* scale.cuh - what the scales share: alpha x + beta in the right arithmetic, and its terms as that takes them. */
+#ifndef KERNELS_SCALE_CUH
+#define KERNELS_SCALE_CUH
+
+#include "../core/dtype.cuh"
+#include "../core/launch.cuh"
+
+/* V: what the arithmetic is done in; uint64_t for integers of either sign, since modulo 2^64 they are the same. */
+template <typename T, typename V> __device__ inline T scaled(T x, V alpha, V beta) {
+    const V value = static_cast<V>(widen(x));
+    if constexpr (std::is_integral_v<V>)
+        return narrow<T>(alpha * value + beta);
+    else
+        return narrow<T>(fma(alpha, value, beta));
+}
+
+/* An integral value of either sign, modulo 2^64. */
+inline uint64_t modulo_2_64(double value) {
+    return value < 0 ? uint64_t(int64_t(value)) : uint64_t(value);
+}
+
+/* Calls f(x, y, alpha, beta), typed. */
+template <typename F> int dispatch_scale(const struct launch *launch, F &&f) {
+    const scale_args &args = launch->args.scale;
+    return dispatch_dtype(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        const auto *x = static_cast<const T *>(args.x);
+        auto *y = static_cast<T *>(args.y);
+        if constexpr (std::is_integral_v<T>)
+            return f(x, y, modulo_2_64(args.alpha), modulo_2_64(args.beta));
+        else
+            return f(x, y, static_cast<widened<T>>(args.alpha), static_cast<widened<T>>(args.beta));
+    });
+}
+
+#endif

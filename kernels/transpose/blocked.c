@@ -1,0 +1,48 @@
+/* transpose_blocked.c - by tiles that stay in the first-level cache, shared out among threads.
+ *
+ * The plain loop writes one element of a cache line and comes back for the next one a whole row later, when the line is
+ * gone. Here a tile of 64 x 64 is copied row by row into a local array, which is then read by columns: reads and writes
+ * of main memory are both whole runs, also where a power of two between rows would have them all in one cache set. */
+#include "../core/cpu.h"
+
+#define TILE 64
+
+#define TRANSPOSE_TILE(element)                                                                                        \
+    do {                                                                                                               \
+        const element *x = (const element *)args->x + first;                                                           \
+        element local[TILE][TILE];                                                                                     \
+        for (int64_t r = 0; r < height; r++)                                                                           \
+            for (int64_t c = 0; c < width; c++) local[r][c] = x[r * cols + c];                                         \
+        for (int64_t c = 0; c < width; c++)                                                                            \
+            for (int64_t r = 0; r < height; r++) ((element *)args->y)[to + c * rows + r] = local[r][c];                \
+    } while (0)
+
+static int transpose_blocked_launch(const struct launch *launch) {
+    const struct transpose_args *args = &launch->args.transpose;
+    int64_t rows = args->rows, cols = args->cols;
+    size_t size = dtype_size(launch->dtype);
+#pragma omp parallel for collapse(3) num_threads(cpu_threads(launch))
+    for (int64_t b = 0; b < args->batch; b++)
+        for (int64_t row = 0; row < rows; row += TILE)
+            for (int64_t col = 0; col < cols; col += TILE) {
+                int64_t first = (b * rows + row) * cols + col, to = (b * cols + col) * rows + row;
+                int64_t height = min_int64(TILE, rows - row), width = min_int64(TILE, cols - col);
+                switch (size) {
+                case 1: TRANSPOSE_TILE(uint8_t); break;
+                case 2: TRANSPOSE_TILE(uint16_t); break;
+                case 4: TRANSPOSE_TILE(uint32_t); break;
+                default: TRANSPOSE_TILE(uint64_t);
+                }
+            }
+    return 0;
+}
+
+const struct kernel transpose_blocked = {
+    .name = "blocked",
+    .op = OP_TRANSPOSE,
+    .device = DEVICE_CPU,
+    .summary = "by cache-sized tiles, several threads",
+    .dtypes = DTYPES_ALL,
+    .accuracy = ACCURACY_FULL,
+    .launch = transpose_blocked_launch,
+};

@@ -1,0 +1,88 @@
+/* transpose_cublas.cu - the vendor's library, as a baseline: geam, which adds two matrices, either of them transposed,
+ * with the second one left out (its factor is 0, so it is not read).
+ *
+ * The library's matrices are column by column: a row-major x of rows x cols is to it a cols x rows matrix, and y a
+ * rows x cols one. It takes one matrix at a time; a stack is as many calls.
+ *
+ * The library's handle outlives a launch: it lives in one object, made at the first use and guarded by its mutex; the
+ * process's end takes it along. */
+#include "../core/cublas.cuh"
+#include "transpose.cuh"
+
+#include <pthread.h>
+
+struct blas_library {
+    decltype(&cublasCreate_v2) create;
+    decltype(&cublasSetStream_v2) set_stream;
+    decltype(&cublasSgeam_64) add_float;
+    decltype(&cublasDgeam_64) add_double;
+    bool complete; /* all of these were found */
+    pthread_mutex_t mutex;
+    cublasHandle_t handles[CUBLAS_DEVICES];
+};
+
+static struct blas_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void library_load() {
+    void *const file = cublas_open("libcublas.so." CUBLAS_MAJOR, "/usr/local/cuda/lib64/libcublas.so." CUBLAS_MAJOR);
+    one.complete =
+        cublas_find(file, "cublasCreate_v2", one.create) && cublas_find(file, "cublasSetStream_v2", one.set_stream) &&
+        cublas_find(file, "cublasSgeam_64", one.add_float) && cublas_find(file, "cublasDgeam_64", one.add_double);
+}
+
+static blas_library &library_open() {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, library_load);
+    return one;
+}
+
+template <typename T, typename F> static cudaError_t turn(F add, cublasHandle_t handle, const transpose_args &args) {
+    const T one = 1, zero = 0;
+    const int64_t elements = args.rows * args.cols;
+    for (int64_t b = 0; b < args.batch; b++) {
+        const T *const x = static_cast<const T *>(args.x) + b * elements;
+        T *const y = static_cast<T *>(args.y) + b * elements;
+        CUBLAS(add(handle, CUBLAS_OP_T, CUBLAS_OP_N, args.rows, args.cols, &one, x, args.cols, &zero, y, args.rows, y,
+                   args.rows));
+    }
+    return cudaSuccess;
+}
+
+static cudaError_t turn_all(blas_library &blas, const struct launch *launch) {
+    int device;
+    CUDART(cudaGetDevice(&device));
+    if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
+    cublasHandle_t &handle = blas.handles[device];
+    if (!handle) CUBLAS(blas.create(&handle));
+    CUBLAS(blas.set_stream(handle, stream_of(launch)));
+    return launch->dtype == FLOAT64 ? turn<double>(blas.add_double, handle, launch->args.transpose)
+                                    : turn<float>(blas.add_float, handle, launch->args.transpose);
+}
+
+static int transpose_cublas_launch(const struct launch *launch) {
+    const transpose_args &args = launch->args.transpose;
+    blas_library &blas = library_open();
+    if (!blas.complete) return cudaErrorSharedObjectInitFailed;
+    if (args.batch * args.rows * args.cols == 0) return 0;
+    CUDART(cublas_can_run(launch));
+    pthread_mutex_lock(&blas.mutex);
+    const cudaError_t code = turn_all(blas, launch);
+    pthread_mutex_unlock(&blas.mutex);
+    return code;
+}
+
+static const char *transpose_cublas_refuses(const struct launch *) {
+    return library_open().complete ? nullptr : "cuBLAS " CUBLAS_MAJOR " is not installed here";
+}
+
+const struct kernel transpose_cublas = {
+    .name = "cublas",
+    .op = OP_TRANSPOSE,
+    .device = DEVICE_CUDA,
+    .summary = "the vendor's library (geam); a baseline",
+    .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64),
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .refuses = transpose_cublas_refuses,
+    .launch = transpose_cublas_launch,
+};

@@ -1,0 +1,171 @@
+/* trace.c - the spans of a job, kept in memory and written as Chrome's trace event format at the end: a process for
+ * each run, a thread for each slot of a stage, times in microseconds since the trace began. */
+#include "trace.h"
+
+#include "../result/environment.h"
+#if TILERUN_CUDA
+#include <nvtx3/nvToolsExt.h>
+#endif
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 1000 }; /* of a stage: thread number = stage * SLOTS + slot */
+
+static const char *const stage_names[STAGE_COUNT] = {
+    [STAGE_READ] = "read", [STAGE_INFLATE] = "inflate", [STAGE_H2D] = "h2d",     [STAGE_KERNEL] = "kernel",
+    [STAGE_D2H] = "d2h",   [STAGE_DEFLATE] = "deflate", [STAGE_WRITE] = "write",
+};
+
+double range_begin(enum stage stage) {
+#if TILERUN_CUDA
+    nvtxRangePushA(stage_names[stage]);
+#else
+    (void)stage;
+#endif
+    return now_s();
+}
+
+double range_end(void) {
+#if TILERUN_CUDA
+    nvtxRangePop();
+#endif
+    return now_s();
+}
+
+struct recorded {
+    int run;
+    enum stage stage;
+    int slot;
+    int64_t step, bytes;
+    double begin_s, end_s;
+};
+
+struct trace {
+    char *path;
+    FILE *file;
+    double started_s;
+    pthread_mutex_t mutex; /* guards all below */
+    char **runs;
+    struct recorded *spans;
+    int run_count;
+    long count, room;
+};
+
+enum status trace_open(const char *path, struct trace **trace, struct error *error) {
+    FILE *file = fopen(path, "w");
+    if (!file) return fail(error, STATUS_USAGE, "trace %s: cannot be written: %s", path, strerror(errno));
+    *trace = must_malloc(sizeof **trace);
+    **trace = (struct trace){.path = must_strdup(path), .file = file, .started_s = now_s()};
+    pthread_mutex_init(&(*trace)->mutex, NULL);
+    return STATUS_OK;
+}
+
+void trace_run(struct trace *trace, const char *name) {
+    if (!trace) return;
+    pthread_mutex_lock(&trace->mutex);
+    trace->runs = must_realloc(trace->runs, (unsigned long)(trace->run_count + 1) * sizeof *trace->runs);
+    trace->runs[trace->run_count++] = must_strdup(name);
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, int64_t bytes, double begin_s,
+                double end_s) {
+    if (!trace) return;
+    pthread_mutex_lock(&trace->mutex);
+    if (trace->count == trace->room) {
+        trace->room = trace->room ? 2 * trace->room : 1024;
+        trace->spans = must_realloc(trace->spans, (unsigned long)trace->room * sizeof *trace->spans);
+    }
+    trace->spans[trace->count++] = (struct recorded){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
+    pthread_mutex_unlock(&trace->mutex);
+}
+
+/* A string of JSON. */
+static void write_text(FILE *file, const char *text) {
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', file);
+        if ((unsigned char)*text < ' ')
+            fprintf(file, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+/* Run -1: what came before the first. */
+static const char *run_name(const struct trace *trace, int run) {
+    return run < 0 ? "before the first run" : trace->runs[run];
+}
+
+/* Begins the next event. */
+static void write_event(FILE *file, bool *any, const char *phase, const char *name, int run, int thread) {
+    fprintf(file, "%s{\"ph\":\"%s\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d", *any ? ",\n" : "", phase, name, run + 1,
+            thread);
+    *any = true;
+}
+
+static int thread_of(const struct recorded *span) {
+    return (int)span->stage * SLOTS + span->slot % SLOTS;
+}
+
+/* The names of those processes and threads that have spans. */
+static void write_names(const struct trace *trace, FILE *file, bool *any) {
+    size_t threads = STAGE_COUNT * SLOTS, runs = (size_t)trace->run_count + 1;
+    bool *thread_named = must_malloc(runs * threads), *run_named = must_malloc(runs);
+    memset(thread_named, 0, runs * threads);
+    memset(run_named, 0, runs);
+    for (long i = 0; i < trace->count; i++) {
+        const struct recorded *span = &trace->spans[i];
+        size_t run = (size_t)span->run + 1, thread = (size_t)thread_of(span); /* -1 + 1 is 0 */
+        if (!run_named[run]) {
+            write_event(file, any, "M", "process_name", span->run, 0);
+            fputs(",\"args\":{\"name\":", file);
+            write_text(file, run_name(trace, span->run));
+            fputs("}}", file);
+        }
+        if (!thread_named[run * threads + thread]) {
+            write_event(file, any, "M", "thread_name", span->run, (int)thread);
+            fprintf(file, ",\"args\":{\"name\":\"%s %d\"}}", stage_names[span->stage], span->slot);
+        }
+        run_named[run] = thread_named[run * threads + thread] = true;
+    }
+    free(thread_named);
+    free(run_named);
+}
+
+static void write_spans(const struct trace *trace, FILE *file, bool *any) {
+    for (long i = 0; i < trace->count; i++) {
+        const struct recorded *span = &trace->spans[i];
+        write_event(file, any, "X", stage_names[span->stage], span->run, thread_of(span));
+        fprintf(file, ",\"cat\":\"stage\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
+                (span->begin_s - trace->started_s) * 1e6, (span->end_s - span->begin_s) * 1e6);
+        if (span->step >= 0) fprintf(file, "\"step\":%lld,", (long long)span->step);
+        fprintf(file, "\"bytes\":%lld}}", (long long)span->bytes);
+    }
+}
+
+enum status trace_close(struct trace *trace, struct error *error) {
+    if (!trace) return STATUS_OK;
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", trace->file);
+    bool any = false;
+    write_names(trace, trace->file, &any);
+    write_spans(trace, trace->file, &any);
+    fputs("\n]}\n", trace->file);
+    bool failed = ferror(trace->file) != 0;
+    errno = 0;
+    failed = fclose(trace->file) != 0 || failed;
+    enum status status = STATUS_OK;
+    if (failed)
+        status = fail(error, STATUS_IO, "trace %s: cannot be written: %s", trace->path, strerror(errno ? errno : EIO));
+    for (int i = 0; i < trace->run_count; i++) free(trace->runs[i]);
+    free(trace->runs);
+    free(trace->spans);
+    free(trace->path);
+    pthread_mutex_destroy(&trace->mutex);
+    free(trace);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* workers.c - a pool of threads, started when first needed, that take items off a few batches.
+ *
+ * Batches come every 0.3 ms and are themselves as short, so nothing in their way may wait for a lock or for a thread to
+ * be woken: items are claimed with one atomic step, who has nothing to do looks for SPIN_S whether there is something,
+ * and only then sleeps. */
+#include "workers.h"
+
+#include "../result/environment.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BATCHES 8     /* under way at one time; a caller that finds no place does its work alone */
+#define SPIN_S  50e-6 /* the next batch, or the end of one, mostly comes at once: to wake 15 threads takes longer */
+#define CLOSED  UINT32_MAX
+
+/* What `claim` says: which batch this is of those that had this place, and its next item (CLOSED: none yet). A claim
+ * that succeeds has found the place unchanged since it was looked at, and keeps it so until its item is done. */
+struct batch {
+    _Atomic(uint64_t) claim; /* generation << 32 | item */
+    _Atomic(uint32_t) count;
+    void (*_Atomic work)(void *context, int64_t item, int thread);
+    void *_Atomic context;
+    atomic_llong left; /* items not yet done */
+    bool taken;        /* with the mutex */
+};
+
+struct thread {
+    pthread_t id;
+    int number; /* from 1: 0 is whoever calls */
+};
+
+/* Who sleeps until something has changed. */
+struct crowd {
+    atomic_int sleepers;
+    pthread_cond_t changed;
+};
+
+static struct {
+    struct batch batches[BATCHES];
+    atomic_uint posted; /* counts batches */
+    pthread_mutex_t mutex;
+    struct crowd idle, callers; /* for a batch to be posted, for one to be done */
+    struct thread *threads;
+    int started;
+    atomic_bool closing;
+} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+          .idle.changed = PTHREAD_COND_INITIALIZER,
+          .callers.changed = PTHREAD_COND_INITIALIZER};
+
+int workers_count(void) {
+    cpu_set_t set;
+    long threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    static const char *const limits[] = {"SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS"};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const char *text = getenv(limits[i]);
+        long limit = text ? strtol(text, NULL, 10) : 0;
+        if (limit > 0 && limit < threads) threads = limit;
+    }
+    return threads > 0 ? (int)threads : 1;
+}
+
+/* Tells those who sleep; those who do not will see for themselves. */
+static void tell(struct crowd *crowd) {
+    if (atomic_load(&crowd->sleepers) == 0) return;
+    pthread_mutex_lock(&pool.mutex);
+    pthread_cond_broadcast(&crowd->changed);
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+/* Waits until ready(context): looks for SPIN_S, then sleeps. */
+static void await(struct crowd *crowd, bool (*ready)(const void *context), const void *context) {
+    double until = now_s() + SPIN_S;
+    while (!ready(context)) {
+        if (now_s() < until) {
+            sched_yield();
+            continue;
+        }
+        pthread_mutex_lock(&pool.mutex);
+        atomic_fetch_add(&crowd->sleepers, 1);
+        while (!ready(context)) pthread_cond_wait(&crowd->changed, &pool.mutex);
+        atomic_fetch_sub(&crowd->sleepers, 1);
+        pthread_mutex_unlock(&pool.mutex);
+    }
+}
+
+/* Does an item of the batch; false: there is none left to take. */
+static bool do_item(struct batch *batch, int thread) {
+    uint64_t claim = atomic_load(&batch->claim);
+    void (*work)(void *, int64_t, int) = atomic_load(&batch->work);
+    void *context = atomic_load(&batch->context);
+    uint32_t count = atomic_load(&batch->count), item = (uint32_t)claim;
+    if (item == CLOSED || item >= count) return false;
+    if (!atomic_compare_exchange_strong(&batch->claim, &claim, claim + 1)) return true; /* another was faster */
+    work(context, item, thread);
+    if (atomic_fetch_sub(&batch->left, 1) == 1) tell(&pool.callers);
+    return true;
+}
+
+static bool is_done(const void *batch) {
+    return atomic_load(&((const struct batch *)batch)->left) == 0;
+}
+
+static bool is_posted(const void *seen) {
+    return atomic_load(&pool.posted) != *(const unsigned *)seen || atomic_load(&pool.closing);
+}
+
+static void *worker_main(void *argument) {
+    int thread = ((const struct thread *)argument)->number;
+    while (!atomic_load(&pool.closing)) {
+        unsigned seen = atomic_load(&pool.posted);
+        for (int i = 0; i < BATCHES; i++)
+            while (do_item(&pool.batches[i], thread)) {
+            }
+        await(&pool.idle, is_posted, &seen);
+    }
+    return NULL;
+}
+
+static void stop(void) {
+    atomic_store(&pool.closing, true);
+    tell(&pool.idle);
+    for (int i = 0; i < pool.started; i++) pthread_join(pool.threads[i].id, NULL);
+    free(pool.threads);
+}
+
+/* A forked child has none of the threads: there its callers do the work alone. The mutex is held over the fork, so that
+ * nobody else holds it in the child, where nobody could give it back. */
+static void before_fork(void) {
+    pthread_mutex_lock(&pool.mutex);
+}
+
+static void after_fork_in_parent(void) {
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+static void after_fork_in_child(void) {
+    pool.started = 0;
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+/* Where threads cannot be had, the callers do the work alone. */
+static void start(void) {
+    int count = workers_count() - 1;
+    pool.threads = malloc((size_t)(count + 1) * sizeof *pool.threads);
+    while (pool.threads && pool.started < count) {
+        struct thread *thread = &pool.threads[pool.started];
+        thread->number = pool.started + 1;
+        if (pthread_create(&thread->id, NULL, worker_main, thread) != 0) break;
+        pool.started++;
+    }
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    atexit(stop);
+}
+
+/* A place for a batch; NULL: all are taken, or there are no workers. */
+static struct batch *take_place(void) {
+    struct batch *free_one = NULL;
+    pthread_mutex_lock(&pool.mutex);
+    for (int i = 0; i < BATCHES && pool.started > 0 && !free_one; i++)
+        if (!pool.batches[i].taken) free_one = &pool.batches[i];
+    if (free_one) free_one->taken = true;
+    pthread_mutex_unlock(&pool.mutex);
+    return free_one;
+}
+
+static void post(struct batch *batch, uint32_t count, void (*work)(void *context, int64_t item, int thread),
+                 void *context) {
+    uint64_t generation = (atomic_load(&batch->claim) >> 32) + 1;
+    atomic_store(&batch->claim, generation << 32 | CLOSED);
+    atomic_store(&batch->work, work);
+    atomic_store(&batch->context, context);
+    atomic_store(&batch->count, count);
+    atomic_store(&batch->left, count);
+    atomic_store(&batch->claim, generation << 32);
+    atomic_fetch_add(&pool.posted, 1);
+    tell(&pool.idle);
+}
+
+void workers_run(int64_t count, void (*work)(void *context, int64_t item, int thread), void *context) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (count > 1) pthread_once(&once, start);
+    struct batch *batch = count > 1 && count < CLOSED ? take_place() : NULL;
+    if (!batch) {
+        for (int64_t item = 0; item < count; item++) work(context, item, 0);
+        return;
+    }
+    post(batch, (uint32_t)count, work, context);
+    while (do_item(batch, 0)) {
+    }
+    await(&pool.callers, is_done, batch);
+    pthread_mutex_lock(&pool.mutex);
+    batch->taken = false;
+    pthread_mutex_unlock(&pool.mutex);
+}

@@ -1,0 +1,70 @@
+/* command.c - what the commands share: usage errors, help, and loading a job for the devices that are there. */
+#include "command.h"
+
+#include "../stream/device.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status command_misused(const struct command *command, int code, char **argv, struct error *error) {
+    char option[64];
+    if (optopt > 0 && optopt < 256)
+        snprintf(option, sizeof option, "-%c", optopt);
+    else
+        snprintf(option, sizeof option, "%s", argv[optind - 1]);
+    if (code == ':') return fail(error, STATUS_USAGE, "%s: option '%s' needs a value", command->name, option);
+    return fail(error, STATUS_USAGE, "%s: unknown option '%s'; `tilerun %s --help` lists them", command->name, option,
+                command->name);
+}
+
+enum status command_operands(const struct command *command, int argc, int least, int most, struct error *error) {
+    int count = argc - optind;
+    if (count >= least && (most < 0 || count <= most)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: %s\nusage: tilerun %s %s", command->name,
+                count < least ? "a file is missing" : "too many files", command->name, command->arguments);
+}
+
+void command_print_help(const struct command *command) {
+    printf("usage: tilerun %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
+    if (command->help[0]) printf("\n%s", command->help);
+}
+
+int command_cuda_number(const struct job *job) {
+    if (job->device == JOB_DEVICE_CPU) return -1;
+    return job->device_count > 0 ? job->device_numbers[0] : 0;
+}
+
+/* The facts of the GPU that the job wants: *there is false when it may do without. */
+static enum status find_cuda(const struct job *job, bool need_device, struct device_facts *facts, bool *there,
+                             struct error *error) {
+    *there = false;
+    int number = command_cuda_number(job), count = number < 0 ? 0 : device_cuda_count();
+    if (number >= 0 && number < count) {
+        *there = true;
+        return device_cuda_facts(number, facts, error);
+    }
+    if (job->device != JOB_DEVICE_CUDA || !need_device) return STATUS_OK;
+    if (count == 0)
+        return fail(error, STATUS_DEVICE,
+                    "the job demands a CUDA GPU (device: cuda) and this machine has none that works");
+    return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", number, count - 1);
+}
+
+enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
+                         struct plan **plan, struct error *error) {
+    *plan = NULL;
+    *job = job_load(path, overrides);
+    enum status status = yaml_error_count((*job)->document) > 0 ? STATUS_USAGE : STATUS_OK;
+    if (!status && ((*job)->device_count > 1 || (*job)->device_count < 0))
+        return fail(error, STATUS_USAGE, "%s: this version runs a job on one device; name one, such as cuda:0", path);
+    if (!status) {
+        struct device_facts cpu, cuda;
+        bool there;
+        device_cpu_facts(&cpu);
+        status = find_cuda(*job, need_device, &cuda, &there, error);
+        if (status) return status;
+        status = plan_make(*job, &cpu, there ? &cuda : NULL, plan);
+    }
+    yaml_print_errors((*job)->document, stderr);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* cmd_list.c - `tilerun list [OP]`: the variants, straight from the registry. */
+#include "../stream/device.h"
+#include "command.h"
+
+#include <getopt.h>
+#include <string.h>
+
+static const char *const accuracy_names[ACCURACY_COUNT] = {"full", "tf32", "float16", "bfloat16"};
+
+static void print_dtypes(unsigned dtypes) {
+    if (dtypes == DTYPES_ALL) {
+        printf("all");
+        return;
+    }
+    const char *separator = "";
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (dtypes & DTYPE_BIT(i)) printf("%s%s", separator, dtype_name((enum dtype)i)), separator = " ";
+}
+
+static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {
+    printf("  %-10s %s\n", kernel->name, kernel->summary);
+    printf("            types: ");
+    print_dtypes(kernel->dtypes);
+    if (kernel->operators && kernel->operators != REDUCE_ALL_OPERATORS) {
+        printf("; operators:");
+        for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
+            if (kernel->operators & REDUCE_BIT(i)) printf(" %s", reduce_operator_name((enum reduce_operator)i));
+    }
+    if (kernel->limit)
+        printf("; a limit: timed beside the others, never verified, never a result\n");
+    else
+        printf("; accuracy: %s; %s\n", accuracy_names[kernel->accuracy],
+               kernel->atomic_order ? "last bits may differ between runs" : "the same bits every run");
+    for (int p = 0; p < KERNEL_MAX_PARAMETERS && kernel->parameters[p].name; p++) {
+        printf("            %s:", kernel->parameters[p].name);
+        for (int v = 0; kernel->parameters[p].values[v]; v++) printf(" %s", kernel->parameters[p].values[v]);
+        printf(" (%s)\n", kernel->parameters[p].help);
+    }
+    if (kernel->traffic) printf("            traffic: %s\n", kernel->traffic);
+    if (kernel->device == DEVICE_CPU)
+        printf("            runs here, on the CPU\n");
+    else if (!cuda)
+        printf("            cannot run here: needs a CUDA GPU\n");
+    else if (kernel->compute_capability > cuda->compute_capability)
+        printf("            cannot run here: needs compute capability %d.%d\n", kernel->compute_capability / 10,
+               kernel->compute_capability % 10);
+    else if (kernel->only_below > 0 && kernel->only_below <= cuda->compute_capability)
+        printf("            cannot run here: needs compute capability below %d.%d\n", kernel->only_below / 10,
+               kernel->only_below % 10);
+    else
+        printf("            runs here, on %s\n", cuda->name);
+}
+
+static enum status list(int argc, char **argv, struct error *error) {
+    static const struct option options[] = {{0}};
+    int code = getopt_long(argc, argv, ":", options, NULL);
+    if (code != -1) return command_misused(&command_list, code, argv, error);
+    enum status status = command_operands(&command_list, argc, 0, 1, error);
+    if (status) return status;
+    const char *wanted = optind < argc ? argv[optind] : NULL;
+    if (wanted && !operation_find(wanted)) {
+        const char *names[OP_COUNT];
+        for (int i = 0; i < OP_COUNT; i++) names[i] = operations[i]->name;
+        const char *near = nearest_name(wanted, names, OP_COUNT);
+        return fail(error, STATUS_USAGE, "list: unknown operation '%s'%s%s%s", wanted, near ? " (did you mean '" : "",
+                    near ? near : "", near ? "'?)" : "");
+    }
+    struct device_facts cuda;
+    bool there = device_cuda_count() > 0 && device_cuda_facts(0, &cuda, error) == STATUS_OK;
+    error->text[0] = '\0';
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (wanted && strcmp(wanted, operations[op]->name) != 0) continue;
+        printf("%s: %s\n", operations[op]->name, operations[op]->summary);
+        for (int i = 0; i < kernel_count; i++)
+            if ((int)kernel_registry[i]->op == op) print_kernel(kernel_registry[i], there ? &cuda : NULL);
+    }
+    return STATUS_OK;
+}
+
+const struct command command_list = {
+    .name = "list",
+    .arguments = "[OPERATION]",
+    .summary = "the variants of each operation: what they do, take and need, and whether they run here",
+    .help = "",
+    .run = list,
+};

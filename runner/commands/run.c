@@ -1,0 +1,126 @@
+/* cmd_run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
+#include "../base/interrupt.h"
+#include "../execute.h"
+#include "command.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTION_SET = 256,
+    OPTION_DEVICE,
+    OPTION_MEMORY,
+    OPTION_ONLY,
+    OPTION_RESUME,
+    OPTION_OVERWRITE,
+    OPTION_TRACE,
+    OPTION_PROGRESS,
+    OPTION_JSON
+};
+
+struct run_arguments {
+    struct job_overrides overrides;
+    const char *sets[64];
+    struct execute_options execute;
+    bool json;
+};
+
+static enum status parse(int argc, char **argv, struct run_arguments *arguments, struct error *error) {
+    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"device", required_argument, NULL, OPTION_DEVICE},
+                                            {"memory", required_argument, NULL, OPTION_MEMORY},
+                                            {"set", required_argument, NULL, OPTION_SET},
+                                            {"only", required_argument, NULL, OPTION_ONLY},
+                                            {"resume", no_argument, NULL, OPTION_RESUME},
+                                            {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+                                            {"progress", required_argument, NULL, OPTION_PROGRESS},
+                                            {"json", no_argument, NULL, OPTION_JSON},
+                                            {"trace", required_argument, NULL, OPTION_TRACE},
+                                            {0}};
+    struct job_overrides *overrides = &arguments->overrides;
+    overrides->sets = arguments->sets;
+    for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
+        case 'o': overrides->output = optarg; break;
+        case OPTION_DEVICE: overrides->device = optarg; break;
+        case OPTION_MEMORY: overrides->memory = optarg; break;
+        case OPTION_SET:
+            if (overrides->set_count == 64) return fail(error, STATUS_USAGE, "run: more than 64 --set");
+            arguments->sets[overrides->set_count++] = optarg;
+            break;
+        case OPTION_ONLY: overrides->only = optarg; break;
+        case OPTION_RESUME: arguments->execute.resume = true; break;
+        case OPTION_OVERWRITE: arguments->execute.overwrite = true; break;
+        case OPTION_TRACE: arguments->execute.trace = optarg; break;
+        case OPTION_PROGRESS:
+            if (!progress_parse(optarg, &arguments->execute.progress))
+                return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
+            break;
+        case OPTION_JSON: arguments->json = true; break;
+        default: return command_misused(&command_run, code, argv, error);
+        }
+    arguments->execute.restricted = overrides->only != NULL;
+    return command_operands(&command_run, argc, 1, 1, error);
+}
+
+/* "tilerun run job.yaml --overwrite", as provenance. */
+static char *join_arguments(int argc, char **argv) {
+    char *line = must_strdup("tilerun");
+    for (int i = 0; i < argc; i++) {
+        char *longer = must_printf("%s %s", line, argv[i]);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
+static enum status execute(const struct plan *plan, const struct run_arguments *arguments, struct error *error) {
+    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
+    for (int i = 0; i < plan->run_count; i++) {
+        if (plan->runs[i].note)
+            fprintf(stderr, "tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
+    }
+    enum status status = execute_plan(plan, &arguments->execute, rows, error);
+    if (status == STATUS_OK || status == STATUS_RUN || status == STATUS_INTERRUPTED)
+        (arguments->json ? result_print_json : result_print_table)(rows, plan->run_count, stdout);
+    free(rows);
+    return status;
+}
+
+static enum status run(int argc, char **argv, struct error *error) {
+    struct run_arguments arguments = {.json = false};
+    char *command_line = join_arguments(argc, argv); /* before getopt reorders it */
+    struct job *job = NULL;
+    struct plan *plan = NULL;
+    enum status status = parse(argc, argv, &arguments, error);
+    if (!status) {
+        interrupt_install();
+        status = command_load(argv[optind], &arguments.overrides, true, &job, &plan, error);
+    }
+    if (!status) {
+        arguments.execute.command_line = command_line;
+        arguments.execute.cuda_number = command_cuda_number(job);
+        status = execute(plan, &arguments, error);
+    }
+    plan_free(plan);
+    job_free(job);
+    free(command_line);
+    return status;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .arguments = "[OPTION...] JOB",
+    .summary = "run a job: stream its inputs through its kernels, verify, time, write one results file",
+    .help = "  -o, --output FILE  the results file (default: the job's `output`, or NAME.h5 here)\n"
+            "  --device D         auto, cpu, cuda or cuda:N\n"
+            "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
+            "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
+            "  --only ID,...      these operations and what they read\n"
+            "  --resume           keep what an interrupted run of this job finished\n"
+            "  --overwrite        replace an existing results file\n"
+            "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
+            "  --progress MODE    auto, plain or none\n"
+            "  --json             the summary as JSON instead of a table\n",
+    .run = run,
+};

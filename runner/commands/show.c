@@ -1,0 +1,36 @@
+/* cmd_show.c - `tilerun show RESULTS`: the summary of a results file as a table. */
+#include "../result/result.h"
+#include "command.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+
+static enum status show(int argc, char **argv, struct error *error) {
+    static const struct option options[] = {{"csv", no_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {0}};
+    void (*print)(const struct result_row *, int, FILE *) = result_print_table;
+    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        if (code == 'c')
+            print = result_print_csv;
+        else if (code == 'j')
+            print = result_print_json;
+        else
+            return command_misused(&command_show, code, argv, error);
+    }
+    enum status status = command_operands(&command_show, argc, 1, 1, error);
+    if (status) return status;
+    struct result_row *rows = NULL;
+    int count = 0;
+    status = results_read_rows(argv[optind], &rows, &count, error);
+    if (!status) print(rows, count, stdout);
+    free(rows);
+    return status;
+}
+
+const struct command command_show = {
+    .name = "show",
+    .arguments = "[--csv | --json] RESULTS",
+    .summary = "print the summary of a results file as a table",
+    .help = "  --csv    all columns, comma-separated\n"
+            "  --json   an array of objects, one a run\n",
+    .run = show,
+};

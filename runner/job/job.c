@@ -1,0 +1,318 @@
+/* job.c - the walk over a job file: top level, parameters, definitions, --only, expansion. */
+#include "job.h"
+
+#include "../base/fail.h"
+#include "job_expand.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- top level ------------------------------------------------------------------------------------------------- */
+
+static bool is_job_name(const char *text) {
+    while (isalnum((unsigned char)*text) || strchr("._-", *text ? *text : ' ')) text++;
+    return !*text;
+}
+
+/* The stem of the job file's path, what a name may not hold replaced. */
+static char *name_from_path(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *name = must_strdup(slash ? slash + 1 : path);
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name) *dot = '\0';
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '_';
+    return name;
+}
+
+static void check_version(struct reader *reader, const struct yaml_node *root) {
+    const struct yaml_node *version = yaml_get(root, "version");
+    if (version && (version->kind != YAML_INT || version->integer != 1))
+        reader_error(reader, version, "this program reads 'version: 1' of the job file");
+}
+
+/* What the command line says instead of the file. */
+static void apply_overrides(struct reader *reader, const struct job_overrides *overrides) {
+    struct job *job = reader->job;
+    char message[256];
+    if (overrides->output) {
+        free(job->output);
+        job->output = must_strdup(overrides->output);
+    }
+    if (overrides->device && !job_parse_device(overrides->device, job, message))
+        yaml_error(reader->document, NULL, "--device: %s", message);
+    if (overrides->memory && !job_parse_memory(overrides->memory, &job->memory_bytes, &job->memory_fraction, message))
+        yaml_error(reader->document, NULL, "--memory: %s", message);
+}
+
+static void read_head(struct reader *reader, const struct yaml_node *root, const struct job_overrides *overrides) {
+    struct job *job = reader->job;
+    reader_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
+    check_version(reader, root);
+    reader_read_keys(reader, SCOPE_JOB, NULL, root, NULL, job);
+    if (job->name && !is_job_name(job->name))
+        reader_error(reader, yaml_get(root, "name"), "'%s' is no name for a job: letters, digits, '.', '_', '-'",
+                     job->name);
+    if (!job->name) job->name = name_from_path(job->path);
+    if (!job->description) job->description = must_strdup("");
+    const char *slash = strrchr(job->path, '/');
+    if (job->output && *job->output != '/' && slash) {
+        char *written = job->output;
+        job->output = must_printf("%.*s%s", (int)(slash + 1 - job->path), job->path, written);
+        free(written);
+    }
+    if (!job->output) job->output = must_printf("%s.h5", job->name);
+    apply_overrides(reader, overrides);
+}
+
+/* Reads `defaults` for its mistakes, even if no operation takes anything from it. */
+static void check_defaults(struct reader *reader, const struct yaml_node *defaults) {
+    struct run_options scratch = {0};
+    if (!reader_is_map(reader, defaults, "defaults")) return;
+    reader->swept = parameters_used(&reader->parameters, NULL, defaults) & reader->parameters.swept;
+    combination_at(&reader->parameters, reader->swept, 0, reader->choice);
+    reader_check_keys(reader, defaults, 1u << SCOPE_RUN, NULL);
+    reader_read_keys(reader, SCOPE_RUN, NULL, defaults, NULL, &scratch);
+    reader->swept = 0;
+}
+
+/* ---- definitions ----------------------------------------------------------------------------------------------- */
+
+static struct definition *add_definition(struct definitions *definitions, const struct definition *definition) {
+    definitions->items = must_realloc(definitions->items, sizeof *definition * (size_t)(definitions->count + 1));
+    definitions->items[definitions->count] = *definition;
+    return &definitions->items[definitions->count++];
+}
+
+static void define_inputs(struct reader *reader, const struct yaml_node *map, struct definitions *definitions) {
+    if (!reader_is_map(reader, map, "inputs")) return;
+    for (int i = 0; i < map->count; i++) {
+        const struct yaml_node *key = map->keys[i];
+        if (!is_identifier(key->text))
+            reader_error(reader, key, "'%s' is no name for an input: a letter or '_', then letters, digits, '_', '-'",
+                         key->text);
+        add_definition(definitions, &(struct definition){
+                                        .where = key,
+                                        .node = map->items[i],
+                                        .name = must_strdup(key->text),
+                                        .is_input = true,
+                                        .uses = parameters_used(&reader->parameters, NULL, map->items[i]),
+                                        .kept = true,
+                                    });
+    }
+}
+
+/* Complains that nothing before an operation is called `name`; perhaps something later in the list is. */
+static void complain_unread(struct reader *reader, const struct yaml_node *list, const struct definitions *definitions,
+                            const struct yaml_node *where, const char *name) {
+    const struct definition *self = &definitions->items[definitions->count - 1];
+    if (strcmp(self->name, name) == 0) {
+        reader_error(reader, where, "'%s' reads itself", name);
+        return;
+    }
+    for (int i = 0; i < list->count; i++) {
+        const struct yaml_node *id = yaml_get(list->items[i], "id");
+        if (!id || !id->text || strcmp(id->text, name) != 0) continue;
+        reader_error(reader, where, "'%s' comes later (line %d): an operation reads only what stands before it", name,
+                     id->line);
+        return;
+    }
+    const char **names = must_malloc(sizeof *names * (size_t)definitions->count);
+    for (int i = 0; i < definitions->count - 1; i++) names[i] = definitions->items[i].name;
+    reader_unknown(reader, where, "input", name, names, definitions->count - 1);
+    free(names);
+}
+
+static void add_read(struct definition *definition, const struct definitions *definitions, int found) {
+    for (int i = 0; i < definition->read_count; i++)
+        if (definition->reads[i] == found) return;
+    definition->reads = must_realloc(definition->reads, sizeof(int) * (size_t)(definition->read_count + 1));
+    definition->reads[definition->read_count++] = found;
+    definition->uses |= definitions->items[found].uses;
+}
+
+/* Finds what the last definition, an operation, reads: its inputs' names may come from swept parameters. */
+static void define_reads(struct reader *reader, const struct yaml_node *list, struct definitions *definitions) {
+    int self = definitions->count - 1;
+    struct definition *definition = &definitions->items[self];
+    const struct yaml_node *inputs = yaml_get(definition->node, "inputs");
+    if (!inputs || !reader_is_list(reader, inputs, "inputs")) return;
+    const struct operation *operation = definition->op < OP_COUNT ? operations[definition->op] : NULL;
+    if (operation && inputs->count != operation->inputs)
+        reader_error(reader, inputs, "%s reads %d input%s, not %d", operation->name, operation->inputs,
+                     operation->inputs == 1 ? "" : "s", inputs->count);
+    for (int i = 0; i < inputs->count; i++) {
+        const struct yaml_node *item = inputs->items[i];
+        reader->swept = parameters_used(&reader->parameters, NULL, item) & reader->parameters.swept;
+        int64_t count = combinations_count(&reader->parameters, reader->swept);
+        for (int64_t number = 0; number < count && number < MAX_INSTANCES; number++) {
+            combination_at(&reader->parameters, reader->swept, number, reader->choice);
+            char *name = reader_text(reader, item, "inputs");
+            const struct definition *found = name ? definition_find(definitions, self, name) : NULL;
+            if (found)
+                add_read(definition, definitions, (int)(found - definitions->items));
+            else if (name)
+                complain_unread(reader, list, definitions, item, name);
+            free(name);
+        }
+    }
+    reader->swept = 0;
+}
+
+static uint64_t used_by_operation(struct reader *reader, const struct definition *definition) {
+    uint64_t uses = parameters_used(&reader->parameters, NULL, definition->node);
+    for (int i = 0; i < job_key_count; i++)
+        if (job_keys[i].scope == SCOPE_RUN)
+            uses |= parameters_used(&reader->parameters, NULL, definition_get(reader, definition, job_keys[i].name));
+    return uses;
+}
+
+static void check_id(struct reader *reader, const struct yaml_node *where, const char *id,
+                     const struct definitions *definitions) {
+    const struct definition *other = definition_find(definitions, definitions->count, id);
+    if (!is_identifier(id))
+        reader_error(reader, where, "'%s' is no id: a letter or '_', then letters, digits, '_', '-'", id);
+    else if (strlen(id) >= JOB_NAME_BYTES)
+        reader_error(reader, where, "an id has at most %d characters, this one has %zu", JOB_NAME_BYTES - 1,
+                     strlen(id));
+    else if (other)
+        reader_error(reader, where, "'%s' is already the name of an %s on line %d", id,
+                     other->is_input ? "input" : "operation", other->where->line);
+}
+
+static void define_operations(struct reader *reader, const struct yaml_node *list, struct definitions *definitions) {
+    if (!reader_is_list(reader, list, "operations")) return;
+    if (list->count == 0) reader_error(reader, list, "'operations' is an empty list: nothing to do");
+    for (int i = 0; i < list->count; i++) {
+        const struct yaml_node *node = list->items[i], *id = yaml_get(node, "id");
+        if (node->kind != YAML_MAP) {
+            reader_error(reader, node, "an operation is a map: {id: NAME, op: OPERATION, inputs: [NAME]}");
+            continue;
+        }
+        struct job_operation scratch = {.op = OP_COUNT};
+        reader_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
+        reader_check_keys(reader, node, 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RUN,
+                          scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
+        if (scratch.id) check_id(reader, id, scratch.id, definitions);
+        struct definition *definition =
+            add_definition(definitions, &(struct definition){
+                                            .where = id ? id : node,
+                                            .node = node,
+                                            .name = scratch.id ? scratch.id : must_strdup(""),
+                                            .op = scratch.op,
+                                            .kept = true,
+                                        });
+        definition->uses = used_by_operation(reader, definition);
+        define_reads(reader, list, definitions);
+    }
+}
+
+static void check_unused(struct reader *reader, uint64_t used) {
+    for (int i = 0; i < reader->parameters.count; i++)
+        if (!(used >> i & 1))
+            yaml_error(reader->document, reader->parameters.items[i].where, "nothing uses parameter '%s'",
+                       reader->parameters.items[i].name);
+}
+
+/* ---- --only ---------------------------------------------------------------------------------------------------- */
+
+static void keep_named(struct reader *reader, struct definitions *definitions, const char *name) {
+    const char **ids = must_malloc(sizeof *ids * (size_t)(definitions->count + 1));
+    int count = 0;
+    for (int i = 0; i < definitions->count; i++) {
+        struct definition *definition = &definitions->items[i];
+        if (definition->is_input) continue;
+        ids[count++] = definition->name;
+        if (strcmp(definition->name, name) == 0) {
+            definition->kept = true;
+            free(ids);
+            return;
+        }
+    }
+    const char *nearest = nearest_name(name, ids, count);
+    if (nearest)
+        yaml_error(reader->document, NULL, "--only: no operation '%s' (did you mean '%s'?)", name, nearest);
+    else
+        yaml_error(reader->document, NULL, "--only: no operation '%s'", name);
+    free(ids);
+}
+
+/* Keeps the operations that a comma-separated list names, and what they read. */
+static void keep_only(struct reader *reader, struct definitions *definitions, const char *list) {
+    for (int i = 0; i < definitions->count; i++) definitions->items[i].kept = false;
+    for (const char *rest = list;;) {
+        size_t length = strcspn(rest, ",");
+        char *name = must_printf("%.*s", (int)length, rest);
+        keep_named(reader, definitions, name);
+        free(name);
+        if (!rest[length]) break;
+        rest += length + 1;
+    }
+    for (int i = definitions->count - 1; i >= 0; i--) {
+        const struct definition *definition = &definitions->items[i];
+        for (int j = 0; definition->kept && j < definition->read_count; j++)
+            definitions->items[definition->reads[j]].kept = true;
+    }
+}
+
+/* ---- the job --------------------------------------------------------------------------------------------------- */
+
+static void read_job(struct reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
+                     struct definitions *definitions) {
+    const struct yaml_node *parameters = yaml_get(root, "parameters"), *inputs = yaml_get(root, "inputs");
+    const struct yaml_node *defaults = yaml_get(root, "defaults"), *list = yaml_get(root, "operations");
+    uint64_t used =
+        parameters_load(&reader->parameters, reader->document, parameters, overrides->sets, overrides->set_count);
+    for (int i = 0; i < root->count; i++)
+        if (root->items[i] != parameters)
+            used |= parameters_used(&reader->parameters, reader->document, root->items[i]);
+    check_unused(reader, used);
+    read_head(reader, root, overrides);
+    if (defaults) check_defaults(reader, defaults);
+    if (inputs) define_inputs(reader, inputs, definitions);
+    if (list) define_operations(reader, list, definitions);
+    if (overrides->only) keep_only(reader, definitions, overrides->only);
+    job_expand(reader, definitions);
+    if (yaml_error_count(reader->document) == 0) reader->job->resolved = job_resolve(reader, definitions, overrides);
+}
+
+struct job *job_load(const char *path, const struct job_overrides *overrides) {
+    static const struct job_overrides none;
+    struct job *job = must_malloc(sizeof *job);
+    *job = (struct job){.document = yaml_load(path), .path = must_strdup(path)};
+    const struct yaml_node *root = yaml_root(job->document);
+    if (!root) return job;
+    if (root->kind != YAML_MAP) {
+        yaml_error(job->document, root, "a job file is a map that begins with 'version: 1'");
+        return job;
+    }
+    struct reader *reader = must_malloc(sizeof *reader);
+    *reader = (struct reader){.job = job, .document = job->document};
+    struct definitions definitions = {0};
+    read_job(reader, root, overrides ? overrides : &none, &definitions);
+    for (int i = 0; i < definitions.count; i++) {
+        free(definitions.items[i].name);
+        free(definitions.items[i].reads);
+    }
+    free(definitions.items);
+    parameters_free(&reader->parameters);
+    free(reader);
+    return job;
+}
+
+void job_free(struct job *job) {
+    if (!job) return;
+    for (int i = 0; i < job->input_count; i++) job_input_free(&job->inputs[i]);
+    for (int i = 0; i < job->operation_count; i++) job_operation_free(&job->operations[i]);
+    free(job->inputs);
+    free(job->operations);
+    free(job->device_numbers);
+    free(job->path);
+    free(job->name);
+    free(job->description);
+    free(job->output);
+    free(job->resolved);
+    yaml_close(job->document);
+    free(job);
+}

@@ -1,0 +1,122 @@
+/* job.h - the job file as C structures: names resolved, parameters substituted, sweeps expanded; no numbers computed.
+ *
+ *     job file -> [yaml.c] tree -> [job.c] struct job -> [plan.c] runs
+ *
+ * After job_load every input and operation stands once for each combination of the swept parameters that it depends on
+ * (directly or through its inputs), in the order of the file, its combination written as its label
+ * ("n=512,dtype=float32";
+ * "" when it depends on none). job_keys.c holds the one table of keys that the parser, the JSON schema and the
+ * reference in configs/README.md are made from. */
+#ifndef RUNNER_JOB_H
+#define RUNNER_JOB_H
+
+#include "../../kernels/core/operation.h"
+#include "../storage/random.h"
+#include "yaml.h"
+
+/* Columns of the results file's table, bytes with a NUL: nothing longer is a name. */
+#define JOB_NAME_BYTES  64
+#define JOB_LABEL_BYTES 160
+
+struct job_input {
+    const struct yaml_node *where;
+    char *name, *label;
+    bool random;
+    char *file;            /* a file: its path, relative to the current directory or absolute */
+    char *file_as_written; /* ...as it stands in the job file */
+    char *dataset;
+    bool has_rows;
+    int64_t rows[2];           /* first, count */
+    struct random_terms terms; /* random */
+    struct shape shape;        /* random */
+    enum dtype dtype;          /* random */
+};
+
+struct job_variant {
+    const struct yaml_node *where;
+    char *name;  /* "tiled"; "auto" */
+    char *label; /* "tiled,tile=16": the parameters that the job gives, in its order */
+    int count;   /* of the parameters given; names and values (as text) not yet checked against the kernel */
+    char *names[KERNEL_MAX_PARAMETERS], *values[KERNEL_MAX_PARAMETERS];
+    const struct yaml_node *parameter_where[KERNEL_MAX_PARAMETERS];
+};
+
+enum job_verify { VERIFY_AUTO, VERIFY_FULL, VERIFY_SAMPLED, VERIFY_NONE };
+enum job_store { STORE_FIRST, STORE_ALL, STORE_NONE };
+
+struct run_options {
+    int64_t warmup;
+    int64_t repeat_min, repeat_max; /* equal: a fixed number */
+    double repeat_until;            /* relative half width of the median's 95 % interval; 0: no such rule */
+    bool cold;                      /* cache: cold */
+    enum job_verify verify;
+    double tolerance; /* NaN: the operation's default */
+    enum job_store store;
+    bool stop_on_error;
+    struct shape chunks; /* rank 0: not given */
+    bool gzip;
+    int gzip_level;
+    bool shuffle, fletcher32;
+};
+
+/* An operand of an operation: an input or an earlier operation. */
+struct job_reference {
+    bool is_input;
+    int index; /* into job->inputs or job->operations */
+};
+
+struct job_operation {
+    const struct yaml_node *where, *inputs_where;
+    char *id, *label;
+    enum op op;
+    struct op_options options;
+    int input_count;
+    struct job_reference inputs[2];
+    int variant_count;
+    struct job_variant *variants;
+    struct run_options run;
+    char *resolved; /* canonical one-line text of op, options, run options: for `--resolved` and the resume key */
+};
+
+enum job_device { JOB_DEVICE_AUTO, JOB_DEVICE_CPU, JOB_DEVICE_CUDA };
+
+struct job {
+    struct yaml_document *document;
+    char *path, *name, *description;
+    char *output; /* relative to the current directory or absolute */
+    enum job_device device;
+    int *device_numbers;    /* `cuda:N`, lists; device_count 0: any */
+    int device_count;       /* -1: cuda:all */
+    int64_t memory_bytes;   /* 0: memory_fraction counts */
+    double memory_fraction; /* of what is free on the device */
+    bool sync;
+    int input_count, operation_count;
+    struct job_input *inputs;
+    struct job_operation *operations; /* an operation's inputs come before it */
+    char *resolved;                   /* the whole job as YAML after parameters, defaults and merges: /job_resolved */
+};
+
+/* What the command line may say about a job. NULL or 0: nothing. */
+struct job_overrides {
+    const char *output, *device, *memory;
+    const char *const *sets; /* "n=4096" or "n=512,1024" */
+    int set_count;
+    const char *only; /* "product,total": these operations and what they read */
+};
+
+/* Reads a job. Never NULL; yaml_error_count(job->document) says whether it is good (mistakes in overrides count too,
+ * without a place). Shapes, files and variants are not looked at here: plan_make goes on adding to the same complaints.
+ */
+struct job *job_load(const char *path, const struct job_overrides *overrides);
+void job_free(struct job *job);
+
+/* "cuda:1" and the like, "8GiB" and "90%": for --device and --memory as in the file. false and a sentence: malformed.
+ */
+bool job_parse_device(const char *text, struct job *job, char message[256]);
+bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]);
+
+/* From the table of keys: configs/job.schema.json, and the reference part of configs/README.md. */
+void job_print_schema(FILE *to);
+void job_print_reference(FILE *to);
+
+#endif

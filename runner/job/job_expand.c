@@ -1,0 +1,279 @@
+/* job_expand.c - reading inputs and operations under each combination of swept parameters. */
+#include "job_expand.h"
+
+#include "../base/fail.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct definition *definition_find(const struct definitions *definitions, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(definitions->items[i].name, name) == 0) return &definitions->items[i];
+    return NULL;
+}
+
+#define MAX_VARIANTS 1024 /* of one operation */
+
+/* ---- inputs ---------------------------------------------------------------------------------------------------- */
+
+/* `file` as the job file has it -> as the current directory sees it. */
+static char *path_beside(const char *job_path, const char *path) {
+    const char *slash = strrchr(job_path, '/');
+    if (*path == '/' || !slash) return must_strdup(path);
+    return must_printf("%.*s%s", (int)(slash + 1 - job_path), job_path, path);
+}
+
+static void check_terms(struct reader *reader, const struct yaml_node *random, const struct random_terms *terms) {
+    const struct yaml_node *where = yaml_get(random, "high");
+    if (!where) where = yaml_get(random, "low");
+    if (!where || isnan(terms->low) || isnan(terms->high)) return;
+    if (terms->distribution == RANDOM_UNIFORM && !(terms->low < terms->high))
+        reader_error(reader, where, "'high' (%g) must be above 'low' (%g)", terms->high, terms->low);
+    if (terms->distribution != RANDOM_INTEGER) return;
+    if (terms->low != floor(terms->low) || terms->high != floor(terms->high))
+        reader_error(reader, where, "'low' (%g) and 'high' (%g) of distribution integer must be integers", terms->low,
+                     terms->high);
+    else if (terms->low > terms->high)
+        reader_error(reader, where, "'high' (%g) must not be below 'low' (%g)", terms->high, terms->low);
+    else if (!(fabs(terms->low) <= 0x1p53 && fabs(terms->high) <= 0x1p53))
+        reader_error(reader, where, "'low' and 'high' of distribution integer must be within 2^53 of 0");
+}
+
+static void read_random(struct reader *reader, const struct yaml_node *random, struct job_input *input) {
+    if (!reader_is_map(reader, random, "random")) return;
+    const struct yaml_node *node = yaml_get(random, "distribution");
+    const struct yaml_node *value = node && node->text ? reader_scalar(reader, node, "distribution") : NULL;
+    const char *kind = value ? value->text : "uniform";
+    bool known = key_allows(SCOPE_RANDOM, "distribution", kind);
+    input->terms.low = input->terms.high = NAN; /* until they are read without complaint */
+    reader_check_keys(reader, random, 1u << SCOPE_RANDOM, known ? kind : NULL);
+    reader_read_keys(reader, SCOPE_RANDOM, known ? kind : "uniform", random, NULL, input);
+    if (known) check_terms(reader, random, &input->terms);
+}
+
+static void read_input(struct reader *reader, const struct definition *definition, struct job_input *input) {
+    const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
+    *input = (struct job_input){.where = definition->where, .name = must_strdup(definition->name)};
+    input->label = combination_label(&reader->parameters, reader->swept, reader->choice);
+    if (!reader_is_map(reader, node, definition->name)) return;
+    bool file = yaml_get(node, "file") != NULL;
+    if (!file && !random) {
+        reader_check_keys(reader, node, 1u << SCOPE_INPUT, NULL);
+        reader_error(reader, node, "an input needs 'file' and 'dataset', or 'random'");
+        return;
+    }
+    if (file && random) {
+        reader_error(reader, node, "an input has either 'file' or 'random', not both");
+        return;
+    }
+    const char *kind = random ? "random" : "file";
+    reader_check_keys(reader, node, 1u << SCOPE_INPUT, kind);
+    reader_read_keys(reader, SCOPE_INPUT, kind, node, NULL, input);
+    input->random = random != NULL;
+    input->has_rows = yaml_get(node, "rows") != NULL;
+    if (random) read_random(reader, random, input);
+    if (input->file_as_written) input->file = path_beside(reader->job->path, input->file_as_written);
+}
+
+void job_input_free(struct job_input *input) {
+    free(input->name);
+    free(input->label);
+    free(input->file);
+    free(input->file_as_written);
+    free(input->dataset);
+}
+
+/* ---- variants -------------------------------------------------------------------------------------------------- */
+
+static void free_variant(struct job_variant *variant) {
+    free(variant->name);
+    free(variant->label);
+    for (int i = 0; i < variant->count; i++) {
+        free(variant->names[i]);
+        free(variant->values[i]);
+    }
+}
+
+/* Takes the variant over, or complains that its label is there already. */
+static void add_variant(struct reader *reader, struct job_operation *operation, struct job_variant *variant) {
+    variant->label = must_strdup(variant->name);
+    for (int i = 0; i < variant->count; i++) {
+        char *longer = must_printf("%s,%s=%s", variant->label, variant->names[i], variant->values[i]);
+        free(variant->label);
+        variant->label = longer;
+    }
+    for (int i = 0; i < operation->variant_count; i++) {
+        if (strcmp(operation->variants[i].label, variant->label) != 0) continue;
+        reader_error(reader, variant->where, "variant '%s' is listed twice", variant->label);
+        free_variant(variant);
+        return;
+    }
+    operation->variants = must_realloc(operation->variants, sizeof *variant * (size_t)(operation->variant_count + 1));
+    operation->variants[operation->variant_count++] = *variant;
+}
+
+/* The parameters of a variant from number `at` on, each of a list's values in turn. `given` has those before. */
+static void sweep_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *map, int at,
+                          const struct job_variant *given) {
+    struct job_variant variant = {.where = given->where, .name = must_strdup(given->name), .count = given->count};
+    for (int i = 0; i < given->count; i++) {
+        variant.names[i] = must_strdup(given->names[i]);
+        variant.values[i] = must_strdup(given->values[i]);
+        variant.parameter_where[i] = given->parameter_where[i];
+    }
+    if (at < map->count && strcmp(map->keys[at]->text, "name") == 0) at++;
+    if (at >= map->count) {
+        add_variant(reader, operation, &variant);
+        return;
+    }
+    const struct yaml_node *key = map->keys[at], *node = map->items[at];
+    bool list = node->kind == YAML_LIST;
+    int slot = variant.count;
+    if (list && node->count == 0) reader_error(reader, node, "'%s' is an empty list", key->text);
+    for (int i = 0; i < (list ? node->count : 1); i++) {
+        const struct yaml_node *item = list ? node->items[i] : node;
+        const struct yaml_node *value = reader_scalar(reader, item, key->text);
+        if (!value) break;
+        variant.names[slot] = must_strdup(key->text);
+        variant.values[slot] = must_strdup(value->text);
+        variant.parameter_where[slot] = item;
+        variant.count = slot + 1;
+        sweep_variant(reader, operation, map, at + 1, &variant);
+        free(variant.names[slot]);
+        free(variant.values[slot]);
+        variant.count = slot;
+    }
+    free_variant(&variant);
+}
+
+static void read_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *node) {
+    struct job_variant variant = {.where = node};
+    const struct yaml_node *name = node->kind == YAML_MAP ? yaml_get(node, "name") : node;
+    if (!name) {
+        reader_error(reader, node, "'name' is missing: a variant is a name, or {name: NAME, PARAMETER: VALUE}");
+        return;
+    }
+    if (node->kind == YAML_MAP && node->count > 1 + KERNEL_MAX_PARAMETERS) {
+        reader_error(reader, node, "a variant has at most %d parameters", KERNEL_MAX_PARAMETERS);
+        return;
+    }
+    int64_t sweep = 1;
+    for (int i = 0; i < node->count && sweep <= MAX_VARIANTS; i++)
+        if (node->items[i]->kind == YAML_LIST) sweep *= node->items[i]->count;
+    if (operation->variant_count + sweep > MAX_VARIANTS) {
+        reader_error(reader, node, "more than %d variants of one operation", MAX_VARIANTS);
+        return;
+    }
+    variant.where = name;
+    variant.name = reader_text(reader, name, "variant");
+    if (!variant.name) return;
+    if (node->kind == YAML_MAP) {
+        sweep_variant(reader, operation, node, 0, &variant);
+        free(variant.name);
+    } else {
+        add_variant(reader, operation, &variant);
+    }
+}
+
+static void read_variants(struct reader *reader, const struct yaml_node *list, struct job_operation *operation) {
+    if (!list) {
+        struct job_variant variant = {.where = operation->where, .name = must_strdup("auto")};
+        add_variant(reader, operation, &variant);
+        return;
+    }
+    if (!reader_is_list(reader, list, "variants")) return;
+    if (list->count == 0) reader_error(reader, list, "'variants' is an empty list: leave it out for 'auto'");
+    for (int i = 0; i < list->count; i++) read_variant(reader, operation, list->items[i]);
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------ */
+
+/* The instances that this combination reads. What is wrong with the names was found when they were defined. */
+static void read_references(struct reader *reader, const struct definitions *definitions, int self,
+                            struct job_operation *operation) {
+    const struct yaml_node *list = operation->inputs_where;
+    int most = operations[operation->op]->inputs;
+    if (list->kind != YAML_LIST || list->count != most) return;
+    for (int i = 0; i < most; i++) {
+        if (!list->items[i]->text) return;
+        const struct yaml_node *name = reader_scalar(reader, list->items[i], "inputs");
+        const struct definition *read = name ? definition_find(definitions, self, name->text) : NULL;
+        if (!read) return;
+        uint64_t swept = read->uses & reader->parameters.swept;
+        int number = (int)combination_number(&reader->parameters, swept, reader->choice);
+        operation->inputs[operation->input_count++] = (struct job_reference){read->is_input, read->first + number};
+    }
+}
+
+static void read_operation(struct reader *reader, const struct definitions *definitions, int self,
+                           struct job_operation *operation) {
+    const struct definition *definition = &definitions->items[self];
+    const struct yaml_node *node = definition->node;
+    const struct yaml_node *defaults = yaml_get(yaml_root(reader->document), "defaults");
+    const char *kind = operations[definition->op]->name;
+    const struct yaml_node *inputs = yaml_get(node, "inputs");
+    *operation = (struct job_operation){.where = definition->where,
+                                        .inputs_where = inputs ? inputs : node,
+                                        .id = must_strdup(definition->name),
+                                        .op = definition->op,
+                                        .run.tolerance = NAN};
+    operation->label = combination_label(&reader->parameters, reader->swept, reader->choice);
+    if (strlen(operation->label) >= JOB_LABEL_BYTES)
+        reader_error(reader, operation->where, "its swept values come to a label of %zu bytes, at most %d have room",
+                     strlen(operation->label), JOB_LABEL_BYTES - 1);
+    read_references(reader, definitions, self, operation);
+    read_variants(reader, yaml_get(node, "variants"), operation);
+    reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
+    reader_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
+    operation->resolved = job_resolve_operation(operation);
+}
+
+void job_operation_free(struct job_operation *operation) {
+    free(operation->id);
+    free(operation->label);
+    for (int i = 0; i < operation->variant_count; i++) free_variant(&operation->variants[i]);
+    free(operation->variants);
+    free(operation->resolved);
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------------ */
+
+/* Sets aside room for a definition's instances. false: there are too many (complained), or it cannot be read. */
+static bool reserve(struct reader *reader, struct definition *definition) {
+    struct job *job = reader->job;
+    uint64_t swept = definition->uses & reader->parameters.swept;
+    int64_t count = combinations_count(&reader->parameters, swept);
+    if (!definition->kept || (!definition->is_input && definition->op == OP_COUNT)) return false;
+    if (count + job->input_count + job->operation_count > MAX_INSTANCES) {
+        yaml_error(reader->document, definition->where, "the sweep comes to more than %d inputs and operations",
+                   MAX_INSTANCES);
+        return false;
+    }
+    definition->first = definition->is_input ? job->input_count : job->operation_count;
+    definition->count = (int)count;
+    if (definition->is_input)
+        job->inputs = must_realloc(job->inputs, sizeof *job->inputs * (size_t)(definition->first + definition->count));
+    else
+        job->operations =
+            must_realloc(job->operations, sizeof *job->operations * (size_t)(definition->first + definition->count));
+    return true;
+}
+
+void job_expand(struct reader *reader, struct definitions *definitions) {
+    struct job *job = reader->job;
+    for (int i = 0; i < definitions->count; i++) {
+        struct definition *definition = &definitions->items[i];
+        if (!reserve(reader, definition)) continue;
+        reader->swept = definition->uses & reader->parameters.swept;
+        for (int number = 0; number < definition->count; number++) {
+            combination_at(&reader->parameters, reader->swept, number, reader->choice);
+            reader->instance++;
+            if (definition->is_input)
+                read_input(reader, definition, &job->inputs[job->input_count++]);
+            else
+                read_operation(reader, definitions, i, &job->operations[job->operation_count++]);
+        }
+    }
+    reader->swept = 0;
+}

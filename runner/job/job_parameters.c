@@ -1,0 +1,320 @@
+/* job_parameters.c - parameters: reading, replacing, combining. */
+#include "job_parameters.h"
+
+#include "../base/fail.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- replacing ------------------------------------------------------------------------------------------------- */
+
+static bool is_name_start(char c) {
+    return isalpha((unsigned char)c) || c == '_';
+}
+static bool is_name_part(char c) {
+    return is_name_start(c) || isdigit((unsigned char)c);
+}
+
+/* One piece of a scalar: plain text, or a parameter. */
+struct piece {
+    const char *text; /* the text, or the parameter's name */
+    int length;
+    bool parameter;
+};
+
+/* Takes the next piece off `*rest`. false: a '$' with no name after it. */
+static bool next_piece(const char **rest, struct piece *piece) {
+    const char *text = *rest;
+    if (*text != '$') {
+        *piece = (struct piece){text, (int)strcspn(text, "$"), false};
+        *rest = text + piece->length;
+        return true;
+    }
+    if (text[1] == '$') {
+        *piece = (struct piece){text, 1, false};
+        *rest = text + 2;
+        return true;
+    }
+    bool braces = text[1] == '{';
+    const char *name = text + 1 + braces, *end = name;
+    if (is_name_start(*end))
+        while (is_name_part(*end)) end++;
+    *piece = (struct piece){name, (int)(end - name), true};
+    *rest = end + braces;
+    return end > name && (!braces || *end == '}');
+}
+
+static int find_parameter(const struct parameters *parameters, const char *name, int length) {
+    for (int i = 0; i < parameters->count; i++)
+        if (strncmp(parameters->items[i].name, name, (size_t)length) == 0 && !parameters->items[i].name[length])
+            return i;
+    return -1;
+}
+
+static void complain_unset(const struct parameters *parameters, struct yaml_document *document,
+                           const struct yaml_node *where, const char *name, int length) {
+    char word[128];
+    snprintf(word, sizeof word, "%.*s", length, name);
+    const char *names[MAX_PARAMETERS];
+    for (int i = 0; i < parameters->count; i++) names[i] = parameters->items[i].name;
+    const char *nearest = nearest_name(word, names, parameters->count);
+    if (nearest)
+        yaml_error(document, where, "parameter '%s' is not set (did you mean '$%s'?)", word, nearest);
+    else
+        yaml_error(document, where, "parameter '%s' is not set ('$$' is a plain dollar)", word);
+}
+
+static uint64_t used_by_scalar(const struct parameters *parameters, struct yaml_document *document,
+                               const struct yaml_node *scalar) {
+    uint64_t used = 0;
+    struct piece piece;
+    for (const char *rest = scalar->text; *rest;) {
+        if (!next_piece(&rest, &piece)) {
+            if (document)
+                yaml_error(document, scalar, "'$' begins a parameter, $name or ${name}; '$$' is a plain dollar");
+            return used;
+        }
+        if (!piece.parameter) continue;
+        int found = find_parameter(parameters, piece.text, piece.length);
+        if (found >= 0)
+            used |= UINT64_C(1) << found;
+        else if (document)
+            complain_unset(parameters, document, scalar, piece.text, piece.length);
+    }
+    return used;
+}
+
+uint64_t parameters_used(const struct parameters *parameters, struct yaml_document *document,
+                         const struct yaml_node *tree) {
+    if (!tree) return 0;
+    if (tree->text) return used_by_scalar(parameters, document, tree);
+    uint64_t used = 0;
+    for (int i = 0; i < tree->count; i++) used |= parameters_used(parameters, document, tree->items[i]);
+    return used;
+}
+
+const struct yaml_node *parameters_replace(const struct parameters *parameters, struct yaml_document *document,
+                                           const struct yaml_node *scalar, const int *choice) {
+    if (!strchr(scalar->text, '$')) return scalar;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    int pieces = 0;
+    bool good = to != NULL, has_parameter = false;
+    const struct yaml_node *value = NULL;
+    struct piece piece;
+    for (const char *rest = scalar->text; good && *rest; pieces++) {
+        good = next_piece(&rest, &piece);
+        if (good && piece.parameter) {
+            int found = find_parameter(parameters, piece.text, piece.length);
+            good = found >= 0 && parameters->items[found].count > 0;
+            if (!good) break;
+            has_parameter = true;
+            value = parameters->items[found].values[choice ? choice[found] : 0];
+            piece.text = value->text;
+            piece.length = (int)strlen(value->text);
+        }
+        if (good) fwrite(piece.text, 1, (size_t)piece.length, to);
+        if (good && ftell(to) > MAX_PARAMETER_BYTES) {
+            yaml_error(document, scalar, "grows beyond 64 KiB when its parameters are replaced");
+            good = false;
+        }
+    }
+    if (to) fclose(to);
+    bool quoted = has_parameter ? pieces == 1 && value->quoted : scalar->quoted;
+    const struct yaml_node *replaced = good ? yaml_scalar(document, scalar, text, quoted) : NULL;
+    free(text);
+    return replaced;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+/* How a value's character stands in a label: '/' would cut a name in the results file in two, ',' parts one parameter
+ * from the next there, and a line of the table is one line. */
+static char label_character(char c) {
+    return c == '/' || c == ',' || iscntrl((unsigned char)c) ? '_' : c;
+}
+
+static bool same_in_label(const char *a, const char *b) {
+    while (*a && label_character(*a) == label_character(*b)) a++, b++;
+    return !*a && !*b;
+}
+
+/* Is the value there already, or another one that a label could not tell from it? Complains. */
+static bool is_twice(struct yaml_document *document, const struct parameter *parameter, const struct yaml_node *value) {
+    for (int i = 0; i < parameter->count; i++) {
+        const char *other = parameter->values[i]->text;
+        if (!same_in_label(other, value->text)) continue;
+        if (strcmp(other, value->text) == 0)
+            yaml_error(document, value, "value '%s' is already in the list of '%s'", other, parameter->name);
+        else
+            yaml_error(document, value, "values '%s' and '%s' of '%s' come to one label ('/' and ',' become '_' there)",
+                       other, value->text, parameter->name);
+        return true;
+    }
+    return false;
+}
+
+/* Adds one value, its own parameters replaced. */
+static void add_value(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
+                      const struct yaml_node *value, uint64_t *used) {
+    if (!value->text || value->kind == YAML_NULL) {
+        yaml_error(document, value, "parameter '%s' must be a word, a number, or a list of those", parameter->name);
+        return;
+    }
+    uint64_t uses = parameters_used(parameters, document, value);
+    *used |= uses;
+    if (uses & parameters->swept) {
+        yaml_error(document, value, "parameter '%s' uses a parameter that is swept; only operations and inputs may",
+                   parameter->name);
+        return;
+    }
+    value = parameters_replace(parameters, document, value, NULL);
+    if (!value) return;
+    if (parameter->count == MAX_VALUES) {
+        yaml_error(document, parameter->where, "parameter '%s' has more than %d values", parameter->name, MAX_VALUES);
+        return;
+    }
+    if (is_twice(document, parameter, value)) return;
+    parameter->values = must_realloc(parameter->values, sizeof *parameter->values * (size_t)(parameter->count + 1));
+    parameter->values[parameter->count++] = value;
+}
+
+static void load_values(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
+                        const struct yaml_node *value, uint64_t *used) {
+    if (value->kind != YAML_LIST) {
+        add_value(parameters, document, parameter, value, used);
+        return;
+    }
+    parameter->swept = true;
+    if (value->count == 0) yaml_error(document, value, "parameter '%s' is an empty list", parameter->name);
+    for (int i = 0; i < value->count; i++) add_value(parameters, document, parameter, value->items[i], used);
+}
+
+/* The values of "n=512,1024" for parameter n, without a place of their own. */
+static void set_values(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
+                       const char *text, uint64_t *used) {
+    parameter->swept = strchr(text, ',') != NULL;
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        char *value = must_printf("%.*s", (int)length, text);
+        if (length == 0)
+            yaml_error(document, NULL, "--set: parameter '%s' has an empty value", parameter->name);
+        else
+            add_value(parameters, document, parameter, yaml_scalar(document, NULL, value, false), used);
+        free(value);
+        if (!text[length]) return;
+        text += length + 1;
+    }
+}
+
+/* The value that --set gives to a parameter, the last one counting; NULL: none. */
+static const char *find_set(const char *name, const char *const *sets, int set_count) {
+    size_t length = strlen(name);
+    for (int i = set_count - 1; i >= 0; i--)
+        if (strncmp(sets[i], name, length) == 0 && sets[i][length] == '=') return sets[i] + length + 1;
+    return NULL;
+}
+
+static void check_sets(const struct parameters *parameters, struct yaml_document *document, const char *const *sets,
+                       int set_count) {
+    const char *names[MAX_PARAMETERS];
+    for (int i = 0; i < parameters->count; i++) names[i] = parameters->items[i].name;
+    for (int i = 0; i < set_count; i++) {
+        const char *equals = strchr(sets[i], '=');
+        if (!equals) {
+            yaml_error(document, NULL, "--set %s: write NAME=VALUE", sets[i]);
+            continue;
+        }
+        if (find_parameter(parameters, sets[i], (int)(equals - sets[i])) >= 0) continue;
+        char *name = must_printf("%.*s", (int)(equals - sets[i]), sets[i]);
+        const char *nearest = nearest_name(name, names, parameters->count);
+        if (nearest)
+            yaml_error(document, NULL, "--set %s: the job has no parameter '%s' (did you mean '%s'?)", sets[i], name,
+                       nearest);
+        else
+            yaml_error(document, NULL, "--set %s: the job has no parameter '%s'", sets[i], name);
+        free(name);
+    }
+}
+
+static bool is_name(const char *text) {
+    if (!is_name_start(*text)) return false;
+    while (is_name_part(*text)) text++;
+    return !*text;
+}
+
+uint64_t parameters_load(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *map,
+                         const char *const *sets, int set_count) {
+    uint64_t used = 0;
+    parameters->count = 0;
+    parameters->swept = 0;
+    if (map && map->kind != YAML_MAP) yaml_error(document, map, "'parameters' must be a map of names to values");
+    for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++) {
+        const struct yaml_node *key = map->keys[i];
+        if (parameters->count == MAX_PARAMETERS) {
+            yaml_error(document, key, "more than 64 parameters");
+            break;
+        }
+        if (!is_name(key->text))
+            yaml_error(document, key, "'%s' is no name for a parameter: a letter or '_', then letters, digits, '_'",
+                       key->text);
+        struct parameter *parameter = &parameters->items[parameters->count];
+        *parameter = (struct parameter){.where = key, .name = key->text};
+        const char *set = find_set(key->text, sets, set_count);
+        if (set)
+            set_values(parameters, document, parameter, set, &used);
+        else
+            load_values(parameters, document, parameter, map->items[i], &used);
+        if (parameter->swept) parameters->swept |= UINT64_C(1) << parameters->count;
+        parameters->count++;
+    }
+    check_sets(parameters, document, sets, set_count);
+    return used;
+}
+
+void parameters_free(struct parameters *parameters) {
+    for (int i = 0; i < parameters->count; i++) free(parameters->items[i].values);
+}
+
+/* ---- combining ------------------------------------------------------------------------------------------------- */
+
+int64_t combinations_count(const struct parameters *parameters, uint64_t set) {
+    int64_t count = 1;
+    for (int i = 0; i < parameters->count; i++) {
+        if (set >> i & 1) count *= parameters->items[i].count;
+        if (count > INT32_MAX) return INT32_MAX;
+    }
+    return count;
+}
+
+void combination_at(const struct parameters *parameters, uint64_t set, int64_t number, int choice[MAX_PARAMETERS]) {
+    for (int i = parameters->count - 1; i >= 0; i--) {
+        int count = parameters->items[i].count;
+        bool chosen = (set >> i & 1) && count > 0;
+        choice[i] = chosen ? (int)(number % count) : 0;
+        if (chosen) number /= count;
+    }
+}
+
+int64_t combination_number(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]) {
+    int64_t number = 0;
+    for (int i = 0; i < parameters->count; i++)
+        if (set >> i & 1) number = number * parameters->items[i].count + choice[i];
+    return number;
+}
+
+char *combination_label(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]) {
+    char *label = must_strdup("");
+    for (int i = 0; i < parameters->count; i++) {
+        const struct parameter *parameter = &parameters->items[i];
+        if (!(set >> i & 1) || parameter->count == 0) continue;
+        const char *value = parameter->values[choice[i]]->text;
+        char *longer = must_printf("%s%s%s=%s", label, *label ? "," : "", parameter->name, value);
+        for (char *c = longer + strlen(longer) - strlen(value); *c; c++) *c = label_character(*c);
+        free(label);
+        label = longer;
+    }
+    return label;
+}

@@ -1,0 +1,361 @@
+/* job_read.c - readers of the table's types. */
+#include "job_read.h"
+
+#include "../base/fail.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- complaints ------------------------------------------------------------------------------------------------ */
+
+/* Was this place complained about when another instance was read? If not, it is from now on. */
+static bool is_seen(struct reader *reader, const struct yaml_node *where) {
+    for (int i = 0; i < reader->seen_count; i++)
+        if (reader->seen[i].line == where->line && reader->seen[i].column == where->column)
+            return reader->seen[i].instance != reader->instance;
+    if (reader->seen_count < YAML_MAX_ERRORS) {
+        reader->seen[reader->seen_count].line = where->line;
+        reader->seen[reader->seen_count].column = where->column;
+        reader->seen[reader->seen_count++].instance = reader->instance;
+    }
+    return false;
+}
+
+void reader_error(struct reader *reader, const struct yaml_node *where, const char *format, ...) {
+    if (is_seen(reader, where)) return;
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): it is
+    va_end(arguments);
+    uint64_t swept = parameters_used(&reader->parameters, NULL, where) & reader->swept;
+    char *label = combination_label(&reader->parameters, swept, reader->choice);
+    if (*label)
+        yaml_error(reader->document, where, "%s (with %s)", text, label);
+    else
+        yaml_error(reader->document, where, "%s", text);
+    free(label);
+}
+
+/* No hints once complaints are only counted: they would cost more than the reading. */
+static const char *find_hint(const struct reader *reader, const char *word, const char *const names[], int count) {
+    return yaml_error_count(reader->document) < YAML_MAX_ERRORS ? nearest_name(word, names, count) : NULL;
+}
+
+void reader_unknown(struct reader *reader, const struct yaml_node *where, const char *what, const char *word,
+                    const char *const names[], int count) {
+    const char *nearest = find_hint(reader, word, names, count);
+    if (nearest) {
+        reader_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
+        return;
+    }
+    char list[128] = "";
+    size_t length = 0;
+    for (int i = 0; i < count && length < sizeof list; i++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", names[i]);
+    if (length > 0 && length < sizeof list)
+        reader_error(reader, where, "unknown %s '%s' (one of: %s)", what, word, list);
+    else
+        reader_error(reader, where, "unknown %s '%s'", what, word);
+}
+
+static const char *kind_name(const struct yaml_node *node) {
+    static const char *const names[] = {
+        [YAML_NULL] = "nothing", [YAML_BOOL] = "a truth value", [YAML_INT] = "an integer", [YAML_FLOAT] = "a number",
+        [YAML_STRING] = "text",  [YAML_LIST] = "a list",        [YAML_MAP] = "a map"};
+    return names[node->kind];
+}
+
+/* Complains at `where` that its value, parameters replaced, is not what is expected. */
+static bool is_wrong_value(struct reader *reader, const struct yaml_node *where, const struct yaml_node *value,
+                           const char *what, const char *expected) {
+    if (value->text && value->kind != YAML_NULL)
+        reader_error(reader, where, "'%s' must be %s, not '%s'", what, expected, value->text);
+    else
+        reader_error(reader, where, "'%s' must be %s, not %s", what, expected, kind_name(value));
+    return false;
+}
+
+static bool is_wrong(struct reader *reader, const struct yaml_node *node, const char *what, const char *expected) {
+    return is_wrong_value(reader, node, node, what, expected);
+}
+
+bool reader_is_map(struct reader *reader, const struct yaml_node *node, const char *what) {
+    return node->kind == YAML_MAP || is_wrong(reader, node, what, "a map");
+}
+
+bool reader_is_list(struct reader *reader, const struct yaml_node *node, const char *what) {
+    return node->kind == YAML_LIST || is_wrong(reader, node, what, "a list");
+}
+
+/* ---- scalars --------------------------------------------------------------------------------------------------- */
+
+bool is_identifier(const char *text) {
+    if (!isalpha((unsigned char)*text) && *text != '_') return false;
+    while (isalnum((unsigned char)*text) || *text == '_' || *text == '-') text++;
+    return !*text;
+}
+
+const struct yaml_node *reader_scalar(struct reader *reader, const struct yaml_node *node, const char *what) {
+    if (!node->text || node->kind == YAML_NULL) {
+        is_wrong(reader, node, what, "a value");
+        return NULL;
+    }
+    if (parameters_used(&reader->parameters, NULL, node) & reader->parameters.swept & ~reader->swept) {
+        reader_error(reader, node, "'%s' cannot change with a swept parameter", what);
+        return NULL;
+    }
+    return parameters_replace(&reader->parameters, reader->document, node, reader->choice);
+}
+
+char *reader_text(struct reader *reader, const struct yaml_node *node, const char *what) {
+    if (!node->text) {
+        is_wrong(reader, node, what, "text");
+        return NULL;
+    }
+    const struct yaml_node *value = reader_scalar(reader, node, what);
+    if (!value) return NULL;
+    if (value == node && node->kind != YAML_STRING) {
+        reader_error(reader, node, "'%s' must be text, not %s: write \"%s\"", what, kind_name(node), node->text);
+        return NULL;
+    }
+    if (*value->text) return must_strdup(value->text);
+    reader_error(reader, node, "'%s' must not be empty", what);
+    return NULL;
+}
+
+static bool read_integer(struct reader *reader, const struct yaml_node *node, const char *what, double low, double high,
+                         int64_t *integer) {
+    if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "an integer");
+    const struct yaml_node *value = reader_scalar(reader, node, what);
+    if (!value) return false;
+    const char *digits = value->text + strspn(value->text, "+-");
+    if (value->kind == YAML_FLOAT && digits[strspn(digits, "0123456789")] == '\0') {
+        reader_error(reader, node, "'%s' does not fit into 64 bits: %s", what, value->text);
+        return false;
+    }
+    if (value->kind != YAML_INT) return is_wrong_value(reader, node, value, what, "an integer");
+    *integer = value->integer;
+    if (value->real < low)
+        reader_error(reader, node, "'%s' must be at least %.0f, not %s", what, low, value->text);
+    else if (value->real > high)
+        reader_error(reader, node, "'%s' must be at most %.0f, not %s", what, high, value->text);
+    return value->real >= low && value->real <= high;
+}
+
+static bool read_real(struct reader *reader, const struct yaml_node *node, const char *what, double low, double *real) {
+    if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "a number");
+    const struct yaml_node *value = reader_scalar(reader, node, what);
+    if (!value) return false;
+    if (value->kind != YAML_INT && value->kind != YAML_FLOAT)
+        return is_wrong_value(reader, node, value, what, "a number");
+    if (!isfinite(value->real)) return is_wrong_value(reader, node, value, what, "a finite number");
+    *real = value->real;
+    if (!(*real < low)) return true;
+    reader_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);
+    return false;
+}
+
+static bool read_fraction(struct reader *reader, const struct yaml_node *node, const char *what, double *fraction) {
+    if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "a number or a percentage");
+    const struct yaml_node *value = reader_scalar(reader, node, what);
+    if (!value) return false;
+    char *end;
+    bool percent = strchr(value->text, '%') != NULL;
+    *fraction = percent ? strtod(value->text, &end) / 100 : value->real;
+    bool number =
+        percent ? end > value->text && strcmp(end, "%") == 0 : value->kind == YAML_INT || value->kind == YAML_FLOAT;
+    if (!number) return is_wrong_value(reader, node, value, what, "a number or a percentage");
+    if (*fraction > 0 && *fraction < 1) return true;
+    return is_wrong_value(reader, node, value, what, "between 0 and 1, or between 0% and 100%");
+}
+
+static bool read_word(struct reader *reader, const struct job_key *key, const struct yaml_node *node, int64_t *index) {
+    const char *words[KEY_MAX_WORDS];
+    int count = key_words(key, words);
+    const struct yaml_node *value = reader_scalar(reader, node, key->name);
+    if (!value) return false;
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i], value->text) == 0) {
+            *index = i;
+            return true;
+        }
+    const char *what = key->type == KEY_DTYPE ? "data type" : key->type == KEY_OP ? "operation" : key->name;
+    reader_unknown(reader, node, what, value->text, words, count);
+    return false;
+}
+
+/* ---- lists and maps -------------------------------------------------------------------------------------------- */
+
+static void read_shape(struct reader *reader, const struct job_key *key, const struct yaml_node *node,
+                       struct shape *shape) {
+    if (!reader_is_list(reader, node, key->name)) return;
+    if (node->count < 1 || node->count > MAX_RANK) {
+        reader_error(reader, node, "'%s' must have 1, 2 or 3 sizes, not %d", key->name, node->count);
+        return;
+    }
+    struct shape read = {.rank = node->count};
+    for (int i = 0; i < node->count; i++)
+        if (!read_integer(reader, node->items[i], key->name, key->low, 0x1p62, &read.size[i])) return;
+    if (shape_countable(&read))
+        *shape = read;
+    else
+        reader_error(reader, node, "'%s' has more elements than 64 bits can count", key->name);
+}
+
+static void read_rows(struct reader *reader, const struct job_key *key, const struct yaml_node *node, int64_t rows[2]) {
+    if (!reader_is_list(reader, node, key->name)) return;
+    if (node->count != 2) {
+        reader_error(reader, node, "'%s' must be [first, count]", key->name);
+        return;
+    }
+    for (int i = 0; i < 2; i++) read_integer(reader, node->items[i], key->name, 0, 0x1p62, &rows[i]);
+}
+
+static void read_repeat(struct reader *reader, const struct yaml_node *node, struct run_options *run) {
+    run->repeat_until = 0;
+    if (node->kind != YAML_MAP) {
+        if (node->kind == YAML_LIST)
+            is_wrong(reader, node, "repeat", "an integer or a map {min, max, until}");
+        else if (read_integer(reader, node, "repeat", 1, 1e9, &run->repeat_min))
+            run->repeat_max = run->repeat_min;
+        return;
+    }
+    reader_check_keys(reader, node, 1u << SCOPE_REPEAT, NULL);
+    reader_read_keys(reader, SCOPE_REPEAT, NULL, node, NULL, run);
+    if (run->repeat_max < run->repeat_min)
+        reader_error(reader, node, "'max' (%lld) is less than 'min' (%lld)", (long long)run->repeat_max,
+                     (long long)run->repeat_min);
+}
+
+static void read_axis(struct reader *reader, const struct yaml_node *node, int *axis) {
+    int64_t integer = 0;
+    const struct yaml_node *value = node->text ? reader_scalar(reader, node, "axis") : NULL;
+    if (node->text && !value) return;
+    if (value && strcmp(value->text, "all") == 0)
+        *axis = REDUCE_ALL_AXES;
+    else if (value && value->kind == YAML_INT && read_integer(reader, node, "axis", -MAX_RANK, MAX_RANK - 1, &integer))
+        *axis = (int)integer;
+    else if (!value || value->kind != YAML_INT)
+        is_wrong_value(reader, node, value ? value : node, "axis", "an integer or 'all'");
+}
+
+static void read_device(struct reader *reader, const struct yaml_node *node, struct job *job) {
+    char message[256];
+    char *joined = must_strdup("");
+    for (int i = 0; i < (node->kind == YAML_LIST ? node->count : 1); i++) {
+        const struct yaml_node *item = node->kind == YAML_LIST ? node->items[i] : node;
+        const struct yaml_node *value = reader_scalar(reader, item, "device");
+        if (!value) goto done;
+        char *longer = must_printf("%s%s%s", joined, i ? "," : "", value->text);
+        free(joined);
+        joined = longer;
+    }
+    if (!job_parse_device(joined, job, message)) reader_error(reader, node, "%s", message);
+done:
+    free(joined);
+}
+
+static void read_memory(struct reader *reader, const struct yaml_node *node, struct job *job) {
+    char message[256];
+    const struct yaml_node *value = reader_scalar(reader, node, "memory");
+    if (!value) return;
+    char *text = value->kind == YAML_INT ? must_printf("%lld", (long long)value->integer) : must_strdup(value->text);
+    if (!job_parse_memory(text, &job->memory_bytes, &job->memory_fraction, message))
+        reader_error(reader, node, "%s", message);
+    free(text);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------------------ */
+
+/* Stores an index, a truth value or an integer into a field of any width. */
+static void store_integer(void *field, size_t size, int64_t integer) {
+    switch (size) {
+    case sizeof(bool): *(bool *)field = integer != 0; break;
+    case sizeof(int): *(int *)field = (int)integer; break;
+    default: *(int64_t *)field = integer;
+    }
+}
+
+static void read_value(struct reader *reader, const struct job_key *key, const struct yaml_node *node, void *object) {
+    void *field = (char *)object + key->offset;
+    int64_t integer = 0;
+    switch (key->type) {
+    case KEY_BOOL: {
+        const struct yaml_node *value = reader_scalar(reader, node, key->name);
+        if (value && value->kind != YAML_BOOL)
+            is_wrong_value(reader, node, value, key->name, "true or false");
+        else if (value)
+            store_integer(field, key->size, value->integer);
+        break;
+    }
+    case KEY_INTEGER:
+        if (read_integer(reader, node, key->name, key->low, key->high, &integer))
+            store_integer(field, key->size, integer);
+        break;
+    case KEY_WORD:
+    case KEY_OP:
+    case KEY_OPERATOR:
+    case KEY_DTYPE:
+        if (read_word(reader, key, node, &integer)) store_integer(field, key->size, integer);
+        break;
+    case KEY_TEXT: *(char **)field = reader_text(reader, node, key->name); break;
+    case KEY_REAL: read_real(reader, node, key->name, key->low, field); break;
+    case KEY_FRACTION: read_fraction(reader, node, key->name, field); break;
+    case KEY_SHAPE: read_shape(reader, key, node, field); break;
+    case KEY_ROWS: read_rows(reader, key, node, field); break;
+    case KEY_AXIS: read_axis(reader, node, field); break;
+    case KEY_REPEAT: read_repeat(reader, node, object); break;
+    case KEY_DEVICE: read_device(reader, node, object); break;
+    case KEY_MEMORY: read_memory(reader, node, object); break;
+    case KEY_PART:
+    case KEY_TYPE_COUNT: break;
+    }
+}
+
+void reader_read_keys(struct reader *reader, enum key_scope scope, const char *kind, const struct yaml_node *map,
+                      const struct yaml_node *fallback, void *object) {
+    for (int i = 0; i < job_key_count; i++) {
+        const struct job_key *key = &job_keys[i];
+        if (key->scope != scope || !key_applies(key, kind)) continue;
+        const struct yaml_node *node = yaml_get(map, key->name);
+        if (!node) node = yaml_get(fallback, key->name);
+        if (!node && !key->standard) reader_error(reader, map, "'%s' is missing", key->name);
+        if (!node && key->standard && *key->standard && key->type != KEY_PART)
+            node = yaml_scalar(reader->document, map, key->standard, false);
+        if (node) read_value(reader, key, node, object);
+    }
+}
+
+/* "matmul", "matmul or scale" */
+static void join_kinds(const struct job_key *key, char text[128]) {
+    size_t length = 0;
+    for (int i = 0; key->of[i] && length < 128; i++)
+        length += (size_t)snprintf(text + length, 128 - length, "%s%s", i ? " or " : "", key->of[i]);
+}
+
+static void check_key(struct reader *reader, const struct yaml_node *node, unsigned scopes, const char *kind) {
+    const char *names[64];
+    int count = 0;
+    for (int i = 0; i < job_key_count; i++) {
+        const struct job_key *key = &job_keys[i];
+        if (!(scopes >> key->scope & 1)) continue;
+        if (strcmp(key->name, node->text) != 0) {
+            if (key_applies(key, kind)) names[count++] = key->name;
+            continue;
+        }
+        if (key_applies(key, kind)) return;
+        char kinds[128];
+        join_kinds(key, kinds);
+        reader_error(reader, node, "'%s' does not go with %s (it is for %s)", key->name, kind, kinds);
+        return;
+    }
+    reader_unknown(reader, node, "key", node->text, names, count);
+}
+
+void reader_check_keys(struct reader *reader, const struct yaml_node *map, unsigned scopes, const char *kind) {
+    for (int i = 0; i < map->count; i++) check_key(reader, map->keys[i], scopes, kind);
+}

@@ -1,0 +1,253 @@
+/* job_resolve.c - a job as text again: every default filled in, merges done, parameters chosen; for provenance and for
+ * the keys by which a resumed job knows its finished runs. */
+#include "job_text.h"
+
+#include "../base/fail.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- one operation, from its fields ---------------------------------------------------------------------------- */
+
+static int64_t load_integer(const void *field, size_t size) {
+    switch (size) {
+    case sizeof(bool): return *(const bool *)field;
+    case sizeof(int): return *(const int *)field;
+    default: return *(const int64_t *)field;
+    }
+}
+
+/* ", key: value"; nothing where there is no value. */
+static void print_field(FILE *to, const struct job_key *key, const void *object) {
+    const void *field = (const char *)object + key->offset;
+    const struct run_options *run = object;
+    const struct shape *shape = field;
+    const char *words[KEY_MAX_WORDS];
+    switch (key->type) {
+    case KEY_BOOL: fprintf(to, ", %s: %s", key->name, *(const bool *)field ? "true" : "false"); break;
+    case KEY_INTEGER: fprintf(to, ", %s: %lld", key->name, (long long)load_integer(field, key->size)); break;
+    case KEY_REAL:
+        if (!isnan(*(const double *)field)) fprintf(to, ", %s: %.17g", key->name, *(const double *)field);
+        break;
+    case KEY_WORD:
+    case KEY_OPERATOR:
+        key_words(key, words);
+        fprintf(to, ", %s: %s", key->name, words[load_integer(field, key->size)]);
+        break;
+    case KEY_SHAPE:
+        for (int i = 0; i < shape->rank; i++)
+            fprintf(to, i ? ", %s%lld" : ", %s: [%lld", i ? "" : key->name, (long long)shape->size[i]);
+        if (shape->rank > 0) fputc(']', to);
+        break;
+    case KEY_AXIS:
+        if (*(const int *)field == REDUCE_ALL_AXES)
+            fprintf(to, ", %s: all", key->name);
+        else
+            fprintf(to, ", %s: %d", key->name, *(const int *)field);
+        break;
+    case KEY_REPEAT:
+        if (run->repeat_until > 0)
+            fprintf(to, ", repeat: {min: %lld, max: %lld, until: %.17g}", (long long)run->repeat_min,
+                    (long long)run->repeat_max, run->repeat_until);
+        else
+            fprintf(to, ", repeat: %lld", (long long)run->repeat_min);
+        break;
+    default: break;
+    }
+}
+
+char *job_resolve_operation(const struct job_operation *operation) {
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    if (!to) return must_strdup("");
+    const char *name = operations[operation->op]->name;
+    fprintf(to, "{op: %s", name);
+    for (int i = 0; i < job_key_count; i++) {
+        const struct job_key *key = &job_keys[i];
+        if (key->harmless || !key_applies(key, name)) continue;
+        if (key->scope == SCOPE_OPTION) print_field(to, key, &operation->options);
+        if (key->scope == SCOPE_RUN) print_field(to, key, &operation->run);
+    }
+    fputc('}', to);
+    fclose(to);
+    return text;
+}
+
+/* ---- the whole job, from its nodes ----------------------------------------------------------------------------- */
+
+/* Text as a scalar: plain where nothing in it could mean something else, else in double quotes. */
+static void print_scalar(FILE *to, const char *text, bool quoted) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./$%+-";
+    if (!quoted && *text && text[strspn(text, plain)] == '\0') {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            fprintf(to, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            fprintf(to, "\\x%02x", (unsigned)*c);
+        else
+            fputc(*c, to);
+    }
+    fputc('"', to);
+}
+
+/* The same for text whose dollars are no parameters. */
+static void print_literal(FILE *to, const char *text, bool quoted) {
+    char *escaped = must_malloc(2 * strlen(text) + 1), *end = escaped;
+    for (const char *c = text; *c; c++) {
+        if (*c == '$') *end++ = '$';
+        *end++ = *c;
+    }
+    *end = '\0';
+    print_scalar(to, escaped, quoted);
+    free(escaped);
+}
+
+static void print_node(FILE *to, const struct yaml_node *node) {
+    if (node->text) {
+        print_scalar(to, node->text, node->kind == YAML_STRING && node->quoted);
+        return;
+    }
+    fputc(node->kind == YAML_MAP ? '{' : '[', to);
+    for (int i = 0; i < node->count; i++) {
+        if (i > 0) fputs(", ", to);
+        if (node->kind == YAML_MAP) {
+            print_scalar(to, node->keys[i]->text, false);
+            fputs(": ", to);
+        }
+        print_node(to, node->items[i]);
+    }
+    fputc(node->kind == YAML_MAP ? '}' : ']', to);
+}
+
+const struct yaml_node *definition_get(const struct reader *reader, const struct definition *definition,
+                                       const char *key) {
+    const struct yaml_node *own = yaml_get(definition->node, key);
+    return own ? own : yaml_get(yaml_get(yaml_root(reader->document), "defaults"), key);
+}
+
+/* "key: value" for each key that is given, or has a default and surely applies (`kind` NULL: unknown until the
+ * parameters are replaced). */
+static void print_keys(FILE *to, enum key_scope scope, const char *kind, const struct yaml_node *map,
+                       const struct yaml_node *fallback, const char *before) {
+    for (int i = 0; i < job_key_count; i++) {
+        const struct job_key *key = &job_keys[i];
+        if (key->scope != scope) continue;
+        const struct yaml_node *node = yaml_get(map, key->name);
+        if (!node) node = yaml_get(fallback, key->name);
+        bool applies = !key->of || (kind && key_applies(key, kind));
+        if (!node && !(applies && key->standard && *key->standard)) continue;
+        fprintf(to, "%s%s: ", before, key->name);
+        if (node)
+            print_node(to, node);
+        else
+            fputs(key->standard, to);
+        before = ", ";
+    }
+}
+
+static void print_definition(FILE *to, const struct reader *reader, const struct definition *definition) {
+    const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
+    if (!definition->is_input) {
+        const struct yaml_node *defaults = yaml_get(yaml_root(reader->document), "defaults");
+        const char *op = operations[definition->op]->name;
+        print_keys(to, SCOPE_OPERATION, NULL, node, NULL, "  - {");
+        print_keys(to, SCOPE_OPTION, op, node, NULL, ", ");
+        print_keys(to, SCOPE_RUN, NULL, node, defaults, ", ");
+    } else if (random) {
+        const struct yaml_node *distribution = yaml_get(random, "distribution");
+        bool chosen = distribution && strchr(distribution->text, '$');
+        const char *kind = chosen ? NULL : distribution ? distribution->text : "uniform";
+        fprintf(to, "  %s: {random: ", definition->name);
+        print_keys(to, SCOPE_RANDOM, kind, random, NULL, "{");
+        fputc('}', to);
+    } else {
+        fprintf(to, "  %s: ", definition->name);
+        print_keys(to, SCOPE_INPUT, "file", node, NULL, "{");
+    }
+    fputs("}\n", to);
+}
+
+static void print_parameters(FILE *to, const struct parameters *parameters, uint64_t used) {
+    if (used) fputs("parameters:\n", to);
+    for (int i = 0; i < parameters->count; i++) {
+        const struct parameter *parameter = &parameters->items[i];
+        if (!(used >> i & 1)) continue;
+        fprintf(to, "  %s: %s", parameter->name, parameter->swept ? "[" : "");
+        for (int j = 0; j < parameter->count; j++) {
+            if (j > 0) fputs(", ", to);
+            const struct yaml_node *value = parameter->values[j];
+            print_literal(to, value->text, value->quoted);
+        }
+        fputs(parameter->swept ? "]\n" : "\n", to);
+    }
+}
+
+/* The keys at the top level but for the lists and maps. Returns the set of parameters that they use. */
+static uint64_t print_head(FILE *to, const struct reader *reader, const struct job_overrides *overrides) {
+    const struct yaml_node *root = yaml_root(reader->document);
+    uint64_t used = 0;
+    fputs("version: 1\nname: ", to);
+    print_literal(to, reader->job->name, true);
+    fputc('\n', to);
+    for (int i = 0; i < job_key_count; i++) {
+        const struct job_key *key = &job_keys[i];
+        if (key->scope != SCOPE_JOB || key->type == KEY_PART || strcmp(key->name, "name") == 0) continue;
+        const char *override = !overrides                         ? NULL
+                               : strcmp(key->name, "output") == 0 ? overrides->output
+                               : key->type == KEY_DEVICE          ? overrides->device
+                               : key->type == KEY_MEMORY          ? overrides->memory
+                                                                  : NULL;
+        const struct yaml_node *node = yaml_get(root, key->name);
+        if (!override && !node && !*key->standard) continue;
+        fprintf(to, "%s: ", key->name);
+        if (override && key->type == KEY_TEXT && *override != '/') {
+            char *directory = getcwd(NULL, 0); /* the job file's paths are relative to the job file, -o is not */
+            char *path = must_printf("%s/%s", directory ? directory : ".", override);
+            print_literal(to, path, true);
+            free(path);
+            free(directory);
+        } else if (override) { /* a size may be a number, a path must not look like one */
+            print_literal(to, override, key->type == KEY_TEXT);
+        } else if (node) {
+            used |= parameters_used(&reader->parameters, NULL, node);
+            print_node(to, node);
+        } else {
+            fputs(key->standard, to);
+        }
+        fputc('\n', to);
+    }
+    return used;
+}
+
+char *job_resolve(const struct reader *reader, const struct definitions *definitions,
+                  const struct job_overrides *overrides) {
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    if (!to) return must_strdup("");
+    uint64_t used = print_head(to, reader, overrides);
+    bool has_inputs = false;
+    for (int i = 0; i < definitions->count; i++) {
+        if (!definitions->items[i].kept) continue;
+        used |= definitions->items[i].uses;
+        has_inputs |= definitions->items[i].is_input;
+    }
+    print_parameters(to, &reader->parameters, used);
+    if (has_inputs) fputs("inputs:\n", to);
+    for (int i = 0; i < definitions->count; i++)
+        if (definitions->items[i].kept && definitions->items[i].is_input)
+            print_definition(to, reader, &definitions->items[i]);
+    fputs("operations:\n", to);
+    for (int i = 0; i < definitions->count; i++)
+        if (definitions->items[i].kept && !definitions->items[i].is_input)
+            print_definition(to, reader, &definitions->items[i]);
+    fclose(to);
+    return text;
+}

@@ -1,0 +1,473 @@
+/* yaml.c - libyaml's events as a located tree: core-schema types, shared aliases, merge keys, and limits that hold
+ * before memory or time run away. */
+#include "yaml.h"
+
+#include "../base/fail.h"
+#include "yaml_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+struct owned_node {
+    struct yaml_node node; /* first: a node's address is its owner's */
+    struct owned_node *next;
+    int expanded; /* nodes of this subtree, an alias counted as what it names */
+    int height;   /* levels of lists and maps in this subtree; a scalar has none */
+    bool open;    /* its end has not been read yet: an alias to it would be cyclic */
+};
+
+struct yaml_document {
+    char *name, *text;
+    size_t length;
+    struct yaml_node *root;
+    struct owned_node *nodes;
+    struct complaints complaints;
+};
+
+struct builder {
+    struct yaml_document *document;
+    yaml_parser_t parser;
+    void *anchors; /* a tsearch tree of struct anchor */
+    int created;   /* nodes read */
+};
+
+struct anchor {
+    char *name;
+    struct owned_node *target;
+};
+
+/* ---- complaints ------------------------------------------------------------------------------------------------ */
+
+void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complaints_add(&document->complaints, line, column, format, arguments);
+    va_end(arguments);
+}
+
+void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    complaints_add(&document->complaints, where ? where->line : 0, where ? where->column : 0, format, arguments);
+    va_end(arguments);
+}
+
+int yaml_error_count(const struct yaml_document *document) {
+    return document->complaints.count;
+}
+
+void yaml_print_errors(const struct yaml_document *document, FILE *to) {
+    complaints_print(&document->complaints, document->name, document->text, document->length, to);
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------------------------- */
+
+static struct owned_node *new_node(struct yaml_document *document, enum yaml_kind kind, int line, int column) {
+    struct owned_node *owned = must_malloc(sizeof *owned);
+    *owned = (struct owned_node){.node = {.kind = kind, .line = line, .column = column},
+                                 .next = document->nodes,
+                                 .expanded = 1,
+                                 .height = kind == YAML_LIST || kind == YAML_MAP};
+    document->nodes = owned;
+    return owned;
+}
+
+static struct owned_node *new_scalar(struct yaml_document *document, int line, int column, const char *text,
+                                     bool quoted) {
+    struct owned_node *owned = new_node(document, YAML_STRING, line, column);
+    owned->node.text = must_strdup(text);
+    owned->node.quoted = quoted;
+    yaml_resolve_type(&owned->node);
+    return owned;
+}
+
+const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
+                                    bool quoted) {
+    return &new_scalar(document, where ? where->line : 0, where ? where->column : 0, text, quoted)->node;
+}
+
+/* ---- anchors --------------------------------------------------------------------------------------------------- */
+
+static int compare_anchors(const void *a, const void *b) {
+    return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
+}
+
+static void set_anchor(struct builder *builder, const yaml_char_t *name, struct owned_node *target) {
+    if (!name) return;
+    struct anchor *anchor = must_malloc(sizeof *anchor);
+    *anchor = (struct anchor){must_strdup((const char *)name), target};
+    struct anchor **found = tsearch(anchor, &builder->anchors, compare_anchors);
+    if (*found == anchor) return;
+    (*found)->target = target; /* a name may be anchored anew: aliases mean the latest */
+    free(anchor->name);
+    free(anchor);
+}
+
+static struct owned_node *find_anchor(struct builder *builder, const yaml_char_t *name) {
+    struct anchor key = {.name = (char *)name};
+    struct anchor **found = tfind(&key, &builder->anchors, compare_anchors);
+    return found ? (*found)->target : NULL;
+}
+
+static void free_anchor(void *anchor) {
+    free(((struct anchor *)anchor)->name);
+    free(anchor);
+}
+
+/* ---- events -> nodes ------------------------------------------------------------------------------------------- */
+
+/* Complains at an event; NULL for the caller to return. What fails here has no tree to go on with. */
+static struct owned_node *complain(struct builder *builder, const yaml_event_t *event, const char *words) {
+    yaml_error_at(builder->document, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1, "%s", words);
+    return NULL;
+}
+
+static bool next_event(struct builder *builder, yaml_event_t *event) {
+    yaml_parser_t *parser = &builder->parser;
+    if (yaml_parser_parse(parser, event)) return true;
+    const char *problem = parser->problem ? parser->problem : "out of memory";
+    int line = (int)parser->problem_mark.line + 1, column = (int)parser->problem_mark.column + 1;
+    if (parser->error == YAML_READER_ERROR || parser->error == YAML_MEMORY_ERROR)
+        yaml_error(builder->document, NULL, "not YAML: %s", problem);
+    else if (*parser->buffer.pointer == '\t')
+        yaml_error_at(builder->document, line, column, "not YAML: a tab cannot indent; use spaces");
+    else if (parser->context)
+        yaml_error_at(builder->document, line, column, "not YAML: %s (%s, from line %d)", problem, parser->context,
+                      (int)parser->context_mark.line + 1);
+    else
+        yaml_error_at(builder->document, line, column, "not YAML: %s", problem);
+    return false;
+}
+
+/* Counts a child into the size of its parent. false: the expansion is too large. */
+static bool count_child(struct builder *builder, struct owned_node *parent, const struct owned_node *child,
+                        const yaml_event_t *event) {
+    parent->expanded += child->expanded;
+    if (child->height + 1 > parent->height) parent->height = child->height + 1;
+    if (parent->expanded <= YAML_MAX_NODES) return true;
+    complain(builder, event, "the document expands to more than 100,000 nodes");
+    return false;
+}
+
+static struct owned_node *build_node(struct builder *builder, const yaml_event_t *event, int depth);
+
+static struct owned_node *build_alias(struct builder *builder, const yaml_event_t *event, int depth) {
+    struct owned_node *target = find_anchor(builder, event->data.alias.anchor);
+    if (!target) return complain(builder, event, "this alias names no anchor before it");
+    if (target->open) return complain(builder, event, "this alias is cyclic: it stands inside what it names");
+    if (depth + target->height > YAML_MAX_DEPTH) return complain(builder, event, "nested more than 64 levels deep");
+    return target;
+}
+
+static struct owned_node *build_scalar(struct builder *builder, const yaml_event_t *event, int line, int column) {
+    const char *text = (const char *)event->data.scalar.value;
+    if (strlen(text) != event->data.scalar.length)
+        return complain(builder, event, "text must not hold a NUL character");
+    const char *tag = (const char *)event->data.scalar.tag;
+    bool string = tag && (strcmp(tag, "!") == 0 || strcmp(tag, YAML_STR_TAG) == 0);
+    if (tag && !string) return complain(builder, event, "tags (other than !!str) are not understood here");
+    bool quoted = string || event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    struct owned_node *owned = new_scalar(builder->document, line, column, text, quoted);
+    set_anchor(builder, event->data.scalar.anchor, owned);
+    return owned;
+}
+
+static bool build_list(struct builder *builder, struct owned_node *owned, int depth) {
+    struct yaml_node *node = &owned->node;
+    int capacity = 0;
+    for (;;) {
+        yaml_event_t event;
+        if (!next_event(builder, &event)) return false;
+        bool end = event.type == YAML_SEQUENCE_END_EVENT;
+        struct owned_node *item = end ? NULL : build_node(builder, &event, depth);
+        bool good = item && count_child(builder, owned, item, &event);
+        yaml_event_delete(&event);
+        if (end) return true;
+        if (!good) return false;
+        if (node->count == capacity)
+            node->items = must_realloc(node->items, sizeof *node->items * (size_t)(capacity = 2 * capacity + 4));
+        node->items[node->count++] = &item->node;
+    }
+}
+
+struct map_entry {
+    struct yaml_node *key, *value;
+    int order;
+    bool merged, dropped;
+};
+
+struct entries {
+    int count, capacity;
+    struct map_entry *items;
+};
+
+static void add_entry(struct entries *entries, struct yaml_node *key, struct yaml_node *value, bool merged) {
+    if (entries->count == entries->capacity)
+        entries->items = must_realloc(entries->items,
+                                      sizeof *entries->items * (size_t)(entries->capacity = 2 * entries->capacity + 8));
+    entries->items[entries->count] = (struct map_entry){key, value, entries->count, merged, false};
+    entries->count++;
+}
+
+/* Adds what `<<` brings: the entries of a map, or of each map of a list, the first of them winning. */
+static bool add_merged(struct builder *builder, struct owned_node *owned, struct entries *entries,
+                       const struct yaml_node *key, struct yaml_node *value) {
+    bool list = value->kind == YAML_LIST;
+    for (int i = 0; i < (list ? value->count : 1); i++) {
+        struct yaml_node *map = list ? value->items[i] : value;
+        if (map->kind != YAML_MAP) {
+            yaml_error(builder->document, key, "'<<' merges a map or a list of maps, and this is neither");
+            return true;
+        }
+        owned->expanded += ((struct owned_node *)map)->expanded;
+        if (owned->expanded > YAML_MAX_NODES) {
+            yaml_error(builder->document, key, "the document expands to more than 100,000 nodes");
+            return false;
+        }
+        for (int j = 0; j < map->count; j++) add_entry(entries, map->keys[j], map->items[j], true);
+    }
+    return true;
+}
+
+static int compare_keys(const void *a, const void *b) {
+    const struct map_entry *x = a, *y = b;
+    int names = strcmp(x->key->text, y->key->text);
+    if (names) return names;
+    if (x->merged != y->merged) return x->merged - y->merged;
+    return x->order - y->order;
+}
+
+static int compare_order(const void *a, const void *b) {
+    return ((const struct map_entry *)a)->order - ((const struct map_entry *)b)->order;
+}
+
+/* Sorted by key, entries of one name are neighbours, the one that counts first: explicit before merged, then in order.
+ */
+static void settle_entries(struct yaml_document *document, struct yaml_node *map, struct entries *entries) {
+    if (entries->count == 0) return;
+    struct map_entry *items = entries->items, *winner = items;
+    qsort(items, (size_t)entries->count, sizeof *items, compare_keys);
+    for (int i = 0; i < entries->count; i++) {
+        struct map_entry *entry = &items[i];
+        const struct yaml_node *key = entry->key;
+        if (i == 0 || strcmp(key->text, winner->key->text) != 0)
+            winner = entry;
+        else
+            entry->dropped = true;
+        if (entry->dropped && !entry->merged)
+            yaml_error(document, key, "key '%s' is already on line %d", key->text, winner->key->line);
+        if (strncmp(key->text, "x-", 2) == 0) entry->dropped = true;
+    }
+    qsort(items, (size_t)entries->count, sizeof *items, compare_order);
+    map->keys = must_malloc(sizeof *map->keys * (size_t)entries->count);
+    map->items = must_malloc(sizeof *map->items * (size_t)entries->count);
+    for (int i = 0; i < entries->count; i++) {
+        if (items[i].dropped) continue;
+        map->keys[map->count] = items[i].key;
+        map->items[map->count++] = items[i].value;
+    }
+}
+
+/* Reads one key and its value. */
+static bool build_entry(struct builder *builder, struct owned_node *owned, struct entries *entries,
+                        const yaml_event_t *key_event, int depth) {
+    struct owned_node *key = build_node(builder, key_event, depth);
+    if (!key) return false;
+    if (!key->node.text)
+        return complain(builder, key_event, "a key must be a single word, not a list or a map") != NULL;
+    yaml_event_t event;
+    if (!count_child(builder, owned, key, key_event) || !next_event(builder, &event)) return false;
+    struct owned_node *value = build_node(builder, &event, depth);
+    bool good = value && count_child(builder, owned, value, &event);
+    yaml_event_delete(&event);
+    if (!good) return false;
+    if (!key->node.quoted && strcmp(key->node.text, "<<") == 0)
+        return add_merged(builder, owned, entries, &key->node, &value->node);
+    add_entry(entries, &key->node, &value->node, false);
+    return true;
+}
+
+static bool build_map(struct builder *builder, struct owned_node *owned, int depth) {
+    struct entries entries = {0};
+    bool good = true, end = false;
+    while (good && !end) {
+        yaml_event_t event;
+        good = next_event(builder, &event);
+        if (!good) break;
+        end = event.type == YAML_MAPPING_END_EVENT;
+        if (!end) good = build_entry(builder, owned, &entries, &event, depth);
+        yaml_event_delete(&event);
+    }
+    if (good) settle_entries(builder->document, &owned->node, &entries);
+    free(entries.items);
+    return good;
+}
+
+/* The node that begins with `event`, inside `depth` lists and maps. NULL: complained. */
+static struct owned_node *build_node(struct builder *builder, const yaml_event_t *event, int depth) {
+    if (event->type == YAML_ALIAS_EVENT) return build_alias(builder, event, depth);
+    if (++builder->created > YAML_MAX_NODES)
+        return complain(builder, event, "the document has more than 100,000 nodes");
+    int line = (int)event->start_mark.line + 1, column = (int)event->start_mark.column + 1;
+    if (event->type == YAML_SCALAR_EVENT) return build_scalar(builder, event, line, column);
+
+    if (depth == YAML_MAX_DEPTH) return complain(builder, event, "nested more than 64 levels deep");
+    bool list = event->type == YAML_SEQUENCE_START_EVENT;
+    if (list ? event->data.sequence_start.tag != NULL : event->data.mapping_start.tag != NULL)
+        return complain(builder, event, "tags (other than !!str) are not understood here");
+    struct owned_node *owned = new_node(builder->document, list ? YAML_LIST : YAML_MAP, line, column);
+    set_anchor(builder, list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor, owned);
+    owned->open = true;
+    if (!(list ? build_list(builder, owned, depth + 1) : build_map(builder, owned, depth + 1))) return NULL;
+    owned->open = false;
+    return owned;
+}
+
+/* The one document of the stream. NULL: complained. */
+static struct owned_node *build_root(struct builder *builder) {
+    struct owned_node *root = NULL;
+    for (;;) {
+        yaml_event_t event;
+        if (!next_event(builder, &event)) return NULL;
+        bool good = true, end = event.type == YAML_STREAM_END_EVENT;
+        switch (event.type) {
+        case YAML_STREAM_START_EVENT:
+        case YAML_STREAM_END_EVENT:
+        case YAML_DOCUMENT_END_EVENT: break;
+        case YAML_DOCUMENT_START_EVENT:
+            if (root) good = complain(builder, &event, "a second document begins here: one file is one job") != NULL;
+            break;
+        default: good = (root = build_node(builder, &event, 0)) != NULL;
+        }
+        yaml_event_delete(&event);
+        if (!good) return NULL;
+        if (end && !root) yaml_error(builder->document, NULL, "the file is empty");
+        if (end) return root;
+    }
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------- */
+
+/* Complains about the first byte that is not UTF-8, or is a control character that YAML does not allow. */
+static bool check_text(struct yaml_document *document) {
+    int line = 1, column = 1;
+    for (size_t i = 0; i < document->length;) {
+        const char *text = document->text + i;
+        size_t left = document->length - i;
+        int line_break = line_break_length(text, left), size = utf8_length(text, left);
+        bool control = size > 0 && line_break == 0 && *text != '\t' && is_control(text);
+        if (size == 0 || control) {
+            yaml_error_at(document, line, column,
+                          control ? "a control character (byte 0x%02x) must be written as an escape"
+                                  : "not UTF-8 text (byte 0x%02x)",
+                          (unsigned char)*text);
+            return false;
+        }
+        column = line_break ? 1 : column + 1;
+        line += line_break > 0;
+        i += (size_t)(line_break ? line_break : size);
+    }
+    return true;
+}
+
+static void parse(struct yaml_document *document) {
+    if (!check_text(document)) return;
+    struct builder builder = {.document = document};
+    if (!yaml_parser_initialize(&builder.parser)) {
+        yaml_error(document, NULL, "out of memory");
+        return;
+    }
+    yaml_parser_set_input_string(&builder.parser, (const unsigned char *)document->text, document->length);
+    struct owned_node *root = build_root(&builder);
+    document->root = root ? &root->node : NULL;
+    tdestroy(builder.anchors, free_anchor);
+    yaml_parser_delete(&builder.parser);
+}
+
+static struct yaml_document *new_document(const char *name) {
+    struct yaml_document *document = must_malloc(sizeof *document);
+    *document = (struct yaml_document){.name = must_strdup(name)};
+    return document;
+}
+
+struct yaml_document *yaml_parse(const char *name, const char *text, size_t length) {
+    struct yaml_document *document = new_document(name);
+    document->text = must_malloc(length + 1);
+    memcpy(document->text, text, length);
+    document->text[length] = '\0';
+    document->length = length;
+    parse(document);
+    return document;
+}
+
+/* Reads what an open file or pipe holds, one byte further than is allowed. */
+static bool read_text(int file, struct yaml_document *document) {
+    size_t capacity = 0;
+    for (;;) {
+        if (document->length == capacity)
+            document->text = must_realloc(document->text, (capacity = capacity ? 2 * capacity : 65536) + 1);
+        ssize_t count = read(file, document->text + document->length, capacity - document->length);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return false;
+        document->length += (size_t)count;
+        document->text[document->length] = '\0';
+        if (count == 0 || document->length > YAML_MAX_BYTES) return true;
+    }
+}
+
+struct yaml_document *yaml_load(const char *path) {
+    struct yaml_document *document = new_document(path);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat facts;
+    if (file < 0 || fstat(file, &facts) != 0)
+        yaml_error(document, NULL, "cannot be opened: %s", strerror(errno));
+    else if (S_ISDIR(facts.st_mode))
+        yaml_error(document, NULL, "is a directory, not a job file");
+    else if (facts.st_size > YAML_MAX_BYTES)
+        yaml_error(document, NULL, "has %lld bytes; a job file has at most 16 MiB", (long long)facts.st_size);
+    else if (!read_text(file, document))
+        yaml_error(document, NULL, "cannot be read: %s", strerror(errno));
+    else if (document->length > YAML_MAX_BYTES)
+        yaml_error(document, NULL, "has more than 16 MiB, which is the most that a job file has");
+    else
+        parse(document);
+    if (file >= 0) close(file);
+    return document;
+}
+
+void yaml_close(struct yaml_document *document) {
+    if (!document) return;
+    for (struct owned_node *owned = document->nodes, *next; owned; owned = next) {
+        next = owned->next;
+        free(owned->node.text);
+        free(owned->node.keys);
+        free(owned->node.items);
+        free(owned);
+    }
+    complaints_free(&document->complaints);
+    free(document->name);
+    free(document->text);
+    free(document);
+}
+
+const struct yaml_node *yaml_root(const struct yaml_document *document) {
+    return document->root;
+}
+
+const char *yaml_text(const struct yaml_document *document, size_t *length) {
+    *length = document->length;
+    return document->text;
+}
+
+const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
+    if (!map || map->kind != YAML_MAP) return NULL;
+    for (int i = 0; i < map->count; i++)
+        if (strcmp(map->keys[i]->text, key) == 0) return map->items[i];
+    return NULL;
+}

@@ -1,0 +1,174 @@
+/* yaml_errors.c - complaints with their place: collecting, ordering, printing beside the source line; the nearest name.
+ */
+#include "yaml_parts.h"
+
+#include "../base/fail.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_MESSAGE 400 /* bytes of one complaint */
+#define WINDOW      160 /* characters of a long line that are shown... */
+#define WINDOW_LINE 200 /* ...when it is longer than this */
+#define MAX_WORD    64  /* longer words have no nearest name */
+#define min(a, b)   ((a) < (b) ? (a) : (b))
+
+/* ---- characters ------------------------------------------------------------------------------------------------ */
+
+int utf8_length(const char *text, size_t length) {
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80) return 1;
+    int size = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    if (c[0] < 0xc2 || c[0] > 0xf4 || (size_t)size > length) return 0;
+    for (int i = 1; i < size; i++)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool surrogate = c[0] == 0xed && c[1] > 0x9f;
+    bool beyond = c[0] == 0xf4 && c[1] > 0x8f;
+    return overlong || surrogate || beyond ? 0 : size;
+}
+
+int line_break_length(const char *text, size_t length) {
+    static const char *const breaks[] = {"\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+    for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
+        size_t size = strlen(breaks[i]);
+        if (size <= length && memcmp(text, breaks[i], size) == 0) return (int)size;
+    }
+    return 0;
+}
+
+bool is_control(const char *text) {
+    unsigned char c = (unsigned char)text[0];
+    return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0);
+}
+
+/* Prints one character of the source, always as one column. Returns its bytes. */
+static int print_character(const char *text, size_t length, FILE *to) {
+    int size = utf8_length(text, length);
+    if (*text == '\t')
+        fputc(' ', to);
+    else if (size == 0 || is_control(text))
+        fputc('?', to);
+    else
+        fwrite(text, 1, (size_t)size, to);
+    return size ? size : 1;
+}
+
+/* ---- collecting ------------------------------------------------------------------------------------------------ */
+
+void complaints_add(struct complaints *complaints, int line, int column, const char *format, va_list arguments) {
+    char text[MAX_MESSAGE];
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    if (length >= MAX_MESSAGE) memcpy(text + MAX_MESSAGE - 4, "...", 4);
+    int kept = min(complaints->count, YAML_MAX_ERRORS);
+    for (int i = 0; i < kept; i++) {
+        const struct complaint *other = &complaints->items[i];
+        if (other->line == line && other->column == column && strcmp(other->text, text) == 0) return;
+    }
+    if (kept < YAML_MAX_ERRORS) complaints->items[kept] = (struct complaint){line, column, kept, must_strdup(text)};
+    complaints->count++;
+}
+
+void complaints_free(struct complaints *complaints) {
+    for (int i = 0; i < min(complaints->count, YAML_MAX_ERRORS); i++) free(complaints->items[i].text);
+}
+
+/* ---- printing -------------------------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b) {
+    const struct complaint *x = a, *y = b;
+    if (x->line != y->line) return x->line < y->line ? -1 : 1;
+    if (x->column != y->column) return x->column < y->column ? -1 : 1;
+    return x->order - y->order;
+}
+
+static void print_source(const char *text, size_t length, int line, int column, FILE *to) {
+    const char *end = text + length;
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* a byte order mark has no column */
+    for (int i = 1; i < line && text < end;) {
+        int size = line_break_length(text, (size_t)(end - text));
+        if (size) i++;
+        text += size ? size : 1;
+    }
+    if (text == end) return; /* the file ended too soon: there is no such line */
+
+    int characters = 0;
+    for (const char *c = text; c < end && line_break_length(c, (size_t)(end - c)) == 0; characters++) {
+        int size = utf8_length(c, (size_t)(end - c));
+        c += size ? size : 1;
+    }
+    int first = 0, count = characters;
+    if (characters > WINDOW_LINE) {
+        first = column > WINDOW / 2 ? column - WINDOW / 2 : 0;
+        count = min(WINDOW, characters - first);
+    }
+    fprintf(to, "%5d | %s", line, first > 0 ? "..." : "");
+    for (int i = 0; i < first + count; i++) {
+        int size = utf8_length(text, (size_t)(end - text));
+        text += i < first ? (size ? size : 1) : print_character(text, (size_t)(end - text), to);
+    }
+    fprintf(to, "%s\n      | %*s^\n", first + count < characters ? "..." : "", column - 1 - first + (first > 0 ? 3 : 0),
+            "");
+}
+
+void complaints_print(const struct complaints *complaints, const char *name, const char *text, size_t length,
+                      FILE *to) {
+    int kept = min(complaints->count, YAML_MAX_ERRORS);
+    struct complaint sorted[YAML_MAX_ERRORS];
+    memcpy(sorted, complaints->items, sizeof *sorted * (size_t)kept);
+    qsort(sorted, (size_t)kept, sizeof *sorted, compare);
+    for (int i = 0; i < kept; i++) {
+        const struct complaint *complaint = &sorted[i];
+        if (complaint->line > 0)
+            fprintf(to, "%s:%d:%d: ", name, complaint->line, complaint->column);
+        else
+            fprintf(to, "%s: ", name);
+        size_t left = strlen(complaint->text);
+        for (const char *c = complaint->text; left > 0;) {
+            int size = print_character(c, left, to);
+            c += size, left -= (size_t)size;
+        }
+        fputc('\n', to);
+        if (complaint->line > 0 && text) print_source(text, length, complaint->line, complaint->column, to);
+    }
+    if (complaints->count > kept) fprintf(to, "%s: and %d more\n", name, complaints->count - kept);
+}
+
+/* ---- nearest name ---------------------------------------------------------------------------------------------- */
+
+/* Edits (insert, delete, replace, swap of neighbours) that turn one word into the other, upper and lower case alike. */
+static int edit_distance(const char *a, const char *b) {
+    int rows[3][MAX_WORD + 1];
+    int *before = rows[0], *above = rows[1], *row = rows[2];
+    int length = (int)strlen(b);
+    for (int j = 0; j <= length; j++) above[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        row[0] = i;
+        for (int j = 1; j <= length; j++) {
+            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            row[j] = min(above[j - 1] + (x != y), min(above[j], row[j - 1]) + 1);
+            bool swapped =
+                i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]);
+            if (swapped) row[j] = min(row[j], before[j - 2] + 1);
+        }
+        int *oldest = before;
+        before = above, above = row, row = oldest;
+    }
+    return above[length];
+}
+
+const char *nearest_name(const char *word, const char *const names[], int count) {
+    size_t length = strlen(word);
+    if (length == 0 || length > MAX_WORD) return NULL;
+    const char *nearest = NULL;
+    int least = (int)length / 3 + 2;
+    for (int i = 0; i < count; i++) {
+        size_t other = strlen(names[i]);
+        if (other > MAX_WORD) continue;
+        int distance = edit_distance(word, names[i]);
+        bool all_replaced = distance >= (int)(length > other ? length : other);
+        if (distance < least && !all_replaced) least = distance, nearest = names[i];
+    }
+    return nearest;
+}

@@ -1,0 +1,36 @@
+/* environment.h - provenance: where and with what a result was made. */
+#ifndef RUNNER_ENVIRONMENT_H
+#define RUNNER_ENVIRONMENT_H
+
+#include "../stream/device.h"
+
+struct environment_entry {
+    const char *name; /* "gpu_name", "power_limit_w", "slurm_job_id": a number's unit is in its name */
+    char *text;       /* NULL: the number counts */
+    double number;
+    bool integral; /* store the number as int64 */
+};
+struct environment {
+    int count;
+    struct environment_entry *entries;
+};
+
+/* hostname, os, cpu, cpu_cores, memory_bytes, the GPU's facts when `facts` is one, hdf5_version, compiler, and slurm_*
+ * for each SLURM_ variable worth keeping. Unknown facts are left out. */
+void environment_collect(const struct device_facts *facts, struct environment *environment);
+void environment_free(struct environment *environment);
+
+extern const char tilerun_version[];    /* "0.1.0" */
+extern const char tilerun_git_commit[]; /* as built; "unknown" outside a checkout */
+
+/* Now, ISO 8601, UTC: "2026-03-01T12:34:56Z". */
+#define TIME_TEXT 32
+const char *time_text(char text[TIME_TEXT]);
+
+/* Seconds of a monotonic clock. */
+double now_s(void);
+
+/* SHA-256 of bytes as 64 hex digits and a NUL. */
+void sha256_hex(const void *data, unsigned long length, char hex[65]);
+
+#endif

@@ -1,0 +1,297 @@
+/* result_part.c - one finished run in a file of its own: written under another name, closed, marked with the hash of
+ * its bytes, renamed. It lies in its folder until the assembly.
+ *
+ *     /output             the run's result, where somebody will read it
+ *     /seconds            float64[repeats];  /clock_mhz beside it where the clock is known
+ *     /runs               one row
+ *     64 bytes behind HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
+ *
+ * The digits are the XXH3-128 hash of the XXH3-128 hashes (low half, high half, little-endian) of the file's blocks of
+ * 4 MiB, which all cores can read at once. */
+#include "../base/workers.h"
+#include "../storage/rawwrite.h"
+#include "result_parts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define MOST_AHEAD (INT64_C(1) << 30)
+enum { TRAILER = 64, BLOCK = 4 << 20 };
+static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
+
+struct part {
+    struct results *results;
+    const struct run *run;
+    char *path; /* where it is written; its key, and with it KEY.h5, may wait for the hashes of inputs */
+    hid_t file;
+    struct h5_dataset *output;
+    struct rawwrite *raw; /* of `output`; NULL: HDF5 writes it */
+    struct trace *trace;
+};
+
+/* ---- the trailer ------------------------------------------------------------------------------------------------- */
+
+struct file_hash {
+    int descriptor;
+    off_t bytes;
+    XXH128_hash_t *blocks;
+    char **rooms; /* by thread */
+    atomic_bool failed;
+};
+
+static void hash_block(void *context, int64_t block, int thread) {
+    struct file_hash *file = context;
+    off_t at = (off_t)block * BLOCK;
+    size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
+    if (!file->rooms[thread]) file->rooms[thread] = must_malloc(BLOCK);
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(file->descriptor, file->rooms[thread] + done, size - done, at + (off_t)done);
+        if (got <= 0) file->failed = true;
+        if (got <= 0) return;
+        done += (size_t)got;
+    }
+    file->blocks[block] = XXH3_128bits(file->rooms[thread], size);
+}
+
+/* Hashes `bytes` bytes from the start of a file. */
+static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
+    int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
+    int threads = workers_count();
+    struct file_hash file = {.descriptor = descriptor, .bytes = bytes};
+    file.blocks = must_malloc((unsigned long)(blocks + 1) * sizeof *file.blocks);
+    file.rooms = must_malloc((unsigned long)threads * sizeof *file.rooms);
+    for (int i = 0; i < threads; i++) file.rooms[i] = NULL;
+    workers_run(blocks, hash_block, &file);
+    *hash = XXH3_128bits(file.blocks, (size_t)blocks * sizeof *file.blocks);
+    for (int i = 0; i < threads; i++) free(file.rooms[i]);
+    free(file.rooms);
+    free(file.blocks);
+    return !file.failed;
+}
+
+static void trailer_print(XXH128_hash_t hash, char text[TRAILER + 1]) {
+    snprintf(text, TRAILER + 1, trailer_format, (unsigned long long)hash.high64, (unsigned long long)hash.low64, "");
+}
+
+static enum status trailer_append(const char *path, struct error *error) {
+    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
+    XXH128_hash_t hash;
+    char text[TRAILER + 1];
+    enum status status = STATUS_OK;
+    errno = 0;
+    if (bytes < 0 || !hash_file(descriptor, bytes, &hash)) {
+        status = fail(error, STATUS_IO, "%s: cannot be read back: %s", path, strerror(errno));
+    } else {
+        trailer_print(hash, text);
+        if (pwrite(descriptor, text, TRAILER, bytes) != TRAILER)
+            status = fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno ? errno : ENOSPC));
+    }
+    if (descriptor >= 0 && close(descriptor) != 0 && !status)
+        status = fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return status;
+}
+
+/* Does the trailer fit what is before it? */
+static bool part_is_whole(const char *path) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return false;
+    off_t bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
+    XXH128_hash_t hash;
+    char found[TRAILER + 1] = "", expected[TRAILER + 1];
+    bool whole =
+        bytes > 0 && pread(descriptor, found, TRAILER, bytes) == TRAILER && hash_file(descriptor, bytes, &hash);
+    if (whole) {
+        trailer_print(hash, expected);
+        whole = memcmp(found, expected, TRAILER) == 0;
+    }
+    close(descriptor);
+    return whole;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void part_free(struct part *part) {
+    free(part->path);
+    free(part);
+}
+
+/* Closes what is open. */
+static enum status part_close(struct part *part, struct error *error) {
+    rawwrite_close(part->raw);
+    h5_close(part->output);
+    part->raw = NULL;
+    enum status status = part->file >= 0 ? h5_close_file(part->file, error) : STATUS_OK;
+    part->output = NULL;
+    part->file = H5I_INVALID_HID;
+    return status;
+}
+
+/* Will anybody read this run's output, once it is right? Nobody a limit's. */
+static bool wants_output(const struct results *results, const struct run *run) {
+    if (run->kernel->limit) return false;
+    enum job_store store = results->plan->tasks[run->task].operation->run.store;
+    return store == STORE_ALL || (!results->kept[run->task] && plan_result_wanted(results->plan, run->task));
+}
+
+enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
+    const struct task *task = &results->plan->tasks[run->task];
+    const struct run_options *options = &task->operation->run;
+    const struct operand *out = &task->geometry.out;
+    struct h5_layout layout = plan_layout(options);
+    struct part *it = must_malloc(sizeof *it);
+    *it = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
+    it->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
+    enum status status = h5_create_file(it->path, &it->file, error);
+    bool written = wants_output(results, run) || options->verify != VERIFY_NONE; /* else it is computed for its time */
+    if (!status && !written) {
+        *part = it;
+        return STATUS_OK;
+    }
+    if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
+    if (!status) status = h5_set_text(it->output->id, "units", "1", error);
+    /* As much as the run has on its device anyway, up to MOST_AHEAD. */
+    int64_t ahead = plan_stores_in_order(results->plan, run) ? run->memory_bytes : 0;
+    if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
+    if (status) {
+        part_discard(it);
+        it = NULL;
+    }
+    *part = it;
+    return status;
+}
+
+static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
+    struct part *part = context;
+    if (!part->output) return STATUS_OK;
+    if (part->raw) return rawwrite_write(part->raw, box, data, part->trace, error);
+    return h5_write(part->output, box, data, error);
+}
+
+struct sink part_sink(struct part *part, struct trace *trace) {
+    part->trace = trace;
+    return (struct sink){.write = sink_write, .context = part, .trace = trace};
+}
+
+static enum status reader_read(void *context, int input, const struct box *box, void *data, struct error *error) {
+    struct part *part = context;
+    const struct plan *plan = part->results->plan;
+    if (input < 0) return h5_read(part->output, box, data, error);
+    return array_read(&plan->arrays[plan->tasks[part->run->task].in[input]], box, data, NULL, error);
+}
+
+struct host_reader part_reader(struct part *part) {
+    return (struct host_reader){.read = reader_read, .context = part};
+}
+
+static enum status write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
+                                const char *units, struct error *error) {
+    struct shape shape = {1, {count}};
+    struct box box = box_whole(&shape);
+    struct h5_layout contiguous = {.gzip = false};
+    struct h5_dataset *dataset;
+    enum status status = h5_create(file, path, dtype, &shape, &contiguous, &dataset, error);
+    if (!status) status = h5_write(dataset, &box, data, error);
+    if (!status) status = h5_set_text(dataset->id, "units", units, error);
+    h5_close(dataset);
+    return status;
+}
+
+static enum status write_samples(hid_t file, const struct samples *samples, struct error *error) {
+    if (!samples || samples->count == 0) return STATUS_OK;
+    bool clock_known = false;
+    for (int i = 0; i < samples->count && samples->clock_mhz; i++) clock_known |= !isnan(samples->clock_mhz[i]);
+    enum status status = write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error);
+    if (!status && clock_known)
+        status = write_vector(file, "/clock_mhz", FLOAT32, samples->count, samples->clock_mhz, "MHz", error);
+    return status;
+}
+
+enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
+                        struct error *error) {
+    enum status status = STATUS_OK;
+    bool keep = strcmp(row->status, "ok") == 0 && wants_output(part->results, part->run);
+    if (!keep && part->output) { /* HDF5 does not give space back within a file: begin another */
+        struct error ignored = {STATUS_OK, ""};
+        part_close(part, &ignored);
+        status = h5_create_file(part->path, &part->file, error);
+    }
+    char key[33];
+    results_key(part->results->plan, part->run, key);
+    if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
+    if (!status) status = h5_set_text(part->file, "key", key, error);
+    if (!status) status = write_samples(part->file, samples, error);
+    if (!status) status = result_write_rows(part->file, row, 1, error);
+    enum status closed = part_close(part, error);
+    if (!status) status = closed;
+    if (!status) status = trailer_append(part->path, error);
+    char *finished = results_part_path(part->results, part->run, ".h5");
+    if (!status && rename(part->path, finished) != 0)
+        status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
+    free(finished);
+    if (status) {
+        part_discard(part);
+        return status;
+    }
+    if (keep) part->results->kept[part->run->task] = true;
+    part_free(part);
+    return STATUS_OK;
+}
+
+void part_discard(struct part *part) {
+    if (!part) return;
+    struct error ignored = {STATUS_OK, ""};
+    part_close(part, &ignored);
+    unlink(part->path);
+    part_free(part);
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------------- */
+
+/* The row of a part that is whole, of this run and `ok`; `has_output`: somebody can read its result. */
+static bool read_part(const char *path, struct result_row *row, bool *has_output) {
+    hid_t file = part_is_whole(path) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
+    if (file < 0) return false;
+    struct result_row *rows = NULL;
+    int count = 0;
+    struct error ignored = {STATUS_OK, ""};
+    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1 && !strcmp(rows->status, "ok");
+    if (good) *row = *rows;
+    *has_output = H5Lexists(file, "output", H5P_DEFAULT) > 0;
+    free(rows);
+    H5Fclose(file);
+    return good;
+}
+
+bool results_find(struct results *results, const struct run *run, struct result_row *row) {
+    char *path = results_part_path(results, run, ".h5");
+    bool has_output = false, found = read_part(path, row, &has_output);
+    /* The part of an earlier variant may be gone or hurt, so that the result would be this one's: then it must have it.
+     */
+    if (found && !has_output && wants_output(results, run)) found = false;
+    if (found) {
+        row->run = run->number;
+        results->kept[run->task] |= has_output;
+    } else {
+        unlink(path);
+    }
+    free(path);
+    return found;
+}
+
+enum status results_load_output(struct results *results, const struct run *run, struct array *array,
+                                struct error *error) {
+    char *path = results_part_path(results, run, ".h5");
+    struct h5_dataset *dataset = NULL;
+    enum status status = h5_open(path, "/output", &dataset, error);
+    if (!status) status = array_open(array, dataset, error);
+    free(path);
+    if (status) error->status = status = STATUS_IO; /* it was there a moment ago */
+    return status;
+}

@@ -1,0 +1,379 @@
+/* h5io.c - data sets: opened with every mistake named, read and written by boxes. */
+#define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
+#include "../job/yaml.h"
+#include "h5type.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    CHUNK_BYTES = 1 << 20,  /* of a chunk that we choose */
+    CACHE_BYTES = 64 << 20, /* most for a data set's chunk cache, unless one chunk is larger */
+    CACHE_SLOTS = 10007,    /* a prime about 100 times the chunks that fit, as HDF5 advises */
+    NAMES_MAX = 1000,       /* data sets looked at for a hint */
+    NAMES_SHOWN = 6
+};
+
+/* ---- opening ---- */
+
+enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
+    struct stat about;
+    if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is a directory, not an HDF5 file", path);
+    if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
+    close(descriptor);
+    *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (*file >= 0) return STATUS_OK;
+
+    const char *words = h5_words();
+    if (strstr(words, "to lock"))
+        return fail(error, STATUS_USAGE,
+                    "%s: cannot be locked: another program is writing it, or its file system has no locks (then set "
+                    "HDF5_USE_FILE_LOCKING=FALSE): %s",
+                    path, words);
+    if (strstr(words, "truncated"))
+        return fail(error, STATUS_USAGE, "%s: is a truncated HDF5 file: shorter than it says it is", path);
+    if (strstr(words, "signature")) return fail(error, STATUS_USAGE, "%s: is not an HDF5 file", path);
+    return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
+}
+
+struct names {
+    int count;
+    char *name[NAMES_MAX];
+};
+
+static herr_t collect_name(hid_t object, const char *name, const H5O_info_t *info, void *context) {
+    (void)object;
+    struct names *names = context;
+    if (info->type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", name);
+    return names->count == NAMES_MAX;
+}
+
+/* The sentence for a data set that is not there: the nearest name, or what there is. */
+static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
+    struct names *names = must_malloc(sizeof *names);
+    names->count = 0;
+    H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, names, H5O_INFO_BASIC);
+    char *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
+    const char *nearest = nearest_name(rooted, (const char *const *)names->name, names->count);
+    char hint[512] = "";
+    if (nearest) {
+        snprintf(hint, sizeof hint, " (did you mean '%s'?)", nearest);
+    } else if (names->count == 0) {
+        snprintf(hint, sizeof hint, ": it holds none");
+    } else {
+        for (int i = 0; i < names->count && i < NAMES_SHOWN; i++) {
+            size_t used = strlen(hint);
+            snprintf(hint + used, sizeof hint - used, "%s%s", i ? ", " : ": it holds ", names->name[i]);
+        }
+        if (names->count > NAMES_SHOWN) strncat(hint, ", ...", sizeof hint - strlen(hint) - 1);
+    }
+    enum status status = fail(error, STATUS_USAGE, "%s: has no data set '%s'%s", path, dataset, hint);
+    for (int i = 0; i < names->count; i++) free(names->name[i]);
+    free(names);
+    free(rooted);
+    return status;
+}
+
+/* Is there a link of that name, whatever it leads to? H5Lexists wants every parent to be there. */
+static bool link_exists(hid_t file, const char *path) {
+    char *copy = must_strdup(path);
+    bool exists = *path != '\0';
+    for (char *end = copy; exists && *end;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        char kept = *end;
+        *end = '\0';
+        if (strspn(copy, "/") < strlen(copy)) exists = H5Lexists(file, copy, H5P_DEFAULT) > 0;
+        *end = kept;
+    }
+    free(copy);
+    return exists;
+}
+
+static enum status open_object(hid_t file, const char *path, const char *dataset, hid_t *id, struct error *error) {
+    hid_t object = H5Oopen(file, dataset, H5P_DEFAULT);
+    if (object < 0) {
+        char words[512];
+        snprintf(words, sizeof words, "%s", h5_words());
+        if (!link_exists(file, dataset)) return fail_missing(file, path, dataset, error);
+        return fail(error, STATUS_USAGE, "%s: '%s' cannot be opened (a link to what is not there?): %s", path, dataset,
+                    words);
+    }
+    H5I_type_t kind = H5Iget_type(object);
+    if (kind != H5I_DATASET) {
+        H5Oclose(object);
+        return fail(error, STATUS_USAGE, "%s: '%s' is a %s, not a data set", path, dataset,
+                    kind == H5I_GROUP ? "group" : "named data type");
+    }
+    *id = object;
+    return STATUS_OK;
+}
+
+/* Fills `shape` from the data set's extent; what it is instead when that does not do, else NULL. */
+static const char *find_shape(hid_t id, struct shape *shape) {
+    hid_t space = H5Dget_space(id);
+    hsize_t size[H5S_MAX_RANK];
+    H5S_class_t kind = H5Sget_simple_extent_type(space);
+    int rank = H5Sget_simple_extent_dims(space, size, NULL);
+    H5Sclose(space);
+    if (kind == H5S_NULL) return "is empty (it has no shape)";
+    if (rank > MAX_RANK) return "has more than 3 axes; a vector, a matrix or a stack of matrices is wanted";
+    shape->rank = rank;
+    for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
+    return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
+}
+
+/* Learns chunks and filters; the number of a filter that is not there, else -1. */
+static int find_layout(struct h5_dataset *dataset) {
+    hid_t creation = H5Dget_create_plist(dataset->id);
+    int missing = -1;
+    if (H5Pget_layout(creation) == H5D_CHUNKED) {
+        hsize_t size[H5S_MAX_RANK];
+        dataset->chunk.rank = H5Pget_chunk(creation, H5S_MAX_RANK, size);
+        for (int i = 0; i < dataset->chunk.rank; i++) dataset->chunk.size[i] = (int64_t)size[i];
+        int filters = H5Pget_nfilters(creation);
+        dataset->filtered = filters > 0;
+        for (int i = 0; i < filters; i++) {
+            size_t values = 0;
+            unsigned flags, configuration;
+            H5Z_filter_t filter = H5Pget_filter2(creation, (unsigned)i, &flags, &values, NULL, 0, NULL, &configuration);
+            if (H5Zfilter_avail(filter) <= 0) missing = filter;
+        }
+    }
+    H5Pclose(creation);
+    return missing;
+}
+
+/* Boxes seldom end where chunks do: a cache of one band of chunks spares inflating them again for the next box. */
+static hid_t access_with_cache(enum dtype dtype, const struct shape *shape, const struct shape *chunk) {
+    hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
+    double chunk_bytes = (double)dtype_size(dtype), band_bytes;
+    for (int i = 0; i < chunk->rank; i++) chunk_bytes *= (double)chunk->size[i];
+    band_bytes = chunk_bytes;
+    for (int i = 1; i < chunk->rank; i++) band_bytes *= ceil((double)shape->size[i] / (double)chunk->size[i]);
+    if (band_bytes > CACHE_BYTES) band_bytes = CACHE_BYTES;
+    if (band_bytes < chunk_bytes) band_bytes = chunk_bytes;
+    if (band_bytes < CHUNK_BYTES) band_bytes = CHUNK_BYTES;
+    H5Pset_chunk_cache(access, CACHE_SLOTS, (size_t)band_bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+    return access;
+}
+
+static enum status examine(const char *path, const char *name, struct h5_dataset *dataset, struct error *error) {
+    hid_t type = H5Dget_type(dataset->id);
+    const char *instead = h5_find_dtype(type, &dataset->dtype);
+    H5Tclose(type);
+    if (instead)
+        return fail(error, STATUS_USAGE,
+                    "%s: '%s' holds %s; tilerun takes float16, bfloat16, float32, float64 and integers of 8 to 64 bits",
+                    path, name, instead);
+    const char *unfit = find_shape(dataset->id, &dataset->shape);
+    if (unfit) return fail(error, STATUS_USAGE, "%s: '%s' %s", path, name, unfit);
+    int missing = find_layout(dataset);
+    if (missing >= 0)
+        return fail(
+            error, STATUS_USAGE,
+            "%s: '%s' is compressed by HDF5 filter %d, which is not installed here (HDF5_PLUGIN_PATH names where "
+            "plugins are)",
+            path, name, missing);
+    if (dataset->chunk.rank == 0) return STATUS_OK;
+    hid_t access = access_with_cache(dataset->dtype, &dataset->shape, &dataset->chunk);
+    H5Dclose(dataset->id);
+    dataset->id = H5Dopen2(dataset->file, name, access);
+    H5Pclose(access);
+    return dataset->id < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words()) : STATUS_OK;
+}
+
+enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
+    struct h5_dataset *dataset = must_malloc(sizeof *dataset);
+    *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID};
+    enum status status = h5_open_file(path, &dataset->file, error);
+    if (!status) status = open_object(dataset->file, path, name, &dataset->id, error);
+    if (!status) status = examine(path, name, dataset, error);
+    if (status) {
+        h5_close(dataset);
+        dataset = NULL;
+    }
+    *result = dataset;
+    return status;
+}
+
+void h5_close(struct h5_dataset *dataset) {
+    if (!dataset) return;
+    if (dataset->id >= 0) H5Dclose(dataset->id);
+    if (dataset->file >= 0) H5Fclose(dataset->file);
+    free(dataset);
+}
+
+/* ---- boxes ---- */
+
+typedef herr_t transfer_function(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data);
+
+static herr_t transfer_read(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
+    return H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
+}
+
+static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
+    return H5Dwrite(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
+}
+
+/* Which data set of which file, and what HDF5 says. */
+static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
+    const char *words = h5_words();
+    char name[256] = "", file[512] = "";
+    H5Iget_name(dataset->id, name, sizeof name);
+    H5Fget_name(dataset->id, file, sizeof file);
+    return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, words);
+}
+
+static enum status transfer(struct h5_dataset *dataset, const struct box *box, void *data, transfer_function *function,
+                            const char *name, struct error *error) {
+    if (box_elements(box) == 0) return STATUS_OK;
+    hsize_t start[MAX_RANK] = {0}, count[MAX_RANK] = {0};
+    for (int i = 0; i < box->rank; i++) {
+        start[i] = (hsize_t)box->start[i];
+        count[i] = (hsize_t)box->count[i];
+    }
+    /* The file's own type in this machine's byte order: bits come as they are, whatever its padding says. */
+    hid_t stored = H5Dget_type(dataset->id), type = H5Tcopy(stored), file_space = H5Dget_space(dataset->id);
+    H5Tset_order(type, H5T_ORDER_LE);
+    hid_t memory_space = box->rank ? H5Screate_simple(box->rank, count, NULL) : H5Screate(H5S_SCALAR);
+    herr_t result = 0;
+    if (box->rank) result = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, count, NULL);
+    if (result >= 0) result = function(dataset->id, type, memory_space, file_space, data);
+    enum status status = result < 0 ? transfer_failed(dataset, name, error) : STATUS_OK;
+    H5Sclose(memory_space);
+    H5Sclose(file_space);
+    H5Tclose(type);
+    H5Tclose(stored);
+    return status;
+}
+
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+
+void h5_lock(void) {
+    pthread_mutex_lock(&library);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* built for threads, HDF5 prints its errors for each that has not said no */
+}
+
+void h5_unlock(void) {
+    pthread_mutex_unlock(&library);
+}
+
+enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
+    h5_lock();
+    enum status status = transfer(dataset, box, data, transfer_read, "H5Dread", error);
+    h5_unlock();
+    return status;
+}
+
+enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
+    if (*dataset->write_failure == 0) return STATUS_OK;
+    h5_lock();
+    enum status status = h5_fail_write(dataset->id, *dataset->write_failure, error);
+    h5_unlock();
+    return status;
+}
+
+enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error) {
+    h5_lock();
+    enum status status = transfer(dataset, box, (void *)data, transfer_write, "H5Dwrite", error);
+    h5_unlock();
+    return status ? status : h5_check_writes(dataset, error);
+}
+
+/* ---- creating ---- */
+
+static int64_t at_most(int64_t value, int64_t bound) {
+    return value < bound ? value : bound;
+}
+
+/* A tile of about CHUNK_BYTES: square in the last two axes, and where the array is too small for that, more of what is
+ * left. */
+static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
+    struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1}};
+    int64_t room = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
+    while (4 * side * side <= room) side *= 2;
+    int columns = shape->rank - 1, rows = shape->rank - 2;
+    if (rows < 0) {
+        chunk.size[columns] = at_most(shape->size[columns], room);
+        return chunk;
+    }
+    chunk.size[columns] = at_most(shape->size[columns], side);
+    chunk.size[rows] = at_most(shape->size[rows], room / chunk.size[columns]);
+    chunk.size[columns] = at_most(shape->size[columns], room / chunk.size[rows]);
+    if (rows > 0) chunk.size[0] = at_most(shape->size[0], room / (chunk.size[rows] * chunk.size[columns]));
+    return chunk;
+}
+
+struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout) {
+    bool filtered = layout->gzip || layout->shuffle || layout->fletcher32;
+    if (shape->rank == 0 || shape_elements(shape) == 0 || (!filtered && layout->chunk.rank == 0))
+        return (struct shape){.rank = 0};
+    struct shape chunk = layout->chunk.rank ? layout->chunk : choose_chunk(dtype, shape);
+    for (int i = 0; i < chunk.rank && i < shape->rank; i++) chunk.size[i] = at_most(chunk.size[i], shape->size[i]);
+    return chunk;
+}
+
+static hid_t creation_properties(const struct shape *chunk, const struct h5_layout *layout) {
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */
+    /* Where sizes are known beforehand so are places, and rawwrite.c writes to them itself. */
+    bool filtered = chunk->rank > 0 && (layout->gzip || layout->shuffle || layout->fletcher32);
+    if (!filtered) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    if (chunk->rank == 0) return creation;
+    hsize_t size[MAX_RANK];
+    for (int i = 0; i < chunk->rank; i++) size[i] = (hsize_t)chunk->size[i];
+    H5Pset_chunk(creation, chunk->rank, size);
+    if (layout->shuffle) H5Pset_shuffle(creation);
+    if (layout->gzip) H5Pset_deflate(creation, (unsigned)layout->gzip_level);
+    if (layout->fletcher32) H5Pset_fletcher32(creation);
+    return creation;
+}
+
+enum status h5_create(hid_t file, const char *path, enum dtype dtype, const struct shape *shape,
+                      const struct h5_layout *layout, struct h5_dataset **result, struct error *error) {
+    *result = NULL;
+    if (layout->chunk.rank && layout->chunk.rank != shape->rank) {
+        char text[SHAPE_TEXT];
+        return fail(error, STATUS_USAGE, "chunks names %d axes, but %s has shape %s", layout->chunk.rank, path,
+                    shape_format(shape, text));
+    }
+    const char *name = strrchr(path, '/');
+    char *parent = must_strdup(path);
+    parent[name ? name - path : 0] = '\0';
+    hid_t group = H5I_INVALID_HID;
+    enum status status = h5_group(file, parent, &group, error);
+    free(parent);
+    if (status) return status;
+
+    hsize_t size[MAX_RANK];
+    for (int i = 0; i < shape->rank; i++) size[i] = (hsize_t)shape->size[i];
+    struct shape chunk = h5_chunk(dtype, shape, layout);
+    hid_t creation = creation_properties(&chunk, layout);
+    hid_t access = access_with_cache(dtype, shape, &chunk), type = h5_type(dtype);
+    hid_t space = shape->rank ? H5Screate_simple(shape->rank, size, NULL) : H5Screate(H5S_SCALAR);
+    hid_t id = H5Dcreate2(group, name ? name + 1 : path, type, space, H5P_DEFAULT, creation, access);
+    if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_words());
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Pclose(access);
+    H5Pclose(creation);
+    H5Gclose(group);
+    if (status) return status;
+
+    *result = must_malloc(sizeof **result);
+    **result = (struct h5_dataset){.file = H5I_INVALID_HID, .id = id, .dtype = dtype, .shape = *shape, .chunk = chunk};
+    (*result)->write_failure = h5_write_failure(id);
+    (*result)->filtered = chunk.rank && (layout->gzip || layout->shuffle || layout->fletcher32);
+    return STATUS_OK;
+}

@@ -1,0 +1,90 @@
+/* mapping.c - one mmap, and a thread that populates it a little at a time, up to so much ahead of what is written. */
+#include "mapping.h"
+
+#include "../base/fail.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STEP_BYTES  (INT64_C(2) << 20) /* the kernel holds a lock on the address space meanwhile */
+#define LEAST_BYTES (INT64_C(16) << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; before that it fails, and pages are made ready by who writes them */
+#endif
+
+struct mapping {
+    char *memory;     /* of the page that the range begins in */
+    uint64_t address; /* of that page in the file */
+    int64_t bytes, ahead;
+    bool started;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t changed;
+    int64_t written; /* bytes, wherever */
+    bool closing;
+};
+
+/* Waits until what is at `offset` is not too far ahead. Where to go on, which is further if the writers were faster;
+ * the end if nothing is wanted any more. */
+static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
+    pthread_mutex_lock(&mapping->mutex);
+    while (!mapping->closing && offset - mapping->written >= mapping->ahead)
+        pthread_cond_wait(&mapping->changed, &mapping->mutex);
+    if (mapping->closing) offset = mapping->bytes;
+    if (offset < mapping->written) offset = mapping->written / STEP_BYTES * STEP_BYTES;
+    pthread_mutex_unlock(&mapping->mutex);
+    return offset;
+}
+
+static void *populate(void *argument) {
+    struct mapping *mapping = argument;
+    for (int64_t offset = 0; (offset = wait_for_room(mapping, offset)) < mapping->bytes; offset += STEP_BYTES) {
+        int64_t left = mapping->bytes - offset;
+        if (madvise(mapping->memory + offset, (size_t)(left < STEP_BYTES ? left : STEP_BYTES), MADV_POPULATE_WRITE))
+            break;
+    }
+    return NULL;
+}
+
+struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead) {
+    int64_t page = sysconf(_SC_PAGESIZE), before = (int64_t)(address % (uint64_t)page);
+    void *memory =
+        mmap(NULL, (size_t)(before + bytes), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)address - before);
+    if (memory == MAP_FAILED) return NULL;
+    struct mapping *mapping = must_malloc(sizeof *mapping);
+    *mapping = (struct mapping){
+        .memory = memory, .address = address - (uint64_t)before, .bytes = before + bytes, .ahead = ahead};
+    pthread_mutex_init(&mapping->mutex, NULL);
+    pthread_cond_init(&mapping->changed, NULL);
+    if (ahead > 0 && bytes >= LEAST_BYTES)
+        mapping->started = pthread_create(&mapping->thread, NULL, populate, mapping) == 0;
+    return mapping;
+}
+
+void mapping_close(struct mapping *mapping) {
+    if (!mapping) return;
+    pthread_mutex_lock(&mapping->mutex);
+    mapping->closing = true;
+    pthread_cond_broadcast(&mapping->changed);
+    pthread_mutex_unlock(&mapping->mutex);
+    if (mapping->started) pthread_join(mapping->thread, NULL);
+    munmap(mapping->memory, (size_t)mapping->bytes);
+    pthread_cond_destroy(&mapping->changed);
+    pthread_mutex_destroy(&mapping->mutex);
+    free(mapping);
+}
+
+char *mapping_at(const struct mapping *mapping, uint64_t address) {
+    return mapping->memory + (address - mapping->address);
+}
+
+void mapping_written(struct mapping *mapping, uint64_t begin, uint64_t end) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = begin - begin % page;
+    madvise(mapping_at(mapping, first), (size_t)(end - first), MADV_DONTNEED);
+    pthread_mutex_lock(&mapping->mutex);
+    mapping->written += (int64_t)(end - begin);
+    pthread_cond_broadcast(&mapping->changed);
+    pthread_mutex_unlock(&mapping->mutex);
+}

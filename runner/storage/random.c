@@ -1,0 +1,161 @@
+/* random.c - Philox4x32-10 and what is made of its bits.
+ *
+ * Elements are made a piece at a time: the bits of a piece in a loop that vectorises over counters, then values in
+ * double, then the data type. Nothing carries over from one piece to the next. */
+#include "random.h"
+
+#include "../../kernels/core/convert.h"
+#include "../../kernels/core/cpu.h"
+#include <math.h>
+
+#define PAIRS 512 /* counters of a piece: 1024 elements */
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+/* The elements 2 * pair and 2 * pair + 1, for `PAIRS` pairs: ten rounds of Philox4x32 on the counter (pair, 0). */
+CPU_BODY philox_body(uint64_t seed, uint64_t pair, uint64_t *restrict bits) {
+#pragma omp simd
+    for (int i = 0; i < PAIRS; i++) {
+        uint64_t counter = pair + (uint64_t)i;
+        uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+#pragma GCC unroll 10
+        for (int round = 0; round < 10; round++) {
+            uint64_t product0 = UINT64_C(0xD2511F53) * c0, product1 = UINT64_C(0xCD9E8D57) * c2;
+            c0 = (uint32_t)(product1 >> 32) ^ c1 ^ k0;
+            c2 = (uint32_t)(product0 >> 32) ^ c3 ^ k1;
+            c1 = (uint32_t)product1;
+            c3 = (uint32_t)product0;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        bits[2 * i] = c0 | (uint64_t)c1 << 32;
+        bits[2 * i + 1] = c2 | (uint64_t)c3 << 32;
+    }
+}
+CPU_VERSIONS(philox, (uint64_t seed, uint64_t pair, uint64_t *bits), (seed, pair, bits))
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* The largest value of a type below `high`: what is not above it cannot be rounded up to `high`. */
+static double largest_below(enum dtype dtype, double high) {
+    if (!dtype_is_float(dtype)) return ceil(high) - 1;
+    double below = high, gap = high == 0 ? 0x1p-1074 : fabs(high) * 0x1p-54;
+    for (; below >= high && gap < INFINITY; gap *= 2) {
+        uint64_t room;
+        dtype_store(dtype, &room, 0, high - gap);
+        below = dtype_load(dtype, &room, 0);
+    }
+    return below;
+}
+
+CPU_BODY uniform_body(double low, double range, double most, const uint64_t *restrict bits, double *restrict values) {
+#pragma omp simd
+    for (int i = 0; i < 2 * PAIRS; i++) {
+        double value = low + range * ((double)(int64_t)(bits[i] >> 11) * 0x1p-53);
+        values[i] = value < most ? value : most;
+    }
+}
+CPU_VERSIONS(uniform, (double low, double range, double most, const uint64_t *bits, double *values),
+             (low, range, most, bits, values))
+
+/* Box-Muller, one pair of elements from one pair of bits. */
+static void normal(const struct random_terms *terms, const uint64_t *bits, double *values) {
+    for (int i = 0; i < 2 * PAIRS; i += 2) {
+        double u = (double)((bits[i] >> 11) + 1) * 0x1p-53, v = (double)(bits[i + 1] >> 11) * 0x1p-53;
+        double radius = terms->std * sqrt(-2 * log(u)), angle = 2 * M_PI * v;
+        values[i] = terms->mean + radius * cos(angle);
+        values[i + 1] = terms->mean + radius * sin(angle);
+    }
+}
+
+/* An end of `integer`'s range, modulo 2^64. */
+static uint64_t integer_end(double value) {
+    return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
+}
+
+/* `count` elements from linear index `index` on, all of them in the piece that starts at pair index / 2. `most` is the
+ * largest value of `uniform`. */
+static void fill_piece(const struct random_terms *terms, double most, enum dtype dtype, uint64_t index, int64_t count,
+                       void *data) {
+    uint64_t bits[2 * PAIRS];
+    double values[2 * PAIRS];
+    int64_t skip = (int64_t)(index % 2);
+    bool whole = !dtype_is_float(dtype);
+    switch (terms->distribution) {
+    case RANDOM_UNIFORM:
+        philox(terms->seed, index / 2, bits);
+        uniform(terms->low, terms->high - terms->low, most, bits, values);
+        break;
+    case RANDOM_NORMAL:
+        philox(terms->seed, index / 2, bits);
+        normal(terms, bits, values);
+        break;
+    case RANDOM_INTEGER: {
+        philox(terms->seed, index / 2, bits);
+        uint64_t low = integer_end(terms->low), range = integer_end(terms->high) - low + 1;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t value = (int64_t)(low + (range ? bits[skip + i] % range : bits[skip + i]));
+            if (whole)
+                dtype_store_integer(dtype, data, i, value);
+            else
+                dtype_store(dtype, data, i, terms->low < 0 ? (double)value : (double)(uint64_t)value);
+        }
+        return;
+    }
+    case RANDOM_CONSTANT:
+        for (int64_t i = 0; i < count; i++) dtype_store(dtype, data, i, terms->value);
+        return;
+    case RANDOM_INDEX:
+        for (int64_t i = 0; i < count; i++)
+            if (whole)
+                dtype_store_integer(dtype, data, i, (int64_t)index + i);
+            else
+                dtype_store(dtype, data, i, (double)((int64_t)index + i));
+        return;
+    }
+    convert_from_double(dtype, values + skip, count, data);
+}
+
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
+
+/* Trailing axes that the box covers whole run into one: the box becomes `runs` runs of `length` adjacent elements. */
+static void box_runs(const struct shape *shape, const struct box *box, int *axes, int64_t *runs, int64_t *length) {
+    *axes = box->rank;
+    *runs = *length = 1;
+    bool whole = true;
+    while (*axes > 0 && whole) {
+        --*axes;
+        *length *= box->count[*axes];
+        whole = box->count[*axes] == shape->size[*axes];
+    }
+    for (int axis = 0; axis < *axes; axis++) *runs *= box->count[axis];
+}
+
+/* Linear index in the array of a run's first element. */
+static int64_t run_index(const struct shape *shape, const struct box *box, int axes, int64_t run) {
+    int64_t index = 0, stride = 1;
+    for (int axis = shape->rank - 1; axis >= 0; axis--) {
+        int64_t at = axis < axes ? run % box->count[axis] : 0;
+        if (axis < axes) run /= box->count[axis];
+        index += (box->start[axis] + at) * stride;
+        stride *= shape->size[axis];
+    }
+    return index;
+}
+
+void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,
+                 void *data) {
+    const int64_t room = 2 * PAIRS - 1; /* one less than a piece holds: the first may be the second of its pair */
+    int64_t runs, length, size = (int64_t)dtype_size(dtype);
+    int axes;
+    double most = terms->distribution == RANDOM_UNIFORM ? largest_below(dtype, terms->high) : 0;
+    box_runs(shape, box, &axes, &runs, &length);
+#pragma omp parallel for collapse(2)
+    for (int64_t run = 0; run < runs; run++)
+        for (int64_t at = 0; at < length; at += room) {
+            uint64_t index = (uint64_t)(run_index(shape, box, axes, run) + at);
+            fill_piece(terms, most, dtype, index, min_int64(room, length - at),
+                       (char *)data + (run * length + at) * size);
+        }
+}

@@ -1,0 +1,283 @@
+/* rawread.c - extents and chunks, read and decoded by the workers.
+ *
+ * Work is dealt out in lanes: as many as there are workers, fewer where chunks are so large that a pair of them for
+ * each would take more than ROOMS_BYTES. A lane takes the next chunk until there is none. */
+#define H5_USE_110_API
+#include "rawread.h"
+
+#include "../base/workers.h"
+#include "../result/environment.h"
+#include "filters.h"
+#include "layout.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXTENT_BYTES (INT64_C(1) << 17) /* that one pread asks for */
+#define ROOMS_BYTES  (INT64_C(128) << 20)
+
+struct chunk {
+    bool known; /* HDF5 has been asked */
+    struct h5_place place;
+};
+
+struct rawread {
+    const struct h5_dataset *dataset;
+    int descriptor;
+    int64_t size; /* bytes of an element */
+    bool swap;
+    haddr_t address; /* contiguous */
+    /* Chunked: */
+    struct filters filters;
+    int64_t chunk_bytes;  /* plain */
+    hid_t look;           /* the data set, to find chunks in */
+    struct chunk *chunks; /* of the whole grid; found when first wanted */
+    uint64_t fill;        /* the first `size` bytes of it */
+    struct filter_room **rooms;
+    int lanes;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The descriptor of the file a data set is in; -1: it is not one plain file. */
+static int find_descriptor(hid_t id) {
+    hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
+    void *handle = NULL;
+    int descriptor = -1;
+    if (H5Pget_driver(access) == H5FD_SEC2 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle)
+        descriptor = *(int *)handle;
+    H5Pclose(access);
+    H5Fclose(file);
+    return descriptor;
+}
+
+/* false: HDF5 has to read it. */
+static bool open_extent(struct rawread *raw, hid_t creation) {
+    if (H5Pget_external_count(creation) > 0) return false;
+    raw->address = H5Dget_offset(raw->dataset->id);
+    return raw->address != HADDR_UNDEF;
+}
+
+static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type) {
+    const struct h5_dataset *dataset = raw->dataset;
+    unsigned options = 0;
+    /* Edge chunks may be exempt from filters. */
+    if (H5Pget_chunk_opts(creation, &options) < 0 || options != 0) return false;
+    if (!filters_find(creation, &raw->filters)) return false;
+    if (H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    raw->look = h5_look(dataset->id, raw->descriptor);
+    if (raw->look < 0) return false;
+    raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
+    raw->chunks = calloc((size_t)layout_chunks(&dataset->shape, &dataset->chunk), sizeof *raw->chunks);
+    if (!raw->chunks) return false;
+    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+    return true;
+}
+
+enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error) {
+    (void)error;
+    struct rawread *raw = must_malloc(sizeof *raw);
+    *raw = (struct rawread){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
+    raw->look = H5I_INVALID_HID;
+    hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
+    hid_t type = H5Tcopy(stored);
+    H5T_order_t order = H5Tget_order(stored);
+    H5D_layout_t layout = H5Pget_layout(creation);
+    raw->swap = order == H5T_ORDER_BE;
+    raw->descriptor = find_descriptor(dataset->id);
+    H5Tset_order(type, H5T_ORDER_LE);
+    bool able = raw->descriptor >= 0 && (raw->size == 1 || order == H5T_ORDER_LE || order == H5T_ORDER_BE) &&
+                dataset->shape.rank > 0 && shape_elements(&dataset->shape) > 0;
+    able = able && ((layout == H5D_CONTIGUOUS && open_extent(raw, creation)) ||
+                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type)));
+    H5Tclose(type);
+    H5Tclose(stored);
+    H5Pclose(creation);
+    if (!able) {
+        rawread_close(raw);
+        raw = NULL;
+    }
+    *result = raw;
+    return STATUS_OK;
+}
+
+void rawread_close(struct rawread *raw) {
+    if (!raw) return;
+    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    free(raw->rooms);
+    free(raw->chunks);
+    h5_look_away(raw->look);
+    free(raw);
+}
+
+/* ---- reading, whatever the storage ------------------------------------------------------------------------------- */
+
+/* One call of rawread_read. */
+struct reading {
+    struct rawread *raw;
+    const struct rawread_visitor *visitor;
+    struct trace *trace;
+    char *data;
+    struct rows rows;   /* contiguous */
+    struct cells cells; /* chunked */
+    atomic_llong next;  /* cell */
+    pthread_mutex_t mutex;
+    struct error failure; /* the first; with the mutex */
+};
+
+/* `corner`: of a chunk; NULL: there is none. */
+static void report(struct reading *reading, const int64_t *corner, const char *why) {
+    const struct h5_dataset *dataset = reading->raw->dataset;
+    char name[256] = "", file[512] = "", chunk[96] = "";
+    int rank = dataset->shape.rank, length = corner ? snprintf(chunk, sizeof chunk, ": chunk at [") : 0;
+    for (int axis = MAX_RANK - rank; corner && axis < MAX_RANK; axis++)
+        length += snprintf(chunk + length, sizeof chunk - (size_t)length, "%lld%s", (long long)corner[axis],
+                           axis < MAX_RANK - 1 ? ", " : "]");
+    pthread_mutex_lock(&reading->mutex);
+    if (reading->failure.status == STATUS_OK) {
+        h5_lock();
+        H5Iget_name(dataset->id, name, sizeof name);
+        H5Fget_name(dataset->id, file, sizeof file);
+        h5_unlock();
+        fail(&reading->failure, STATUS_IO, "'%s' in %s%s cannot be read: %s", name, file, chunk, why);
+    }
+    pthread_mutex_unlock(&reading->mutex);
+}
+
+/* NULL: all bytes have come; else why not. */
+static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
+    for (char *to = data; bytes > 0;) {
+        ssize_t got = pread(descriptor, to, (size_t)bytes, (off_t)address);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return strerror(errno);
+        if (got == 0) return "the file ends before";
+        to += got;
+        address += (haddr_t)got;
+        bytes -= got;
+    }
+    return NULL;
+}
+
+/* ---- contiguous -------------------------------------------------------------------------------------------------- */
+
+static void read_rows(void *context, int64_t piece, int thread) {
+    struct reading *reading = context;
+    const struct rawread *raw = reading->raw;
+    struct row_run run;
+    for (int64_t number = 0; layout_run(&reading->rows, piece, number, &run); number++) {
+        char *to = reading->data + run.in_box * raw->size;
+        haddr_t from = raw->address + (haddr_t)(run.in_array * raw->size);
+        const char *why = read_bytes(raw->descriptor, to, run.elements * raw->size, from);
+        if (why) report(reading, NULL, why);
+        if (why) return;
+        if (raw->swap) swap_bytes(to, run.elements, (size_t)raw->size);
+        if (reading->visitor)
+            reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
+    }
+}
+
+/* ---- chunked ----------------------------------------------------------------------------------------------------- */
+
+/* Asks HDF5 for the chunks of the box that are not known yet. */
+static enum status look_up(struct reading *reading, struct error *error) {
+    struct rawread *raw = reading->raw;
+    enum status status = STATUS_OK;
+    int rank = raw->dataset->shape.rank;
+    h5_lock();
+    for (int64_t number = 0; number < reading->cells.total && !status; number++) {
+        struct cell cell = layout_cell(&reading->cells, number);
+        struct chunk *chunk = &raw->chunks[cell.number];
+        hsize_t corner[MAX_RANK];
+        if (chunk->known) continue;
+        for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - rank];
+        status = h5_find_chunk(raw->look, corner, &chunk->place, error);
+        chunk->known = !status;
+    }
+    h5_unlock();
+    return status;
+}
+
+/* The part of a chunk that is in the box, from plain bytes (NULL: the fill value) to its place. */
+static void scatter(const struct reading *reading, const struct cell *cell, const char *plain) {
+    const struct rawread *raw = reading->raw;
+    const int64_t *chunk = reading->cells.chunk, *box = reading->cells.count;
+    int64_t size = raw->size;
+    for (int64_t i = 0; i < cell->count[0]; i++)
+        for (int64_t j = 0; j < cell->count[1]; j++) {
+            int64_t source =
+                ((cell->in_chunk[0] + i) * chunk[1] + cell->in_chunk[1] + j) * chunk[2] + cell->in_chunk[2];
+            int64_t target = ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
+            char *row = reading->data + target * size;
+            if (plain)
+                memcpy(row, plain + source * size, (size_t)(cell->count[2] * size));
+            else
+                for (int64_t k = 0; k < cell->count[2]; k++) memcpy(row + k * size, &raw->fill, (size_t)size);
+            if (plain && raw->swap) swap_bytes(row, cell->count[2], (size_t)size);
+        }
+}
+
+static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
+    const struct rawread *raw = reading->raw;
+    const struct h5_place *chunk = &raw->chunks[cell->number].place;
+    if (chunk->address == HADDR_UNDEF) {
+        scatter(reading, cell, NULL);
+        return;
+    }
+    struct filter_room *room = raw->rooms[lane];
+    char *stored = filter_room_bytes(room, chunk->bytes);
+    const char *plain = stored, *why = "there is no memory to hold it";
+    if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
+    if (!why) {
+        double begin = range_begin(STAGE_INFLATE);
+        plain = filters_decode(&raw->filters, chunk->mask, room, chunk->bytes, (size_t)raw->chunk_bytes, &why);
+        double end = range_end();
+        if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
+    }
+    if (plain && !why)
+        scatter(reading, cell, plain);
+    else
+        report(reading, cell->corner, why);
+}
+
+static void read_lane(void *context, int64_t lane, int thread) {
+    (void)thread;
+    struct reading *reading = context;
+    for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.total;) {
+        struct cell cell = layout_cell(&reading->cells, number);
+        read_chunk(reading, &cell, (int)lane);
+    }
+}
+
+bool rawread_is_contiguous(const struct rawread *raw) {
+    return !raw->chunks;
+}
+
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
+                         struct trace *trace, struct error *error) {
+    const struct shape *shape = &raw->dataset->shape;
+    struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .data = data};
+    enum status status = STATUS_OK;
+    pthread_mutex_init(&reading.mutex, NULL);
+    if (raw->chunks) {
+        reading.cells = layout_cells(box, shape, &raw->dataset->chunk);
+        status = look_up(&reading, error);
+        if (!status)
+            workers_run(reading.cells.total < raw->lanes ? reading.cells.total : raw->lanes, read_lane, &reading);
+    } else {
+        reading.rows = layout_rows(box, shape, EXTENT_BYTES / raw->size);
+        workers_run(reading.rows.pieces, read_rows, &reading);
+    }
+    if (!status && reading.failure.status) {
+        *error = reading.failure;
+        status = error->status;
+    }
+    pthread_mutex_destroy(&reading.mutex);
+    return status;
+}

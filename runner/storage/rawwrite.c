@@ -1,0 +1,354 @@
+/* rawwrite.c - boxes to extents and chunks.
+ *
+ *     contiguous          rows go to their places in the file
+ *     chunks, plain       each chunk's rows go to their places in it
+ *     chunks, filtered    each worker gathers one that the box covers, encodes it, has HDF5 find a place for it and
+ *                         writes it there, while others encode theirs; parts of chunks are left to HDF5
+ *
+ * To its place a row goes by way of a mapping where that is known to be quick and cannot fail for want of space: a file
+ * takes pwrites one at a time (6 GB/s on an H200's host, from however many threads), but pages of a mapping from
+ * several threads at once (4 threads 11.5 GB/s; 8 get into each other's way, 2.2 GB/s; more where the pages are made
+ * ready ahead, mapping.h). Elsewhere by pwrite. */
+#define H5_USE_110_API
+#include "rawwrite.h"
+
+#include "../base/workers.h"
+#include "../result/environment.h"
+#include "filters.h"
+#include "layout.h"
+#include "mapping.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define PIECE_BYTES (INT64_C(1) << 20) /* that one pwrite asks for, or one worker copies at a time */
+#define MAPPERS     4                  /* workers that write to one mapping */
+#define ROOMS_BYTES (INT64_C(128) << 20)
+
+struct rawwrite {
+    struct h5_dataset *dataset;
+    int descriptor, *failure;
+    bool mappable;           /* blocks are allocated, and the file system takes mappings well */
+    struct mapping *mapping; /* of all that is plain; NULL: by pwrite */
+    int64_t size;            /* bytes of an element */
+    haddr_t address;         /* contiguous */
+    haddr_t *addresses;      /* plain chunks, in the order of the grid */
+    int64_t chunk_bytes;     /* plain; 0: contiguous */
+    struct filters filters;
+    struct filter_room **rooms; /* filtered chunks */
+    int lanes;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Local file systems; over a network a mapping is a slow way to write. */
+static bool takes_mappings(int descriptor) {
+    struct statfs about;
+    if (fstatfs(descriptor, &about) != 0) return false;
+    return about.f_type == EXT4_SUPER_MAGIC || about.f_type == XFS_SUPER_MAGIC || about.f_type == BTRFS_SUPER_MAGIC ||
+           about.f_type == TMPFS_MAGIC;
+}
+
+/* Blocks on the disk for what HDF5 has allocated in its file, so that writing need not find them one by one and cannot
+ * run out of them. A file system that cannot do it does without. */
+static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes) {
+    if (fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes) == 0) return;
+    raw->mappable = false;
+    if (errno == ENOSPC && *raw->failure == 0) *raw->failure = ENOSPC;
+}
+
+/* Asks HDF5 where it has put every chunk. */
+static enum status find_addresses(struct rawwrite *raw, struct error *error) {
+    const struct shape *shape = &raw->dataset->shape;
+    struct box whole = box_whole(shape);
+    struct cells cells = layout_cells(&whole, shape, &raw->dataset->chunk);
+    raw->addresses = must_malloc((unsigned long)cells.total * sizeof *raw->addresses);
+    for (int64_t number = 0; number < cells.total; number++) {
+        struct cell cell = layout_cell(&cells, number);
+        struct h5_place place;
+        hsize_t corner[MAX_RANK];
+        for (int axis = 0; axis < shape->rank; axis++)
+            corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - shape->rank];
+        TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
+        if (place.address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "a chunk has no place");
+        raw->addresses[number] = place.address;
+        allocate_blocks(raw, raw->addresses[number], raw->chunk_bytes);
+    }
+    return STATUS_OK;
+}
+
+/* From the first plain byte to the last. */
+static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
+    haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
+    int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;
+    if (chunks > 0) begin = HADDR_MAX, end = 0;
+    for (int64_t number = 0; number < chunks; number++) {
+        haddr_t chunk = raw->addresses[number];
+        if (chunk < begin) begin = chunk;
+        if (chunk + (haddr_t)raw->chunk_bytes > end) end = chunk + (haddr_t)raw->chunk_bytes;
+    }
+    if (raw->mappable) raw->mapping = mapping_open(raw->descriptor, begin, (int64_t)(end - begin), chunks ? 0 : ahead);
+}
+
+static void make_rooms(struct rawwrite *raw) {
+    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+}
+
+enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error) {
+    *result = NULL;
+    int64_t bytes = shape_elements(&dataset->shape) * (int64_t)dtype_size(dataset->dtype);
+    if (dataset->shape.rank == 0 || bytes == 0) return STATUS_OK;
+    struct rawwrite *raw = must_malloc(sizeof *raw);
+    *raw = (struct rawwrite){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
+    raw->descriptor = h5_descriptor(dataset->id, &raw->failure);
+    raw->mappable = takes_mappings(raw->descriptor);
+    enum status status = STATUS_OK;
+    if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
+    if (dataset->filtered) {
+        hid_t creation = H5Dget_create_plist(dataset->id);
+        filters_find(creation, &raw->filters); /* which are ours: all are known */
+        H5Pclose(creation);
+        make_rooms(raw);
+    } else if (dataset->chunk.rank > 0) {
+        status = find_addresses(raw, error);
+    } else {
+        raw->address = H5Dget_offset(dataset->id);
+        if (raw->address == HADDR_UNDEF) status = FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_words());
+        if (!status) allocate_blocks(raw, raw->address, bytes);
+    }
+    if (!status) status = h5_check_writes(dataset, error);
+    if (!status && !raw->rooms) map_file(raw, bytes, ahead);
+    if (status) {
+        rawwrite_close(raw);
+        raw = NULL;
+    }
+    *result = raw;
+    return status;
+}
+
+void rawwrite_close(struct rawwrite *raw) {
+    if (!raw) return;
+    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    mapping_close(raw->mapping);
+    free(raw->rooms);
+    free(raw->addresses);
+    free(raw);
+}
+
+/* ---- writing, whatever the storage ------------------------------------------------------------------------------- */
+
+/* One call of rawwrite_write. */
+struct writing {
+    struct rawwrite *raw;
+    struct trace *trace;
+    const char *data;
+    struct rows rows;      /* contiguous */
+    struct cells cells;    /* chunked */
+    atomic_llong next;     /* piece or cell */
+    atomic_int failure;    /* errno */
+    pthread_mutex_t mutex; /* filtered: for writing to the file, and for `error` */
+    struct error error;    /* of HDF5, the first */
+};
+
+static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
+    if (writing->raw->mapping) {
+        memcpy(mapping_at(writing->raw->mapping, address), from, (size_t)bytes);
+        return;
+    }
+    while (bytes > 0 && writing->failure == 0) {
+        errno = 0;
+        ssize_t put = pwrite(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) writing->failure = errno ? errno : EIO;
+        if (put <= 0) break;
+        from += put;
+        address += (haddr_t)put;
+        bytes -= put;
+    }
+}
+
+static void write_rows(void *context, int64_t lane, int thread) {
+    (void)lane;
+    (void)thread;
+    struct writing *writing = context;
+    const struct rawwrite *raw = writing->raw;
+    for (int64_t piece; (piece = atomic_fetch_add(&writing->next, 1)) < writing->rows.pieces;) {
+        struct row_run run;
+        for (int64_t number = 0; layout_run(&writing->rows, piece, number, &run); number++)
+            write_bytes(writing, writing->data + run.in_box * raw->size, run.elements * raw->size,
+                        raw->address + (haddr_t)(run.in_array * raw->size));
+    }
+}
+
+/* Rows of a cell, in the box and in its chunk. */
+static int64_t row_in_box(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
+    const int64_t *box = writing->cells.count;
+    return ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
+}
+
+static int64_t row_in_chunk(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
+    const int64_t *chunk = writing->cells.chunk;
+    return ((cell->in_chunk[0] + i) * chunk[1] + cell->in_chunk[1] + j) * chunk[2] + cell->in_chunk[2];
+}
+
+static void write_plain_chunks(void *context, int64_t lane, int thread) {
+    (void)lane;
+    (void)thread;
+    struct writing *writing = context;
+    int64_t size = writing->raw->size;
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;) {
+        struct cell cell = layout_cell(&writing->cells, number);
+        for (int64_t i = 0; i < cell.count[0]; i++)
+            for (int64_t j = 0; j < cell.count[1]; j++)
+                write_bytes(writing, writing->data + row_in_box(writing, &cell, i, j) * size, cell.count[2] * size,
+                            writing->raw->addresses[cell.number] +
+                                (haddr_t)(row_in_chunk(writing, &cell, i, j) * size));
+    }
+}
+
+/* The part of the file that a box's bytes lie in. */
+static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
+    const struct rawwrite *raw = writing->raw;
+    *begin = HADDR_MAX, *end = 0;
+    for (int64_t number = 0; number < writing->cells.total; number++) {
+        haddr_t chunk = raw->addresses[layout_cell(&writing->cells, number).number];
+        if (chunk < *begin) *begin = chunk;
+        if (chunk + (haddr_t)raw->chunk_bytes > *end) *end = chunk + (haddr_t)raw->chunk_bytes;
+    }
+    if (raw->chunk_bytes > 0) return;
+    struct row_run first, run = {0, 0, 0};
+    layout_run(&writing->rows, 0, 0, &first);
+    for (int64_t number = 0; layout_run(&writing->rows, writing->rows.pieces - 1, number, &run);) number++;
+    *begin = raw->address + (haddr_t)(first.in_array * raw->size);
+    *end = raw->address + (haddr_t)((run.in_array + run.elements) * raw->size);
+}
+
+static void write_plain(struct writing *writing, void (*work)(void *context, int64_t lane, int thread)) {
+    struct mapping *mapping = writing->raw->mapping;
+    haddr_t begin, end;
+    workers_run(mapping ? MAPPERS : 1, work, writing);
+    if (!mapping) return;
+    find_span(writing, &begin, &end);
+    mapping_written(mapping, begin, end);
+}
+
+/* ---- filtered ---------------------------------------------------------------------------------------------------- */
+
+static void keep_error(struct writing *writing, const struct error *error) {
+    pthread_mutex_lock(&writing->mutex);
+    if (writing->error.status == STATUS_OK) writing->error = *error;
+    pthread_mutex_unlock(&writing->mutex);
+    writing->failure = EIO; /* nobody goes on */
+}
+
+static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
+    return cell->count[0] * cell->count[1] * cell->count[2] * writing->raw->size;
+}
+
+/* A chunk's plain bytes; what of them lies outside of the data set is zero. NULL: there is no memory. */
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room) {
+    const struct rawwrite *raw = writing->raw;
+    char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
+    if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
+    for (int64_t i = 0; plain && i < cell->count[0]; i++)
+        for (int64_t j = 0; j < cell->count[1]; j++)
+            memcpy(plain + row_in_chunk(writing, cell, i, j) * raw->size,
+                   writing->data + row_in_box(writing, cell, i, j) * raw->size, (size_t)(cell->count[2] * raw->size));
+    return plain;
+}
+
+static enum status place_chunk(const struct writing *writing, const struct cell *cell, size_t bytes, haddr_t *address,
+                               struct error *error) {
+    const struct h5_dataset *dataset = writing->raw->dataset;
+    hsize_t corner[MAX_RANK];
+    int rank = dataset->shape.rank;
+    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell->corner[axis + MAX_RANK - rank];
+    h5_lock();
+    enum status status = h5_place_chunk(dataset->id, corner, bytes, address, error);
+    h5_unlock();
+    return status;
+}
+
+static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane) {
+    struct rawwrite *raw = writing->raw;
+    struct error error = {.status = STATUS_OK};
+    size_t bytes = 0;
+    haddr_t address = HADDR_UNDEF;
+    double begin = range_begin(STAGE_DEFLATE);
+    char *plain = gather_chunk(writing, cell, raw->rooms[lane]);
+    const char *stored =
+        plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
+    if (!stored) {
+        writing->failure = ENOMEM;
+    } else if (place_chunk(writing, cell, bytes, &address, &error)) {
+        keep_error(writing, &error);
+    } else {
+        pthread_mutex_lock(&writing->mutex); /* a file takes pwrites one at a time */
+        write_bytes(writing, stored, (int64_t)bytes, address);
+        pthread_mutex_unlock(&writing->mutex);
+    }
+}
+
+/* HDF5 knows how to change a part of a chunk that is encoded, and keeps chunks in its cache for that. */
+static void write_part(struct writing *writing, const struct cell *cell, int lane) {
+    struct rawwrite *raw = writing->raw;
+    struct error error = {.status = STATUS_OK};
+    struct box box = {.rank = raw->dataset->shape.rank};
+    for (int axis = 0; axis < box.rank; axis++) {
+        int from = axis + MAX_RANK - box.rank;
+        box.start[axis] = cell->corner[from] + cell->in_chunk[from];
+        box.count[axis] = cell->count[from];
+    }
+    char *packed = filter_room_bytes(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
+    for (int64_t i = 0; packed && i < cell->count[0]; i++)
+        for (int64_t j = 0; j < cell->count[1]; j++, to += cell->count[2] * raw->size)
+            memcpy(to, writing->data + row_in_box(writing, cell, i, j) * raw->size,
+                   (size_t)(cell->count[2] * raw->size));
+    if (!packed)
+        writing->failure = ENOMEM;
+    else if (h5_write(raw->dataset, &box, packed, &error))
+        keep_error(writing, &error);
+}
+
+static void write_filtered(void *context, int64_t lane, int thread) {
+    (void)thread;
+    struct writing *writing = context;
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;) {
+        struct cell cell = layout_cell(&writing->cells, number);
+        if (writing->failure) break;
+        if (cell.whole)
+            write_whole_chunk(writing, &cell, (int)lane);
+        else
+            write_part(writing, &cell, (int)lane);
+    }
+}
+
+enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
+                           struct error *error) {
+    const struct h5_dataset *dataset = raw->dataset;
+    struct writing writing = {.raw = raw, .trace = trace, .data = data};
+    pthread_mutex_init(&writing.mutex, NULL);
+    if (raw->chunk_bytes > 0) writing.cells = layout_cells(box, &dataset->shape, &dataset->chunk);
+    if (raw->rooms) {
+        workers_run(writing.cells.total < raw->lanes ? writing.cells.total : raw->lanes, write_filtered, &writing);
+    } else if (raw->chunk_bytes > 0) {
+        write_plain(&writing, write_plain_chunks);
+    } else {
+        writing.rows = layout_rows(box, &dataset->shape, PIECE_BYTES / raw->size);
+        write_plain(&writing, write_rows);
+    }
+    pthread_mutex_destroy(&writing.mutex);
+    if (writing.error.status) return fail(error, writing.error.status, "%s", writing.error.text);
+    if (writing.failure && *raw->failure == 0) *raw->failure = writing.failure;
+    return h5_check_writes(raw->dataset, error);
+}

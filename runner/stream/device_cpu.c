@@ -1,0 +1,418 @@
+/* device_cpu.c - the CPU as a device like any other: a queue is a worker thread that does its work in order.
+ *
+ * Device memory is host memory (`unified`), so streaming reads and writes operands in place. An event is recorded on
+ * one queue only; it counts its records, and whoever waits waits for the count of the record that it saw. */
+#include "../base/workers.h"
+#include "../result/environment.h"
+#include "device.h"
+
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ALIGNMENT 256 /* bytes, as device.h promises */
+
+struct event {
+    int64_t recorded; /* records asked for */
+    int64_t passed;   /* records that the queue has reached */
+    double time_s;    /* of the last one passed */
+};
+
+struct cpu_device;
+
+/* One piece of work; `run` uses the members that it needs. */
+struct work {
+    struct work *next;
+    void (*run)(struct cpu_device *cpu, const struct work *work);
+    struct copy copy;
+    void *to;
+    int64_t bytes;
+    const struct kernel *kernel;
+    struct launch launch;
+    struct event *event;
+    int64_t record; /* the event's */
+};
+
+struct worker {
+    struct cpu_device *cpu;
+    pthread_t thread;
+    pthread_cond_t wake;       /* there is work, or the device closes */
+    struct work *first, *last; /* the first is under way */
+};
+
+struct cpu_device {
+    struct device base;
+    struct worker workers[QUEUE_COUNT];
+    int started;            /* workers that have a thread */
+    pthread_mutex_t mutex;  /* guards all below, the workers' lists and the events */
+    pthread_cond_t changed; /* an event has passed or a queue is empty */
+    bool closing;
+    struct error failure; /* of work, until somebody waits */
+    void *evictor;        /* what flush_cache writes */
+};
+
+static struct cpu_device *cpu_of(struct device *device) {
+    return (struct cpu_device *)device;
+}
+
+/* ---- work, on a worker's thread, without the mutex ------------------------------------------------------------- */
+
+static void do_copy(struct cpu_device *cpu, const struct work *work) {
+    (void)cpu;
+    const struct copy *copy = &work->copy;
+    for (int64_t row = 0; row < copy->rows; row++)
+        memcpy((char *)copy->to + row * copy->to_pitch, (const char *)copy->from + row * copy->from_pitch,
+               (size_t)copy->bytes);
+}
+
+static void do_fill(struct cpu_device *cpu, const struct work *work) {
+    (void)cpu;
+    memset(work->to, 0, (size_t)work->bytes);
+}
+
+static void do_launch(struct cpu_device *cpu, const struct work *work) {
+    int code = work->kernel->launch(&work->launch);
+    if (code == 0) return;
+    pthread_mutex_lock(&cpu->mutex);
+    fail(&cpu->failure, STATUS_RUN, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
+    pthread_mutex_unlock(&cpu->mutex);
+}
+
+static void do_record(struct cpu_device *cpu, const struct work *work) {
+    pthread_mutex_lock(&cpu->mutex);
+    work->event->passed = work->record;
+    work->event->time_s = now_s();
+    pthread_cond_broadcast(&cpu->changed);
+    pthread_mutex_unlock(&cpu->mutex);
+}
+
+static void do_order(struct cpu_device *cpu, const struct work *work) {
+    pthread_mutex_lock(&cpu->mutex);
+    while (work->event->passed < work->record) pthread_cond_wait(&cpu->changed, &cpu->mutex);
+    pthread_mutex_unlock(&cpu->mutex);
+}
+
+static void *worker_main(void *argument) {
+    struct worker *worker = argument;
+    struct cpu_device *cpu = worker->cpu;
+    omp_set_num_threads(cpu->base.facts.multiprocessors); /* of parallel regions that this thread opens */
+    pthread_mutex_lock(&cpu->mutex);
+    for (;;) {
+        while (!worker->first && !cpu->closing) pthread_cond_wait(&worker->wake, &cpu->mutex);
+        struct work *work = worker->first;
+        if (!work) break;
+        pthread_mutex_unlock(&cpu->mutex);
+        work->run(cpu, work);
+        pthread_mutex_lock(&cpu->mutex);
+        worker->first = work->next;
+        if (!worker->first) pthread_cond_broadcast(&cpu->changed);
+        free(work);
+    }
+    pthread_mutex_unlock(&cpu->mutex);
+    return NULL;
+}
+
+/* Appends work to a queue. An event's record number is taken here, in the order of the calls. */
+static enum status submit(struct device *device, enum queue queue, const struct work *work) {
+    struct cpu_device *cpu = cpu_of(device);
+    struct worker *worker = &cpu->workers[queue];
+    struct work *copy = must_malloc(sizeof *copy);
+    *copy = *work;
+    pthread_mutex_lock(&cpu->mutex);
+    if (work->run == do_record) work->event->recorded++;
+    if (work->event) copy->record = work->event->recorded;
+    if (worker->first)
+        worker->last->next = copy;
+    else
+        worker->first = copy;
+    worker->last = copy;
+    pthread_cond_signal(&worker->wake);
+    pthread_mutex_unlock(&cpu->mutex);
+    return STATUS_OK;
+}
+
+/* Hands over what has gone wrong since somebody last waited. Called with the mutex held. */
+static enum status take_failure(struct cpu_device *cpu, struct error *error) {
+    enum status status = cpu->failure.status;
+    if (status == STATUS_OK) return STATUS_OK;
+    fail(error, status, "%s", cpu->failure.text);
+    cpu->failure = (struct error){.status = STATUS_OK};
+    return status;
+}
+
+/* ---- the device's operations ------------------------------------------------------------------------------------ */
+
+static enum status cpu_allocate(struct device *device, int64_t bytes, void **memory, struct error *error) {
+    /* Beyond what the host has, overcommit would say yes and the kernel end the process later. */
+    bool possible = bytes <= device->facts.memory_total;
+    *memory = possible ? aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT) : NULL;
+    if (*memory) return STATUS_OK;
+    return fail(error, STATUS_MEMORY, "the host is out of memory: %lld bytes were asked for, it has %lld",
+                (long long)bytes, (long long)device->facts.memory_total);
+}
+
+static void cpu_release(struct device *device, void *memory) {
+    (void)device;
+    free(memory);
+}
+
+static enum status cpu_upload(struct device *device, const struct copy *copy, struct error *error) {
+    (void)error;
+    return submit(device, QUEUE_UPLOAD, &(struct work){.run = do_copy, .copy = *copy});
+}
+
+static enum status cpu_download(struct device *device, const struct copy *copy, struct error *error) {
+    (void)error;
+    return submit(device, QUEUE_DOWNLOAD, &(struct work){.run = do_copy, .copy = *copy});
+}
+
+static enum status cpu_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
+    (void)error;
+    return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_fill, .to = memory, .bytes = bytes});
+}
+
+static enum status cpu_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
+                              struct error *error) {
+    launch->stream = NULL;
+    launch->multiprocessors = device->facts.multiprocessors;
+    const char *refusal = kernel_refusal(kernel, launch);
+    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
+    return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_launch, .kernel = kernel, .launch = *launch});
+}
+
+static enum status cpu_flush_cache(struct device *device, struct error *error) {
+    struct cpu_device *cpu = cpu_of(device);
+    int64_t bytes = 2 * device->facts.cache_bytes;
+    if (!cpu->evictor && cpu_allocate(device, bytes, &cpu->evictor, error) != STATUS_OK) return error->status;
+    return cpu_zero(device, cpu->evictor, bytes, error);
+}
+
+static enum status cpu_event_create(struct device *device, struct event **event, struct error *error) {
+    (void)device, (void)error;
+    *event = must_malloc(sizeof **event);
+    **event = (struct event){.recorded = 0};
+    return STATUS_OK;
+}
+
+/* No queue may still have to reach it: synchronize first. */
+static void cpu_event_destroy(struct device *device, struct event *event) {
+    (void)device;
+    free(event);
+}
+
+static enum status cpu_event_record(struct device *device, struct event *event, enum queue queue, struct error *error) {
+    (void)error;
+    return submit(device, queue, &(struct work){.run = do_record, .event = event});
+}
+
+static enum status cpu_event_order(struct device *device, struct event *event, enum queue queue, struct error *error) {
+    (void)error;
+    return submit(device, queue, &(struct work){.run = do_order, .event = event});
+}
+
+static enum status cpu_event_wait(struct device *device, struct event *event, struct error *error) {
+    struct cpu_device *cpu = cpu_of(device);
+    pthread_mutex_lock(&cpu->mutex);
+    int64_t record = event->recorded;
+    while (event->passed < record) pthread_cond_wait(&cpu->changed, &cpu->mutex);
+    enum status status = take_failure(cpu, error);
+    pthread_mutex_unlock(&cpu->mutex);
+    return status;
+}
+
+static enum status cpu_event_query(struct device *device, struct event *event, bool *passed, struct error *error) {
+    struct cpu_device *cpu = cpu_of(device);
+    pthread_mutex_lock(&cpu->mutex);
+    *passed = event->passed == event->recorded;
+    enum status status = take_failure(cpu, error);
+    pthread_mutex_unlock(&cpu->mutex);
+    return status;
+}
+
+static enum status cpu_event_elapsed(struct device *device, struct event *from, struct event *to, double *seconds,
+                                     struct error *error) {
+    struct cpu_device *cpu = cpu_of(device);
+    pthread_mutex_lock(&cpu->mutex);
+    bool passed = from->passed > 0 && to->passed > 0;
+    *seconds = to->time_s - from->time_s;
+    pthread_mutex_unlock(&cpu->mutex);
+    return passed ? STATUS_OK : fail(error, STATUS_DEVICE, "time was asked between events that have not passed");
+}
+
+static enum status cpu_synchronize(struct device *device, struct error *error) {
+    struct cpu_device *cpu = cpu_of(device);
+    pthread_mutex_lock(&cpu->mutex);
+    for (int queue = 0; queue < QUEUE_COUNT; queue++)
+        while (cpu->workers[queue].first) pthread_cond_wait(&cpu->changed, &cpu->mutex);
+    enum status status = take_failure(cpu, error);
+    pthread_mutex_unlock(&cpu->mutex);
+    return status;
+}
+
+/* Finishes what is in the queues. */
+static void cpu_close(struct device *device) {
+    struct cpu_device *cpu = cpu_of(device);
+    pthread_mutex_lock(&cpu->mutex);
+    cpu->closing = true;
+    for (int queue = 0; queue < cpu->started; queue++) pthread_cond_signal(&cpu->workers[queue].wake);
+    pthread_mutex_unlock(&cpu->mutex);
+    for (int queue = 0; queue < cpu->started; queue++) pthread_join(cpu->workers[queue].thread, NULL);
+    for (int queue = 0; queue < QUEUE_COUNT; queue++) pthread_cond_destroy(&cpu->workers[queue].wake);
+    pthread_cond_destroy(&cpu->changed);
+    pthread_mutex_destroy(&cpu->mutex);
+    free(cpu->evictor);
+    free(cpu);
+}
+
+static double cpu_clock_mhz(struct device *device) {
+    (void)device;
+    return NAN;
+}
+
+static const struct device_operations cpu_operations = {
+    .close = cpu_close,
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .allocate_host = cpu_allocate,
+    .release_host = cpu_release,
+    .upload = cpu_upload,
+    .download = cpu_download,
+    .zero = cpu_zero,
+    .launch = cpu_launch,
+    .flush_cache = cpu_flush_cache,
+    .event_create = cpu_event_create,
+    .event_destroy = cpu_event_destroy,
+    .event_record = cpu_event_record,
+    .event_order = cpu_event_order,
+    .event_wait = cpu_event_wait,
+    .event_query = cpu_event_query,
+    .event_elapsed = cpu_event_elapsed,
+    .synchronize = cpu_synchronize,
+};
+
+/* After each parallel region OpenMP's threads spin for milliseconds, in wait for the next: in a stream that is time of
+ * cores which read, decode and write. libgomp has them sleep where it knows of more threads than cores, and so it does
+ * once this thread has a team beside that of the queue's thread, which the kernels run on. */
+static void let_threads_sleep(void) {
+    int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+    threads++;
+    (void)threads;
+}
+
+enum status device_cpu_open(struct device **device, struct error *error) {
+    struct cpu_device *cpu = must_malloc(sizeof *cpu);
+    *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .clock_mhz = cpu_clock_mhz}};
+    device_cpu_facts(&cpu->base.facts);
+    let_threads_sleep();
+    pthread_mutex_init(&cpu->mutex, NULL);
+    pthread_cond_init(&cpu->changed, NULL);
+    for (int queue = 0; queue < QUEUE_COUNT; queue++) {
+        cpu->workers[queue].cpu = cpu;
+        pthread_cond_init(&cpu->workers[queue].wake, NULL);
+    }
+    for (; cpu->started < QUEUE_COUNT; cpu->started++) {
+        struct worker *worker = &cpu->workers[cpu->started];
+        int code = pthread_create(&worker->thread, NULL, worker_main, worker);
+        if (code == 0) continue;
+        cpu_close(&cpu->base);
+        return FAIL_CALL(error, STATUS_DEVICE, "pthread_create", strerror(code));
+    }
+    *device = &cpu->base;
+    return STATUS_OK;
+}
+
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
+
+/* As measured with 1 to 16 threads on an H200's host. */
+double host_read_bytes_per_s(void) {
+    double threads = workers_count();
+    return threads < 7 ? 6.5e9 * threads : 45e9;
+}
+
+double host_write_bytes_per_s(void) {
+    return workers_count() < 2 ? 3e9 : 5e9;
+}
+
+/* A line of /proc/meminfo in bytes; 0: it is not there. */
+static int64_t meminfo_bytes(const char *name) {
+    FILE *file = fopen("/proc/meminfo", "r");
+    if (!file) return 0;
+    char line[128], key[64];
+    long long kibibytes = 0, value;
+    while (kibibytes == 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "%63[^:]: %lld", key, &value) == 2 && strcmp(key, name) == 0) kibibytes = value;
+    fclose(file);
+    return (int64_t)kibibytes * 1024;
+}
+
+/* What a container or a batch system allows: the least memory.max (cgroup v2) from this process's group up. */
+static int64_t cgroup_limit_bytes(void) {
+    char line[512], group[512] = "", path[600];
+    long long limit = INT64_MAX, value;
+    FILE *file = fopen("/proc/self/cgroup", "r");
+    if (!file) return limit;
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file)) found = sscanf(line, "0::%511s", group) == 1;
+    fclose(file);
+    while (found) {
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
+        file = fopen(path, "r");
+        if (file && fscanf(file, "%lld", &value) == 1 && value < limit) limit = value;
+        if (file) fclose(file);
+        char *last = strrchr(group, '/');
+        found = last != NULL;
+        if (last) *last = '\0';
+    }
+    return limit;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+void device_cpu_facts(struct device_facts *facts) {
+    *facts = (struct device_facts){.kind = DEVICE_CPU, .name = "CPU", .id = "cpu", .multiprocessors = workers_count()};
+    int64_t limit = cgroup_limit_bytes(), available = meminfo_bytes("MemAvailable");
+    facts->memory_total = least((int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), limit);
+    facts->memory_free = least(available > 0 ? available : facts->memory_total / 2, limit);
+    facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (facts->cache_bytes <= 0) facts->cache_bytes = INT64_C(32) << 20;
+    /* Estimates of an ordinary server, for predicted bounds only: nothing is copied to reach this device. */
+    facts->copy_bytes_per_s = INFINITY;
+    facts->memory_bytes_per_s = facts->multiprocessors < 8 ? 10e9 * facts->multiprocessors : 80e9;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 10e9 * facts->multiprocessors;
+    facts->flops_per_s[FLOAT32] = 60e9 * facts->multiprocessors;
+    facts->flops_per_s[FLOAT64] = 30e9 * facts->multiprocessors;
+    facts->host_threads = facts->multiprocessors;
+    facts->read_bytes_per_s = host_read_bytes_per_s();
+    facts->write_bytes_per_s = host_write_bytes_per_s();
+}
+
+/* ---- a build without CUDA: there is no such device -------------------------------------------------------------- */
+
+#if !TILERUN_CUDA
+int device_cuda_count(void) {
+    return 0;
+}
+
+enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error) {
+    *facts = (struct device_facts){.kind = DEVICE_CUDA};
+    return fail(error, STATUS_DEVICE, "cuda:%d cannot be used: tilerun was built without CUDA", number);
+}
+
+enum status device_cuda_open(int number, struct device **device, struct error *error) {
+    *device = NULL;
+    return fail(error, STATUS_DEVICE, "cuda:%d cannot be used: tilerun was built without CUDA", number);
+}
+
+void device_cuda_provenance(int number, struct device_provenance *provenance) {
+    (void)number;
+    *provenance = (struct device_provenance){.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .power_limit_w = NAN};
+}
+#endif

@@ -1,0 +1,425 @@
+/* device_cuda.c - a CUDA GPU as a device: three streams, stream-ordered copies from pinned memory, events with times.
+ * With kernels/ the only code that calls the CUDA runtime. NVML (clocks, power limit, driver version) is opened at run
+ * time; where it is missing those facts are unknown. Nothing here changes a setting of the card. */
+#include "../base/workers.h"
+#include "device.h"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE      INT64_C(4096)
+#define HUGE_PAGE (INT64_C(2) << 20)
+
+#define CUDA(call)                                                                                                     \
+    do {                                                                                                               \
+        cudaError_t code_ = (call);                                                                                    \
+        if (code_ != cudaSuccess) return FAIL_CALL(error, STATUS_DEVICE, #call, cudaGetErrorString(code_));            \
+    } while (0)
+
+/* ---- NVML: the few calls that are wanted, as nvml.h declares them ------------------------------------------------ */
+
+enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
+
+struct nvml {
+    void *library, *card; /* NULL: not there */
+    int (*shutdown)(void);
+    int (*clock)(void *card, int clock, unsigned *mhz);
+    int (*max_clock)(void *card, int clock, unsigned *mhz);
+    int (*power_limit)(void *card, unsigned *milliwatts);
+    int (*driver_version)(char *text, unsigned length);
+};
+
+static void nvml_close(struct nvml *nvml) {
+    if (nvml->shutdown) nvml->shutdown();
+    if (nvml->library) dlclose(nvml->library);
+    *nvml = (struct nvml){.library = NULL};
+}
+
+/* Cards are found by bus address: CUDA_VISIBLE_DEVICES renumbers CUDA's devices but not NVML's. */
+static void nvml_open(int number, struct nvml *nvml) {
+    int (*init)(void) = NULL;
+    int (*find)(const char *bus, void **card) = NULL;
+    char bus[32];
+    *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
+    if (!nvml->library) return;
+    /* POSIX's way from dlsym's object pointer to a function pointer. */
+    *(void **)&init = dlsym(nvml->library, "nvmlInit_v2");
+    *(void **)&find = dlsym(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2");
+    *(void **)&nvml->clock = dlsym(nvml->library, "nvmlDeviceGetClockInfo");
+    *(void **)&nvml->max_clock = dlsym(nvml->library, "nvmlDeviceGetMaxClockInfo");
+    *(void **)&nvml->power_limit = dlsym(nvml->library, "nvmlDeviceGetPowerManagementLimit");
+    *(void **)&nvml->driver_version = dlsym(nvml->library, "nvmlSystemGetDriverVersion");
+    if (init && init() == 0) *(void **)&nvml->shutdown = dlsym(nvml->library, "nvmlShutdown");
+    bool complete = nvml->shutdown && find && nvml->clock && nvml->max_clock && nvml->power_limit &&
+                    nvml->driver_version && cudaDeviceGetPCIBusId(bus, sizeof bus, number) == cudaSuccess &&
+                    find(bus, &nvml->card) == 0;
+    if (!complete) nvml_close(nvml);
+}
+
+/* ---- the device -------------------------------------------------------------------------------------------------- */
+
+struct cuda_device {
+    struct device base;
+    int number;
+    cudaStream_t streams[QUEUE_COUNT];
+    void *evictor;   /* what flush_cache writes */
+    bool *rehearsed; /* by a kernel's number in the registry */
+    struct nvml nvml;
+};
+
+static struct cuda_device *cuda_of(struct device *device) {
+    return (struct cuda_device *)device;
+}
+static cudaEvent_t cuda_event(struct event *event) {
+    return (cudaEvent_t)event;
+}
+
+static void cuda_close(struct device *device) {
+    struct cuda_device *cuda = cuda_of(device);
+    cudaSetDevice(cuda->number);
+    for (int queue = 0; queue < QUEUE_COUNT; queue++)
+        if (cuda->streams[queue]) cudaStreamDestroy(cuda->streams[queue]);
+    cudaFree(cuda->evictor);
+    free(cuda->rehearsed);
+    nvml_close(&cuda->nvml);
+    free(cuda);
+}
+
+static enum status cuda_allocate(struct device *device, int64_t bytes, void **memory, struct error *error) {
+    CUDA(cudaSetDevice(cuda_of(device)->number));
+    cudaError_t code = cudaMalloc(memory, (size_t)bytes);
+    if (code == cudaSuccess) return STATUS_OK;
+    *memory = NULL;
+    cudaGetLastError(); /* or a later kernel's launch would report it */
+    if (code != cudaErrorMemoryAllocation)
+        return FAIL_CALL(error, STATUS_DEVICE, "cudaMalloc", cudaGetErrorString(code));
+    size_t available = 0, total = 0;
+    cudaMemGetInfo(&available, &total);
+    return fail(error, STATUS_MEMORY, "%s is out of memory: %lld bytes were asked for, %zu of %zu are free",
+                device->facts.id, (long long)bytes, available, total);
+}
+
+static void cuda_release(struct device *device, void *memory) {
+    cudaSetDevice(cuda_of(device)->number);
+    cudaFree(memory);
+}
+
+/* Touches every page of a block of HUGE_PAGE bytes, so that each comes to be. */
+static void touch_block(void *memory, int64_t block, int thread) {
+    (void)thread;
+    volatile char *bytes = (char *)memory + block * HUGE_PAGE;
+    for (int64_t at = 0; at < HUGE_PAGE; at += PAGE) bytes[at] = 0;
+}
+
+/* Pages are taken as large as there are, by all cores, before they are pinned: that takes 0.02 ms for a MiB, where
+ * cudaHostAlloc with its small ones takes 0.6. */
+static enum status cuda_allocate_host(struct device *device, int64_t bytes, void **memory, struct error *error) {
+    CUDA(cudaSetDevice(cuda_of(device)->number));
+    const int64_t blocks = bytes / HUGE_PAGE, pages = (bytes + PAGE - 1) / PAGE;
+    *memory = NULL;
+    if (posix_memalign(memory, blocks > 0 ? HUGE_PAGE : PAGE, (size_t)(pages * PAGE)) != 0)
+        return fail(error, STATUS_DEVICE, "there are no %lld bytes of host memory to pin for %s", (long long)bytes,
+                    device->facts.id);
+    madvise(*memory, (size_t)(blocks * HUGE_PAGE), MADV_HUGEPAGE); /* where the system has no such pages, small ones */
+    workers_run(blocks, touch_block, *memory);
+    cudaError_t code = cudaHostRegister(*memory, (size_t)(pages * PAGE), cudaHostRegisterPortable);
+    if (code == cudaSuccess) return STATUS_OK;
+    free(*memory);
+    *memory = NULL;
+    cudaGetLastError();
+    return fail(error, STATUS_DEVICE, "%lld bytes of host memory cannot be pinned for %s: %s", (long long)bytes,
+                device->facts.id, cudaGetErrorString(code));
+}
+
+static void cuda_release_host(struct device *device, void *memory) {
+    (void)device;
+    cudaHostUnregister(memory);
+    free(memory);
+}
+
+static enum status cuda_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
+    const int64_t most = INT32_MAX; /* a two-dimensional copy's pitch */
+    cudaStream_t stream = cuda_of(device)->streams[queue];
+    bool one_run = copy->rows == 1 || (copy->to_pitch == copy->bytes && copy->from_pitch == copy->bytes);
+    if (one_run) {
+        CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)(copy->bytes * copy->rows), cudaMemcpyDefault, stream));
+        return STATUS_OK;
+    }
+    if (copy->to_pitch <= most && copy->from_pitch <= most) {
+        CUDA(cudaMemcpy2DAsync(copy->to, (size_t)copy->to_pitch, copy->from, (size_t)copy->from_pitch,
+                               (size_t)copy->bytes, (size_t)copy->rows, cudaMemcpyDefault, stream));
+        return STATUS_OK;
+    }
+    for (int64_t row = 0; row < copy->rows; row++)
+        CUDA(cudaMemcpyAsync((char *)copy->to + row * copy->to_pitch, (const char *)copy->from + row * copy->from_pitch,
+                             (size_t)copy->bytes, cudaMemcpyDefault, stream));
+    return STATUS_OK;
+}
+
+static enum status cuda_upload(struct device *device, const struct copy *copy, struct error *error) {
+    return cuda_copy(device, copy, QUEUE_UPLOAD, error);
+}
+
+static enum status cuda_download(struct device *device, const struct copy *copy, struct error *error) {
+    return cuda_copy(device, copy, QUEUE_DOWNLOAD, error);
+}
+
+static enum status cuda_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
+    CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, cuda_of(device)->streams[QUEUE_COMPUTE]));
+    return STATUS_OK;
+}
+
+static enum status cuda_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
+                               struct error *error) {
+    CUDA(cudaSetDevice(cuda_of(device)->number));
+    launch->stream = cuda_of(device)->streams[QUEUE_COMPUTE];
+    launch->multiprocessors = device->facts.multiprocessors;
+    const char *refusal = kernel_refusal(kernel, launch);
+    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
+    cudaError_t code = (cudaError_t)kernel->launch(launch), left = cudaGetLastError();
+    if (code == cudaSuccess) code = left; /* an error that the variant left unread must not meet the next one */
+    if (code == cudaSuccess) return STATUS_OK;
+    /* A launch that the device refuses is that variant's failure, not the device's. */
+    return fail(error, STATUS_RUN, "kernel '%s' cannot be launched on %s: %s", kernel->name, device->facts.id,
+                cudaGetErrorString(code));
+}
+
+/* Is it one of the registry's that has not been rehearsed yet? */
+static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel) {
+    int number = 0;
+    while (number < kernel_count && kernel_registry[number] != kernel) number++;
+    if (number == kernel_count || cuda->rehearsed[number]) return false;
+    cuda->rehearsed[number] = true;
+    return true;
+}
+
+/* The driver loads a file's kernels when the first of them is launched, a large file in 30 ms if it has line numbers,
+ * during which the thread that launches can do nothing else. A launch that is captured has to be loaded too, but only
+ * goes into a graph. */
+static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    if (!rehearse_first(cuda_of(device), kernel)) return;
+    launch->multiprocessors = device->facts.multiprocessors;
+    if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess || kernel_refusal(kernel, launch) ||
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
+        return;
+    launch->stream = stream;
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
+        kernel->launch(launch);
+        cudaStreamEndCapture(stream, &graph);
+    }
+    if (graph) cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    cudaGetLastError();
+}
+
+static enum status cuda_flush_cache(struct device *device, struct error *error) {
+    struct cuda_device *cuda = cuda_of(device);
+    int64_t bytes = 2 * device->facts.cache_bytes;
+    if (!cuda->evictor && cuda_allocate(device, bytes, &cuda->evictor, error) != STATUS_OK) return error->status;
+    return cuda_zero(device, cuda->evictor, bytes, error);
+}
+
+static enum status cuda_event_create(struct device *device, struct event **event, struct error *error) {
+    CUDA(cudaSetDevice(cuda_of(device)->number));
+    cudaEvent_t created;
+    CUDA(cudaEventCreateWithFlags(&created, cudaEventDefault));
+    *event = (struct event *)created;
+    return STATUS_OK;
+}
+
+static void cuda_event_destroy(struct device *device, struct event *event) {
+    (void)device;
+    cudaEventDestroy(cuda_event(event));
+}
+
+static enum status cuda_event_record(struct device *device, struct event *event, enum queue queue,
+                                     struct error *error) {
+    CUDA(cudaEventRecord(cuda_event(event), cuda_of(device)->streams[queue]));
+    return STATUS_OK;
+}
+
+static enum status cuda_event_order(struct device *device, struct event *event, enum queue queue, struct error *error) {
+    CUDA(cudaStreamWaitEvent(cuda_of(device)->streams[queue], cuda_event(event), 0));
+    return STATUS_OK;
+}
+
+static enum status cuda_event_wait(struct device *device, struct event *event, struct error *error) {
+    (void)device;
+    CUDA(cudaEventSynchronize(cuda_event(event)));
+    return STATUS_OK;
+}
+
+static enum status cuda_event_query(struct device *device, struct event *event, bool *passed, struct error *error) {
+    (void)device;
+    cudaError_t code = cudaEventQuery(cuda_event(event));
+    *passed = code == cudaSuccess;
+    if (code == cudaSuccess || code == cudaErrorNotReady) return STATUS_OK;
+    return FAIL_CALL(error, STATUS_DEVICE, "cudaEventQuery", cudaGetErrorString(code));
+}
+
+static enum status cuda_event_elapsed(struct device *device, struct event *from, struct event *to, double *seconds,
+                                      struct error *error) {
+    (void)device;
+    float milliseconds;
+    CUDA(cudaEventElapsedTime(&milliseconds, cuda_event(from), cuda_event(to)));
+    *seconds = (double)milliseconds * 1e-3;
+    return STATUS_OK;
+}
+
+static enum status cuda_synchronize(struct device *device, struct error *error) {
+    for (int queue = 0; queue < QUEUE_COUNT; queue++) CUDA(cudaStreamSynchronize(cuda_of(device)->streams[queue]));
+    return STATUS_OK;
+}
+
+static double cuda_clock_mhz(struct device *device) {
+    struct nvml *nvml = &cuda_of(device)->nvml;
+    unsigned mhz;
+    return nvml->card && nvml->clock(nvml->card, NVML_CLOCK_GRAPHICS, &mhz) == 0 ? (double)mhz : (double)NAN;
+}
+
+static const struct device_operations cuda_operations = {
+    .close = cuda_close,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .allocate_host = cuda_allocate_host,
+    .release_host = cuda_release_host,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .zero = cuda_zero,
+    .launch = cuda_launch,
+    .rehearse = cuda_rehearse,
+    .flush_cache = cuda_flush_cache,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_order = cuda_event_order,
+    .event_wait = cuda_event_wait,
+    .event_query = cuda_event_query,
+    .event_elapsed = cuda_event_elapsed,
+    .synchronize = cuda_synchronize,
+};
+
+static enum status cuda_start(struct cuda_device *cuda, struct error *error) {
+    enum status status = device_cuda_facts(cuda->number, &cuda->base.facts, error);
+    if (status != STATUS_OK) return status;
+    for (int queue = 0; queue < QUEUE_COUNT; queue++)
+        CUDA(cudaStreamCreateWithFlags(&cuda->streams[queue], cudaStreamNonBlocking));
+    nvml_open(cuda->number, &cuda->nvml);
+    return STATUS_OK;
+}
+
+enum status device_cuda_open(int number, struct device **device, struct error *error) {
+    struct cuda_device *cuda = must_malloc(sizeof *cuda);
+    *cuda =
+        (struct cuda_device){.base = {.operations = &cuda_operations, .clock_mhz = cuda_clock_mhz}, .number = number};
+    cuda->rehearsed = must_malloc((unsigned long)kernel_count * sizeof *cuda->rehearsed);
+    for (int i = 0; i < kernel_count; i++) cuda->rehearsed[i] = false;
+    enum status status = cuda_start(cuda, error);
+    if (status != STATUS_OK) cuda_close(&cuda->base);
+    *device = status == STATUS_OK ? &cuda->base : NULL;
+    return status;
+}
+
+/* ---- facts ------------------------------------------------------------------------------------------------------- */
+
+int device_cuda_count(void) {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError();
+    return 0;
+}
+
+/* Sustained flops per clock and multiprocessor: about three quarters of the data sheets' (on the H200 that comes to 51,
+ * 58 and 700 TFLOP/s, as its vendor's library does). An estimate, for predicted bounds only. */
+static const struct rate {
+    int capability;
+    double float32, float64, float16;
+} rates[] = {
+    {120, 195, 3, 780}, {100, 195, 100, 6000}, {90, 195, 222, 2680}, {89, 195, 3, 780},
+    {86, 195, 3, 390},  {80, 98, 98, 1560},    {0, 98, 3, 390},
+};
+
+static void estimate_flops(struct device_facts *facts, double clock_hz) {
+    const struct rate *rate = rates;
+    while (facts->compute_capability < rate->capability) rate++;
+    double clocks = clock_hz * facts->multiprocessors;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 50 * clocks; /* integers */
+    facts->flops_per_s[FLOAT32] = rate->float32 * clocks;
+    facts->flops_per_s[FLOAT64] = rate->float64 * clocks;
+    facts->flops_per_s[FLOAT16] = facts->flops_per_s[BFLOAT16] = rate->float16 * clocks;
+}
+
+static int attribute(int number, enum cudaDeviceAttr which) {
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, number) == cudaSuccess ? value : 0;
+}
+
+enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error) {
+    *facts = (struct device_facts){.kind = DEVICE_CUDA};
+    snprintf(facts->id, sizeof facts->id, "cuda:%d", number);
+    int count = device_cuda_count();
+    if (number < 0 || number >= count)
+        return fail(error, STATUS_DEVICE, "there is no %s: %s", facts->id,
+                    count == 0 ? "no CUDA driver or no GPU was found" : "the GPUs here have lower numbers");
+    struct cudaDeviceProp properties;
+    size_t available, total;
+    CUDA(cudaSetDevice(number));
+    CUDA(cudaGetDeviceProperties(&properties, number));
+    CUDA(cudaMemGetInfo(&available, &total));
+    snprintf(facts->name, sizeof facts->name, "%.127s", properties.name);
+    facts->compute_capability = properties.major * 10 + properties.minor;
+    facts->multiprocessors = properties.multiProcessorCount;
+    facts->memory_free = (int64_t)available;
+    facts->memory_total = (int64_t)total;
+    facts->cache_bytes = properties.l2CacheSize;
+    /* Estimates, for predicted bounds: a PCIe 5 bus as measured on an H200's host; of the memory's peak rate (two
+     * transfers a clock, clocks in kHz) kernels see about 87 %. */
+    facts->copy_bytes_per_s = 50e9;
+    facts->memory_bytes_per_s = 0.87 * 2e3 * attribute(number, cudaDevAttrMemoryClockRate) *
+                                attribute(number, cudaDevAttrGlobalMemoryBusWidth) / 8;
+    if (!(facts->memory_bytes_per_s > 0)) facts->memory_bytes_per_s = 1e12;
+    double clock_hz = 1e3 * attribute(number, cudaDevAttrClockRate);
+    estimate_flops(facts, clock_hz > 0 ? clock_hz : 1.5e9);
+    facts->host_threads = workers_count();
+    facts->read_bytes_per_s = host_read_bytes_per_s();
+    facts->write_bytes_per_s = host_write_bytes_per_s();
+    return STATUS_OK;
+}
+
+static double nvml_max_clock_mhz(const struct nvml *nvml, enum nvml_clock clock) {
+    unsigned mhz;
+    return nvml->card && nvml->max_clock(nvml->card, clock, &mhz) == 0 ? (double)mhz : (double)NAN;
+}
+
+void device_cuda_provenance(int number, struct device_provenance *provenance) {
+    *provenance = (struct device_provenance){.power_limit_w = NAN};
+    struct cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, number) == cudaSuccess) {
+        const unsigned char *u = (const unsigned char *)properties.uuid.bytes;
+        snprintf(provenance->gpu_uuid, sizeof provenance->gpu_uuid,
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
+                 u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    }
+    int version;
+    if (cudaRuntimeGetVersion(&version) == cudaSuccess)
+        snprintf(provenance->cuda_runtime, sizeof provenance->cuda_runtime, "%d.%d", version / 1000,
+                 version % 1000 / 10);
+    struct nvml nvml;
+    nvml_open(number, &nvml);
+    unsigned milliwatts;
+    if (nvml.card) {
+        nvml.driver_version(provenance->driver_version, sizeof provenance->driver_version);
+        if (nvml.power_limit(nvml.card, &milliwatts) == 0) provenance->power_limit_w = milliwatts * 1e-3;
+    }
+    provenance->sm_clock_mhz = nvml_max_clock_mhz(&nvml, NVML_CLOCK_SM);
+    provenance->memory_clock_mhz = nvml_max_clock_mhz(&nvml, NVML_CLOCK_MEMORY);
+    nvml_close(&nvml);
+    cudaGetLastError();
+}

@@ -1,0 +1,229 @@
+/* stream.c - one pass over a run's steps, every stage at work at once: on the device's three queues, on this thread and
+ * on the writer's (stream_store.c).
+ *
+ *     rehearsal       the kernel's code onto the device, meanwhile:
+ *     this thread     read step i+1 into a stage, on all cores
+ *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
+ *     QUEUE_COMPUTE   launches of steps up to i
+ *     QUEUE_DOWNLOAD  output buffer of an earlier step -> stage
+ *     writer          stage -> sink
+ *
+ * Operands that change from step to step have two buffers on the device. Events between the queues guard them: a launch
+ * waits for its uploads, an upload for the last launch that read its buffer, a download for the launch that finished
+ * its tile. Boxes pass through small pinned stages in pieces, so that host memory does not grow with the tiles.
+ * Operands whose box never changes are whole arrays and live among the residents.
+ *
+ * On a unified device operands are read, and outputs written, straight from where the kernel has them. */
+#include "../result/environment.h"
+#include "stream_buffers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the way in -------------------------------------------------------------------------------------------------- */
+
+/* Reads a box, packed, and takes its hash along while it is in the cache. */
+static enum status read_box(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
+                            const struct box *box, void *memory, struct error *error) {
+    struct trace *trace = stream->sink->trace;
+    int64_t bytes = box_elements(box) * in->element;
+    double begin = range_begin(STAGE_READ);
+    enum status status = fresh && in->hashed ? array_read_hashed(in->array, box, memory, trace, error)
+                                             : array_read(in->array, box, memory, trace, error);
+    double end = range_end();
+    if (status) return status;
+    trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
+    stream->result.times.read_s += end - begin;
+    stream->result.bytes_read += bytes;
+    return STATUS_OK;
+}
+
+static enum status load_piece(struct stream *stream, struct input *in, bool fresh, const struct step *step,
+                              const struct box *tile, const struct box *piece, struct error *error) {
+    int stage = (int)(stream->next_upload++ % STAGES);
+    void *staged = stream->residents->stages[UP][stage].memory;
+    struct span *span = &stream->uploads[stage];
+    TRY(span_collect(stream, span, stage, &stream->result.times.h2d_s, error));
+    TRY(read_box(stream, in, fresh, step->number, stage, piece, staged, error));
+    TRY(span_begin(stream, span, STAGE_H2D, step->number, box_elements(piece) * in->element, error));
+    enum status asked = stream_copy(stream, UP, tile, in->memory[in->current], piece, staged, in->element, error);
+    return span_end(stream, span, asked, error);
+}
+
+/* Brings a step's box of one input into the operand's next buffer. */
+static enum status load(struct stream *stream, int i, const struct step *step, struct error *error) {
+    struct device *device = stream->device;
+    const struct device_operations *ops = device->operations;
+    struct input *in = &stream->in[i];
+    const struct box *box = &step->load[i];
+    in->current = (in->current + 1) % in->count;
+    if (in->resident && in->resident->loaded) return STATUS_OK;
+    if (in->resident) in->resident->loaded = true;
+    if (box_elements(box) == 0) return STATUS_OK;
+    bool fresh = step->fresh[i];
+    if (device->unified) {
+        TRY(ops->event_wait(device, in->used[in->current], error));
+        return read_box(stream, in, fresh, step->number, in->current, box, in->memory[in->current], error);
+    }
+    TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
+    const struct storage *storage = &stream->run->in_storage[i];
+    struct pieces pieces = pieces_cut(box, &storage->chunk, in->array->first_row, stage_elements(storage, in->element));
+    for (int64_t number = 0; number < pieces.total; number++) {
+        struct box piece = pieces_get(&pieces, number);
+        TRY(load_piece(stream, in, fresh, step, box, &piece, error));
+    }
+    return ops->event_record(device, in->loaded[in->current], QUEUE_UPLOAD, error);
+}
+
+/* ---- the work ---------------------------------------------------------------------------------------------------- */
+
+/* The launch of a step, from and into the current buffers. */
+static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {
+    const struct geometry *geometry = &stream->task->geometry;
+    const void *operands[2] = {NULL, NULL};
+    for (int i = 0; i < geometry->inputs; i++) operands[i] = stream->in[i].memory[stream->in[i].current];
+    operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, stream->partial,
+                                     stream->out.memory[stream->out.current], launch);
+    memcpy(launch->choice, stream->run->choice, sizeof launch->choice);
+    launch->workspace = stream->workspace;
+}
+
+static void *rehearse(void *argument) {
+    struct stream *stream = argument;
+    struct device *device = stream->device;
+    device->operations->rehearse(device, stream->run->kernel, &stream->rehearsal.launch);
+    return NULL;
+}
+
+static void rehearsal_begin(struct stream *stream) {
+    struct step step;
+    if (!stream->device->operations->rehearse) return;
+    plan_step(stream->plan, stream->run, 0, &step);
+    describe_launch(stream, &step, &stream->rehearsal.launch);
+    stream->rehearsal.started = pthread_create(&stream->rehearsal.thread, NULL, rehearse, stream) == 0;
+}
+
+static void rehearsal_end(struct stream *stream) {
+    if (stream->rehearsal.started) pthread_join(stream->rehearsal.thread, NULL);
+    stream->rehearsal.started = false;
+}
+
+static enum status compute(struct stream *stream, const struct step *step, struct error *error) {
+    struct device *device = stream->device;
+    const struct device_operations *ops = device->operations;
+    const struct geometry *geometry = &stream->task->geometry;
+    struct output *out = &stream->out;
+    int slot = (int)(step->number % LAUNCHES);
+    struct span *span = &stream->launches[slot];
+    rehearsal_end(stream);
+    TRY(span_collect(stream, span, slot, &stream->result.times.kernel_s, error));
+    if (step->first) {
+        out->current = (out->current + 1) % out->count;
+        TRY(store_reserve(stream, error));
+    }
+    for (int i = 0; i < geometry->inputs; i++) {
+        struct input *in = &stream->in[i];
+        TRY(ops->event_order(device, in->loaded[in->current], QUEUE_COMPUTE, error));
+    }
+    describe_launch(stream, step, &stream->launch);
+    TRY(span_begin(stream, span, STAGE_KERNEL, step->number, 0, error));
+    enum status asked = ops->launch(device, stream->run->kernel, &stream->launch, error);
+    TRY(span_end(stream, span, asked, error));
+    for (int i = 0; i < geometry->inputs; i++) {
+        struct input *in = &stream->in[i];
+        TRY(ops->event_record(device, in->used[in->current], QUEUE_COMPUTE, error));
+    }
+    return ops->event_record(device, out->computed[out->current], QUEUE_COMPUTE, error);
+}
+
+static enum status take_step(struct stream *stream, int64_t number, struct error *error) {
+    struct step step;
+    int64_t before = stream->result.bytes_read, stored = 0;
+    plan_step(stream->plan, stream->run, number, &step);
+    for (int i = 0; i < stream->task->geometry.inputs; i++)
+        if (!step.reuse[i]) TRY(load(stream, i, &step, error));
+    TRY(compute(stream, &step, error));
+    if (step.last) {
+        stored = box_elements(&step.store) * stream->out.element;
+        TRY(store_put(stream, stream->out.current, number, &step.store, error));
+    }
+    int64_t moved = stream->result.bytes_read - before + stored;
+    if (stream->sink->step) stream->sink->step(stream->sink->context, moved);
+    return STATUS_OK;
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+static enum status take_all_steps(struct stream *stream, struct error *error) {
+    struct stage_times *times = &stream->result.times;
+    for (int64_t number = 0; number < stream->run->steps; number++) TRY(take_step(stream, number, error));
+    for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], i, &times->h2d_s, error));
+    for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(stream, &stream->launches[i], i, &times->kernel_s, error));
+    return STATUS_OK;
+}
+
+static enum status pass(struct stream *stream, struct error *error) {
+    if (stream->run->steps == 0) { /* an empty output still has to come to be */
+        struct box nothing = box_whole(&stream->task->geometry.out.shape);
+        return stream->sink->write(stream->sink->context, &nothing, "", error);
+    }
+    TRY(stream_open_buffers(stream, error));
+    TRY(store_begin(stream, error));
+    rehearsal_begin(stream);
+    enum status status = take_all_steps(stream, error);
+    rehearsal_end(stream);
+    enum status stored = store_end(stream, status != STATUS_OK, error);
+    if (status == STATUS_OK) status = stored;
+    return status == STATUS_OK ? stream->device->operations->synchronize(stream->device, error) : status;
+}
+
+/* Two operands that are one array share its hash. */
+static void begin_hashes(struct stream *stream) {
+    for (int i = 0; i < stream->task->geometry.inputs; i++) {
+        struct input *in = &stream->in[i];
+        in->hashed = in->array->input && array_hash_missing(in->array) && (i == 0 || in->array != stream->in[0].array);
+        if (in->hashed) array_hash_begin(in->array);
+    }
+}
+
+enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,
+                       const struct run *run, const struct sink *sink, struct stream_result *result,
+                       struct stream **stream, struct error *error) {
+    const struct task *task = &plan->tasks[run->task];
+    struct stream *new = must_malloc(sizeof *new);
+    *new =
+        (struct stream){.device = device, .residents = residents, .plan = plan, .run = run, .task = task, .sink = sink};
+    for (int i = 0; i < task->geometry.inputs; i++) {
+        new->in[i].array = &plan->arrays[task->in[i]];
+        new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
+        new->in[i].count = run->in_slots[i];
+    }
+    new->out.element = (int64_t)dtype_size(task->geometry.out.dtype);
+    new->out.count = run->out_slots;
+    begin_hashes(new);
+    double begin = now_s();
+    enum status status = pass(new, error);
+    new->result.times.total_s = now_s() - begin;
+    *result = new->result;
+    *stream = new;
+    for (int i = 0; i < task->geometry.inputs && status == STATUS_OK; i++)
+        if (new->in[i].hashed) array_hash_end(new->in[i].array);
+    if (status == STATUS_OK) return STATUS_OK;
+    for (int i = 0; i < task->geometry.inputs; i++)
+        if (new->in[i].resident) new->in[i].resident->loaded = false; /* who knows how far it came */
+    stream_free(new, false);
+    *stream = NULL;
+    return status;
+}
+
+enum status stream_measure(struct stream *stream, const struct run_options *options, const volatile int *interrupted,
+                           struct samples *samples, struct error *error) {
+    *samples = (struct samples){.count = 0};
+    bool once = options->warmup == 0 && options->repeat_max == 1; /* then the pass has timed it */
+    if (stream->run->steps == 1 && !once)
+        return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, interrupted, samples,
+                              error);
+    if (stream->run->steps >= 1)
+        samples_append(samples, stream->result.times.kernel_s, (float)stream->device->clock_mhz(stream->device));
+    return STATUS_OK;
+}

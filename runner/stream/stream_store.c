@@ -1,0 +1,138 @@
+/* stream_store.c - the way out: a thread takes finished tiles, brings them to the host piece by piece and hands them to
+ * the sink, in the order of the steps.
+ *
+ *     computed tile -> download -> stage -> sink            (a unified device: computed tile -> sink)
+ *
+ * Up to STAGES downloads are queued while one piece is written. An output buffer is free again when its tile has gone:
+ * store_reserve is where a slow disk holds up the device, and with two buffers only then. */
+#include "../result/environment.h"
+#include "stream_buffers.h"
+
+#include <string.h>
+
+static enum status write_piece(struct stream *stream, const struct finished *tile, int slot, const struct box *piece,
+                               const void *data, struct error *error) {
+    struct store *store = &stream->store;
+    int64_t bytes = box_elements(piece) * stream->out.element;
+    double begin = range_begin(STAGE_WRITE);
+    enum status status = stream->sink->write(stream->sink->context, piece, data, error);
+    double end = range_end();
+    if (status) return status;
+    trace_span(stream->sink->trace, STAGE_WRITE, slot, tile->step, bytes, begin, end);
+    store->write_s += end - begin;
+    store->written += bytes;
+    return STATUS_OK;
+}
+
+static enum status ask_piece(struct stream *stream, const struct finished *tile, int stage, const struct box *piece,
+                             struct error *error) {
+    struct span *span = &stream->store.downloads[stage];
+    int64_t bytes = box_elements(piece) * stream->out.element;
+    TRY(span_begin(stream, span, STAGE_D2H, tile->step, bytes, error));
+    enum status asked = stream_copy(stream, DOWN, &tile->box, stream->out.memory[tile->buffer], piece,
+                                    stream->residents->stages[DOWN][stage].memory, stream->out.element, error);
+    return span_end(stream, span, asked, error);
+}
+
+static enum status store_tile(struct stream *stream, const struct finished *tile, struct error *error) {
+    const struct device_operations *ops = stream->device->operations;
+    struct store *store = &stream->store;
+    void *memory = stream->out.memory[tile->buffer];
+    if (stream->device->unified) {
+        TRY(ops->event_wait(stream->device, stream->out.computed[tile->buffer], error));
+        return write_piece(stream, tile, tile->buffer, &tile->box, memory, error);
+    }
+    TRY(ops->event_order(stream->device, stream->out.computed[tile->buffer], QUEUE_DOWNLOAD, error));
+    const struct storage *storage = &stream->run->out_storage;
+    struct pieces pieces = pieces_cut(&tile->box, &storage->chunk, 0, stage_elements(storage, stream->out.element));
+    for (int64_t asked = 0, written = 0; written < pieces.total; written++) {
+        for (; asked < pieces.total && asked - written < STAGES; asked++) {
+            struct box piece = pieces_get(&pieces, asked);
+            TRY(ask_piece(stream, tile, (int)((store->next + asked) % STAGES), &piece, error));
+        }
+        int stage = (int)((store->next + written) % STAGES);
+        struct box piece = pieces_get(&pieces, written);
+        TRY(span_collect(stream, &store->downloads[stage], stage, &store->d2h_s, error));
+        TRY(write_piece(stream, tile, stage, &piece, stream->residents->stages[DOWN][stage].memory, error));
+    }
+    store->next += pieces.total;
+    return STATUS_OK;
+}
+
+static void *store_main(void *argument) {
+    struct stream *stream = argument;
+    struct store *store = &stream->store;
+    pthread_mutex_lock(&store->mutex);
+    for (;;) {
+        while (store->pending == 0 && !store->closing) pthread_cond_wait(&store->changed, &store->mutex);
+        if (store->pending == 0) break;
+        struct finished tile = store->queue[store->first];
+        if (store->error.status == STATUS_OK) {
+            struct error error = {.status = STATUS_OK};
+            pthread_mutex_unlock(&store->mutex);
+            enum status status = store_tile(stream, &tile, &error);
+            pthread_mutex_lock(&store->mutex);
+            if (status != STATUS_OK && store->error.status == STATUS_OK) store->error = error;
+        }
+        store->first = (store->first + 1) % BUFFERS;
+        store->pending--;
+        pthread_cond_broadcast(&store->changed);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return NULL;
+}
+
+enum status store_begin(struct stream *stream, struct error *error) {
+    struct store *store = &stream->store;
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->changed, NULL);
+    int code = pthread_create(&store->thread, NULL, store_main, stream);
+    if (code != 0) return FAIL_CALL(error, STATUS_DEVICE, "pthread_create", strerror(code));
+    store->started = true;
+    return STATUS_OK;
+}
+
+/* Waits until at most `most` tiles are on their way. */
+static enum status wait_pending(struct store *store, int most, struct error *error) {
+    pthread_mutex_lock(&store->mutex);
+    while (store->pending > most && store->error.status == STATUS_OK) pthread_cond_wait(&store->changed, &store->mutex);
+    if (store->error.status != STATUS_OK) *error = store->error;
+    enum status status = store->error.status;
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+enum status store_reserve(struct stream *stream, struct error *error) {
+    return wait_pending(&stream->store, stream->out.count - 1, error);
+}
+
+enum status store_put(struct stream *stream, int buffer, int64_t step, const struct box *box, struct error *error) {
+    struct store *store = &stream->store;
+    TRY(wait_pending(store, BUFFERS - 1, error));
+    pthread_mutex_lock(&store->mutex);
+    store->queue[(store->first + store->pending) % BUFFERS] =
+        (struct finished){.buffer = buffer, .step = step, .box = *box};
+    store->pending++;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+    return STATUS_OK;
+}
+
+enum status store_end(struct stream *stream, bool drop, struct error *error) {
+    struct store *store = &stream->store;
+    if (!store->started) return STATUS_OK;
+    pthread_mutex_lock(&store->mutex);
+    store->closing = true;
+    if (drop && store->error.status == STATUS_OK) store->error.status = STATUS_INTERRUPTED;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+    pthread_join(store->thread, NULL);
+    store->started = false;
+    pthread_cond_destroy(&store->changed);
+    pthread_mutex_destroy(&store->mutex);
+    stream->result.times.d2h_s += store->d2h_s;
+    stream->result.times.write_s += store->write_s;
+    stream->result.bytes_written += store->written;
+    if (!drop && store->error.status != STATUS_OK) *error = store->error;
+    return drop ? STATUS_OK : store->error.status;
+}

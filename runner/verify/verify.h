@@ -1,0 +1,26 @@
+/* verify.h - is a result right? Every variant is checked before its time counts. */
+#ifndef RUNNER_VERIFY_H
+#define RUNNER_VERIFY_H
+
+#include "../plan/plan.h"
+
+struct verdict {
+    bool right;
+    double error; /* the largest |out - truth| / magnitude that was seen; infinity for a NaN or Inf that the
+                     truth has not, or for a wrong integer */
+    double tolerance;
+    char message[256]; /* what is wrong and where; or how it was checked */
+};
+
+/* Truths that several variants of one task share. */
+struct truth_cache;
+struct truth_cache *truth_cache_create(void);
+void truth_cache_free(struct truth_cache *cache);
+
+/* Compares a run's output with the truth: everything when that is cheap (VERIFY_AUTO) or asked for (VERIFY_FULL), else
+ * sampled boxes, and Freivalds' check of the whole for matmul. A limit is right whatever it left. `output` reads the
+ * run's result. */
+enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *output,
+                       struct truth_cache *cache, struct verdict *verdict, struct error *error);
+
+#endif
