@@ -1,17 +1,18 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
-# Knobs: PREFIX DESTDIR CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 PYTHON SANITIZE=1
+# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 DEFLATE=0 LZF=0 SANITIZE=1 V=1,
+# and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob concerns is
+# rebuilt.
 
 # On all cores, unless the command line says how many; but of several goals one after the other.
 MAKEFLAGS  += $(if $(word 2,$(MAKECMDGOALS)),,-j$(shell nproc))
 
 PREFIX     ?= /usr/local
-PYTHON     ?= $(firstword $(foreach p,python3 /usr/bin/python3,$(if $(shell $(p) -c 'import h5py, numpy, pytest, xxhash, jsonschema' 2>/dev/null && echo y),$(p))) python3)
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA       ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
 CUDA_ARCHS ?= 80 90a
 BUILD      ?= build$(if $(SANITIZE),-sanitize)
 
-# ---- where the libraries are: HDF5_DIR or YAML_DIR (a prefix, for all of yaml, xxhash, deflate, cmocka), else pkg-config
+# ---- where the libraries are: HDF5_DIR, YAML_DIR (a prefix, for yaml, xxhash, deflate, lzf and cmocka), else pkg-config
 HDF5_PC    := $(firstword $(foreach p,hdf5 hdf5-serial,$(if $(shell pkg-config --exists $(p) 2>/dev/null && echo y),$(p))))
 ifdef HDF5_DIR
 HDF5_CFLAGS := -I$(HDF5_DIR)/include
@@ -28,23 +29,29 @@ YAML_CFLAGS := -I$(YAML_DIR)/include
 YAML_LIBS   := -L$(YAML_LIB) -Wl,-rpath,$(abspath $(YAML_LIB))
 endif
 
-# libdeflate decodes gzip two to three times as fast; zlib, which HDF5 itself needs, where it is absent.
-DEFLATE  := $(if $(or $(wildcard $(YAML_DIR)/include/libdeflate.h),$(wildcard /usr/include/libdeflate.h),$(shell pkg-config --exists libdeflate 2>/dev/null && echo y)),1,0)
+# Two libraries that the program can do without. libdeflate decodes gzip two to three times as fast as zlib, which HDF5
+# itself needs; without liblzf what h5py compressed with LZF is refused.
+optional = $(if $(or $(wildcard $(YAML_DIR)/include/$(2)),$(wildcard /usr/include/$(2)),$(shell pkg-config --exists $(1) 2>/dev/null && echo y)),1,0)
+DEFLATE  := $(call optional,libdeflate,libdeflate.h)
+LZF      := $(call optional,liblzf,liblzf/lzf.h)
+ifeq ($(LZF),1)
+LZF_CFLAGS := $(or $(shell pkg-config --cflags liblzf 2>/dev/null),$(addprefix -I,$(wildcard $(YAML_DIR)/include/liblzf /usr/include/liblzf)))
+endif
 
-DEFINES  := -D_GNU_SOURCE -DTILERUN_CUDA=$(CUDA) -DTILERUN_LIBDEFLATE=$(DEFLATE)
+DEFINES  := -D_GNU_SOURCE -DTILERUN_CUDA=$(CUDA) -DTILERUN_LIBDEFLATE=$(DEFLATE) -DTILERUN_LZF=$(LZF)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes
 CFLAGS   ?= -O2 -g
 comma    := ,
 SAN      := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(SAN)
-LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
+override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) $(SAN)
+LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
 GENCODE   = $(foreach a,$(filter-out native,$(CUDA_ARCHS)),-gencode arch=compute_$(a),code=sm_$(a)) \
             $(if $(filter native,$(CUDA_ARCHS)),-arch=native,-gencode arch=compute_80$(comma)code=compute_80)
 NVCC     := $(CUDA_HOME)/bin/nvcc
 NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms longer to load a large kernel file
-NVFLAGS  += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
-NVFLAGS  += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
+override NVFLAGS += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
+override NVFLAGS += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
 
 SOURCES := $(wildcard runner/*.c runner/*/*.c kernels/*/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*/*.cu),)
 ifneq ($(CUDA),1)
@@ -58,14 +65,21 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind bench deps format lint install clean generated
+.PHONY: all help demo test unit valgrind bare bench deps format lint install clean generated force
 .DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
 
-# demo and test are all that a fresh machine needs: the packages come first, after which make reads this file anew.
-ifneq ($(filter demo test,$(MAKECMDGOALS)),)
--include $(BUILD)/deps.mk
-$(BUILD)/deps.mk:
-	@PYTHON=$(PYTHON) tests/deps.sh && mkdir -p $(@D) && touch $@
+# demo and test are all that a fresh machine needs: what they lack comes first. Where that was something deps.mk is new,
+# so that make reads this file again and finds it. `make -n` remakes what it includes as well: it shall install nothing.
+NEEDED    := $(lastword $(sort $(filter demo test,$(MAKECMDGOALS))))
+bring_deps = @BUILD='$(BUILD)' CC='$(CC)' HDF5_DIR='$(HDF5_DIR)' YAML_DIR='$(YAML_DIR)' DEPS='$(DEPS)' \
+             PYTHON='$(PYTHON)' tests/deps.sh
+ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)
+ifneq ($(NEEDED),)
+include $(BUILD)/deps.mk
+$(BUILD)/deps.mk: force
+	$(bring_deps) $(NEEDED)
+endif
 endif
 
 all: $(PROGRAM) ## build build/tilerun (CPU-only, and saying so, where there is no nvcc)
@@ -79,24 +93,40 @@ help: ## list the targets
 # One line a step; `make V=1` shows the commands.
 say = $(if $(V),,@echo "  $(1) $@";)
 
-$(PROGRAM): $(OBJECTS)
-	$(call say,link)$(CC) -o $@ $^ $(LDLIBS)
+# Flags are prerequisites too: BUILD/NAME holds the words of a command, and is made anew when they have changed.
+# The words name the compiler's release, since another one may have taken its place. No newline ends them, for make 4.3
+# takes it off only sometimes when it reads them back.
+CC_WORDS   := $(CC) $(CFLAGS) \# $(shell $(CC) --version 2>/dev/null | head -n 1)
+NVCC_WORDS := $(if $(filter 1,$(CUDA)),$(NVCC) $(NVFLAGS) \# $(shell $(NVCC) --version 2>/dev/null | tail -n 1))
+LINK_WORDS := $(CC) $(OBJECTS) $(LDLIBS)
+COMMIT     := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+define stamp
+$(BUILD)/$(1): $$(if $$(call same,$$(file < $(BUILD)/$(1)),$$($(2))),,force)
+	@mkdir -p $$(@D)
+	@printf %s '$$(subst ','\'',$$($(2)))' > $$@
+endef
+same = $(and $(findstring |$(1)|,|$(2)|),$(findstring |$(2)|,|$(1)|))
+$(eval $(call stamp,cc.flags,CC_WORDS))
+$(eval $(call stamp,nvcc.flags,NVCC_WORDS))
+$(eval $(call stamp,link.flags,LINK_WORDS))
+$(eval $(call stamp,commit,COMMIT))
 
-$(BUILD)/%.c.o: %.c
+$(PROGRAM): $(OBJECTS) $(BUILD)/link.flags
+	$(call say,link)$(CC) -o $@ $(OBJECTS) $(LDLIBS)
+
+$(BUILD)/%.c.o: %.c $(BUILD)/cc.flags
 	@mkdir -p $(@D)
 	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
 
-$(BUILD)/%.cu.o: %.cu
+$(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
 	@mkdir -p $(@D)
 	$(call say,nvcc)$(NVCC) $(NVFLAGS) -c -o $@ $<
 
-# The commit is baked into one small file, rebuilt when it changes.
-COMMIT := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
-$(shell mkdir -p $(BUILD) && echo '$(COMMIT)' | cmp -s - $(BUILD)/commit || echo '$(COMMIT)' > $(BUILD)/commit)
+# The commit is baked into one small file.
 $(BUILD)/runner/result/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/runner/result/environment.c.o: $(BUILD)/commit
 
-$(BUILD)/tests/%: tests/unit/%.c $(LIBRARY)
+$(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags
 	@mkdir -p $(@D)
 	$(call say,test)$(CC) $(CFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
@@ -104,13 +134,16 @@ demo: $(PROGRAM) ## run a small job on a real data set and show what it wrote
 	@tests/demo.sh $(PROGRAM)
 
 test: $(PROGRAM) $(UNITS) ## unit, golden, end-to-end, Slurm and GPU tests; what cannot run here is skipped and counted
-	@BUILD=$(BUILD) PYTHON=$(PYTHON) CUDA=$(CUDA) tests/run.sh
+	@BUILD='$(BUILD)' CUDA=$(CUDA) UNITS='$(UNITS)' tests/run.sh
 
 unit: $(UNITS) ## the C unit tests alone
 	@for t in $(UNITS); do $$t || exit 1; done
 
 valgrind: $(PROGRAM) $(UNITS) ## the host code under valgrind; minutes
-	@BUILD=$(BUILD) tests/valgrind.sh
+	@BUILD=$(BUILD) UNITS='$(UNITS)' tests/valgrind.sh
+
+bare: ## the two commands on a bare Debian, with and without a foreign Python (root, debootstrap); six minutes
+	@tests/bare.sh
 
 bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 	@tests/bench/run.sh $(PROGRAM)
@@ -118,14 +151,14 @@ bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 generated: $(PROGRAM) ## rewrite what is generated: configs/job.schema.json, the reference in configs/README.md
 	@tests/generate.sh $(PROGRAM)
 
-deps: ## install what the build and the tests need (apt), or print its name elsewhere
-	@PYTHON=$(PYTHON) tests/deps.sh
+deps: ## install what the build and the tests lack, or print its name where apt is not
+	$(bring_deps) test
 
 format: ## clang-format every source file in place
 	clang-format -i $(wildcard runner/*.[ch] runner/*/*.[ch] kernels/*/*.[ch] kernels/*/*.cu kernels/*/*.cuh tests/unit/*.[ch])
 
 lint: ## clang-format, clang-tidy, cppcheck: silent when clean
-	@BUILD=$(BUILD) CFLAGS="$(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) -I$(CUDA_HOME)/include" tests/lint.sh
+	@BUILD=$(BUILD) CFLAGS="$(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) -I$(CUDA_HOME)/include" tests/lint.sh
 
 install: $(PROGRAM) ## into $(DESTDIR)$(PREFIX)
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tilerun

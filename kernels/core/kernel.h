@@ -1,8 +1,8 @@
 /* kernel.h - the contract between the runner and the kernels; the only header that .c and .cu files share.
  *
- * An operation (op_*.c) states shapes, work and truth. A kernel variant (one file each) states only how: it is a
- * `struct kernel` whose `launch` does one tile. The runner never looks inside a launch; a kernel never sees a file,
- * a name or a clock.
+ * An operation (op.c in its folder) states shapes, work and truth. A kernel variant (one file each) states only how: it
+ * is a `struct kernel` whose `launch` does one tile. The runner never looks inside a launch; a kernel never sees a
+ * file, a name or a clock.
  *
  * A tile is packed: rank <= 3, row-major, last axis adjacent, no padding, in the memory of the kernel's own device.
  * All sizes and offsets are int64_t and count elements, unless the name says bytes. */
@@ -109,7 +109,8 @@ struct reduce_state {
         int64_t i;
         uint64_t u;
     } value;       /* f: float inputs and mean or norm2 of integers; i, u: integers */
-    int64_t index; /* argmin, argmax: position along the reduced axis; -1: none yet */
+    int64_t index; /* argmin, argmax: position along the reduced axis, -1: none yet; prod and norm2 of floats: the
+                      exponent that keeps `f` in range; else a variant's own */
 };
 
 /* x[outer][length][inner] -> y[outer][inner]: element (o, i) reduces x[o][0..length-1][i].
@@ -133,8 +134,8 @@ struct transpose_args {
     void *y;
 };
 
-/* y[i] = alpha * x[i] + beta. Integers compute in 64 bits, modulo 2^64, with integral alpha and beta; float16,
- * bfloat16 and float32 in float32, float64 in float64, one fused multiply-add. */
+/* y[i] = alpha * x[i] + beta. Integers compute in 64 bits, modulo 2^64, with integral alpha and beta; floats of any
+ * type by one fused multiply-add in float64, which is then rounded to the type: alpha and beta need not fit it. */
 struct scale_args {
     int64_t count;
     double alpha, beta;
@@ -143,6 +144,9 @@ struct scale_args {
 };
 
 #define KERNEL_MAX_PARAMETERS 4
+#define KERNEL_MAX_EDGES      8
+/* Of a launch, at most: matmul m n k; reduce outer length inner; transpose rows cols; scale count. */
+#define KERNEL_DIMENSIONS 3
 
 struct launch {
     enum op op;
@@ -187,6 +191,10 @@ struct kernel {
     const char *summary; /* one line, for `tilerun list` */
     unsigned dtypes;     /* set of DTYPE_BIT */
     unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
+    /* For each dimension of a launch (KERNEL_DIMENSIONS) the sizes, in elements, at whose multiples something changes:
+     * a tile, a vector, a piece of k ends, another kernel begins. Of all its types and parameters together, in any
+     * order, up to the first 0; {1} where there is none. Tests draw sizes at these edges, one below and one above. */
+    int edges[KERNEL_DIMENSIONS][KERNEL_MAX_EDGES];
     enum accuracy accuracy;
     double speed;           /* for the plan's prediction: times the data type's ordinary flops; 0: 1 */
     bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */

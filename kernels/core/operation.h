@@ -9,8 +9,8 @@
 #ifndef KERNELS_OPERATION_H
 #define KERNELS_OPERATION_H
 
-#include "../../runner/base/fail.h"
 #include "kernel.h"
+#include "status.h"
 
 #define MAX_RANK 3
 #define LOOPS    4
@@ -36,6 +36,17 @@ struct box {
 int64_t box_elements(const struct box *box);
 struct box box_whole(const struct shape *shape);
 bool box_equal(const struct box *a, const struct box *b);
+
+/* A box cut into pieces, in row-major order. */
+struct cut {
+    struct box whole;
+    int64_t step[MAX_RANK]; /* elements of a piece along each axis; those at the end may have fewer */
+    int64_t pieces;         /* 0: the box is empty */
+};
+/* Pieces of at most `elements`: as much of the last axes as fits, in whole grains (rank 0: a grain is one element; a
+ * chunk, so that each is read once). A piece is a grain at least. */
+struct cut box_cut(const struct box *box, const struct shape *grain, int64_t elements);
+struct box cut_piece(const struct cut *cut, int64_t number);
 
 struct operand {
     enum dtype dtype;
@@ -72,12 +83,22 @@ struct host_reader {
     void *context;
 };
 
-/* The truth about a box of the output: for integer results `integer`, else `value` in float64 and `magnitude`, by which
- * an error is measured (|A||B| for matmul, sum |x| for a sum). Arrays of box_elements(), owned by the caller. */
+/* The truth about a box of the output, arrays of box_elements(): for results that are integers or `exact` (below)
+ * `integer` alone, else the others. A magnitude is what an error is measured by (|A||B| for matmul, sum |x| for a sum),
+ * but never more than what a running value can be without overflow. */
 struct truth {
-    double *value, *magnitude;
-    int64_t *integer;
+    double *value, *magnitude; /* both finite, unless the inputs make an infinity or a NaN */
+    bool *overflows;           /* a running value may leave its type's range: an infinity or a NaN is right, too */
+    int64_t *integer;          /* the element; of an `exact` operation its bits, those above its size 0 */
 };
+
+/* An element is right where |out - value| <= relative * magnitude + absolute. */
+struct tolerance {
+    double relative;
+    double absolute; /* what roundings below the types' least normal numbers come to */
+};
+
+#define UNITS_TEXT 128
 
 struct operation {
     const char *name; /* "matmul" */
@@ -95,12 +116,22 @@ struct operation {
      * straightforwardly, reading each input in pieces of bounded size. */
     enum status (*reference)(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error);
-    /* Largest acceptable |out - value| / magnitude for a variant of that accuracy class. 0: exact, bit for bit. */
-    double (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);
+    /* The unit of the result, from those of the inputs (NULL: unknown), into `text`. false: unknown. */
+    bool (*units)(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
+    /* What a right result of a variant of that accuracy class may be off by. */
+    struct tolerance (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);
+    bool exact;   /* it moves elements: every bit counts, a NaN's and a zero's sign too */
+    bool product; /* it is bilinear: too much work to be done again, and Freivalds' check can do without */
 };
+
+/* Room for the truth about so many elements of an operation's result. STATUS_RUN: the host has none. */
+enum status truth_allocate(const struct geometry *geometry, int64_t elements, struct truth *truth, struct error *error);
+void truth_free(struct truth *truth);
 
 extern const struct operation *const operations[OP_COUNT]; /* by enum op */
 const struct operation *operation_find(const char *name);
+/* For operations whose result has its input's unit. */
+bool units_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
 const char *reduce_operator_name(enum reduce_operator operator_);
 bool reduce_operator_parse(const char *name, enum reduce_operator *operator_);
 

@@ -1,40 +1,16 @@
-/* reference.c - reading inputs for the references. */
+/* reference.c - reading inputs for the references, and the truths that they fill. */
 #include "reference.h"
 
 #include "convert.h"
 #include "cpu.h"
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define CONVERTED (INT64_C(1) << 14) /* elements at a time */
 
-/* How large a piece is along each axis: whole trailing axes while they fit. */
-static void piece_size(const struct box *box, int64_t size[MAX_RANK]) {
-    int64_t room = PIECE_ELEMENTS;
-    for (int axis = box->rank - 1; axis >= 0; axis--) {
-        size[axis] = min_int64(box->count[axis], room > 0 ? room : 1);
-        room /= size[axis] > 0 ? size[axis] : 1;
-    }
-}
-
-int64_t piece_count(const struct box *box) {
-    if (box_elements(box) == 0) return 0;
-    int64_t size[MAX_RANK], pieces = 1;
-    piece_size(box, size);
-    for (int axis = 0; axis < box->rank; axis++) pieces *= ceil_div(box->count[axis], size[axis]);
-    return pieces;
-}
-
-struct box piece_box(const struct box *box, int64_t number) {
-    int64_t size[MAX_RANK];
-    struct box piece = {.rank = box->rank};
-    piece_size(box, size);
-    for (int axis = box->rank - 1; axis >= 0; axis--) {
-        int64_t pieces = ceil_div(box->count[axis], size[axis]), before = number % pieces * size[axis];
-        piece.start[axis] = box->start[axis] + before;
-        piece.count[axis] = min_int64(size[axis], box->count[axis] - before);
-        number /= pieces;
-    }
-    return piece;
+struct cut pieces_of(const struct box *box) {
+    return box_cut(box, &(struct shape){0}, PIECE_ELEMENTS);
 }
 
 enum status piece_allocate(struct piece *piece, int64_t elements, struct error *error) {
@@ -66,4 +42,40 @@ enum status piece_read(struct piece *piece, const struct geometry *geometry, con
         if (!dtype_is_float(dtype)) convert_to_integer(dtype, raw, count, piece->integer + at);
     }
     return STATUS_OK;
+}
+
+enum status truth_allocate(const struct geometry *geometry, int64_t elements, struct truth *truth,
+                           struct error *error) {
+    bool bits = operations[geometry->op]->exact || !dtype_is_float(geometry->out.dtype);
+    size_t bytes = (size_t)elements * 8 + 8;
+    *truth = (struct truth){0};
+    if (bits) {
+        truth->integer = malloc(bytes);
+        if (truth->integer) return STATUS_OK;
+    } else {
+        truth->value = malloc(bytes);
+        truth->magnitude = malloc(bytes);
+        truth->overflows = malloc((size_t)elements + 1);
+        if (truth->value && truth->magnitude && truth->overflows) return STATUS_OK;
+    }
+    truth_free(truth);
+    return fail(error, STATUS_RUN, "no host memory for the truth about %lld elements", (long long)elements);
+}
+
+void truth_free(struct truth *truth) {
+    free(truth->value);
+    free(truth->magnitude);
+    free(truth->overflows);
+    free(truth->integer);
+    *truth = (struct truth){0};
+}
+
+void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit) {
+    /* What is beyond float64 by its rounding alone counts as its largest: a right result may be on either side. */
+    bool barely = fabsl(value) > DBL_MAX && fabsl(value) < 0x1.0000000001p1024L;
+    truth->value[i] = barely ? copysign(DBL_MAX, (double)value) : (double)value;
+    truth->overflows[i] = isfinite(value) && magnitude > 0.99L * limit; /* with the roundings on the way */
+    if (truth->overflows[i] && magnitude > limit) magnitude = limit;
+    if (isfinite(value) && magnitude > DBL_MAX) magnitude = DBL_MAX;
+    truth->magnitude[i] = (double)magnitude;
 }

@@ -8,9 +8,8 @@ extern const struct operation operation_matmul, operation_reduce, operation_tran
 
 #define PIECE_ELEMENTS (INT64_C(1) << 20) /* 8 MiB of 64-bit elements */
 
-/* A box splits into this many pieces of at most PIECE_ELEMENTS, in row-major order; none when it is empty. */
-int64_t piece_count(const struct box *box);
-struct box piece_box(const struct box *box, int64_t number);
+/* A box of an input in pieces that fit a `struct piece`. */
+struct cut pieces_of(const struct box *box);
 
 /* Room for one piece: as it was read, and widened to float64, or to 64-bit integers where the type is one. */
 struct piece {
@@ -22,5 +21,15 @@ enum status piece_allocate(struct piece *piece, int64_t elements, struct error *
 void piece_free(struct piece *piece);
 enum status piece_read(struct piece *piece, const struct geometry *geometry, const struct host_reader *reader,
                        int input, const struct box *box, struct error *error);
+
+/* The unsigned type that has the bits of any type of its size. */
+static inline enum dtype dtype_of_bits(enum dtype dtype) {
+    static const enum dtype unsigned_of[9] = {[1] = UINT8, [2] = UINT16, [4] = UINT32, [8] = UINT64};
+    return unsigned_of[dtype_size(dtype)];
+}
+
+/* Element i of a truth that was summed up in `value` and `magnitude`, where no running value can be beyond `limit`
+ * without overflow. */
+void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit);
 
 #endif

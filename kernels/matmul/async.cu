@@ -1,4 +1,4 @@
-/* matmul_async.cu - copies that pass the registers by, and as much of C in registers as there is room for.
+/* matmul/async.cu - copies that pass the registers by, and as much of C in registers as there is room for.
  *
  *     stages in shared memory, 8 of k each           a block's 128 x 128 elements of C: 4 warps of 64 x 64
  *     +--------+--------+--------+                       +-------+-------+     a thread has 8 rows of 16 columns:
@@ -8,7 +8,7 @@
  *       ^ one barrier a stage                            |   2   |   3   |
  *                                                        +-------+-------+
  *
- * matmul_vectorized.cu carries the next tiles in registers, which leaves room for 8 x 8 sums a thread, and has only one
+ * matmul/vectorized.cu carries the next tiles in registers, which leaves room for 8 x 8 sums a thread, and has only one
  * tile on its way. cp.async needs none: registers go to 128 sums and two sets of operands (this k's and, being loaded,
  * the next one's), 222 in all. Only an operand that must be turned still passes through eight of them. Two blocks of
  * 128 threads a multiprocessor wait at barriers of their own.
@@ -175,6 +175,7 @@ const struct kernel matmul_async = {
     .device = DEVICE_CUDA,
     .summary = "128x128 tiles, 8x16 outputs a thread, three stages of asynchronous copies, k split for small results",
     .dtypes = DTYPE_BIT(FLOAT32),
+    .edges = {{128, 64, 4}, {128, 64, 4}, {BK, 4, small_cut.least, large_cut.least}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .workspace = matmul_async_workspace,

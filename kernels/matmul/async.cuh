@@ -1,4 +1,4 @@
-/* matmul_async.cuh - what the matmul variants built on asynchronous copies share: operands on their way into stages,
+/* matmul/async.cuh - what the matmul variants built on asynchronous copies share: operands on their way into stages,
  * the order of tiles, and k split over blocks.
  *
  * Stages. Shared memory holds several stages, each a piece of k of a tile of A and one of B. While one is multiplied

@@ -1,4 +1,4 @@
-/* matmul_blocked.c - cache blocks, packed panels and a register tile; after Goto and van de Geijn (2008) and BLIS.
+/* matmul/blocked.c - cache blocks, packed panels and a register tile; after Goto and van de Geijn (2008) and BLIS.
  *
  *        n                     C is summed block by block, MC x NC at most. For each KC terms of the sum the block's
  *      +-----+  B panel,       panels of A and B are packed once: strips as wide as the register tile, in the very
@@ -66,25 +66,17 @@ static void widen_to_double(enum dtype dtype, const void *from, int64_t count, d
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-static void narrow_from_double(enum dtype dtype, const double *from, int64_t count, void *to) {
-    (void)dtype;
-    memcpy(to, from, (size_t)count * sizeof *from);
-}
-
 #define REAL       float
 #define NAME(word) word##_float
 #define WIDEN      convert_to_float
-#define NARROW     convert_from_float
 #include "blocked.h"
 #undef REAL
 #undef NAME
 #undef WIDEN
-#undef NARROW
 
 #define REAL       double
 #define NAME(word) word##_double
 #define WIDEN      widen_to_double
-#define NARROW     narrow_from_double
 #include "blocked.h"
 
 static size_t matmul_blocked_workspace(const struct launch *launch) {
@@ -108,6 +100,7 @@ const struct kernel matmul_blocked = {
     .device = DEVICE_CPU,
     .summary = "cache blocks, packed panels, a vectorised register tile, several threads",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{12, 6, GROUP * 12, MC}, {32, 16, 8, 4, NC}, {KC}},
     .accuracy = ACCURACY_FULL,
     .workspace = matmul_blocked_workspace,
     .launch = matmul_blocked_launch,

@@ -1,5 +1,5 @@
-/* matmul_blocked.h - the blocked product in one real type: matmul_blocked.c includes it with REAL, NAME(word) and
- * WIDEN/NARROW (rows of elements to REAL and back) defined, once for float and once for double. */
+/* matmul/blocked.h - the blocked product in one real type: matmul/blocked.c includes it with REAL, NAME(word) and
+ * WIDEN (rows of elements to REAL) defined, once for float and once for double. */
 
 /* ---- micro-kernel: sum[ROWS][2 vectors] += a[k][ROWS] b[k][2 vectors], the sums in registers --------------------- */
 
@@ -85,15 +85,19 @@ static void NAME(load_row)(const struct matmul_args *args, int64_t at, int64_t c
         memcpy(sum, (const REAL *)args->partial + at, (size_t)columns * sizeof *sum);
 }
 
-static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, int64_t at, int64_t columns, REAL *sum) {
+static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, int64_t at, int64_t columns,
+                            const REAL *sum) {
     if (!args->last) {
         memcpy((REAL *)args->partial + at, sum, (size_t)columns * sizeof *sum);
         return;
     }
-    REAL alpha = (REAL)args->alpha;
+    double run[KC]; /* alpha may need double's range */
+    for (int64_t start = 0; start < columns; start += KC) {
+        const int64_t count = min_int64(KC, columns - start);
 #pragma omp simd
-    for (int64_t j = 0; j < columns; j++) sum[j] *= alpha;
-    NARROW(dtype, sum, columns, (char *)args->c + at * (int64_t)dtype_size(dtype));
+        for (int64_t j = 0; j < count; j++) run[j] = args->alpha * (double)sum[start + j];
+        convert_from_double(dtype, run, count, (char *)args->c + (at + start) * (int64_t)dtype_size(dtype));
+    }
 }
 
 /* C[block] for all of k. Runs inside a parallel region: each loop is shared out and ends in a barrier, but for two:

@@ -1,9 +1,17 @@
-/* matmul_cpu.c - the sequential triple loop, as every tutorial begins: one thread, no blocks, no vectors. What all
+/* matmul/cpu.c - the sequential triple loop, as every tutorial begins: one thread, no blocks, no vectors. What all
  * other variants are measured against. */
 #include "../core/float16.h"
 #include "../core/kernel.h"
 
-/* One function a type. `sum_type` accumulates; LOAD and STORE come from the element's type to it and back. */
+/* alpha multiplies in double, whose range it may need, and the result is rounded once. */
+static uint16_t float16_of(double value) {
+    return float_to_float16(double_to_odd_float(value));
+}
+static uint16_t bfloat16_of(double value) {
+    return float_to_bfloat16(double_to_odd_float(value));
+}
+
+/* One function a type. `sum_type` accumulates; LOAD goes from the element's type to it, STORE from double back. */
 #define TRIPLE_LOOP(name, element, sum_type, LOAD, STORE)                                                              \
     static void name(const struct matmul_args *args) {                                                                 \
         int64_t m = args->m, n = args->n, k = args->k;                                                                 \
@@ -18,17 +26,17 @@
                         sum += LOAD(a[args->transpose_a ? p * m + i : i * k + p]) *                                    \
                                LOAD(b[args->transpose_b ? j * k + p : p * n + j]);                                     \
                     if (args->last)                                                                                    \
-                        ((element *)args->c)[out] = STORE((sum_type)args->alpha * sum);                                \
+                        ((element *)args->c)[out] = STORE(args->alpha * (double)sum);                                  \
                     else                                                                                               \
                         ((sum_type *)args->partial)[out] = sum;                                                        \
                 }                                                                                                      \
         }                                                                                                              \
     }
 
-TRIPLE_LOOP(multiply_float32, float, float, , )
+TRIPLE_LOOP(multiply_float32, float, float, , (float))
 TRIPLE_LOOP(multiply_float64, double, double, , )
-TRIPLE_LOOP(multiply_float16, uint16_t, float, float16_to_float, float_to_float16)
-TRIPLE_LOOP(multiply_bfloat16, uint16_t, float, bfloat16_to_float, float_to_bfloat16)
+TRIPLE_LOOP(multiply_float16, uint16_t, float, float16_to_float, float16_of)
+TRIPLE_LOOP(multiply_bfloat16, uint16_t, float, bfloat16_to_float, bfloat16_of)
 
 static int matmul_cpu_launch(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
@@ -47,6 +55,7 @@ const struct kernel matmul_cpu = {
     .device = DEVICE_CPU,
     .summary = "the sequential triple loop",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{1}, {1}, {1}},
     .accuracy = ACCURACY_FULL,
     .launch = matmul_cpu_launch,
 };

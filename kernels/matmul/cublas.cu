@@ -1,4 +1,4 @@
-/* matmul_cublas.cu - the vendor's library, as a baseline beside the variants here: cuBLASLt, opened at run time, so
+/* matmul/cublas.cu - the vendor's library, as a baseline beside the variants here: cuBLASLt, opened at run time, so
  * that neither the build nor a machine without it needs it.
  *
  * It is given its best. The library proposes algorithms for a problem, best guess first; the first launch of a problem
@@ -15,6 +15,7 @@
 #include "matmul.cuh"
 
 #include <cublasLt.h>
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -124,10 +125,12 @@ static cudaError_t product_fill(const lt_library &lt, const struct launch *launc
                        args.batch, args.b_batch_stride));
     CUDART(layout_fill(lt, &product->c, whole ? type : type_of(sums), args.m, args.n, args.batch, args.m * args.n));
     product->out = whole ? args.c : args.partial;
+    /* The last launch scales what earlier ones left as well. */
+    const double alpha = args.last ? args.alpha : 1, beta = args.first ? 0 : alpha;
     if (sums == FLOAT64)
-        product->alpha.d = args.alpha, product->beta.d = args.first ? 0 : 1;
+        product->alpha.d = alpha, product->beta.d = beta;
     else
-        product->alpha.f = float(args.alpha), product->beta.f = args.first ? 0 : 1;
+        product->alpha.f = float(alpha), product->beta.f = float(beta);
     return cudaSuccess;
 }
 
@@ -285,6 +288,9 @@ static const char *matmul_cublas_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (!library_open().complete) return "cuBLAS " CUBLAS_MAJOR " is not installed here";
     if (args.batch > INT32_MAX) return "cuBLAS takes at most 2^31 - 1 matrices at once";
+    const double alpha = fabs(args.alpha);
+    if (launch->dtype != FLOAT64 && alpha > 0 && !(alpha >= FLT_MIN && alpha <= FLT_MAX))
+        return "cuBLAS takes alpha as a float32, and this one is beyond its range";
     return nullptr;
 }
 
@@ -294,6 +300,7 @@ const struct kernel matmul_cublas = {
     .device = DEVICE_CUDA,
     .summary = "the vendor's library, the fastest of its own proposals; a baseline",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{1}, {1}, {1}}, /* the library does not tell */
     .accuracy = ACCURACY_FULL,
     .atomic_order = true, /* which algorithm is the fastest may differ from run to run */
     .compute_capability = 80,

@@ -1,11 +1,11 @@
-/* matmul_dmma.cu - float64 on tensor cores: a warp multiplies a 16 x 4 by a 4 x 8 matrix in one instruction.
+/* matmul/dmma.cu - float64 on tensor cores: a warp multiplies a 16 x 4 by a 4 x 8 matrix in one instruction.
  *
  *     A 64 x 4   B 4 x 32     C 64 x 32 a warp       For every 4 of k a thread loads 8 elements of A and 4 of B, and
  *       +--+      +--------+   +--+--+--+--+         the warp multiplies 16 times, once for each 16 x 8 of C. The
  *       |  |  x   |        | = |  |  |  |  |         sums take 128 registers of a thread, two sets of operands 48:
  *       |  |      +--------+   +--+--+--+--+         a block of 8 warps, 128 x 128 of C, fills a multiprocessor.
  *       |  |                   |  |  |  |  |
- *       +--+                   +--+--+--+--+         Four stages of 16 of k come by cp.async, as in matmul_async.cu,
+ *       +--+                   +--+--+--+--+         Four stages of 16 of k come by cp.async, as in matmul/async.cu,
  *                                                    but nothing is turned: a thread loads single elements, as
  * easily where k is adjacent as where lines are. Either way 4 lines x 4 k of 8 bytes, which is what half a warp loads
  * at once, lie in different banks, thanks to four elements of padding.
@@ -163,6 +163,7 @@ const struct kernel matmul_dmma = {
     .device = DEVICE_CUDA,
     .summary = "float64 on tensor cores: 128x128 tiles, four stages of asynchronous copies",
     .dtypes = DTYPE_BIT(FLOAT64),
+    .edges = {{128, 64, 2}, {128, 64, 2}, {BK, 2, small_cut.least, large_cut.least}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .workspace = matmul_dmma_workspace,

@@ -1,4 +1,4 @@
-/* matmul_mma.cu - bfloat16 and float16 on the tensor cores of every chip since compute capability 8.0: one warp, one
+/* matmul/mma.cu - bfloat16 and float16 on the tensor cores of every chip since compute capability 8.0: one warp, one
  * instruction, 16 x 16 times 16 x 8.
  *
  *     stage                                 a warp's 64 x 64 of C (small tiles: 64 x 32), 16 of k at a time
@@ -10,7 +10,7 @@
  *     |    ...  |  lie along m or n       16     |   |   |   |   |   |   |   |   |
  *     +---------+                            4 x ldmatrix
  *
- * The frame is matmul_async.cu's: stages that cp.async fills, bands of tiles, k split over blocks for a small C. What
+ * The frame is matmul/async.cu's: stages that cp.async fills, bands of tiles, k split over blocks for a small C. What
  * changes is who multiplies. The instruction wants its operands spread over the threads in a way of its own, which
  * ldmatrix produces from rows of 16 bytes in shared memory; as it can also transpose, an operand may lie either way
  * there and nothing has to be turned. A row of a stage is 16 bytes longer than what it holds: the eight rows of a
@@ -22,7 +22,7 @@
  * What holds it back there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s
  * is 5.4 TB/s out of L2, all that it gives; on a chip of compute capability 8.0, with the same L2 and a third of the
  * tensor cores' speed, it is enough. A narrow C waits for memory, whose answers come 64 or 128 bytes of a row at a
- * time. matmul_wgmma.cu, with larger tiles shared between blocks and the copy engine, is the answer to both, and hands
+ * time. matmul/wgmma.cu, with larger tiles shared between blocks and the copy engine, is the answer to both, and hands
  * over to this one what is too small for its tiles and long in k. */
 #include "async.cuh"
 #include <algorithm>
@@ -197,6 +197,7 @@ const struct kernel matmul_mma = {
     .device = DEVICE_CUDA,
     .summary = "16-bit types on tensor cores: a warp an instruction, operands by ldmatrix, k split for small results",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
+    .edges = {{128, 64, 8}, {128, 64, 8}, {64, 32, 8, small_cut.least, large_cut.least}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .workspace = matmul_mma_workspace,

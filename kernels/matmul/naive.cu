@@ -1,4 +1,4 @@
-/* matmul_naive.cu - the first program: one thread for each element of C.
+/* matmul/naive.cu - the first program: one thread for each element of C.
  *
  *               column                A thread walks along its row of A and down its column of B:
  *             B +--#---+
@@ -12,7 +12,7 @@
  *
  * What holds it back: an element of C costs 2k reads, and nobody remembers what a neighbour read. Global traffic as
  * modelled, before any cache: 2k elements read for each element of C. The caches catch most of it, but every
- * multiply-add still waits for two loads, and the load units, not the multipliers, set the pace. matmul_tiled.cu is the
+ * multiply-add still waits for two loads, and the load units, not the multipliers, set the pace. matmul/tiled.cu is the
  * answer. */
 #include "matmul.cuh"
 
@@ -66,6 +66,7 @@ const struct kernel matmul_naive = {
     .device = DEVICE_CUDA,
     .summary = "one thread an element, 32x32 blocks, operands straight from global memory",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{SIDE}, {SIDE}, {1}},
     .accuracy = ACCURACY_FULL,
     .speed = 0.1,
     .compute_capability = 80,

@@ -1,4 +1,4 @@
-/* op_matmul.c - C = alpha A B: [m,k] x [k,n], stacks of matrices, and a stack with one matrix. */
+/* matmul/op.c - C = alpha A B: [m,k] x [k,n], stacks of matrices, and a stack with one matrix. */
 #include "../core/reference.h"
 
 #include "../core/cpu.h"
@@ -101,13 +101,19 @@ static void matmul_launch(const struct geometry *geometry, const struct tile *ti
 #define BLOCK 512  /* rows and columns of the output that are summed at a time */
 #define PANEL 1024 /* of k */
 
+static enum dtype accumulator_of(const struct geometry *geometry) {
+    return geometry->out.dtype == FLOAT64 ? FLOAT64 : FLOAT32;
+}
+
 struct sums {
     long double value;
     double magnitude;
+    double plain; /* the value as the accumulator has it that takes one product after the other */
 };
 
 /* sums[m][n] += a b, b as [k][n]. A long double has 11 bits more than the float64 results that it judges; products of
- * narrower types are exact in double, and there double is far more than they need. */
+ * narrower types are exact in double, and there double is far more than they need. (Rounding `plain` through double
+ * loses nothing that matters: it tells how large errors are.) */
 static void add_products(const struct geometry *geometry, const struct tile *tile, const double *a, const double *b,
                          struct sums *sums) {
     int64_t m = tile->count[LOOP_M], n = tile->count[LOOP_N], k = tile->count[LOOP_K];
@@ -115,14 +121,21 @@ static void add_products(const struct geometry *geometry, const struct tile *til
 #pragma omp parallel for
     for (int64_t i = 0; i < m; i++) {
         long double wide_value[BLOCK] = {0};
-        double value[BLOCK] = {0}, magnitude[BLOCK] = {0};
+        double value[BLOCK] = {0}, magnitude[BLOCK] = {0}, plain[BLOCK];
+        for (int64_t j = 0; j < n; j++) plain[j] = sums[i * n + j].plain;
         for (int64_t p = 0; p < k; p++) {
             const double left = a[transposed ? p * m + i : i * k + p], *right = b + p * n;
             if (wide) {
                 for (int64_t j = 0; j < n; j++) wide_value[j] += (long double)left * right[j];
+#pragma omp simd
+                for (int64_t j = 0; j < n; j++) plain[j] += left * right[j];
             } else {
 #pragma omp simd
-                for (int64_t j = 0; j < n; j++) value[j] += left * right[j];
+                for (int64_t j = 0; j < n; j++) {
+                    double term = left * right[j];
+                    value[j] += term;
+                    plain[j] = (float)(plain[j] + term);
+                }
             }
 #pragma omp simd
             for (int64_t j = 0; j < n; j++) magnitude[j] += fabs(left * right[j]);
@@ -130,6 +143,7 @@ static void add_products(const struct geometry *geometry, const struct tile *til
         for (int64_t j = 0; j < n; j++) {
             sums[i * n + j].value += wide ? wide_value[j] : value[j];
             sums[i * n + j].magnitude += magnitude[j];
+            sums[i * n + j].plain = plain[j];
         }
     }
 }
@@ -160,11 +174,34 @@ static enum status sum_block(const struct geometry *geometry, const struct host_
     return STATUS_OK;
 }
 
+/* Relative to |alpha| |A||B|: rounding errors of k additions in the accumulator's type, taken as independent, and the
+ * rounding of the result. Classes below full add twice what rounding one input to fewer bits may cost (tensor cores may
+ * cut TF32 off instead of rounding, hence 2^-9). Absolute: each of the k products may fall among the accumulator's
+ * subnormal numbers and be rounded there, and so may the result. */
+static struct tolerance matmul_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
+    static const double inputs[ACCURACY_COUNT] = {
+        [ACCURACY_TF32] = 0x1p-9, [ACCURACY_FLOAT16] = 0x1p-10, [ACCURACY_BFLOAT16] = 0x1p-7};
+    enum dtype dtype = geometry->out.dtype, accumulator = accumulator_of(geometry);
+    double k = (double)geometry->extent[LOOP_K], result = dtype == accumulator ? 0 : dtype_epsilon(dtype);
+    double absolute = (1 + fabs(geometry->options.alpha) * k) * dtype_least(accumulator) + dtype_least(dtype);
+    return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
+}
+
+/* Rounding errors of equal products are not independent: they point one way. What the plainest loop loses, an order of
+ * addition may lose several times: where that is more than the tolerance it makes the magnitude by which errors are
+ * measured. */
+static double drift_of(const struct sums *sum, double relative) {
+    double drift = (double)fabsl(sum->plain - sum->value);
+    return isfinite(drift) ? 4 * drift / relative : 0;
+}
+
 static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
                                     const struct box *box, struct truth *truth, struct error *error) {
     int stack = box->rank - 2; /* 1 when the first axis counts matrices */
     int64_t batch = stack ? box->count[0] : 1, m = box->count[stack], n = box->count[stack + 1];
     double alpha = geometry->options.alpha;
+    double relative = matmul_tolerance(geometry, ACCURACY_FULL).relative;
+    long double limit = fabsl(alpha) * dtype_largest(accumulator_of(geometry));
     struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
     struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
     if (!sums) return fail(error, STATUS_RUN, "no host memory for the reference");
@@ -181,8 +218,10 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
                 for (int64_t i = 0; i < rows && status == STATUS_OK; i++)
                     for (int64_t j = 0; j < columns; j++) {
                         int64_t at = (matrix * m + row + i) * n + column + j;
-                        truth->value[at] = (double)(alpha * sums[i * columns + j].value);
-                        truth->magnitude[at] = fabs(alpha) * sums[i * columns + j].magnitude;
+                        const struct sums *sum = &sums[i * columns + j];
+                        double drift = fabs(alpha) * drift_of(sum, relative);
+                        truth_set(truth, at, alpha * sum->value, fabsl(alpha) * sum->magnitude, limit);
+                        if (drift > truth->magnitude[at]) truth->magnitude[at] = drift;
                     }
             }
     for (int i = 0; i < 2; i++) piece_free(&pieces[i]);
@@ -190,15 +229,13 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     return status;
 }
 
-/* Relative to |alpha| |A||B|: rounding errors of k additions in the accumulator's type, taken as independent, and the
- * rounding of the result. Classes below full add twice what rounding one input to fewer bits may cost (tensor cores may
- * cut TF32 off instead of rounding, hence 2^-9). */
-static double matmul_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
-    static const double inputs[ACCURACY_COUNT] = {
-        [ACCURACY_TF32] = 0x1p-9, [ACCURACY_FLOAT16] = 0x1p-10, [ACCURACY_BFLOAT16] = 0x1p-7};
-    enum dtype dtype = geometry->out.dtype, accumulator = dtype == FLOAT64 ? FLOAT64 : FLOAT32;
-    double result = dtype == accumulator ? 0 : dtype_epsilon(dtype);
-    return dtype_epsilon(accumulator) * (2 + sqrt((double)geometry->extent[LOOP_K])) + result + inputs[accuracy];
+/* "m" times "s" is "m s"; a factor of "1" leaves the other. */
+static bool matmul_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
+    (void)options;
+    if (!in[0] || !in[1]) return false;
+    const char *first = strcmp(in[0], "1") == 0 ? "" : in[0], *second = strcmp(in[1], "1") == 0 ? "" : in[1];
+    if (!*first && !*second) first = "1";
+    return snprintf(text, UNITS_TEXT, "%s%s%s", first, *first && *second ? " " : "", second) < UNITS_TEXT;
 }
 
 const struct operation operation_matmul = {
@@ -208,5 +245,7 @@ const struct operation operation_matmul = {
     .geometry = matmul_geometry,
     .launch = matmul_launch,
     .reference = matmul_reference,
+    .units = matmul_units,
     .tolerance = matmul_tolerance,
+    .product = true,
 };

@@ -1,4 +1,4 @@
-/* matmul_registers.cu - a tile of C in every thread's registers: an operand fetched from shared memory serves eight
+/* matmul/registers.cu - a tile of C in every thread's registers: an operand fetched from shared memory serves eight
  * times.
  *
  *              B   | 128 columns |         A block of 16 x 16 threads computes 128 x 128 elements of C, a thread 8 x 8
@@ -7,7 +7,7 @@
  *     |:::|        +--x---x---x--+
  *     |:::| 128    x             |             sums[i][j] += rows[i] * columns[j],   i, j = 0 .. 7
  *     |:::| rows   x      C      |
- *     +---+        x             |         matmul_tiled.cu fetches 2 elements for a single multiply-add: 16 times as
+ *     +---+        x             |         matmul/tiled.cu fetches 2 elements for a single multiply-add: 16 times as
  *                  +-------------+         many. That is what held it back.
  *
  * A thread's rows and columns lie 16 apart (the x in the picture). So the threads of a warp, 2 x 16, fetch neighbours
@@ -121,6 +121,7 @@ const struct kernel matmul_registers = {
     .device = DEVICE_CUDA,
     .summary = "128x128 tiles in shared memory, 8x8 elements of C in each thread's registers",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{TILE}, {TILE}, {STEP}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = matmul_registers_launch,

@@ -1,9 +1,9 @@
-/* matmul_split.cu - float32 results at float32 accuracy from float16 tensor cores, at four times float32's speed.
+/* matmul/split.cu - float32 results at float32 accuracy from float16 tensor cores, at four times float32's speed.
  *
  * Each operand is cut into two float16 slices that hold 22 bits of every number (split_slices.cuh). Three products of
  * slices give the product; the fourth is below the rounding:
  *
- *     A * B  ~  hi * hi  +  (lo * hi + hi * lo) / 2048            lo * lo / 2^22 is left out
+ *     A * B  ~  hi * hi  +  (lo * hi + hi * lo) / 4096            lo * lo / 2^24 is left out
  *
  * That alone is not float32's accuracy: the tensor core cuts off, rather than rounds, as it adds to a sum, so the error
  * has a direction and grows with k. The cure is to trust it with 32 of k only and to add these parts up in float32:
@@ -14,13 +14,16 @@
  *     float32              sum+=part      sum+=part      sum+=part
  *
  * The additions run behind the instructions for `small`, so the tensor core does not wait for them. A thread holds 64
- * each of `sum`, `part` and `small`, which makes the tile of a block 128 x 128, half of matmul_wgmma.cu's; the frame
+ * each of `sum`, `part` and `small`, which makes the tile of a block 128 x 128, half of matmul/wgmma.cu's; the frame
  * (clusters, ring, roles) is the same. One chain of float32 additions over all of a long k would round too often: after
  * each 2048 of k the sums go to a place in memory, where they are added up in turn. Promotion of partial sums:
  * DeepGEMM, for float8. Slices: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores" (2022).
  *
- * Odd lines, which slices cannot hold, are left out of the store and computed in plain float32 afterwards. Products too
- * narrow or too small to be worth cutting go to matmul_async.cu (split_pays).
+ * Slices hold numbers down to 2^-28 of the largest of their row of A or column of B, and smaller ones where these do
+ * not matter (split_slices.cuh gives the bounds). Elements of C for which they do are left out of the store and
+ * computed in plain float32 afterwards, so that each element by itself is right to 2^-21 |A||B| beside the rounding of
+ * its sum (tests/e2e/test_componentwise.py). Products too narrow or too small to be worth cutting go to matmul/async.cu
+ * (split_pays).
  *
  * Measured, H200, splitting included, cuBLAS float32 in the same run: 1.27 times it at 1024, 2.6 at 2048, 3.6 at 4096,
  * 3.7 to 4.0 at 8192 (192 to 205 TFLOP/s), 3.8 at 16384, 3.4 at 8193. tests/e2e/test_accuracy.py
@@ -28,7 +31,7 @@
  * U(0,1), N(0,1), scaled lines and elements, near overflow and on subnormal numbers (at k = 4096 2.3e-7 against 5.8e-7,
  * N(0,1)). It is above
  *     where nine numbers in ten are zero: 1.3e-7 against 0.7e-7 at 4096. cuBLAS rounds seldom there, and 22 bits are
- *     what they are (3.6e-7 of a product at most): for the same reason no k below 64 is done this way;
+ *     what they are (4.8e-7 of a product at most): for the same reason no k below 64 is done this way;
  *     in some draws in the largest |error| / (|A||B|), 6.4e-7 against 5.5e-7, on N(0,1) * 2^(-8..8) from k = 4096 on.
  * Parts of 64 were no faster and twice as far off, parts of 16 an eighth slower. With `small` promoted too the tensor
  * cores were 70 % busy, now 84 %. One chain of additions over all of k = 16384 was 3.1e-7 off on U(0,1), where cuBLAS,
@@ -48,44 +51,61 @@
 using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
 
-#define NONE 1024 /* shift of a line that is odd or not there: nothing of it is stored */
-
-/* The shifts to undo of the lines at, at + STEP ...: all loads, then what is to be done with them. */
+/* The shifts to undo and the weights of the lines at, at + STEP ...: all loads, then what is to be done with them. A
+ * line that is not there has the weight of an odd one. */
 template <int COUNT, int STEP>
-__device__ inline void split_shifts(const split_line *line, int64_t at, int64_t lines, int (&shift)[COUNT]) {
-    split_line found[COUNT];
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) found[i] = at + i * STEP < lines ? line[at + i * STEP] : split_line();
+__device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, int (&shift)[COUNT],
+                                   uint32_t (&weight)[COUNT]) {
+    uint4 found[COUNT];
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
-        shift[i] = at + i * STEP < lines && !line_odd(found[i]) ? -line_shift(found[i]) : NONE;
+        found[i] = at + i * STEP < lines ? *reinterpret_cast<const uint4 *>(line + at + i * STEP) : uint4();
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        const split_line known = {found[i].x, found[i].y, found[i].z};
+        shift[i] = -line_shift(known.high);
+        weight[i] = at + i * STEP < lines ? line_weight(known) : 0;
+    }
 }
 
-/* Stores a warpgroup's 64 x 128 sums, all but odd lines'. Loads come before the first store and without a branch among
- * them, or they would wait for each other: a warp shares the lines of its 128 columns out, and tells them round. */
+/* Stores a warpgroup's 64 x 128 sums, all but those that slices do not hold: then it says that some are left out. Loads
+ * come before the first store and without a branch among them, or they would wait for each other: a warp shares the
+ * lines of its 128 columns out, and tells them round. */
 __device__ inline void split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                   int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
+                                   uint32_t *left_out, int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
     const int64_t m = row + warp * 16 + quad, n = column + lane * 2; /* of the first sum */
     const int64_t place = (batch * args.m + m) * args.n + n;
-    int of_row[2], of_column[TILE_N / 32];
-    split_shifts<2, 8>(a_line, m, args.m, of_row);
-    split_shifts<TILE_N / 32, 32>(b_line, column + threadIdx.x % 32, args.n, of_column);
-    bool whole = args.n % 2 == 0 && of_row[0] != NONE && of_row[1] != NONE; /* all sums, and neighbours as pairs */
+    const auto holder = [&](int i) { return i / 4 % 4 * 8 + lane * 2 + i % 2; }; /* the lane that has sum i's column */
+    int up[2], along[TILE_N / 32];
+    uint32_t row_weight[2], column_weight[TILE_N / 32];
+    split_lines<2, 8>(a_line, m, args.m, up, row_weight);
+    split_lines<TILE_N / 32, 32>(b_line, column + threadIdx.x % 32, args.n, along, column_weight);
+    uint32_t all = row_weight[0] & row_weight[1];
 #pragma unroll
-    for (int i = 0; i < TILE_N / 32; i++) whole = whole && of_column[i] != NONE;
-    whole = __all_sync(~0u, whole);
+    for (int i = 0; i < TILE_N / 32; i++) all &= column_weight[i];
+    const bool whole = __all_sync(~0u, args.n % 2 == 0 && all & LINE_GOOD); /* all sums, and neighbours as pairs */
 #pragma unroll
     for (int i = 0; i < 64; i++) {
-        const int up = of_row[i / 2 % 2];
-        const int along = __shfl_sync(~0u, of_column[i / 16], i / 4 % 4 * 8 + lane * 2 + i % 2);
         /* In two steps, because the power may be beyond float where the product is not. */
-        const int shift = up + along, first = shift / 2;
+        const int shift = up[i / 2 % 2] + __shfl_sync(~0u, along[i / 16], holder(i)), first = shift / 2;
         sum[i] = sum[i] * power_of_two(first) * power_of_two(shift - first);
-        if (!whole && up != NONE && along != NONE)
-            matmul_store<float>(args, place + i / 2 % 2 * 8 * args.n + i / 4 * 8 + i % 2, sum[i]);
     }
-    if (!whole) return;
+    if (!whole) {
+        bool left = false;
+#pragma unroll
+        for (int i = 0; i < 64; i++) {
+            const uint32_t weight = __shfl_sync(~0u, column_weight[i / 16], holder(i));
+            const int down = i / 2 % 2 * 8, right = i / 4 * 8 + i % 2;
+            if (m + down >= args.m || n + right >= args.n) continue;
+            if (lines_held(row_weight[i / 2 % 2], weight, args.k))
+                matmul_store<float>(args, place + down * args.n + right, sum[i]);
+            else
+                left = true;
+        }
+        if (left) atomicOr(left_out, 1);
+        return;
+    }
 
     float *const to = static_cast<float *>(args.last ? args.c : args.partial) + place;
     if (!args.first) {
@@ -135,7 +155,7 @@ __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
  * set aside. */
 template <bool A_MN, bool B_MN>
 __device__ inline void split_consume(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                     float4 *aside, shared_t &shared, int consumer, int64_t tiles) {
+                                     uint32_t *left_out, float4 *aside, shared_t &shared, int consumer, int64_t tiles) {
     aside += (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
     ring_position<STAGES> at;
     for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < tiles; number += gridDim.x / WGMMA_CLUSTER) {
@@ -179,8 +199,8 @@ __device__ inline void split_consume(const matmul_args &args, const split_line *
         if (args.k > SPELL) split_add_aside(aside, sum);
         const tile_place tile = wgmma_tile(args, TILE_N, number);
         split_store(args, a_line + (args.a_batch_stride ? tile.batch * args.m : 0),
-                    b_line + (args.b_batch_stride ? tile.batch * args.n : 0), tile.batch, tile.row + consumer * 64,
-                    tile.column, sum);
+                    b_line + (args.b_batch_stride ? tile.batch * args.n : 0), left_out, tile.batch,
+                    tile.row + consumer * 64, tile.column, sum);
     }
 }
 
@@ -188,55 +208,67 @@ template <bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_split_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
                         const __grid_constant__ CUtensorMap b_map, const split_line *a_line, const split_line *b_line,
-                        float4 *aside, int64_t tiles) {
+                        uint32_t *left_out, float4 *aside, int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ __align__(1024) uint8_t memory[];
     shared_t &shared = *reinterpret_cast<shared_t *>(memory);
     wgmma_roles(
         shared.ring,
         [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles, wgmma_all_of_k(args)); },
-        [&](int consumer) { split_consume<A_MN, B_MN>(args, a_line, b_line, aside, shared, consumer, tiles); });
+        [&](int consumer) {
+            split_consume<A_MN, B_MN>(args, a_line, b_line, left_out, aside, shared, consumer, tiles);
+        });
 #endif
 }
 
-/* ---- odd lines ------------------------------------------------------------------------------------------------- */
+/* ---- what slices do not hold ----------------------------------------------------------------------------------- */
 
-#define ODD_TILE  64
-#define ODD_K     16
-#define ODD_CHUNK 32 /* of k, summed before it is added to the rest: the error of one long chain would grow with k */
+#define PLAIN_TILE  64
+#define PLAIN_K     16
+#define PLAIN_CHUNK 32 /* of k, as far as one chain goes before it is added to the rest */
 
-/* Computes in plain float32 the elements of C in odd lines, 64 x 64 tile by tile, a thread 4 x 4; tiles with none cost
- * a look. */
+/* Computes in plain float32 the elements of C that were left out, 64 x 64 tile by tile, a thread 4 x 4; tiles with none
+ * cost a look. */
 __global__ void __launch_bounds__(256)
-    split_odd_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ split_pair pair,
-                     const uint32_t *odd_lines) {
-    __shared__ float a_tile[ODD_K][ODD_TILE + 1], b_tile[ODD_K][ODD_TILE + 1];
-    if (*odd_lines == 0) return;
+    split_plain_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ split_pair pair,
+                       const uint32_t *left_out) {
+    __shared__ float a_tile[PLAIN_K][PLAIN_TILE + 1], b_tile[PLAIN_K][PLAIN_TILE + 1];
+    if (*left_out == 0) return;
     const split_operand &a = pair.operand[0], &b = pair.operand[1];
-    const int64_t rows = (args.m + ODD_TILE - 1) / ODD_TILE, columns = (args.n + ODD_TILE - 1) / ODD_TILE;
+    const int64_t rows = (args.m + PLAIN_TILE - 1) / PLAIN_TILE, columns = (args.n + PLAIN_TILE - 1) / PLAIN_TILE;
     const int thread = int(threadIdx.x), x = thread % 16, y = thread / 16;
     const int64_t a_row = args.transpose_a ? 1 : args.k, a_k = args.transpose_a ? args.m : 1;
     const int64_t b_column = args.transpose_b ? args.k : 1, b_k = args.transpose_b ? 1 : args.n;
 
     for (int64_t number = blockIdx.x; number < args.batch * rows * columns; number += gridDim.x) {
-        const int64_t batch = number / (rows * columns), row = number / columns % rows * ODD_TILE;
-        const int64_t column = number % columns * ODD_TILE;
+        const int64_t batch = number / (rows * columns), row = number / columns % rows * PLAIN_TILE;
+        const int64_t column = number % columns * PLAIN_TILE;
         const split_line *a_line = a.line + (a.count > 1 ? batch * args.m : 0);
         const split_line *b_line = b.line + (b.count > 1 ? batch * args.n : 0);
-        const bool odd = thread < ODD_TILE ? row + thread < args.m && line_odd(a_line[row + thread])
-                         : thread < 2 * ODD_TILE
-                             ? column + thread - ODD_TILE < args.n && line_odd(b_line[column + thread - ODD_TILE])
-                             : false;
-        if (!__syncthreads_or(odd)) continue;
+        uint32_t row_weight[4], column_weight[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int64_t m = row + y + i * 16, n = column + x + i * 16;
+            row_weight[i] = m < args.m ? line_weight(a_line[m]) : 0;
+            column_weight[i] = n < args.n ? line_weight(b_line[n]) : 0;
+        }
+        const auto is_left = [&](int i, int j) {
+            return row + y + i * 16 < args.m && column + x + j * 16 < args.n &&
+                   !lines_held(row_weight[i], column_weight[j], args.k);
+        };
+        bool any = false;
+#pragma unroll
+        for (int i = 0; i < 16; i++) any = any || is_left(i / 4, i % 4);
+        if (!__syncthreads_or(any)) continue;
 
-        float sum[4][4] = {}, part[4][4] = {};
-        for (int64_t k0 = 0; k0 < args.k; k0 += ODD_K) {
-            for (int i = thread; i < ODD_K * ODD_TILE; i += 256) {
+        float total[4][4] = {}, sum[4][4] = {}, part[4][4] = {}; /* of all, of a spell, of a chunk */
+        for (int64_t k0 = 0; k0 < args.k; k0 += PLAIN_K) {
+            for (int i = thread; i < PLAIN_K * PLAIN_TILE; i += 256) {
                 /* Neighbouring threads fetch along the operand's own rows. */
-                const int am = args.transpose_a ? i % ODD_TILE : i / ODD_K,
-                          ak = args.transpose_a ? i / ODD_TILE : i % ODD_K;
-                const int bn = args.transpose_b ? i / ODD_K : i % ODD_TILE,
-                          bk = args.transpose_b ? i % ODD_K : i / ODD_TILE;
+                const int am = args.transpose_a ? i % PLAIN_TILE : i / PLAIN_K,
+                          ak = args.transpose_a ? i / PLAIN_TILE : i % PLAIN_K;
+                const int bn = args.transpose_b ? i / PLAIN_K : i % PLAIN_TILE,
+                          bk = args.transpose_b ? i % PLAIN_K : i / PLAIN_TILE;
                 a_tile[ak][am] = row + am < args.m && k0 + ak < args.k
                                      ? a.x[batch * args.a_batch_stride + (row + am) * a_row + (k0 + ak) * a_k]
                                      : 0;
@@ -246,36 +278,38 @@ __global__ void __launch_bounds__(256)
             }
             __syncthreads();
 #pragma unroll
-            for (int l = 0; l < ODD_K; l++)
+            for (int l = 0; l < PLAIN_K; l++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
 #pragma unroll
                     for (int j = 0; j < 4; j++)
                         part[i][j] = fmaf(a_tile[l][y + i * 16], b_tile[l][x + j * 16], part[i][j]);
             __syncthreads();
-            if ((k0 + ODD_K) % ODD_CHUNK != 0 && k0 + ODD_K < args.k) continue;
+            const int64_t done = k0 + PLAIN_K;
+            if (done % PLAIN_CHUNK != 0 && done < args.k) continue;
+            const bool spell = done % SPELL == 0 || done >= args.k;
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
                     sum[i][j] += part[i][j];
                     part[i][j] = 0;
+                    if (spell) total[i][j] += sum[i][j], sum[i][j] = 0;
                 }
         }
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const int64_t m = row + y + i * 16, n = column + x + j * 16;
-                if (m < args.m && n < args.n && (line_odd(a_line[m]) || line_odd(b_line[n])))
-                    matmul_store<float>(args, (batch * args.m + m) * args.n + n, sum[i][j]);
-            }
+            for (int j = 0; j < 4; j++)
+                if (is_left(i, j))
+                    matmul_store<float>(args, (batch * args.m + row + y + i * 16) * args.n + column + x + j * 16,
+                                        total[i][j]);
     }
 }
 
 /* ---- launch ---------------------------------------------------------------------------------------------------- */
 
-/* The operands and where their parts lie in the workspace: a counter, lines of both, slices of both, sums. */
+/* The operands and where their parts lie in the workspace: a mark, lines of both, slices of both, sums. */
 struct split_plan {
     split_pair pair;
     float4 *aside;         /* sums of the blocks at work, where k is long */
@@ -319,7 +353,7 @@ static split_plan split_plan_make(const struct launch *launch) {
 
 /* Do slices pay? Cutting reads and writes (m + n) k numbers, multiplying 2 m n k operations four times faster saves
  * time in proportion to these: C has to be 128 wide, or rather mn / (m + n). And four more launches cost what a product
- * of 930 cubed saves. Where they do not, matmul_async.cu does the work. */
+ * of 930 cubed saves. Where they do not, matmul/async.cu does the work. */
 static bool split_pays(const matmul_args &args) {
     const double m = double(args.m), n = double(args.n);
     return m * n >= 128 * (m + n) && m * n * double(args.k) * double(args.batch) >= 8e8;
@@ -363,7 +397,7 @@ static int matmul_split_launch(const struct launch *launch) {
     const split_plan plan = split_plan_make(launch);
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
     const cudaStream_t stream = stream_of(launch);
-    uint32_t *odd_lines = static_cast<uint32_t *>(launch->workspace);
+    uint32_t *left_out = static_cast<uint32_t *>(launch->workspace);
     int error = cudaMemsetAsync(launch->workspace, 0, plan.to_zero, stream);
     if (error) return error;
 
@@ -375,13 +409,14 @@ static int matmul_split_launch(const struct launch *launch) {
         dim3 grid = grid_of(std::max(split_patches(a), split_patches(b)));
         grid.z = 2;
         split_measure_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
-        split_cut_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair, odd_lines);
+        split_cut_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
     }
     const auto kernel =
         args.transpose_a ? matmul_split_choose<true>(!args.transpose_b) : matmul_split_choose<false>(!args.transpose_b);
-    error = wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line, plan.aside);
+    error = wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line, left_out,
+                        plan.aside);
     if (error) return error;
-    split_odd_kernel<<<unsigned(launch->multiprocessors * 2), 256, 0, stream>>>(args, plan.pair, odd_lines);
+    split_plain_kernel<<<unsigned(launch->multiprocessors * 2), 256, 0, stream>>>(args, plan.pair, left_out);
     return cudaGetLastError();
 }
 
@@ -391,6 +426,9 @@ const struct kernel matmul_split = {
     .device = DEVICE_CUDA,
     .summary = "float32 at float32 accuracy from float16 tensor cores: two slices, three products, sums promoted",
     .dtypes = DTYPE_BIT(FLOAT32),
+    .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, PLAIN_TILE, PATCH_ROWS},
+              {PATCH_COLUMNS, TILE_N, PLAIN_TILE, 8},
+              {TILE_K, CHUNK, PLAIN_K, SPELL}},
     .accuracy = ACCURACY_FULL,
     .speed = 4,
     .compute_capability = 90,

@@ -1,17 +1,39 @@
-/* split_slices.cuh - float32 matrices cut into float16 slices for matmul_split.cu.
+/* split_slices.cuh - float32 matrices cut into float16 slices for matmul/split.cu.
  *
  * Each line (a row of A, a column of B) is scaled by a power of two, which is exact, so that its largest number comes
  * to lie in 2^14 .. 2^15, just below float16's end. A scaled number x is then written as
  *
- *     x = hi + lo / 2048 + rest       hi = float16(x), lo = float16((x - hi) * 2048), |rest| <= 2^-23 |x|
+ *     x = hi + lo / 4096 + rest       hi = float16(x), lo = float16((x - hi) * 4096)
  *
- * hi has 11 bits and lo the next 11. Scaling lo by 2^11 gives it hi's own range: unscaled it would be subnormal, short
- * of bits, already for numbers 2^-15 of the line's largest. So: all 22 bits down to 2^-28 of the largest, then one less
- * with each power of two. A line that has something (but zero) below 2^-34, or Inf or NaN, or nothing above 2^-112, is
- * "odd": its slices are worthless, and matmul_split.cu computes its part of C another way.
+ * hi has 11 bits and lo the next 11. lo is scaled into hi's own range: unscaled it would be subnormal, short of bits,
+ * already for numbers 2^-15 of the line's largest. A product a b loses lo lo / 2^24 and what the rests bring. How much
+ * that is depends on whether hi is a normal float16 number:
+ *
+ *     x, scaled                  of the largest       |lo / 4096|   |rest|         a b loses at most
+ *     from 2^-14 on: normal      down to 2^-28        2^-11 |x|     2^-23 |x|      2^-21 |a b|, both being normal
+ *     below: "tiny"              below                2^-25         2^-37          2^-49 of its lines' largest
+ *
+ * A line without tiny numbers is "good". Between good lines each product is right to 2^-21 of itself, wherever zeros
+ * are. A line with tiny numbers is "wide". They do not matter in a sum that also has a product of two large numbers,
+ * each within 2^-4 of its line's largest: that product is at least 2^-8 of the lines' largest, and k tiny ones beside
+ * it lose no more than k 2^-41 of it. A row and a column that together have more than k large numbers must have such a
+ * product, wherever zeros are. So each line's large numbers are counted, and the rule (lines_held) is
+ *
+ *     a row and a column go by slices    when both are good, or when together they have more than k large numbers
+ *
+ * A line with Inf or NaN, or with nothing above 2^-112, is "odd" and never goes by slices. The elements of C that do
+ * not go by slices are computed in plain float32 (matmul/split.cu).
+ *
+ * Random numbers go by slices. A number of N(0,1) is tiny with a probability of 1e-8, which makes one line of 16384 in
+ * 5000 wide, where a line needs more than half of its numbers large: of 36,000 lines drawn, k = 512 ... 16384, the
+ * least share was 0.72 for N(0,1) and 0.88 for U(0,1) and U(-1,1), and nothing left the slices. Without the count each
+ * wide line would cost what a band of 64 costs in float32; with a longer span and no count (34) products of two tiny
+ * numbers were right to 2^-10 only. Numbers of very different size do not all stay: of N(0,1), each times another of
+ * 2^(-8..8), 3 elements of C in 10 leave at k = 4096 and 8 in 10 at 16384.
  *
  * Two passes over an operand, since a line's scale is known only at its end: 8 bytes read and 4 written an element. At
- * 8192 measuring takes 0.23 ms and cutting 0.27, of 5.2 ms with the product. */
+ * 8192 measuring takes 0.23 ms and cutting 0.27, of 5.2 ms with the product (before large numbers were counted, which
+ * needs no more of memory). */
 #ifndef KERNELS_SPLIT_SLICES_CUH
 #define KERNELS_SPLIT_SLICES_CUH
 
@@ -20,32 +42,46 @@
 
 enum { HI, LO, SLICES };
 
-#define LO_SCALE 2048.f /* what 11 bits less leave of a number, in hi's range again */
+#define LO_SCALE 4096.f /* what 11 bits leave of a number, in hi's range again */
 #define TOP      14     /* exponent that a line's largest number is scaled to */
-#define SPAN     34     /* exponents below a line's largest number, down to which the slices hold what counts */
+#define SPAN     28     /* exponents below a line's largest number: beyond, hi is subnormal */
+#define NEAR     4      /* exponents below a line's largest number, down to which numbers count as large */
 
 /* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
 
-/* What is known of a line: bits of its largest magnitude, and minus those of its least but zero. Zeroed: nothing yet.
- */
-struct alignas(8) split_line {
-    uint32_t high, low;
+/* What is known of a line: bits of its largest magnitude, minus those of its least but zero, and how many numbers are
+ * large. Zeroed: nothing yet. */
+struct alignas(16) split_line {
+    uint32_t high, low, large;
 };
 
 __device__ inline int float_exponent(uint32_t bits) {
     return bits >> 23 ? int(bits >> 23) - 127 : -118 - __clz(int(bits));
 }
 
-/* Is the line beyond what slices can hold: Inf or NaN, too wide, or too small to be scaled to the top? */
-__device__ inline bool line_odd(split_line line) {
-    if (line.high == 0) return false;
-    const int exponent = float_exponent(line.high);
-    return exponent == 128 || exponent < TOP - 126 || exponent - float_exponent(0 - line.low) > SPAN;
+/* The power of two that a line is multiplied with whose largest number has the bits `high`; of an odd line anything. */
+__device__ inline int line_shift(uint32_t high) {
+    return high == 0 ? 0 : min(TOP - float_exponent(high), 126);
 }
 
-/* The power of two that the line was multiplied with; of an odd line anything. */
-__device__ inline int line_shift(split_line line) {
-    return line.high == 0 ? 0 : min(TOP - float_exponent(line.high), 126);
+/* Is the number large, in a line whose largest has the bits `high`? In a line of zeros all are. */
+__device__ inline bool is_large(float x, uint32_t high) {
+    return __float_as_uint(fabsf(x)) + (NEAR << 23) >= high;
+}
+
+#define LINE_GOOD (1u << 31)
+
+/* What decides with whom a line goes by slices: its large numbers, and whether it is good; 0 of an odd line. */
+__device__ inline uint32_t line_weight(split_line line) {
+    if (line.high == 0) return line.large | LINE_GOOD;
+    const int exponent = float_exponent(line.high);
+    if (exponent == 128 || exponent < TOP - 126) return 0;
+    return exponent - float_exponent(0 - line.low) > SPAN ? line.large : line.large | LINE_GOOD;
+}
+
+/* Do slices hold the product of lines with these weights? */
+__device__ inline bool lines_held(uint32_t a, uint32_t b, int64_t k) {
+    return (a & b & LINE_GOOD) || int64_t(a & ~LINE_GOOD) + (b & ~LINE_GOOD) > k;
 }
 
 /* Takes in what another block found. Most find nothing new, and a look is cheaper than an atomic. */
@@ -130,7 +166,7 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
             high = __reduce_max_sync(~0u, high);
             low = __reduce_max_sync(~0u, low);
             if (threadIdx.x % 32 == 0 && at.row + i < operand.rows)
-                line_widen(&operand.line[at.batch * operand.rows + at.row + i], {high, low});
+                line_widen(&operand.line[at.batch * operand.rows + at.row + i], {high, low, 0});
         }
     } else {
         column_line[threadIdx.x] = {};
@@ -153,40 +189,59 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
     }
 }
 
-/* Cuts each number into hi and lo, and counts odd lines. */
-__global__ void __launch_bounds__(PATCH_THREADS)
-    split_cut_kernel(const __grid_constant__ split_pair pair, uint32_t *odd_lines) {
+/* Cuts each number into hi and lo, and counts each line's large numbers. */
+__global__ void __launch_bounds__(PATCH_THREADS) split_cut_kernel(const __grid_constant__ split_pair pair) {
+    __shared__ uint32_t patch_large[PATCH_COLUMNS];
     const split_operand &operand = pair.operand[blockIdx.z];
     const split_place at = split_patch(operand);
-    if (at.batch >= operand.count || at.column >= operand.columns) return;
-    const split_line *line = operand.line + at.batch * (operand.by_row ? operand.rows : operand.columns);
+    if (at.batch >= operand.count) return;
+    split_line *line = operand.line + at.batch * (operand.by_row ? operand.rows : operand.columns);
     __half *hi = operand.slice + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
     __half *lo = hi + operand.count * operand.rows * operand.pitch;
-    float scale[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        const bool mine = !operand.by_row && at.column + j < operand.columns;
-        scale[j] = mine ? power_of_two(line_shift(line[at.column + j])) : 0;
-        if (mine && at.row == 0 && line_odd(line[at.column + j])) atomicAdd(odd_lines, 1);
-    }
+    patch_large[threadIdx.x] = 0;
+    __syncthreads();
+
+    float4 four[PATCH_EACH];
+    uint32_t row_high[PATCH_EACH] = {}, column_high[4] = {};
+    uint32_t row_large[PATCH_EACH] = {}, column_large[4] = {};
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) {
-        if (at.row + i >= operand.rows) return;
-        if (operand.by_row) {
-            const split_line row_line = line[at.row + i];
-            scale[0] = scale[1] = scale[2] = scale[3] = power_of_two(line_shift(row_line));
-            if (at.column == 0 && line_odd(row_line)) atomicAdd(odd_lines, 1);
-        }
-        const float4 four = split_load(operand, at, i);
-        const float number[] = {four.x * scale[0], four.y * scale[1], four.z * scale[2], four.w * scale[3]};
+        four[i] = split_load(operand, at, i);
+        if (operand.by_row && at.row + i < operand.rows) row_high[i] = line[at.row + i].high;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (!operand.by_row && at.column + j < operand.columns) column_high[j] = line[at.column + j].high;
+#pragma unroll
+    for (int i = 0; i < PATCH_EACH; i++) {
+        const float number[] = {four[i].x, four[i].y, four[i].z, four[i].w};
         alignas(8) __half upper[4], lower[4];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            upper[j] = __float2half_rn(number[j]);
-            lower[j] = __float2half_rn((number[j] - __half2float(upper[j])) * LO_SCALE);
+            const uint32_t high = operand.by_row ? row_high[i] : column_high[j];
+            const float scaled = number[j] * power_of_two(line_shift(high));
+            const bool large = is_large(number[j], high);
+            upper[j] = __float2half_rn(scaled);
+            lower[j] = __float2half_rn((scaled - __half2float(upper[j])) * LO_SCALE);
+            row_large[i] += large, column_large[j] += large;
         }
+        if (at.row + i >= operand.rows || at.column >= operand.columns) continue;
         *reinterpret_cast<uint2 *>(hi + i * operand.pitch) = *reinterpret_cast<const uint2 *>(upper);
         *reinterpret_cast<uint2 *>(lo + i * operand.pitch) = *reinterpret_cast<const uint2 *>(lower);
+    }
+
+    if (operand.by_row) {
+#pragma unroll
+        for (int i = 0; i < PATCH_EACH; i++) {
+            const uint32_t sum = __reduce_add_sync(~0u, row_large[i]);
+            if (threadIdx.x % 32 == 0 && at.row + i < operand.rows) atomicAdd(&line[at.row + i].large, sum);
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < 4; j++) atomicAdd(&patch_large[threadIdx.x % 64 * 4 + j], column_large[j]);
+        __syncthreads();
+        const int64_t column = at.column - threadIdx.x % 64 * 4 + threadIdx.x;
+        if (column < operand.columns) atomicAdd(&line[column].large, patch_large[threadIdx.x]);
     }
 }
 

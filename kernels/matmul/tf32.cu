@@ -1,6 +1,6 @@
-/* matmul_tf32.cu - float32 data on Hopper's tensor cores in TF32: 8 bits of exponent, 10 of fraction.
+/* matmul/tf32.cu - float32 data on Hopper's tensor cores in TF32: 8 bits of exponent, 10 of fraction.
  *
- * matmul_wgmma.cu's frame, with one obstacle: for TF32 the tensor core reads shared memory only along k, and a
+ * matmul/wgmma.cu's frame, with one obstacle: for TF32 the tensor core reads shared memory only along k, and a
  * row-major B lies along n. But its left operand may come from registers, where anything can be put anywhere. So the
  * problem is turned over,
  *
@@ -175,6 +175,7 @@ const struct kernel matmul_tf32 = {
     .device = DEVICE_CUDA,
     .summary = "Hopper's tensor cores on float32 rounded to TF32, B through registers",
     .dtypes = DTYPE_BIT(FLOAT32),
+    .edges = {{TILE_N, 64}, {WGMMA_CLUSTER * WGMMA_TILE_M, 64, 4}, {TILE_K, 4}},
     .accuracy = ACCURACY_TF32,
     .speed = 8,
     .compute_capability = 90,

@@ -1,4 +1,4 @@
-/* matmul_tiled.cu - shared memory as a cache that the program fills: blocks fetch square tiles of A and B once.
+/* matmul/tiled.cu - shared memory as a cache that the program fills: blocks fetch square tiles of A and B once.
  *
  *                  B  +----+         A block computes a TILE x TILE tile of C, one element a thread. It walks along k
  *                  k0 | Bt |         tile by tile; at each stop every thread fetches one element of A's tile and one of
@@ -12,7 +12,7 @@
  * not wait for memory (measured at 4096: 15.9 ms without, 14.4 ms with).
  *
  * An element fetched once serves TILE threads. Global traffic as modelled: 2k/TILE elements read for each element of C,
- * TILE times less than matmul_naive.cu. Elements beyond an edge are fetched as zeros, which add nothing: the inner loop
+ * TILE times less than matmul/naive.cu. Elements beyond an edge are fetched as zeros, which add nothing: the inner loop
  * needs no test, whatever the sizes.
  *
  * TILE 32: 1024 threads a block and two blocks on a multiprocessor. TILE 16 (256 threads) and 8 (64) fetch two and four
@@ -99,6 +99,7 @@ const struct kernel matmul_tiled = {
     .device = DEVICE_CUDA,
     .summary = "square tiles of both operands in shared memory, one thread an element",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{32, 16, 8}, {32, 16, 8}, {32, 16, 8}},
     .accuracy = ACCURACY_FULL,
     .speed = 0.17,
     .compute_capability = 80,

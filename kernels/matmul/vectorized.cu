@@ -1,6 +1,6 @@
-/* matmul_vectorized.cu - four elements at a time, and the next ones fetched while these are multiplied.
+/* matmul/vectorized.cu - four elements at a time, and the next ones fetched while these are multiplied.
  *
- * matmul_registers.cu spends a fifth of its instructions on single elements from shared memory and stands still between
+ * matmul/registers.cu spends a fifth of its instructions on single elements from shared memory and stands still between
  * two tiles. Both go away here:
  *
  *   - A thread's 8 rows and 8 columns come in fours, 64 apart: rows 4y + {0..3, 64..67}, columns 4x + {0..3,
@@ -152,6 +152,7 @@ const struct kernel matmul_vectorized = {
     .device = DEVICE_CUDA,
     .summary = "8x8 elements of C a thread, 16-byte accesses, two swizzled tiles in turn",
     .dtypes = DTYPES_FLOAT,
+    .edges = {{TILE, 4}, {TILE, 4}, {STEP, 4}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = matmul_vectorized_launch,

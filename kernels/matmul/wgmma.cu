@@ -1,4 +1,4 @@
-/* matmul_wgmma.cu - bfloat16 and float16 on Hopper's tensor cores, with every unit of the chip at its own work.
+/* matmul/wgmma.cu - bfloat16 and float16 on Hopper's tensor cores, with every unit of the chip at its own work.
  *
  *     copy engine   | stage 0 | stage 1 | stage 2 | stage 3 | stage 0 ..   48 KiB each: 128 x 64 of A, 64 x 256 of B
  *     producer      one thread orders the copies as stages fall empty
@@ -19,7 +19,7 @@
  * stage cost a third of the speed (541 TFLOP/s): barriers are told and awaited with the plain forms, which is enough,
  * because the copy engine and the tensor core alone touch what they guard. What holds it back: at a tile's end both
  * consumers store, and nobody multiplies; at 1024 there are 16 tiles for 66 clusters, 0.43 of cuBLAS. What is small,
- * but long in k, goes to matmul_mma.cu (wide_pays).
+ * but long in k, goes to matmul/mma.cu (wide_pays).
  *
  * A narrow C, up to 64 columns, is another matter: its time is that of reading A once. What counts is to have enough of
  * A on its way and little else. The frame stays, the tile becomes 128 x 64, and
@@ -34,10 +34,10 @@
  *     pair 3   A, 256 x k/4  |  sums of 256 x 64  |     the same order every time.
  *
  * More than four pieces would want clusters of more than 8 blocks, which not every chip can place; where that leaves
- * multiprocessors idle over a long k, matmul_mma.cu's planes have no such limit (narrow_pays).
+ * multiprocessors idle over a long k, matmul/mma.cu's planes have no such limit (narrow_pays).
  *
  * Measured, H200, bfloat16, beside cuBLAS in the same run: 0.82 of it at 4096 x 64 x 4096, launch after launch, and
- * 0.89 with the cache evicted before each (matmul_mma.cu: 0.44 and 0.65); 0.89 and 0.92 at 100,000 x 64 x 1000 (0.60
+ * 0.89 with the cache evicted before each (matmul/mma.cu: 0.44 and 0.65); 0.89 and 0.92 at 100,000 x 64 x 1000 (0.60
  * and 0.66). */
 #include "pack.cuh"
 #include "wgmma.cuh"
@@ -242,7 +242,7 @@ template <typename SHAPE, typename T, bool A_MN> static auto matmul_wgmma_choose
 /* ---- what goes where --------------------------------------------------------------------------------------------- */
 
 /* Do tiles of 256 x 256, for two blocks, pay? They run at 700 TFLOP/s times the share of what they cover, in whole
- * waves, that is there to do; matmul_mma.cu at 300 or so whatever the shape, but k is split at the cost of 8 us
+ * waves, that is there to do; matmul/mma.cu at 300 or so whatever the shape, but k is split at the cost of 8 us
  * (H200). */
 static bool wide_pays(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -265,7 +265,7 @@ static int narrow_pieces(const struct launch *launch) {
 }
 
 /* Do narrow tiles pay? They read A, with what the last tile lacks, at 4 TB/s, a block at up to 70 GB/s of it; adding
- * pieces takes 2 us, copying B, where that has to be, 3. matmul_mma.cu reads at 2.3 TB/s, and takes 8 us where it
+ * pieces takes 2 us, copying B, where that has to be, 3. matmul/mma.cu reads at 2.3 TB/s, and takes 8 us where it
  * splits k, which it does for up to half as many tiles of 64 x 64 as run at a time. Copying A is never worth it. */
 static bool narrow_pays(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -330,6 +330,9 @@ const struct kernel matmul_wgmma = {
     .device = DEVICE_CUDA,
     .summary = "Hopper's tensor cores: bulk copies into a ring of stages, warps with roles, clusters that share B",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
+    .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, 64, 8},
+              {wgmma_wide::TILE_N, wgmma_narrow::TILE_N, 8},
+              {TILE_K, 8, 4 * TILE_K}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 90,
     .only_below = 100,

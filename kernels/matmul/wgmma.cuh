@@ -151,7 +151,7 @@ template <int REGISTERS> __device__ inline void registers_take() {
  * A cluster may hold several such pairs, which then work on one tile, each at its own piece of k (wgmma_piece): x is a
  * block's place in its pair, y the pair's in the cluster, and the grid is as high as the cluster.
  *
- * Operands may come in slices (matmul_split.cu): the stack of one slice's matrices, then the next slice's. */
+ * Operands may come in slices (matmul/split.cu): the stack of one slice's matrices, then the next slice's. */
 #define WGMMA_CLUSTER 2
 #define WGMMA_TILE_M  128
 

@@ -1,4 +1,4 @@
-/* reduce_atomic.cu - one thread and one atomic addition an element: right, and slow.
+/* reduce/atomic.cu - one thread and one atomic addition an element: right, and slow.
  *
  *     x     # # # # # # # # ...        a thread an element
  *            \ \ \|/ / / /
@@ -11,7 +11,9 @@
  * results vary.
  *
  * Cells are cleared before the first launch and turned into results after the last, by kernels of their own: one thread
- * an output. reduce_tree.cu shows how to add without queueing. */
+ * an output. Squares of float64 elements may leave the range and have a cell for each level of size
+ * (reduce/scaled.cuh), three an output, which are joined after each launch. reduce/tree.cu shows how to add without
+ * queueing. */
 #include "../core/launch.cuh"
 #include "operators.cuh"
 
@@ -24,6 +26,10 @@ __device__ inline void atomic_add(reduce_state *state, uint64_t value) {
     atomicAdd(reinterpret_cast<unsigned long long *>(&state->value.u), static_cast<unsigned long long>(value));
 }
 
+/* Has an output's sum several levels? */
+template <typename A> constexpr bool has_levels = std::is_same_v<A, squares_of<double>>;
+#define LEVELS 3
+
 template <typename A>
 __global__ void __launch_bounds__(THREADS) reduce_atomic_clear(int64_t outputs, reduce_state *state) {
     const int64_t output = block_number() * THREADS + threadIdx.x;
@@ -31,13 +37,31 @@ __global__ void __launch_bounds__(THREADS) reduce_atomic_clear(int64_t outputs, 
 }
 
 template <typename T, typename A>
-__global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args) {
+__global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args, double *levels) {
     const int64_t element = block_number() * THREADS + threadIdx.x; /* x[o][l][i], counted through */
     const int64_t line = quotient(element, args.inner), o = quotient(line, args.length);
     if (o >= args.outer) return;
     A a = A::identity();
     a.take(static_cast<const T *>(args.x)[element], 0);
-    atomic_add(&args.state[o * args.inner + element - line * args.inner], a.value);
+    const int64_t output = o * args.inner + element - line * args.inner;
+    if constexpr (has_levels<A>)
+        atomicAdd(&levels[output * LEVELS + a.index + 1], a.value);
+    else
+        atomic_add(&args.state[output], a.value);
+}
+
+/* Joins the levels to what earlier launches found, and leaves them as zero. */
+template <typename A>
+__global__ void __launch_bounds__(THREADS) reduce_atomic_join(int64_t outputs, reduce_state *state, double *levels) {
+    const int64_t output = block_number() * THREADS + threadIdx.x;
+    if (output >= outputs) return;
+    A a = A::load(state[output]);
+    for (int level = 0; level < LEVELS; level++) {
+        double &cell = levels[output * LEVELS + level];
+        if (cell != 0) a.merge({{cell, level - 1}});
+        cell = 0;
+    }
+    state[output] = a.save();
 }
 
 template <typename A>
@@ -58,12 +82,21 @@ static int reduce_atomic_launch(const struct launch *launch) {
         const dim3 output_grid = grid_of(ceil_div(outputs, THREADS)),
                    element_grid = grid_of(ceil_div(elements, THREADS));
         if (args.first) reduce_atomic_clear<A><<<output_grid, THREADS, 0, stream>>>(outputs, args.state);
-        if (elements > 0) reduce_atomic_add<T, A><<<element_grid, THREADS, 0, stream>>>(args);
+        auto *const levels = static_cast<double *>(launch->workspace);
+        if (elements > 0) reduce_atomic_add<T, A><<<element_grid, THREADS, 0, stream>>>(args, levels);
+        if constexpr (has_levels<A>)
+            reduce_atomic_join<A><<<output_grid, THREADS, 0, stream>>>(outputs, args.state, levels);
         if (args.last)
             reduce_atomic_finish<A><<<output_grid, THREADS, 0, stream>>>(
                 outputs, args.state, reduce_divisor(args), static_cast<typename A::result_type *>(args.y));
         return cudaGetLastError();
     });
+}
+
+static size_t reduce_atomic_workspace(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const bool levels = args.operator_ == REDUCE_NORM2 && launch->dtype == FLOAT64;
+    return levels ? size_t(args.outer * args.inner) * LEVELS * sizeof(double) : 0;
 }
 
 /* A cell of 8 bytes read and written for every element that is read. */
@@ -79,10 +112,12 @@ const struct kernel reduce_atomic = {
     .summary = "one atomic addition an element (sum, mean, norm2)",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_NORM2),
+    .edges = {{THREADS}, {THREADS}, {THREADS}},
     .accuracy = ACCURACY_FULL,
     .atomic_order = true,
     .compute_capability = 80,
     .traffic = "each element read once, and for each a cell of 8 bytes read and written",
     .traffic_bytes = reduce_atomic_bytes,
+    .workspace = reduce_atomic_workspace,
     .launch = reduce_atomic_launch,
 };

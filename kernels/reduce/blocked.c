@@ -1,4 +1,4 @@
-/* reduce_blocked.c - vectorised, several threads, and the same bits whatever their number.
+/* reduce/blocked.c - vectorised, several threads, and the same bits whatever their number.
  *
  * The work is cut into chunks of a fixed size, which threads take in any order and whose results are merged in one
  * order:
@@ -10,7 +10,7 @@
  * addition wait for the one before, and rounding errors grow with ROWS and the number of chunks, not with the length.
  * Elements are first widened, a cache-sized piece at a time, to double or 64-bit integers, so that the loops exist for
  * two types instead of twelve. Chunks count from the start of a launch: splitting a reduction into several launches may
- * change the last bits. */
+ * change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). */
 #include "../core/convert.h"
 #include "../core/cpu.h"
 #include "state.h"
@@ -63,20 +63,60 @@ struct piece {
         }                                                                                                              \
     }
 
-/* A NaN stays, and replaces any number since it compares false. */
+/* Each element and each product as a mantissa and an exponent, which `index` gathers. */
+#define EACH_ROW_SPLIT()                                                                                               \
+    for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
+        const double *restrict row = piece->x.f + r * piece->columns;                                                  \
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
+            int64_t exponent = sums->index[c];                                                                         \
+            double x = reduce_split(row[c], &exponent);                                                                \
+            sums->value.f[c] = reduce_split(sums->value.f[c] * x, &exponent);                                          \
+            sums->index[c] = exponent;                                                                                 \
+        }                                                                                                              \
+    }
+
+/* A NaN stays, and replaces any number since it compares false. Of equals min and max keep a zero of their sign. */
 CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
     switch (operator_) {
-    case REDUCE_PROD: EACH_ROW(double, f, sum *x) break;
+    case REDUCE_PROD: EACH_ROW_SPLIT() break;
     case REDUCE_NORM2: EACH_ROW(double, f, sum + x * x) break;
     case REDUCE_MIN:
-    case REDUCE_ARGMIN: EACH_ROW_INDEXED(double, f, (sum <= x) | (sum != sum)) break;
+        EACH_ROW_INDEXED(double, f, (sum < x) | (sum != sum) | ((sum == x) & (sums->value.i[c] < 0))) break;
     case REDUCE_MAX:
+        EACH_ROW_INDEXED(double, f, (sum > x) | (sum != sum) | ((sum == x) & (sums->value.i[c] >= 0))) break;
+    case REDUCE_ARGMIN: EACH_ROW_INDEXED(double, f, (sum <= x) | (sum != sum)) break;
     case REDUCE_ARGMAX: EACH_ROW_INDEXED(double, f, (sum >= x) | (sum != sum)) break;
     default: EACH_ROW(double, f, sum + x)
     }
 }
 CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
              (operator_, piece, sums))
+
+/* norm2 of float64: raises each column to the level of its largest element, and scales the elements by what that says
+ * (reduce/state.h). */
+CPU_BODY scale_columns_body(struct piece *piece, struct sums *sums) {
+    double largest[COLUMNS] = {0}, scale[COLUMNS];
+    for (int64_t r = 0; r < piece->rows; r++) {
+        const double *restrict row = piece->x.f + r * piece->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+            double magnitude = fabs(row[c]);
+            largest[c] = magnitude > largest[c] ? magnitude : largest[c];
+        }
+    }
+    for (int64_t c = 0; c < piece->columns; c++) {
+        int64_t level = reduce_square_level(largest[c]);
+        if (level > sums->index[c]) {
+            sums->value.f[c] = reduce_square_sum(sums->value.f[c], sums->index[c], level);
+            sums->index[c] = level;
+        }
+        scale[c] = reduce_square_scale(sums->index[c]);
+    }
+    for (int64_t r = 0; r < piece->rows; r++) {
+        double *restrict row = piece->x.f + r * piece->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) row[c] *= scale[c];
+    }
+}
+CPU_VERSIONS(scale_columns, (struct piece * piece, struct sums *sums), (piece, sums))
 
 CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
     switch (operator_) {
@@ -96,11 +136,13 @@ struct work {
     const struct reduce_args *args;
     enum dtype dtype;
     bool in_double, flips;  /* flips: uint64 compared as int64, with the top bit inverted */
+    bool scales;            /* norm2 of float64: squares may leave the range */
     int64_t blocks, chunks; /* of columns in an outer slice; of rows along the length */
     int64_t chunk_length;
 };
 
 static void take_piece(const struct work *work, struct piece *piece, struct sums *sums) {
+    if (work->scales) scale_columns(piece, sums);
     if (work->in_double) {
         add_doubles(work->args->operator_, piece, sums);
         return;
@@ -177,7 +219,11 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
     piece.position = position;
     piece.row_step = lanes ? LANES : 1;
     piece.column_step = lanes;
-    for (int64_t c = 0; c < piece.columns; c++) sums.value.i[c] = empty.value.i, sums.index[c] = -1;
+    bool plain_squares = args->operator_ == REDUCE_NORM2 && !work->scales;
+    for (int64_t c = 0; c < piece.columns; c++) {
+        sums.value.i[c] = empty.value.i;
+        sums.index[c] = plain_squares ? 0 : empty.index;
+    }
     take_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &piece, &sums);
     if (!lanes) {
         for (int64_t c = 0; c < piece.columns; c++) states[c] = column_state(work, &sums, c);
@@ -211,6 +257,7 @@ static int reduce_blocked_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     struct work work = {.args = args, .dtype = launch->dtype};
     work.in_double = reduce_in_double(args->operator_, launch->dtype);
+    work.scales = args->operator_ == REDUCE_NORM2 && launch->dtype == FLOAT64;
     work.flips = launch->dtype == UINT64 && reduce_selects(args->operator_);
     work.chunk_length = args->inner == 1 ? ROWS * LANES : ROWS;
     work.blocks = ceil_div(args->inner, COLUMNS);
@@ -244,6 +291,7 @@ const struct kernel reduce_blocked = {
     .summary = "vectorised chunks, several threads, merged in one order",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_ALL_OPERATORS,
+    .edges = {{GROUP}, {LANES, ROWS, PIECE, ROWS *LANES}, {COLUMNS, PIECE / COLUMNS}},
     .accuracy = ACCURACY_FULL,
     .launch = reduce_blocked_launch,
 };

@@ -1,4 +1,4 @@
-/* reduce_cpu.c - a loop over the elements, one after another: the contract of a reduction, written down. */
+/* reduce/cpu.c - a loop over the elements, one after another: the contract of a reduction, written down. */
 #include "state.h"
 
 static int reduce_cpu_launch(const struct launch *launch) {
@@ -29,6 +29,7 @@ const struct kernel reduce_cpu = {
     .summary = "one element after another",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_ALL_OPERATORS,
+    .edges = {{1}, {1}, {1}},
     .accuracy = ACCURACY_FULL,
     .launch = reduce_cpu_launch,
 };

@@ -1,7 +1,8 @@
-/* reduce_cub.cu - the baseline: CUB, from the toolkit's headers, as its users call it.
+/* reduce/cub.cu - the baseline: CUB, from the toolkit's headers, as its users call it.
  *
  * DeviceReduce for a reduction over everything, DeviceSegmentedReduce for rows of equal length. Floats accumulate in
- * their own type, in CUB's order, and NaN has no rank of its own in min, max, argmin and argmax: accuracy as it is.
+ * their own type, in CUB's order: a running sum may overflow where NumPy's does not. NaN has no rank of its own in min,
+ * max, argmin and argmax, and of zeros either may come out: accuracy as it is. Products and norms CUB does not name.
  * Integers are offered where CUB's accumulator is NumPy's result type (64 bits). CUB has no notion of a reduction in
  * several launches, nor of columns.
  *
@@ -101,6 +102,7 @@ const struct kernel reduce_cub = {
     .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT64),
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) | REDUCE_BIT(REDUCE_ARGMIN) |
                  REDUCE_BIT(REDUCE_ARGMAX),
+    .edges = {{1}, {1}, {1}}, /* the library does not tell */
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .workspace = reduce_cub_workspace,

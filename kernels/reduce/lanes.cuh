@@ -1,16 +1,17 @@
-/* reduce_lanes.cuh - what one thread of a fast reduction keeps in registers, and sums that do not depend on their
- * order.
+/* reduce/lanes.cuh - what one thread of a fast reduction keeps in registers, and sums that hardly show their order.
  *
  * A thread that reads 16 bytes at a time has a lane for each element of the 16 bytes, and hands each lane a batch of
  * elements at once. A lane computes in as narrow a type as is right, and in the end becomes an accumulator of
- * reduce_operators.cuh, in which lanes, threads, blocks and launches merge.
+ * reduce/operators.cuh, in which lanes, threads, blocks and launches merge.
  *
  * Sums, means, norms and products of floats are kept as an unevaluated sum hi + lo of two doubles (Knuth's TwoSum,
  * Dekker's and Veltkamp's TwoProduct by fused multiply-add). hi is what double arithmetic gives, lo collects what every
- * addition rounded away, so the error is that of twice the precision: 2^-104 of the sum of magnitudes or so. Two orders
- * of the same elements differ far below the last bit of a float64, let alone a float32: whatever the tiles, splits and
- * multiprocessors, the rounded result comes out the same. And hi never sees lo, so infinities and NaNs come out as in
- * plain arithmetic.
+ * addition rounded away, so the error is that of twice the precision: 2^-104 of the sum of magnitudes or so, where
+ * elements are added one by one. Two orders of the same elements then differ far below the last bit of a float64, let
+ * alone a float32. Batches of narrow floats are added in plain double first; they are exact where all exponents lie
+ * within 26 of each other (float32). Numbers further apart that cancel show the order of their addition, so every
+ * launch has one order (reduce/stream.cuh), and tiles of another size may give other last bits. hi never sees lo, so
+ * infinities and NaNs come out as in plain arithmetic.
  *
  * Least and greatest values and their positions are all sought as the greatest of a mirrored value: flipping the sign
  * bit of a float, some or all bits of an integer turns either order of either signedness into the rising one of
@@ -113,14 +114,14 @@ template <typename T> struct total_of : two_doubles<total_of<T>> {
     }
     __device__ result_type result(double divisor) const {
         const double sum = this->rounded();
-        if (divisor == 1.0) return narrow<result_type>(sum);
+        if (divisor == 1.0) return quiet(narrow<result_type>(sum));
         const double quotient = sum / divisor, rest = fma(-quotient, divisor, sum) + ((this->hi - sum) + this->lo);
         const double corrected = quotient + rest / divisor;
-        return narrow<result_type>(isnan(corrected) ? quotient : corrected);
+        return quiet(narrow<result_type>(isnan(corrected) ? quotient : corrected));
     }
 };
 
-/* norm2: the root of the sum of squares. */
+/* norm2: the root of the sum of squares, none of which leaves the range. */
 template <typename T> struct norm_of : two_doubles<norm_of<T>> {
     using element_type = T;
     using result_type = mean_result<T>;
@@ -134,7 +135,12 @@ template <typename T> struct norm_of : two_doubles<norm_of<T>> {
         return {sum};
     }
     template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
-        if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+        if constexpr (std::is_integral_v<T> && sizeof(T) <= 2) {
+            uint64_t sum = 0;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) sum += static_cast<uint64_t>(widen(x[i]) * widen(x[i]));
+            this->add(static_cast<double>(sum));
+        } else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) {
             uint64_t high = 0, low = 0; /* halves of the squares: exact */
 #pragma unroll
             for (int i = 0; i < COUNT; i++) {
@@ -167,33 +173,134 @@ template <typename T> struct norm_of : two_doubles<norm_of<T>> {
         return *this;
     }
     __device__ result_type result(double) const {
-        return narrow<result_type>(sqrt(this->rounded()));
+        return quiet(narrow<result_type>(sqrt(this->rounded())));
     }
 };
 
-/* Products of floats. */
+/* norm2 of float64, at the level of the largest element so far (reduce/scaled.cuh). */
+template <> struct norm_of<double> : two_doubles<norm_of<double>> {
+    using element_type = double;
+    using result_type = double;
+    int level;
+    static __device__ norm_of identity() { return {{0.0, 0.0}, -1}; }
+    static __device__ double neutral() { return 0.0; }
+    static constexpr bool plain_in_rows = false;
+    __device__ void raise(int higher) {
+        if (higher <= level) return;
+        hi = square_sum(hi, level, higher);
+        lo = square_sum(lo, level, higher);
+        level = higher;
+    }
+    template <int COUNT> __device__ void take(const double (&x)[COUNT], unsigned) {
+        int largest = 0;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) largest = max(largest, __double2hiint(x[i]) & 0x7fffffff);
+        raise(square_level(largest));
+        const double scale = square_scale(level);
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const double scaled = x[i] * scale, square = scaled * scaled;
+            add(square);
+            lo += fma(scaled, scaled, -square);
+        }
+    }
+    __device__ void merge(norm_of other) {
+        raise(other.level);
+        other.raise(level);
+        add(other.hi);
+        lo += other.lo;
+    }
+    __device__ norm_of finish(int64_t, int64_t, int64_t, int64_t) const {
+        return *this;
+    }
+    __device__ double result(double) const {
+        return quiet(with_exponent(sqrt(rounded()), SQUARE_SHIFT * level));
+    }
+
+    /* The level takes the place of the last two bits of lo. */
+    __device__ reduce_state save() const {
+        return {{hi}, (__double_as_longlong(lo) & ~int64_t(3)) | (level + 1)};
+    }
+    static __device__ norm_of load(const reduce_state &state) {
+        return {{state.value.f, __longlong_as_double(state.index & ~int64_t(3))}, int(state.index & 3) - 1};
+    }
+    __device__ norm_of shuffle_down(int lanes) const {
+        return {two_doubles::shuffle_down(lanes), __shfl_down_sync(~0u, level, lanes)};
+    }
+    __device__ norm_of shuffle_xor(int lanes) const {
+        return {two_doubles::shuffle_xor(lanes), __shfl_xor_sync(~0u, level, lanes)};
+    }
+};
+
+/* Products of floats: (hi + lo) * 2^exponent. Elements are multiplied with each other first, as many as double holds
+ * the product of. */
 template <typename T> struct float_product_of : two_doubles<float_product_of<T>> {
     using element_type = T;
     using result_type = T;
-    static __device__ float_product_of identity() { return {{1.0, 0.0}}; }
+    int64_t exponent;
+    static constexpr int EXACT = sizeof(T) == 8 ? 1 : sizeof(T) == 4 ? 2 : 4;
+    static __device__ float_product_of identity() { return {{1.0, 0.0}, 0}; }
     static __device__ T neutral() { return narrow<T>(1.0f); }
-    __device__ void multiply(double x, double x_lo) {
+    /* A zero keeps its sign. */
+    __device__ double mantissa() const { return this->hi == 0 ? this->hi : this->rounded(); }
+    __device__ void multiply(double x) {
         const double product = this->hi * x;
-        this->lo = fma(this->lo, x, fma(this->hi, x, -product)) + this->hi * x_lo;
+        this->lo = fma(this->lo, x, fma(this->hi, x, -product));
         this->hi = product;
+    }
+    /* Makes a mantissa of hi. */
+    __device__ void normalise() {
+        int64_t by = 0;
+        this->hi = split_exponent(this->hi, by);
+        this->lo *= power_of_two(int(-by));
+        exponent += by;
     }
     template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) multiply(static_cast<double>(widen(x[i])), 0.0);
+        for (int i = 0; i < COUNT; i += EXACT) {
+            auto product = static_cast<double>(widen(x[i]));
+#pragma unroll
+            for (int k = i + 1; k < i + EXACT && k < COUNT; k++) product *= static_cast<double>(widen(x[k]));
+            if constexpr (EXACT == 1) product = split_exponent(product, exponent);
+            multiply(product);
+            if constexpr (EXACT > 1) normalise(); /* of 2^-532 or more, so that lo was in range, too */
+        }
+        if constexpr (EXACT == 1) normalise();
     }
     __device__ void merge(const float_product_of &other) {
-        multiply(other.hi, other.lo);
+        const double other_lo = this->hi * other.lo;
+        multiply(other.hi);
+        this->lo += other_lo;
+        exponent += other.exponent;
+        normalise();
     }
     __device__ float_product_of finish(int64_t, int64_t, int64_t, int64_t) const {
         return *this;
     }
     __device__ result_type result(double) const {
-        return narrow<T>(this->rounded());
+        return quiet(narrow<T>(with_exponent(mantissa(), exponent)));
+    }
+
+    /* Nine bits of the exponent go with hi. Above 24 bits of lo, in units of 2^-75 of the mantissa, are the others: 40
+     * bits are enough for 2^38 elements of any size. */
+    __device__ reduce_state save() const {
+        float_product_of whole = {{mantissa(), 0.0}, exponent};
+        whole.lo = this->lo - (whole.hi - this->hi);
+        whole.normalise();
+        const int64_t low = isnan(whole.lo) ? 0 : __double2ll_rn(whole.lo * 0x1p75);
+        return {{whole.hi * power_of_two(int(whole.exponent & 511))}, (whole.exponent >> 9) * (1 << 24) + low};
+    }
+    static __device__ float_product_of load(const reduce_state &state) {
+        const int64_t low = int64_t(uint64_t(state.index) << 40) >> 40;
+        float_product_of a = {{0.0, static_cast<double>(low) * 0x1p-75}, ((state.index - low) >> 24) * 512};
+        a.hi = split_exponent(state.value.f, a.exponent);
+        return a;
+    }
+    __device__ float_product_of shuffle_down(int lanes) const {
+        return {two_doubles<float_product_of>::shuffle_down(lanes), __shfl_down_sync(~0u, exponent, lanes)};
+    }
+    __device__ float_product_of shuffle_xor(int lanes) const {
+        return {two_doubles<float_product_of>::shuffle_xor(lanes), __shfl_xor_sync(~0u, exponent, lanes)};
     }
 };
 
@@ -220,10 +327,24 @@ template <typename T, bool PRODUCT> struct modular_lane {
     }
 };
 
-/* What greatest values and their positions compare in: the type itself, 16-bit floats as float. */
+/* The greater of two, of zeros +0; a NaN is greater than any number. */
+template <typename T> __device__ inline T greater(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+        return max(a, b);
+    else if constexpr (sizeof(T) == 2)
+        return __hmax_nan(a, b);
+    else if constexpr (sizeof(T) == 4) { /* one instruction that knows both rules */
+        float greatest;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+        return greatest;
+    } else
+        return a > b || (a == b && signbit(b)) || a != a ? a : b;
+}
+
+/* What the positions of greatest values compare in: the type itself, 16-bit floats as float. */
 template <typename T> using compared = std::conditional_t<sizeof(T) <= 2 && !std::is_integral_v<T>, float, T>;
 
-/* As beats() of reduce_operators.cuh, in the type itself. */
+/* As beats() of reduce/operators.cuh, in the type itself. */
 template <typename V> __device__ inline bool displaces(V a, V b) {
     if constexpr (std::is_integral_v<V>)
         return a > b;
@@ -241,17 +362,15 @@ template <typename V> __device__ inline V worst() {
 /* T: a float or unsigned type. */
 template <typename T> struct extreme_lane {
     using element_type = T;
-    using V = compared<T>;
-    V value;
-    static __device__ extreme_lane identity() { return {worst<V>()}; }
-    static __device__ T neutral() { return narrow<T>(worst<V>()); }
+    T value;
+    static __device__ extreme_lane identity() { return {neutral()}; }
+    static __device__ T neutral() { return narrow<T>(worst<compared<T>>()); }
     template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
 #pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            if (const V v = static_cast<V>(x[i]); displaces(v, value)) value = v;
+        for (int i = 0; i < COUNT; i++) value = greater(x[i], value);
     }
     __device__ extreme_of<T, true> finish(int64_t, int64_t, int64_t, int64_t) const {
-        return {{static_cast<wide<T>>(value)}};
+        return {{static_cast<wide<T>>(widen(value))}};
     }
 };
 
@@ -278,7 +397,7 @@ template <typename T> struct position_lane {
     __device__ position_of<T, true> finish(int64_t origin, int64_t step, int64_t length, int64_t offset) const {
         int64_t index = origin + int64_t(at) * step;
         if (at == NONE) index = origin >= 0 ? origin : step == 1 ? 0 : origin + step;
-        return {static_cast<wide<T>>(value), index < length ? offset + index : -1};
+        return {{static_cast<wide<T>>(value), index < length ? offset + index : -1}};
     }
 };
 
@@ -311,6 +430,13 @@ template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
 /* ---- which lane, and what it becomes ----------------------------------------------------------------------------- */
 
 template <typename L> using accumulator_of = decltype(L::identity().finish(0, 0, 0, 0));
+
+/* Does a result come out the same to the bit in whatever order lanes took their elements? Selections, integers and
+ * sums of up to 2^38 narrow integers are exact. */
+template <typename L> constexpr bool any_order = true;
+template <typename T> constexpr bool any_order<total_of<T>> = std::is_integral_v<T> && sizeof(T) <= 4;
+template <typename T> constexpr bool any_order<norm_of<T>> = std::is_integral_v<T> && sizeof(T) <= 2;
+template <typename T> constexpr bool any_order<float_product_of<T>> = false;
 
 template <typename L> constexpr bool plain_in_rows = false;
 template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;

@@ -1,8 +1,10 @@
-/* reduce_operators.cuh - what each reduction accumulates: identity, taking in an element, merging two, the result.
+/* reduce/operators.cuh - what each reduction accumulates: identity, taking in an element, merging two, the result.
  *
- * Floats accumulate in double. Integers: sums and products in uint64_t, modulo 2^64, which serves either sign; mean and
+ * Floats accumulate in double; products and, of float64, squares are scaled so that no order of the elements leaves the
+ * range (reduce/scaled.cuh). Integers: sums and products in uint64_t, modulo 2^64, which serves either sign; mean and
  * norm2 in double; min, max and their positions in 64 bits of their own signedness. As in NumPy a NaN beats every
- * number in min, max, argmin and argmax, and the first of equals is the one whose position counts.
+ * number in min, max, argmin and argmax, and the first of equals is the one whose position counts. Of zeros -0 is the
+ * least and +0 the greatest, and a result that is NaN is always the same NaN, so that no order shows.
  *
  * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() carry
  * them through struct reduce_state. */
@@ -10,6 +12,7 @@
 #define KERNELS_REDUCE_OPERATORS_CUH
 
 #include "../core/dtype.cuh"
+#include "scaled.cuh"
 
 /* What min and max of T compare in. */
 template <typename T> using wide = std::conditional_t<std::is_integral_v<T>, widened<T>, double>;
@@ -63,6 +66,49 @@ template <typename A, typename V> struct one_value {
     }
 };
 
+/* The accumulators that are a value and a number: a position, an exponent. */
+template <typename A, typename V> struct indexed_value {
+    V value;
+    int64_t index;
+    __device__ reduce_state save() const {
+        reduce_state state = {{0}, index};
+        save_value(state, value);
+        return state;
+    }
+    static __device__ A load(const reduce_state &state) {
+        A a;
+        load_value(state, a.value);
+        a.index = state.index;
+        return a;
+    }
+    __device__ A shuffle_down(int lanes) const {
+        A a;
+        a.value = __shfl_down_sync(~0u, value, lanes);
+        a.index = __shfl_down_sync(~0u, index, lanes);
+        return a;
+    }
+    __device__ A shuffle_xor(int lanes) const {
+        A a;
+        a.value = __shfl_xor_sync(~0u, value, lanes);
+        a.index = __shfl_xor_sync(~0u, index, lanes);
+        return a;
+    }
+};
+
+/* A value, and for NaN the quiet one without sign and payload. */
+template <typename T> __device__ inline T quiet(T value) {
+    if constexpr (std::is_integral_v<T>)
+        return value;
+    else if constexpr (std::is_same_v<T, __half>)
+        return __hisnan(value) ? __ushort_as_half(0x7e00) : value;
+    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        return __hisnan(value) ? __ushort_as_bfloat16(0x7fc0) : value;
+    else if constexpr (std::is_same_v<T, float>)
+        return isnan(value) ? __int_as_float(0x7fc00000) : value;
+    else
+        return isnan(value) ? __longlong_as_double(0x7ff8000000000000) : value;
+}
+
 /* sum, and mean: V is double for the mean of integers. `divisor` is 1 for a sum. */
 template <typename T, typename V> struct sum_of : one_value<sum_of<T, V>, V> {
     using result_type = std::conditional_t<std::is_same_v<V, double>, mean_result<T>, sum_result<T>>;
@@ -71,7 +117,7 @@ template <typename T, typename V> struct sum_of : one_value<sum_of<T, V>, V> {
     __device__ void merge(const sum_of &other) { this->value += other.value; }
     __device__ result_type result(double divisor) const {
         if constexpr (std::is_same_v<V, double>)
-            return narrow<result_type>(this->value / divisor);
+            return quiet(narrow<result_type>(this->value / divisor));
         else
             return this->value;
     }
@@ -86,15 +132,50 @@ template <typename T> struct squares_of : one_value<squares_of<T>, double> {
         this->value += wide_x * wide_x;
     }
     __device__ void merge(const squares_of &other) { this->value += other.value; }
-    __device__ result_type result(double) const { return narrow<result_type>(sqrt(this->value)); }
+    __device__ result_type result(double) const { return quiet(narrow<result_type>(sqrt(this->value))); }
 };
 
-template <typename T> struct product_of : one_value<product_of<T>, modular<T>> {
-    using result_type = sum_result<T>;
-    static __device__ product_of identity() { return {{modular<T>(1)}}; }
-    __device__ void take(T x, int64_t) { this->value *= static_cast<modular<T>>(widen(x)); }
+/* Of float64, whose squares may leave the range; `index` is the level. */
+template <> struct squares_of<double> : indexed_value<squares_of<double>, double> {
+    using result_type = double;
+    static __device__ squares_of identity() { return {{0.0, -1}}; }
+    __device__ void take(double x, int64_t) {
+        const int level = square_level(__double2hiint(x) & 0x7fffffff);
+        const double scaled = x * square_scale(level);
+        merge({{scaled * scaled, level}});
+    }
+    __device__ void merge(const squares_of &other) {
+        const int level = int(max(index, other.index));
+        value = square_sum(value, int(index), level) + square_sum(other.value, int(other.index), level);
+        index = level;
+    }
+    __device__ double result(double) const { return quiet(with_exponent(sqrt(value), SQUARE_SHIFT * index)); }
+};
+
+/* Of integers. */
+template <typename T> struct product_of : one_value<product_of<T>, uint64_t> {
+    using result_type = uint64_t;
+    static __device__ product_of identity() { return {{1}}; }
+    __device__ void take(T x, int64_t) { this->value *= static_cast<uint64_t>(widen(x)); }
     __device__ void merge(const product_of &other) { this->value *= other.value; }
-    __device__ result_type result(double) const { return narrow<result_type>(this->value); }
+    __device__ result_type result(double) const { return this->value; }
+};
+
+/* Of floats: a mantissa and its exponent. */
+template <typename T>
+requires(!std::is_integral_v<T>) struct product_of<T> : indexed_value<product_of<T>, double> {
+    using result_type = T;
+    static __device__ product_of identity() { return {{1.0, 0}}; }
+    __device__ void take(T x, int64_t) {
+        auto wide_x = static_cast<double>(widen(x));
+        if constexpr (std::is_same_v<T, double>) wide_x = split_exponent(wide_x, this->index);
+        this->value = split_exponent(this->value * wide_x, this->index);
+    }
+    __device__ void merge(const product_of &other) {
+        this->index += other.index;
+        this->value = split_exponent(this->value * other.value, this->index);
+    }
+    __device__ result_type result(double) const { return quiet(narrow<T>(with_exponent(this->value, this->index))); }
 };
 
 /* Does `a` displace `b` as the extreme value? Never among equals. */
@@ -102,6 +183,13 @@ template <bool MAX, typename V> __device__ inline bool beats(V a, V b) {
     if constexpr (std::is_same_v<V, double>)
         if (a != a) return b == b;
     return MAX ? a > b : a < b;
+}
+
+/* Of two values the extreme one. */
+template <bool MAX, typename V> __device__ inline V extreme(V a, V b) {
+    bool first = beats<MAX>(a, b);
+    if constexpr (!std::is_integral_v<V>) first = first || (a == b && signbit(b) == MAX);
+    return first ? a : b;
 }
 
 /* What every element is at least as good as. */
@@ -117,47 +205,25 @@ template <typename V, bool MAX> __device__ inline V worst_value() {
 template <typename T, bool MAX> struct extreme_of : one_value<extreme_of<T, MAX>, wide<T>> {
     using result_type = T;
     static __device__ extreme_of identity() { return {{worst_value<wide<T>, MAX>()}}; }
-    __device__ void take_value(wide<T> x) {
-        if (beats<MAX>(x, this->value)) this->value = x;
-    }
-    __device__ void take(T x, int64_t) { take_value(static_cast<wide<T>>(widen(x))); }
-    __device__ void merge(const extreme_of &other) { take_value(other.value); }
-    __device__ result_type result(double) const { return narrow<T>(this->value); }
+    __device__ void take(T x, int64_t) { this->value = extreme<MAX>(static_cast<wide<T>>(widen(x)), this->value); }
+    __device__ void merge(const extreme_of &other) { this->value = extreme<MAX>(other.value, this->value); }
+    __device__ result_type result(double) const { return quiet(narrow<T>(this->value)); }
 };
 
 /* argmin, argmax. index -1: nothing taken yet. A thread takes elements in rising order of index. */
-template <typename T, bool MAX> struct position_of {
+template <typename T, bool MAX> struct position_of : indexed_value<position_of<T, MAX>, wide<T>> {
     using result_type = int64_t;
-    wide<T> value;
-    int64_t index;
-    static __device__ position_of identity() { return {worst_value<wide<T>, MAX>(), -1}; }
+    static __device__ position_of identity() { return {{worst_value<wide<T>, MAX>(), -1}}; }
     __device__ void take(T x, int64_t at) {
         const auto wide_x = static_cast<wide<T>>(widen(x));
-        if (index < 0 || beats<MAX>(wide_x, value)) *this = {wide_x, at};
+        if (this->index < 0 || beats<MAX>(wide_x, this->value)) *this = {{wide_x, at}};
     }
     __device__ void merge(const position_of &other) {
         if (other.index < 0) return;
-        const bool earlier = other.index < index && !beats<MAX>(value, other.value);
-        if (index < 0 || earlier || beats<MAX>(other.value, value)) *this = other;
+        const bool earlier = other.index < this->index && !beats<MAX>(this->value, other.value);
+        if (this->index < 0 || earlier || beats<MAX>(other.value, this->value)) *this = other;
     }
-    __device__ result_type result(double) const { return index; }
-    __device__ reduce_state save() const {
-        reduce_state state = {{0}, index};
-        save_value(state, value);
-        return state;
-    }
-    static __device__ position_of load(const reduce_state &state) {
-        position_of a;
-        load_value(state, a.value);
-        a.index = state.index;
-        return a;
-    }
-    __device__ position_of shuffle_down(int lanes) const {
-        return {__shfl_down_sync(~0u, value, lanes), __shfl_down_sync(~0u, index, lanes)};
-    }
-    __device__ position_of shuffle_xor(int lanes) const {
-        return {__shfl_xor_sync(~0u, value, lanes), __shfl_xor_sync(~0u, index, lanes)};
-    }
+    __device__ result_type result(double) const { return this->index; }
 };
 
 /* Calls f(type_is<T>, type_is<A>) with the accumulator of a sum, mean or norm2. */

@@ -1,11 +1,11 @@
-/* reduce_shuffle.cu - threads of a warp hand registers to each other; shared memory sees one value a warp.
+/* reduce/shuffle.cu - threads of a warp hand registers to each other; shared memory sees one value a warp.
  *
  *     lane   0   1   2   3   4   5   6   7           __shfl_down by 4, 2, 1 (of 32 lanes: by 16, 8, 4, 2, 1):
  *            |<--------------+   |   |   |           lane i takes the value of lane i + 4,
  *            |<------+   |<------+                   of lane i + 2,
  *            |<--+                                   of lane i + 1. Lane 0 has all.
  *
- * Five shuffles replace five barriers and ten trips to shared memory of reduce_tree.cu; then the 8 warps of a block put
+ * Five shuffles replace five barriers and ten trips to shared memory of reduce/tree.cu; then the 8 warps of a block put
  * one value each (or one a column) into shared memory, and after a single barrier the first warp adds them in order.
  *
  * Where the reduced axis is contiguous and aligned, threads read 16 bytes at a time, four such loads in flight: a
@@ -69,6 +69,9 @@ const struct kernel reduce_shuffle = {
     .device = DEVICE_CUDA,
     .summary = "warp shuffles instead of shared memory, 16-byte loads where x allows them",
     .dtypes = DTYPES_ALL,
+    .edges = {{REDUCE_THREADS, 32},
+              {REDUCE_THREADS, 16, REDUCE_THREADS *REDUCE_UNROLL, REDUCE_THREADS *LOADS * 4},
+              {32}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,

@@ -1,4 +1,4 @@
-/* reduce_state.c - the types and the last step of each reduction. */
+/* reduce/state.c - the types and the last step of each reduction. */
 #include "state.h"
 #include <math.h>
 
@@ -14,17 +14,23 @@ enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype) 
     }
 }
 
+static void store_float(enum dtype dtype, void *y, int64_t i, double value) {
+    dtype_store(dtype, y, i, isnan(value) ? (double)NAN : value);
+}
+
 void reduce_state_finish(enum reduce_operator operator_, enum dtype dtype, const struct reduce_state *state,
                          int64_t total, void *y, int64_t i) {
     enum dtype result = reduce_result_type(operator_, dtype);
     if (operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX)
         dtype_store_integer(result, y, i, state->index);
-    else if (operator_ == REDUCE_MEAN)
-        dtype_store(result, y, i, state->value.f / (double)total);
-    else if (operator_ == REDUCE_NORM2)
-        dtype_store(result, y, i, sqrt(state->value.f));
-    else if (reduce_in_double(operator_, dtype))
-        dtype_store(result, y, i, state->value.f);
-    else
+    else if (!reduce_in_double(operator_, dtype))
         dtype_store_integer(result, y, i, state->value.i);
+    else if (operator_ == REDUCE_MEAN)
+        store_float(result, y, i, state->value.f / (double)total);
+    else if (operator_ == REDUCE_PROD)
+        store_float(result, y, i, scalbln(state->value.f, state->index));
+    else if (operator_ == REDUCE_NORM2)
+        store_float(result, y, i, scalbln(sqrt(state->value.f), 600 * state->index));
+    else
+        store_float(result, y, i, state->value.f);
 }

@@ -1,14 +1,23 @@
-/* reduce_state.h - the rules of each reduction, NumPy's, on one struct reduce_state at a time.
+/* reduce/state.h - the rules of each reduction, NumPy's, on one struct reduce_state at a time.
  *
- * Floats accumulate in double (norm2: the sum of squares). Integers: sums and products in 64 bits modulo 2^64, which
- * serves either sign; mean and norm2 in double; min and max compare in 64 bits of their own signedness. In min, max,
- * argmin and argmax a NaN beats every number, and of equals the one at the least position stays, so for all four
- * `index` is that position, -1 where nothing has been seen. */
+ * Integers: sums and products in 64 bits modulo 2^64, which serves either sign; mean and norm2 in double; min and max
+ * compare in 64 bits of their own signedness. Floats accumulate in double:
+ *
+ *     sum, mean        the plain sum: it overflows where NumPy's does
+ *     prod             value.f * 2^index with 1 <= |value.f| < 2, so that no order of the elements leaves the range
+ *     norm2            the sum of (x * 2^(-600 index))^2, index 1 where the largest |x| is so large that squares might
+ *                      overflow, -1 where it is so small that they might underflow, else 0 (J. Blue, 1978)
+ *     min, max         a NaN beats every number; -0 is less than +0
+ *     argmin, argmax   a NaN beats every number; of equals (-0 equals +0) the one at the least position stays
+ *
+ * For the last four `index` is the position, -1 where nothing has been seen. A result that is NaN is always the one
+ * quiet NaN without sign and payload, whatever NaNs went in. */
 #ifndef KERNELS_REDUCE_STATE_H
 #define KERNELS_REDUCE_STATE_H
 
 #include "../core/kernel.h"
 #include <math.h>
+#include <string.h>
 
 static inline bool reduce_selects(enum reduce_operator operator_) {
     return operator_ == REDUCE_MIN || operator_ == REDUCE_MAX || operator_ == REDUCE_ARGMIN ||
@@ -26,13 +35,46 @@ static inline bool reduce_in_double(enum reduce_operator operator_, enum dtype d
 
 enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype);
 
+/* The mantissa of x, 1 <= |mantissa| < 2; its exponent is added to *exponent. 0, infinities and NaN stay as they are.
+ * Without branches, so that loops over it vectorise. */
+static inline double reduce_split(double x, int64_t *exponent) {
+    const bool subnormal = fabs(x) < 0x1p-1022;
+    const double normal = subnormal ? x * 0x1p64 : x;
+    uint64_t bits;
+    memcpy(&bits, &normal, sizeof bits);
+    const int64_t field = (int64_t)(bits >> 52 & 0x7ff);
+    const bool splits = (field > 0) & (field < 0x7ff);
+    *exponent += splits ? field - (subnormal ? 1023 + 64 : 1023) : 0;
+    bits = splits ? (bits & 0x800fffffffffffffu) | 0x3ff0000000000000u : bits;
+    double mantissa;
+    memcpy(&mantissa, &bits, sizeof mantissa);
+    return mantissa;
+}
+
+/* The least index of norm2 for which the square of x, and 2^60 such squares, are in range. */
+static inline int64_t reduce_square_level(double x) {
+    const double magnitude = fabs(x);
+    return magnitude < 0x1p-400 ? -1 : magnitude < 0x1p480 ? 0 : 1;
+}
+
+/* What elements are multiplied by before they are squared. */
+static inline double reduce_square_scale(int64_t level) {
+    return level < 0 ? 0x1p600 : level > 0 ? 0x1p-600 : 1;
+}
+
+/* A sum of squares of one level, as of one that is as high or higher. */
+static inline double reduce_square_sum(double sum, int64_t level, int64_t higher) {
+    for (; level < higher; level++) sum = sum * 0x1p-600 * 0x1p-600;
+    return sum;
+}
+
 /* Nothing yet. */
 static inline struct reduce_state reduce_state_empty(enum reduce_operator operator_, enum dtype dtype) {
     struct reduce_state state = {.value.i = 0, .index = -1};
-    if (reduce_in_double(operator_, dtype))
-        state.value.f = operator_ == REDUCE_PROD ? 1 : 0;
-    else
+    if (!reduce_in_double(operator_, dtype))
         state.value.i = operator_ == REDUCE_PROD;
+    else if (operator_ == REDUCE_PROD)
+        state = (struct reduce_state){.value.f = 1, .index = 0};
     return state;
 }
 
@@ -42,10 +84,18 @@ static inline struct reduce_state reduce_state_of(enum reduce_operator operator_
     struct reduce_state state = {.index = position};
     if (!reduce_in_double(operator_, dtype)) {
         state.value.i = dtype_load_integer(dtype, x, element);
-    } else {
-        double value = dtype_load(dtype, x, element);
-        state.value.f = operator_ == REDUCE_NORM2 ? value * value : value;
+        return state;
     }
+    double value = dtype_load(dtype, x, element);
+    if (operator_ == REDUCE_PROD) {
+        state.index = 0;
+        value = reduce_split(value, &state.index);
+    } else if (operator_ == REDUCE_NORM2) {
+        state.index = reduce_square_level(value);
+        value *= reduce_square_scale(state.index);
+        value *= value;
+    }
+    state.value.f = value;
     return state;
 }
 
@@ -55,6 +105,8 @@ static inline bool reduce_beats(enum reduce_operator operator_, enum dtype dtype
     bool least = reduce_seeks_least(operator_);
     if (DTYPES_FLOAT & DTYPE_BIT(dtype)) {
         if (isnan(a->value.f)) return !isnan(b->value.f);
+        if (a->value.f == b->value.f && operator_ == REDUCE_MIN) return signbit(a->value.f) && !signbit(b->value.f);
+        if (a->value.f == b->value.f && operator_ == REDUCE_MAX) return signbit(b->value.f) && !signbit(a->value.f);
         return least ? a->value.f < b->value.f : a->value.f > b->value.f;
     }
     if (dtype < UINT8) return least ? a->value.i < b->value.i : a->value.i > b->value.i;
@@ -64,16 +116,23 @@ static inline bool reduce_beats(enum reduce_operator operator_, enum dtype dtype
 /* Two parts into one. */
 static inline void reduce_state_merge(enum reduce_operator operator_, enum dtype dtype, struct reduce_state *into,
                                       const struct reduce_state *from) {
-    bool product = operator_ == REDUCE_PROD;
     if (reduce_selects(operator_)) {
         if (from->index < 0) return;
         if (into->index < 0 || reduce_beats(operator_, dtype, from, into) ||
             (from->index < into->index && !reduce_beats(operator_, dtype, into, from)))
             *into = *from;
-    } else if (reduce_in_double(operator_, dtype)) {
-        into->value.f = product ? into->value.f * from->value.f : into->value.f + from->value.f;
+    } else if (!reduce_in_double(operator_, dtype)) {
+        into->value.u = operator_ == REDUCE_PROD ? into->value.u * from->value.u : into->value.u + from->value.u;
+    } else if (operator_ == REDUCE_PROD) {
+        into->index += from->index;
+        into->value.f = reduce_split(into->value.f * from->value.f, &into->index);
+    } else if (operator_ == REDUCE_NORM2) {
+        const int64_t level = into->index > from->index ? into->index : from->index;
+        into->value.f =
+            reduce_square_sum(into->value.f, into->index, level) + reduce_square_sum(from->value.f, from->index, level);
+        into->index = level;
     } else {
-        into->value.u = product ? into->value.u * from->value.u : into->value.u + from->value.u;
+        into->value.f += from->value.f;
     }
 }
 

@@ -1,4 +1,4 @@
-/* reduce_stream.cu - wide loads, many in flight, and sums whose order does not matter: reduction at the memory's speed.
+/* reduce/stream.cu - wide loads, many in flight, and sums that hardly show their order: reduction at memory speed.
  *
  *     a lane for each element of 16 bytes             x[length][inner], one output a lane
  *     +----+----+----+----+                           (or inner 1: lanes of a thread merge at the end)
@@ -8,14 +8,18 @@
  *     +----+----+----+----+                           hide the memory's latency at 4.8 TB/s
  *       :    :    :    :     8 steps: a batch
  *
- * reduce_shuffle.cu widens only contiguous rows, has 4 loads in flight, and converts every element to double before it
+ * reduce/shuffle.cu widens only contiguous rows, has 4 loads in flight, and converts every element to double before it
  * adds or compares. Here every shape is read 16 bytes at a time (8 of the 1-byte types, so that lanes fit in
  * registers), and a lane works in as narrow a type as is right: max of float32 compares float32. Sums are the
- * exception: they are kept in two doubles (reduce_lanes.cuh), so that their order does not matter. A fixed order would
- * have to fix tiles too, and those follow the memory budget; this way any tiles, splits and GPU give the same bits, and
- * offset and state need no granule. Adding each float32 to two doubles would cost 2 % at full speed (7 additions an
- * element, on a pipe half as wide as float32's); batches of 8 are added in one double first, exactly where their
- * exponents lie within 26 of each other, and cost nothing.
+ * exception: they are kept in two doubles (reduce/lanes.cuh). Adding each float32 to two doubles would cost 2 % at full
+ * speed (7 additions an element, on a pipe half as wide as float32's); batches of 8 are added in one double first,
+ * exactly where their exponents lie within 26 of each other, and cost nothing.
+ *
+ * The same launch adds in the same order every run. Tiles of another size are another order, and they follow the memory
+ * budget; what that changes is about 2^-50 of the sum of magnitudes, 2^-100 for float64. It shows in the last bit where
+ * the exact result lies so close to the middle between two floats, and in more of them where numbers cancel that lie
+ * further apart than these precisions. Everything else is the same bits for any tiles, splits and GPU: least and
+ * greatest values, positions, integers, and products but for those within about 2^-70 of such a middle.
  *
  * A block is an array [groups][rows][columns] over (outer, length, inner), as in reduce.cuh, columns counting loads.
  * Each of several blocks that share outputs takes a chunk of the reduced axis: chunks are read 1 to 2 % faster than
@@ -25,9 +29,13 @@
  *     x of one tile    |--chunk--|--chunk--|--chunk--|--chunk--|-|-|-|-|-|-|    pieces, drawn one by one
  *
  * Multiprocessors do not all read equally fast, so equal shares do not end together. Chunks of many batches therefore
- * leave a sixteenth, in pieces, and whoever is through draws the next (prediction: 1 to 3 % of 2^30; found: 1.0 %, the
- * same with pieces of 2 to 8 batches and a 32nd to an eighth left; with pieces of 1 and a quarter left, half of it).
- * Of float64, whose sums might show the order, shares stay equal. Three kinds of shape:
+ * cover 15/16 of the tile, and blocks that finish early take the rest piece by piece from a counter (prediction: 1 to 3
+ * % of 2^30; found: 1.0 %, the same with pieces of 2 to 8 batches and a 32nd to an eighth left; with pieces of 1 and a
+ * quarter left, half of it). Which block gets which piece differs from run to run. Where that could show in the result
+ * (any_order in reduce/lanes.cuh says where not) a block leaves what it found in a piece as a partial result of that
+ * piece, and the last block merges all partial results in the order of their numbers. In columns a piece would leave a
+ * partial result for every output, thousands of them for the last block to read: there, shares stay equal for such
+ * reductions. Three kinds of shape:
  *     inner 1, long rows         threads of a row side by side. Loads are aligned; the first and last of a row hold
  *                                elements of its neighbours, which are set to what changes nothing
  *     inner 1, up to 256 loads   a kernel of its own: a thread holds 8 loads of up to 8 rows. Of two threads that
@@ -109,7 +117,10 @@ static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
         const int64_t batch_steps = int64_t(batch) * layout.rows;
         if (in_pieces && layout.groups == 1 && layout.splits > CLUSTER && layout.chunk >= MANY * batch_steps) {
             layout.chunk = layout.chunk * 15 / 16 / batch_steps * batch_steps;
-            layout.piece = PIECE * batch_steps;
+            const int64_t left = std::max<int64_t>(steps - layout.splits * layout.chunk, 0);
+            const int64_t batches = ceil_div(left, batch_steps * PIECES_EACH * layout.splits);
+            layout.piece = std::max<int64_t>(PIECE, batches) * batch_steps;
+            layout.pieces = int(ceil_div(left, layout.piece));
         }
     }
     return layout;
@@ -124,7 +135,7 @@ static bool has_clusters(const void *kernel) {
 template <typename L, int LANES> static int launch_long(const struct launch *launch, uint64_t mirror) {
     const reduce_args &args = launch->args.reduce;
     const auto kernel = stream_long_kernel<L, LANES>;
-    stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, KIB_OF_ROW, takes_any_order<L>);
+    stream_layout layout = lay_out(args, LANES, batch_of<typename L::element_type>, KIB_OF_ROW, true);
     layout.clustered = layout.splits > 1 && layout.splits <= CLUSTER && has_clusters((const void *)kernel);
     cudaLaunchAttribute cluster = {.id = cudaLaunchAttributeClusterDimension};
     cluster.val.clusterDim = {unsigned(layout.splits), 1, 1};
@@ -181,10 +192,11 @@ static stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int 
 /* Partial results: in all this has to be enough for a launch and any smaller one.
  *
  *     workspace:  stream_turns turns[SHARED_TILES]            zero before and after every launch
- *                 struct reduce_state partial[splits][outputs], up to partials_of_splits()
+ *                 struct reduce_state partial[splits + pieces][outputs], up to partials_of_splits()
  *                 struct reduce_state found[outer][rows][inner], of glued rows, up to partials_of_glued()
  *
- * Of splits one stands for LEAST_STEPS elements or more, and there are BLOCKS times THREADS loads of them at most. */
+ * Of splits and pieces one stands for LEAST_STEPS elements or more, and there are BLOCKS times THREADS loads of them at
+ * most; of pieces, which only rows leave results of, BLOCKS times PIECES_EACH. */
 static int64_t partials_of_splits(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t elements = args.outer * args.inner * args.length, lanes = 16 / int64_t(dtype_size(launch->dtype));
@@ -267,8 +279,9 @@ const struct kernel reduce_stream = {
     .name = "stream",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "16-byte loads wherever rows begin, sums that do not depend on their order",
+    .summary = "16-byte loads wherever rows begin; another memory budget shows in sums only where numbers cancel",
     .dtypes = DTYPES_ALL,
+    .edges = {{THREADS, 8}, {16, LEAST_STEPS, 512, 1024, 4096}, {8, KIB_OF_ROW, 256, 512, 2048}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,

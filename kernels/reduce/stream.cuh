@@ -1,4 +1,4 @@
-/* reduce_stream.cuh - what the kernels of reduce_stream.cu share: units of 16 bytes in, results out.
+/* reduce/stream.cuh - what the kernels of reduce/stream.cu share: units of 16 bytes in, results out.
  *
  * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types), and a lane of a thread
  * takes one element of each. */
@@ -14,7 +14,8 @@
 #define SHARED_TILES (BLOCKS / 2) /* that may be split */
 #define LEAST_STEPS  32           /* of a split */
 #define CLUSTER      8            /* blocks that can hand results to each other directly */
-#define PIECE        2            /* batches of a thread that make a piece */
+#define PIECE        4            /* batches of a thread that make a piece, or more */
+#define PIECES_EACH  8            /* pieces that there are for each block, at most */
 #define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut in pieces */
 #define GLUE_BYTES   (100 << 20)  /* of input: measured to pay from 122 MB on; a second launch costs small ones more */
 #define GLUE_COLUMN  4096         /* bytes of input to a partial result of glued rows, which are 16, out and in */
@@ -23,14 +24,19 @@
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
 template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
 /* Blocks on a multiprocessor, as far as registers go round: the compiler takes more of them for 8.0. */
-template <typename T> constexpr int long_resident = 2;
-template <typename T, bool RAGGED> constexpr int column_resident = sizeof(T) == 4 && !RAGGED ? 3 : 2;
+template <typename L> constexpr int long_resident = 2;
+template <typename L, bool RAGGED>
+constexpr int column_resident = sizeof(typename L::element_type) == 4 && !RAGGED ? 3 : 2;
+template <typename T> constexpr int column_resident<float_product_of<T>, false> = 2;
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
 template <typename L> constexpr int short_resident = 3;
+template <> constexpr int long_resident<float_product_of<__half>> = 1;
+template <> constexpr int long_resident<float_product_of<__nv_bfloat16>> = 1;
 #else
 template <typename L> constexpr int short_resident = sizeof(typename L::element_type) == 4 ? 4 : 3;
 #endif
 template <typename T> constexpr int short_resident<position_lane<T>> = 3;
+template <typename T> constexpr int short_resident<float_product_of<T>> = 2;
 
 struct stream_layout {
     int groups, rows, columns; /* of a block; their product is THREADS */
@@ -38,6 +44,7 @@ struct stream_layout {
     bool clustered;            /* these blocks are a cluster */
     int64_t chunk;             /* steps of a split */
     int64_t piece;             /* steps; 0: there are no pieces */
+    int pieces;                /* of a tile */
     int64_t column_tiles, tiles;
 };
 
@@ -63,9 +70,6 @@ struct stream_turns {
     unsigned pieces;   /* drawn */
 };
 
-/* Where there is much to read each chunk leaves a sixteenth, and who is through draws pieces of all that was left. The
- * order of a sum is then another every time: not for those that might show it. */
-template <typename L> constexpr bool takes_any_order = !std::is_same_v<typename L::element_type, double>;
 /* Elements are counted from where a gathering began: its lanes must be finished where it ends. */
 template <typename L> constexpr bool counts_elements = false;
 template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
@@ -75,13 +79,17 @@ __device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns 
     return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
 }
 
-/* Tells all of the block where the piece begins that thread 0 has drawn. */
-__device__ inline int64_t begin_of_piece(const stream_layout &layout, unsigned drawn) {
-    __shared__ int64_t begin;
+/* Tells all of the block which piece thread 0 has drawn. */
+__device__ inline int piece_drawn(unsigned drawn) {
+    __shared__ int piece;
     __syncthreads();
-    if (threadIdx.x == 0) begin = layout.splits * layout.chunk + drawn * layout.piece;
+    if (threadIdx.x == 0) piece = int(drawn);
     __syncthreads();
-    return begin;
+    return piece;
+}
+
+__device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece) {
+    return layout.splits * layout.chunk + piece * layout.piece;
 }
 
 /* Is this the last of a tile's blocks? If so, it has the turns ready for the next launch. */
@@ -167,7 +175,7 @@ __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uin
 template <typename L, typename A> __device__ inline auto result_of(const A &a, double divisor, uint64_t mirror) {
     const typename A::result_type result = a.result(divisor);
     if constexpr (std::is_same_v<L, extreme_lane<typename L::element_type>>)
-        return mirrored(result, mirror);
+        return quiet(mirrored(result, mirror));
     else
         return result;
 }

@@ -1,25 +1,46 @@
-/* reduce_stream_columns.cuh - another axis is reduced: neighbours in memory are neighbouring outputs. */
+/* reduce/stream_columns.cuh - another axis is reduced: neighbours in memory are neighbouring outputs. */
 #ifndef KERNELS_REDUCE_STREAM_COLUMNS_CUH
 #define KERNELS_REDUCE_STREAM_COLUMNS_CUH
 
 #include "stream.cuh"
 
+/* Accumulators in shared memory, those of more than 16 bytes as states: eight lanes of 24 bytes a thread do not fit. */
+template <typename A> constexpr bool as_state = sizeof(A) > sizeof(struct reduce_state);
+template <typename A> using in_slot = std::conditional_t<as_state<A>, struct reduce_state, A>;
+
+template <typename A> __device__ inline in_slot<A> put(const A &a) {
+    if constexpr (as_state<A>)
+        return a.save();
+    else
+        return a;
+}
+template <typename A> __device__ inline A got(const in_slot<A> &slot) {
+    if constexpr (as_state<A>)
+        return A::load(slot);
+    else
+        return slot;
+}
+
 /* What the rows of a block hold, at row 0: a tree in shared memory, since shuffles of LANES values would be as many
  * times the code. */
 template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[LANES], int rows, int columns, int row) {
     if (rows == 1) return;
-    __shared__ A slot[LANES][THREADS];
+    __shared__ in_slot<A> slot[LANES][THREADS];
     const int thread = int(threadIdx.x);
 #pragma unroll
-    for (int j = 0; j < LANES; j++) slot[j][thread] = a[j];
+    for (int j = 0; j < LANES; j++) slot[j][thread] = put(a[j]);
     for (int s = rows / 2; s > 0; s /= 2) {
         __syncthreads();
         if (row < s)
 #pragma unroll
-            for (int j = 0; j < LANES; j++) slot[j][thread].merge(slot[j][thread + s * columns]);
+            for (int j = 0; j < LANES; j++) {
+                A both = got<A>(slot[j][thread]);
+                both.merge(got<A>(slot[j][thread + s * columns]));
+                slot[j][thread] = put(both);
+            }
     }
 #pragma unroll
-    for (int j = 0; j < LANES; j++) a[j] = slot[j][thread];
+    for (int j = 0; j < LANES; j++) a[j] = got<A>(slot[j][thread]);
 }
 
 /* A thread's own elements of LANES neighbouring columns, from `x` on, of which `count` are there. RAGGED: rows begin on
@@ -72,14 +93,14 @@ __device__ inline void store_columns(const reduce_args &args, int64_t output, A 
     }
 }
 
-/* Where there are registers to go round more than once. */
+/* Where the order does not show and there are registers to go round more than once. */
 template <typename L> constexpr bool columns_in_pieces = false;
-template <typename T> constexpr bool columns_in_pieces<total_of<T>> = takes_any_order<total_of<T>>;
+template <typename T> constexpr bool columns_in_pieces<total_of<T>> = any_order<total_of<T>>;
 template <typename T, bool PRODUCT> constexpr bool columns_in_pieces<modular_lane<T, PRODUCT>> = true;
-template <typename T> constexpr bool columns_in_pieces<extreme_lane<T>> = takes_any_order<extreme_lane<T>>;
+template <typename T> constexpr bool columns_in_pieces<extreme_lane<T>> = true;
 
 template <typename L, int LANES, bool RAGGED>
-__global__ void __launch_bounds__(THREADS, column_resident<typename L::element_type, RAGGED>)
+__global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     stream_columns_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
                           void *workspace, double divisor, uint64_t mirror) {
     using T = typename L::element_type;
@@ -110,7 +131,7 @@ __global__ void __launch_bounds__(THREADS, column_resident<typename L::element_t
             gather_columns<L, LANES, RAGGED>(x, args.inner, count, first, layout.rows, end, min(end, safe), mirror,
                                              lane);
         if (!IN_PIECES || layout.piece == 0) break;
-        begin = begin_of_piece(layout, drawn);
+        begin = begin_of_piece(layout, piece_drawn(drawn));
         if (begin >= args.length) break;
     }
     A a[LANES];

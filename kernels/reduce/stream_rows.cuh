@@ -1,4 +1,4 @@
-/* reduce_stream_rows.cuh - the reduced axis is the last: its rows are contiguous, long or short. */
+/* reduce/stream_rows.cuh - the reduced axis is the last: its rows are contiguous, long or short. */
 #ifndef KERNELS_REDUCE_STREAM_ROWS_CUH
 #define KERNELS_REDUCE_STREAM_ROWS_CUH
 
@@ -91,7 +91,7 @@ __device__ inline void gather_row(const reduce_args &args, const stream_layout &
 }
 
 template <typename L, int LANES>
-__global__ void __launch_bounds__(THREADS, long_resident<typename L::element_type>)
+__global__ void __launch_bounds__(THREADS, long_resident<L>)
     stream_long_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
                        void *workspace, double divisor, uint64_t mirror) {
     using A = accumulator_of<L>;
@@ -103,32 +103,54 @@ __global__ void __launch_bounds__(THREADS, long_resident<typename L::element_typ
     const int64_t steps = (o * args.length % LANES + args.length + LANES - 1) / LANES;
     stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
 
+    auto *const partial =
+        reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
+    const bool leaves_partial = layout.splits > 1 && !layout.clustered;
     A a[1] = {A::identity()};
     L lane[LANES];
 #pragma unroll
     for (int j = 0; j < LANES; j++) lane[j] = L::identity();
+    int part = place.split; /* a chunk, or behind those a piece */
     for (int64_t begin = place.split * layout.chunk, count = layout.chunk;; count = layout.piece) {
         const unsigned drawn = draw_piece(layout, turns);
         const int64_t first = begin + row, end = min(begin + count, steps);
         if (inside && first < end) gather_row(args, layout, o, first, end, mirror, lane, a[0]);
-        if (layout.piece == 0) break;
-        begin = begin_of_piece(layout, drawn);
-        if (begin >= steps) break;
-    }
-    if constexpr (!counts_elements<L>)
+        const int piece = layout.piece > 0 ? piece_drawn(drawn) : 0;
+        const bool done = layout.piece == 0 || piece >= layout.pieces;
+        if (done || !any_order<L>) {
+            if constexpr (!counts_elements<L>)
 #pragma unroll
-        for (int j = 0; j < LANES; j++) a[0].merge(lane[j].finish(0, 0, 0, 0));
-    a[0] = combine_rows(a[0], layout.rows);
+                for (int j = 0; j < LANES; j++) a[0].merge(lane[j].finish(0, 0, 0, 0));
+            a[0] = combine_rows(a[0], layout.rows);
+            if (leaves_partial && inside && row == 0) partial[part * args.outer + o] = a[0].save();
+        }
+        if (done) break;
+        if constexpr (!any_order<L>) {
+            a[0] = A::identity();
+#pragma unroll
+            for (int j = 0; j < LANES; j++) lane[j] = L::identity();
+            part = layout.splits + piece;
+        }
+        begin = begin_of_piece(layout, piece);
+    }
     if (layout.clustered) {
         a[0] = combine_cluster(a[0], layout, place.split);
         if (place.split != 0) return;
     } else if (layout.splits > 1) {
-        auto *partial = reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
-        if (inside && row == 0) partial[place.split * args.outer + o] = a[0].save();
         if (!is_last_block(layout, turns)) return;
+        constexpr int AHEAD = 4; /* partial results on their way */
+        const int parts = layout.splits + (any_order<L> ? 0 : layout.pieces);
         a[0] = A::identity();
         if (inside)
-            for (int s = row; s < layout.splits; s += layout.rows) a[0].merge(A::load(partial[s * args.outer + o]));
+            for (int p = row; p < parts; p += AHEAD * layout.rows) {
+                struct reduce_state found[AHEAD];
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++)
+                    found[i] = partial[min(p + i * layout.rows, parts - 1) * args.outer + o];
+#pragma unroll
+                for (int i = 0; i < AHEAD; i++)
+                    if (p + i * layout.rows < parts) a[0].merge(A::load(found[i]));
+            }
         a[0] = combine_rows(a[0], layout.rows);
     }
     if (inside && row == 0) store_results<L>(args, o, a, divisor, mirror);

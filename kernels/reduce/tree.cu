@@ -1,4 +1,4 @@
-/* reduce_tree.cu - partial results combine pairwise in shared memory: log2(256) = 8 steps instead of 255 atomics.
+/* reduce/tree.cu - partial results combine pairwise in shared memory: log2(256) = 8 steps instead of 255 atomics.
  *
  *     sequential: s = 128, 64 ... 1                       interleaved: s = 1, 2 ... 128
  *     thread r < s adds slot r + s to slot r              thread r adds slot 2sr + s to slot 2sr
@@ -9,15 +9,19 @@
  *     |<+               s = 1                             |<------+         s = 4
  *
  * First each thread sums elements of its own in registers, eight loads in flight, so that the tree is climbed once for
- * thousands of elements. Global traffic, as modelled and as needed: each element read once; reduce_atomic.cu adds a
+ * thousands of elements. Global traffic, as modelled and as needed: each element read once; reduce/atomic.cu adds a
  * read-modify-write of one memory cell for each, one after another.
  *
  * Both orders do the same work with as many threads. In the sequential one neighbours use neighbouring slots, without
  * bank conflicts. In the interleaved one slots lie 2s apart: of the 16 threads that shared memory serves at once with
  * 8-byte values, 2s meet in the same bank, up to all 16. The parameter `stride` chooses, to compare.
  *
+ * So a thread takes every 256th element or fewer, and slots combine in the order of the picture, which is not NumPy's.
+ * Of 2, 1/2, 2, 1/2... one thread has all the 2: products keep their exponent apart so that none leaves the range
+ * (reduce/scaled.cuh), here as in reduce/shuffle.cu.
+ *
  * What holds it back: each step is a barrier and a round trip through shared memory, though at the end only one warp is
- * at work. reduce_shuffle.cu does without. */
+ * at work. reduce/shuffle.cu does without. */
 #include "reduce.cuh"
 
 struct reduce_tree_strategy {
@@ -57,6 +61,7 @@ const struct kernel reduce_tree = {
     .device = DEVICE_CUDA,
     .summary = "a tree in shared memory, blocks of 256, the last block finishing",
     .dtypes = DTYPES_ALL,
+    .edges = {{REDUCE_THREADS, 32}, {REDUCE_THREADS, 8, REDUCE_THREADS *REDUCE_UNROLL}, {32}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,

@@ -1,8 +1,16 @@
-/* scale_cpu.c - one pass over the elements, a piece at a time by several threads, each piece a vectorised loop. */
+/* scale/cpu.c - one pass over the elements, a piece at a time by several threads, each piece a vectorised loop. */
 #include "../core/cpu.h"
 #include "../core/float16.h"
 
 #define PIECE 8192 /* elements */
+
+static inline uint16_t double_to_float16(double value) {
+    return float_to_float16(double_to_odd_float(value));
+}
+
+static inline uint16_t double_to_bfloat16(double value) {
+    return float_to_bfloat16(double_to_odd_float(value));
+}
 
 /* a and b are of type `arithmetic`, made from alpha and beta by way of `through`: negative whole numbers become
  * uint64_t through int64_t, and modulo 2^64 serves either sign and any width. */
@@ -17,10 +25,10 @@
 
 CPU_BODY scale_piece_body(enum dtype dtype, double alpha, double beta, int64_t count, const void *x, void *y) {
     switch (dtype) {
-    case FLOAT32: SCALE(float, float, float, fmaf(a, value, b)); break;
+    case FLOAT32: SCALE(float, double, double, fma(a, value, b)); break;
     case FLOAT64: SCALE(double, double, double, fma(a, value, b)); break;
-    case FLOAT16: SCALE(uint16_t, float, float, float_to_float16(fmaf(a, float16_to_float(value), b))); break;
-    case BFLOAT16: SCALE(uint16_t, float, float, float_to_bfloat16(fmaf(a, bfloat16_to_float(value), b))); break;
+    case FLOAT16: SCALE(uint16_t, double, double, double_to_float16(fma(a, float16_to_float(value), b))); break;
+    case BFLOAT16: SCALE(uint16_t, double, double, double_to_bfloat16(fma(a, bfloat16_to_float(value), b))); break;
     case INT8:
     case UINT8: SCALE(uint8_t, uint64_t, int64_t, a * value + b); break;
     case INT16:
@@ -51,6 +59,7 @@ const struct kernel scale_cpu = {
     .device = DEVICE_CPU,
     .summary = "one vectorised pass, several threads",
     .dtypes = DTYPES_ALL,
+    .edges = {{PIECE}},
     .accuracy = ACCURACY_FULL,
     .launch = scale_cpu_launch,
 };

@@ -1,8 +1,12 @@
-/* op_scale.c - y = alpha x + beta, element by element. */
+/* scale/op.c - y = alpha x + beta, element by element. */
 #include "../core/reference.h"
 
 #include "../core/cpu.h"
+#include <float.h>
 #include <math.h>
+#include <string.h>
+
+#define RUN 16384 /* elements that one thread takes at a time for the reference */
 
 /* Integers compute modulo 2^64, so alpha and beta have to be 64-bit integers. */
 static bool is_int64(double value) {
@@ -51,31 +55,57 @@ static int64_t scaled_integer(enum dtype dtype, double alpha, double beta, int64
     return dtype_load_integer(dtype, &room, 0);
 }
 
-static enum status scale_reference(const struct geometry *geometry, const struct host_reader *reader,
-                                   const struct box *box, struct truth *truth, struct error *error) {
+/* Rounded to float64 once; kernel.h states that and one more rounding, to the type. */
+CPU_BODY scale_truth_body(double alpha, double beta, int64_t count, const double *x, double *value, double *magnitude) {
+    const double largest = DBL_MAX;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) {
+        double size = fabs(alpha * x[i]) + fabs(beta);
+        value[i] = fma(alpha, x[i], beta);
+        magnitude[i] = size < largest ? size : largest;
+    }
+}
+CPU_VERSIONS(scale_truth, (double alpha, double beta, int64_t count, const double *x, double *value, double *magnitude),
+             (alpha, beta, count, x, value, magnitude))
+
+/* The truth about `count` elements from number `at` on. */
+static void tell(const struct geometry *geometry, const struct piece *piece, int64_t count, int64_t at,
+                 struct truth *truth) {
     enum dtype dtype = geometry->in[0].dtype;
     double alpha = geometry->options.alpha, beta = geometry->options.beta;
-    struct piece piece;
-    int64_t pieces = piece_count(box), at = 0;
-    enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(box)), error);
-    for (int64_t number = 0; number < pieces && status == STATUS_OK; number++) {
-        struct box part = piece_box(box, number);
-        status = piece_read(&piece, geometry, reader, 0, &part, error);
-        for (int64_t i = 0, count = box_elements(&part); i < count && status == STATUS_OK; i++, at++) {
-            long double product = (long double)alpha * piece.value[i];
-            truth->value[at] = (double)(product + beta);
-            truth->magnitude[at] = (double)(fabsl(product) + fabs(beta));
-            if (!dtype_is_float(dtype)) truth->integer[at] = scaled_integer(dtype, alpha, beta, piece.integer[i]);
+#pragma omp parallel for
+    for (int64_t start = 0; start < count; start += RUN) {
+        int64_t run = min_int64(RUN, count - start), to = at + start;
+        if (dtype_is_float(dtype)) {
+            scale_truth(alpha, beta, run, piece->value + start, truth->value + to, truth->magnitude + to);
+            memset(truth->overflows + to, 0, (size_t)run * sizeof *truth->overflows);
+        } else {
+            for (int64_t i = 0; i < run; i++)
+                truth->integer[to + i] = scaled_integer(dtype, alpha, beta, piece->integer[start + i]);
         }
+    }
+}
+
+static enum status scale_reference(const struct geometry *geometry, const struct host_reader *reader,
+                                   const struct box *box, struct truth *truth, struct error *error) {
+    struct cut cut = pieces_of(box);
+    struct piece piece;
+    int64_t at = 0;
+    enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(box)), error);
+    for (int64_t number = 0; number < cut.pieces && status == STATUS_OK; number++) {
+        struct box part = cut_piece(&cut, number);
+        status = piece_read(&piece, geometry, reader, 0, &part, error);
+        if (status == STATUS_OK) tell(geometry, &piece, box_elements(&part), at, truth);
+        at += box_elements(&part);
     }
     piece_free(&piece);
     return status;
 }
 
-/* Relative to |alpha x| + |beta|: one rounding of the result and, below float64, of alpha and beta to float32. */
-static double scale_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
-    (void)accuracy; /* no variant computes in less than the type's own */
-    return 2 * dtype_epsilon(geometry->out.dtype);
+/* Relative to |alpha x| + |beta|: one rounding of the result. */
+static struct tolerance scale_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
+    (void)accuracy; /* no variant computes in less than float64 */
+    return (struct tolerance){dtype_epsilon(geometry->out.dtype), dtype_least(geometry->out.dtype)};
 }
 
 const struct operation operation_scale = {
@@ -85,5 +115,6 @@ const struct operation operation_scale = {
     .geometry = scale_geometry,
     .launch = scale_launch,
     .reference = scale_reference,
+    .units = units_of_input,
     .tolerance = scale_tolerance,
 };

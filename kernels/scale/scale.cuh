@@ -5,13 +5,27 @@
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 
-/* V: what the arithmetic is done in; uint64_t for integers of either sign, since modulo 2^64 they are the same. */
+/* Conversions from and to double are what limits this on most GPUs, so bfloat16 makes do with one where narrow() takes
+ * two: cut off to float, with the last bit set where that lost something, it is rounded to 8 bits as if from double.
+ * (Below float's normal numbers more bits are lost than those that are looked at.) */
+template <typename T> __device__ inline T rounded(double value) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+        if (fabs(value) < 0x1p-126) return narrow<T>(value);
+        const bool inexact = __double2loint(value) & 0x1fffffff;
+        return narrow<T>(__uint_as_float(__float_as_uint(__double2float_rz(value)) | inexact));
+    } else {
+        return narrow<T>(value);
+    }
+}
+
+/* V: what the arithmetic is done in: double, or for integers of either sign uint64_t, since modulo 2^64 they are the
+ * same. */
 template <typename T, typename V> __device__ inline T scaled(T x, V alpha, V beta) {
     const V value = static_cast<V>(widen(x));
     if constexpr (std::is_integral_v<V>)
         return narrow<T>(alpha * value + beta);
     else
-        return narrow<T>(fma(alpha, value, beta));
+        return rounded<T>(fma(alpha, value, beta));
 }
 
 /* An integral value of either sign, modulo 2^64. */
@@ -29,7 +43,7 @@ template <typename F> int dispatch_scale(const struct launch *launch, F &&f) {
         if constexpr (std::is_integral_v<T>)
             return f(x, y, modulo_2_64(args.alpha), modulo_2_64(args.beta));
         else
-            return f(x, y, static_cast<widened<T>>(args.alpha), static_cast<widened<T>>(args.beta));
+            return f(x, y, args.alpha, args.beta);
     });
 }
 

@@ -1,11 +1,11 @@
-/* scale_simple.cu - y = alpha x + beta, one thread an element: the first CUDA program.
+/* scale/simple.cu - y = alpha x + beta, one thread an element: the first CUDA program.
  *
  * Thread number i computes element i, and the threads beyond the end do nothing. Neighbouring threads touch
  * neighbouring elements, so each access of a warp is one run of memory. There is nothing to reuse: 1 element read and 1
  * written, as modelled and as needed; memory bandwidth is the whole story.
  *
- * Integers compute modulo 2^64 and keep the low bits of their own size. Floats take one fused multiply-add: in float
- * for float32 and the 16-bit floats, in double for float64. */
+ * Integers compute modulo 2^64 and keep the low bits of their own size. Floats take one fused multiply-add in double,
+ * which hides behind the memory's time, and are rounded once more, to their own type. */
 #include "scale.cuh"
 
 #define THREADS 256
@@ -33,6 +33,7 @@ const struct kernel scale_simple = {
     .device = DEVICE_CUDA,
     .summary = "one thread an element",
     .dtypes = DTYPES_ALL,
+    .edges = {{THREADS}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = scale_simple_launch,

@@ -1,9 +1,9 @@
-/* scale_vectorized.cu - 16 bytes at a time, four of them under way in each thread.
+/* scale/vectorized.cu - 16 bytes at a time, four of them under way in each thread.
  *
  *     block   |<-- 256 x 16 bytes -->|<-- 256 x 16 bytes -->|<-- ... -->|<-- ... -->|
  *     thread    0 1 2 3 ...             0 1 2 3 ...            load 2      load 3
  *
- * scale_simple.cu has one element in flight a thread: enough of 4 and 8 bytes, but a warp that asks for 32 bytes of
+ * scale/simple.cu has one element in flight a thread: enough of 4 and 8 bytes, but a warp that asks for 32 bytes of
  * int8 at a time cannot keep the memory busy. Here every warp moves 512 bytes with an instruction, whatever the type,
  * and all loads of a thread come before its first store. The elements after the last whole 16 bytes are done one by
  * one. */
@@ -57,6 +57,7 @@ const struct kernel scale_vectorized = {
     .device = DEVICE_CUDA,
     .summary = "16-byte loads and stores, four in flight a thread",
     .dtypes = DTYPES_ALL,
+    .edges = {{16, THREADS *LOADS * 2, THREADS *LOADS * 4, THREADS *LOADS * 8, THREADS *LOADS * 16}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = scale_vectorized_launch,

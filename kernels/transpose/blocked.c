@@ -1,4 +1,4 @@
-/* transpose_blocked.c - by tiles that stay in the first-level cache, shared out among threads.
+/* transpose/blocked.c - by tiles that stay in the first-level cache, shared out among threads.
  *
  * The plain loop writes one element of a cache line and comes back for the next one a whole row later, when the line is
  * gone. Here a tile of 64 x 64 is copied row by row into a local array, which is then read by columns: reads and writes
@@ -43,6 +43,7 @@ const struct kernel transpose_blocked = {
     .device = DEVICE_CPU,
     .summary = "by cache-sized tiles, several threads",
     .dtypes = DTYPES_ALL,
+    .edges = {{TILE}, {TILE}},
     .accuracy = ACCURACY_FULL,
     .launch = transpose_blocked_launch,
 };

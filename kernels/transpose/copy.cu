@@ -1,4 +1,4 @@
-/* transpose_copy.cu - the speed of light: as many bytes copied as a transpose moves, in the order they lie in.
+/* transpose/copy.cu - the speed of light: as many bytes copied as a transpose moves, in the order they lie in.
  *
  * This is not a transpose. It says how fast one could be: every element read once and written once, nothing turned. The
  * others are measured against it; its own output is of no use and is never taken for a result (`limit`). */
@@ -16,6 +16,7 @@ const struct kernel transpose_copy = {
     .device = DEVICE_CUDA,
     .summary = "a plain copy of the same bytes: not a transpose, but the speed limit of one",
     .dtypes = DTYPES_ALL,
+    .edges = {{1}, {1}},
     .accuracy = ACCURACY_FULL,
     .limit = true,
     .compute_capability = 80,

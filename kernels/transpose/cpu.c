@@ -1,4 +1,4 @@
-/* transpose_cpu.c - the plain double loop: rows are read in order, columns written far apart. */
+/* transpose/cpu.c - the plain double loop: rows are read in order, columns written far apart. */
 #include "../core/kernel.h"
 
 #define TRANSPOSE(element)                                                                                             \
@@ -25,6 +25,7 @@ const struct kernel transpose_cpu = {
     .device = DEVICE_CPU,
     .summary = "the plain double loop",
     .dtypes = DTYPES_ALL,
+    .edges = {{1}, {1}},
     .accuracy = ACCURACY_FULL,
     .launch = transpose_cpu_launch,
 };

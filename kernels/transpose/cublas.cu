@@ -1,4 +1,4 @@
-/* transpose_cublas.cu - the vendor's library, as a baseline: geam, which adds two matrices, either of them transposed,
+/* transpose/cublas.cu - the vendor's library, as a baseline: geam, which adds two matrices, either of them transposed,
  * with the second one left out (its factor is 0, so it is not read).
  *
  * The library's matrices are column by column: a row-major x of rows x cols is to it a cols x rows matrix, and y a
@@ -81,6 +81,7 @@ const struct kernel transpose_cublas = {
     .device = DEVICE_CUDA,
     .summary = "the vendor's library (geam); a baseline",
     .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64),
+    .edges = {{1}, {1}}, /* the library does not tell */
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .refuses = transpose_cublas_refuses,

@@ -1,4 +1,4 @@
-/* transpose_lines.cu - whole lines of memory, several at a time, both ways.
+/* transpose/lines.cu - whole lines of memory, several at a time, both ways.
  *
  *     x                              y                    Rows of a tile are what is read and written in one piece:
  *     |----------------|  W          |--------|  H        W elements of x, H of y. A line of memory has 128 bytes, and
@@ -7,7 +7,7 @@
  *     |----------------|             |--------|           in the middle of a sector of 32 bytes, which the next block
  *       H rows                         W rows             completes. The longer the pieces, the fewer such ends.
  *
- * transpose_padded.cu has pieces of 32 elements: of float32 one line. Here they are longer, and each thread has 16 or
+ * transpose/padded.cu has pieces of 32 elements: of float32 one line. Here they are longer, and each thread has 16 or
  * 32 loads in flight instead of 4. A sector that is read in two pieces is found in the second-level cache; one that is
  * written in two costs more: tiles of 4-byte elements are 64 wide but 128 high, and a warp's stores begin where a line
  * of y does. (Where x has no more than 128 columns, 128 wide and 64 high: a tile has its rows whole.) Blocks go down
@@ -25,8 +25,8 @@
  * few fit a multiprocessor; 32 x 128 0.88 (0.92); 64 x 256 0.78 (0.83); loads that begin where lines do, too, 0.85
  * (0.79); bands of tiles, 10 % less; loads marked to leave the cache first, a seventh less.
  *
- * What is left: 1- and 2-byte elements, which move one by one and are bound by their instructions. transpose_words.cu
- * moves those 4 bytes at a time, transpose_swizzled.cu 16 where rows begin on 16 bytes. */
+ * What is left: 1- and 2-byte elements, which move one by one and are bound by their instructions. transpose/words.cu
+ * moves those 4 bytes at a time, transpose/swizzled.cu 16 where rows begin on 16 bytes. */
 #include "lines.cuh"
 
 static int transpose_lines_launch(const struct launch *launch) {
@@ -40,6 +40,7 @@ const struct kernel transpose_lines = {
     .device = DEVICE_CUDA,
     .summary = "padded tiles several memory lines wide and high",
     .dtypes = DTYPES_ALL,
+    .edges = {{128, 64}, {128, 64}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = transpose_lines_launch,

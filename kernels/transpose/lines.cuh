@@ -1,4 +1,4 @@
-/* transpose_lines.cuh - transpose_lines.cu's kernel, to which transpose_swizzled.cu hands wide elements. */
+/* transpose/lines.cuh - transpose/lines.cu's kernel, to which transpose/swizzled.cu hands wide elements. */
 #ifndef KERNELS_TRANSPOSE_LINES_CUH
 #define KERNELS_TRANSPOSE_LINES_CUH
 

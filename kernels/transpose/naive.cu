@@ -1,4 +1,4 @@
-/* transpose_naive.cu - one thread an element: y[c][r] = x[r][c].
+/* transpose/naive.cu - one thread an element: y[c][r] = x[r][c].
  *
  *     x  . . . . . . . .        y  . . # . . .      A warp reads 32 neighbours of a row of x, one coalesced access, and
  *        . . . . . . . .           . . # . . .      writes them down a column of y: 32 accesses, each to a line of its
@@ -7,7 +7,7 @@
  *
  * Necessary traffic: each element read once and written once. What holds it back: the writes. A line of y is completed
  * by 32 warps at different times, so the memory system moves every sector many times in part. The other way round,
- * coalesced writes and strided reads, only swaps the sides (see the example in README.md). transpose_tiled.cu turns the
+ * coalesced writes and strided reads, only swaps the sides (see the example in README.md). transpose/tiled.cu turns the
  * matrix in shared memory, where access in any direction is meant to be cheap. Measured at 16384^2, float32, H200: 0.47
  * TB/s. */
 #include "transpose.cuh"
@@ -40,6 +40,7 @@ const struct kernel transpose_naive = {
     .device = DEVICE_CUDA,
     .summary = "one thread an element: coalesced reads, strided writes",
     .dtypes = DTYPES_ALL,
+    .edges = {{TRANSPOSE_TILE}, {TRANSPOSE_TILE}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = transpose_naive_launch,

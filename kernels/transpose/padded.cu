@@ -1,4 +1,4 @@
-/* transpose_padded.cu - the shared tile with one column of padding: no bank conflicts.
+/* transpose/padded.cu - the shared tile with one column of padding: no bank conflicts.
  *
  *     pitch 32                           pitch 33                    Banks of a 4-byte tile's elements. With rows 33
  *     0  1  2 ... 31                      0  1  2 ... 31  .          elements apart, element (r, c) lies in bank
@@ -10,7 +10,7 @@
  * banks (rounded down) from its top, no two in one bank; 8-byte elements are served to 16 threads at a time, without
  * conflicts too.
  *
- * Measured at 16384^2, float32, H200: 3.50 TB/s, against 1.65 of transpose_tiled.cu and 4.27 of a plain copy. */
+ * Measured at 16384^2, float32, H200: 3.50 TB/s, against 1.65 of transpose/tiled.cu and 4.27 of a plain copy. */
 #include "transpose.cuh"
 
 static int transpose_padded_launch(const struct launch *launch) {
@@ -23,6 +23,7 @@ const struct kernel transpose_padded = {
     .device = DEVICE_CUDA,
     .summary = "32x32 tiles turned in shared memory, padded by a column against bank conflicts",
     .dtypes = DTYPES_ALL,
+    .edges = {{TRANSPOSE_TILE}, {TRANSPOSE_TILE}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = transpose_padded_launch,

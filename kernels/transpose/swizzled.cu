@@ -1,4 +1,4 @@
-/* transpose_swizzled.cu - 16 bytes at a time both ways, and no bank conflicts without any padding.
+/* transpose/swizzled.cu - 16 bytes at a time both ways, and no bank conflicts without any padding.
  *
  *     x: 16 x 16 squares of V x V elements            V = 16 bytes / element: 2, 4, 8 or 16
  *     +--+--+--+-   -+--+
@@ -7,15 +7,15 @@
  *     |  |  |  | ... |  |   then 16 threads write each row of the turned tile as 16 vectors: 256 bytes of memory.
  *
  * A tile has 16 vectors a row whatever the type: 256 bytes, two whole lines, both in x and in y, for one V-th of
- * transpose_lines.cu's instructions. That is what 1- and 2-byte elements need.
+ * transpose/lines.cu's instructions. That is what 1- and 2-byte elements need.
  *
  * Swizzle: a row of the shared tile is 256 bytes, so that the vectors of a column would all lie in the same 4 banks.
  * Vector v of row r is kept in place v ^ (r / V) instead. The eight threads that are served together write rows r, r +
  * V, ... r + 7V, thus 8 places that differ; reading a row only permutes its places. Padding by 16 bytes a row would do
  * as well but make the 64 KiB tile of bytes larger than a half of a multiprocessor's memory.
  *
- * Rows have to begin on 16 bytes on both sides. Where they do not (8193 columns, say) transpose_words.cu's kernel does
- * it; elements of 4 and 8 bytes, for which nothing is gained, are transpose_lines.cu's.
+ * Rows have to begin on 16 bytes on both sides. Where they do not (8193 columns, say) transpose/words.cu's kernel does
+ * it; elements of 4 and 8 bytes, for which nothing is gained, are transpose/lines.cu's.
  *
  * Measured on the H200, speed against a copy of the same bytes, the cache evicted before: 2-byte elements 0.95 at
  * 8192, 1-byte 0.94, there and at 32768. */
@@ -110,6 +110,7 @@ const struct kernel transpose_swizzled = {
     .device = DEVICE_CUDA,
     .summary = "16-byte accesses both ways, squares turned in registers, swizzled shared tile",
     .dtypes = DTYPES_ALL,
+    .edges = {{256, 128, 64, 16, 8, BAND * 128}, {256, 128, 64, 16, 8, words_width<uint8_t>, words_width<uint16_t>}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = transpose_swizzled_launch,

@@ -1,11 +1,11 @@
-/* transpose_words.cu - narrow elements four bytes at a time, wherever rows begin.
+/* transpose/words.cu - narrow elements four bytes at a time, wherever rows begin.
  *
  *     memory      |....|....|....|....|....|....|          words of 4 bytes
  *     row of x        .=====================.              of a tile: its first and last word only in part its own
  *     column of y     |####|####|####|####|                always whole words: what precedes the first is the last rows
  *                                                          of the tile above, which are loaded as well
  *
- * transpose_lines.cu moves elements one by one: of 1 byte a request is a quarter of a line, and there is one of each
+ * transpose/lines.cu moves elements one by one: of 1 byte a request is a quarter of a line, and there is one of each
  * kind for every element. Here a row of x goes into shared memory as the words it lies in, and a word of y is put
  * together from E = 4 / element rows. Where in its word an element of x lies depends on its row and on where x's row
  * begins; but rows E apart begin alike, and so do columns 8 apart in y. So each of the E bytes (or halves) of a word
@@ -19,7 +19,7 @@
  * 0.77). And there, as wherever all columns begin with a whole word, 5 blocks on a multiprocessor are faster than 6
  * (0.77 to 0.85; 2-byte elements 0.77 to 0.87), while of columns that begin anywhere they are slower.
  *
- * Measured on the H200, speed against a copy of the same bytes, the cache evicted before (transpose_lines.cu's):
+ * Measured on the H200, speed against a copy of the same bytes, the cache evicted before (transpose/lines.cu's):
  *                       8193           100 x 10^7     10^7 x 100
  *     2-byte elements   0.78 (0.63)    0.87 (0.69)    0.93 (0.73)
  *     1-byte            0.74 (0.62)    0.85 (0.49)    0.69 (0.49)
@@ -45,6 +45,7 @@ const struct kernel transpose_words = {
     .summary = "1- and 2-byte elements four bytes at a time, wherever rows begin",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16) | DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(UINT8) |
               DTYPE_BIT(UINT16),
+    .edges = {{WORDS_HEIGHT, 4, 2}, {words_width<uint8_t>, words_width<uint16_t>, 4, 2}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = transpose_words_launch,

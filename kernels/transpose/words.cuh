@@ -1,4 +1,4 @@
-/* transpose_words.cuh - transpose_words.cu's kernel, to which transpose_swizzled.cu hands what begins anywhere. */
+/* transpose/words.cuh - transpose/words.cu's kernel, to which transpose/swizzled.cu hands what begins anywhere. */
 #ifndef KERNELS_TRANSPOSE_WORDS_CUH
 #define KERNELS_TRANSPOSE_WORDS_CUH
 
@@ -17,6 +17,13 @@ template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
  * height: those above it, of which a column's first word may need the last. */
 template <typename T> constexpr int words_group = WORDS_ROW *in_word<T> + 1;
 template <typename T> constexpr int words_bytes = (WORDS_HEIGHT / in_word<T> + 1) * words_group<T> * 4;
+
+/* Tiles that cover a row of y. Its last word may begin in_word - 1 elements late, and so in a tile of its own, unless
+ * all rows of y are whole words. */
+template <typename T> __host__ __device__ inline int64_t words_tiles_high(int64_t rows) {
+    const int64_t last = rows % in_word<T> == 0 ? rows : rows + in_word<T> - 1;
+    return (last + WORDS_HEIGHT - 1) / WORDS_HEIGHT;
+}
 
 /* Where a tile lies. A column's words begin up to in_word - 1 rows before the tile, at a word of y, and end as long
  * before its end; rows that are not there count as none. */
@@ -162,7 +169,8 @@ __global__ void __launch_bounds__(WORDS_THREADS, RESIDENT)
     transpose_words_kernel(const __grid_constant__ transpose_args args) {
     constexpr int W = words_width<T>, H = WORDS_HEIGHT, E = in_word<T>;
     extern __shared__ uint32_t words_shared[];
-    const tile_place of_y = tile_of_block((args.cols + W - 1) / W, (args.rows + E - 1 + H - 1) / H);
+    const int64_t tiles_high = words_tiles_high<T>(args.rows);
+    const tile_place of_y = tile_of_block((args.cols + W - 1) / W, tiles_high);
     if (of_y.batch >= args.batch) return;
     const int64_t matrix = of_y.batch * args.rows * args.cols, row = of_y.column * H, column = of_y.row * W;
     const words_tile tile = {matrix + row * args.cols + column, matrix + column * args.rows + row, row == 0 ? 0 : -E,
@@ -178,7 +186,7 @@ __global__ void __launch_bounds__(WORDS_THREADS, RESIDENT)
     __syncthreads();
     if (inside)
         words_store<T, true>(words_shared, args, tile);
-    else if (args.rows <= H && args.rows % E == 0)
+    else if (tiles_high == 1 && args.rows % E == 0)
         words_store_run<T>(words_shared, args, tile);
     else
         words_store<T, false>(words_shared, args, tile);
@@ -186,7 +194,7 @@ __global__ void __launch_bounds__(WORDS_THREADS, RESIDENT)
 
 template <typename T, int RESIDENT> int transpose_words_resident(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
-    const int64_t tiles = ceil_div(args.rows + in_word<T> - 1, WORDS_HEIGHT) * ceil_div(args.cols, words_width<T>);
+    const int64_t tiles = words_tiles_high<T>(args.rows) * ceil_div(args.cols, words_width<T>);
     if (args.batch * args.rows * args.cols == 0) return 0;
     const auto kernel = transpose_words_kernel<T, RESIDENT>;
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, words_bytes<T>);

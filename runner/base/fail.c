@@ -1,19 +1,23 @@
 /* fail.c - filling `struct error`, and memory that cannot be missing. */
 #include "fail.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum status fail(struct error *error, enum status status, const char *format, ...) {
-    if (error->status != STATUS_OK) return status;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-    error->status = status;
-    return status;
+enum status fail_write(struct error *error, const char *path, int number) {
+    struct rlimit limit;
+    if (number == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return fail(error, STATUS_IO,
+                    "%s: cannot be written: it would be larger than files may be here, %llu bytes (`ulimit -f`)", path,
+                    (unsigned long long)limit.rlim_cur);
+    if (number == EIO)
+        return fail(error, STATUS_IO, "%s: cannot be written: %s (its disk failed, or somebody cut it short)", path,
+                    strerror(number));
+    return fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(number));
 }
 
 enum status fail_call(struct error *error, enum status status, const char *expression, const char *words,

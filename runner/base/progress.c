@@ -1,7 +1,7 @@
 /* progress.c - the live line and the plain lines. */
 #include "progress.h"
 
-#include "../result/environment.h"
+#include "clock.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,8 +50,12 @@ void progress_bytes(struct progress *progress, double bytes) {
     draw(progress);
 }
 
+const char *progress_clear(const struct progress *progress) {
+    return progress->live ? "\r\033[K" : "";
+}
+
 void progress_note(const struct progress *progress, const char *text) {
-    fprintf(stderr, "%stilerun: %s\n", progress->live ? "\r\033[K" : "", text);
+    fprintf(stderr, "%stilerun: %s\n", progress_clear(progress), text);
 }
 
 void progress_outcome(struct progress *progress, const char *outcome) {
@@ -60,6 +64,6 @@ void progress_outcome(struct progress *progress, const char *outcome) {
 }
 
 void progress_end(struct progress *progress) {
-    if (progress->live) fputs("\r\033[K", stderr);
+    fputs(progress_clear(progress), stderr);
     progress->live = false;
 }

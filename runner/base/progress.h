@@ -26,7 +26,9 @@ void progress_bytes(struct progress *progress, double bytes);
 void progress_note(const struct progress *progress, const char *text);
 /* It is over; `outcome` is its status or time: "ok, 1.2 ms". */
 void progress_outcome(struct progress *progress, const char *outcome);
-/* Clears the live line; to be called before anything else is printed. */
+/* What clears the live line, if there is one: printed before anything else is. */
+const char *progress_clear(const struct progress *progress);
+/* Clears it for good; to be called before anything else is printed. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -150,20 +150,6 @@ void environment_free(struct environment *environment) {
     *environment = (struct environment){.count = 0};
 }
 
-const char *time_text(char text[TIME_TEXT]) {
-    time_t now = time(NULL);
-    struct tm parts;
-    gmtime_r(&now, &parts);
-    strftime(text, TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
-}
-
-double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 void sha256_hex(const void *data, unsigned long length, char hex[65]) {
     unsigned char digest[EVP_MAX_MD_SIZE] = {0};
     EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL);

@@ -2,6 +2,7 @@
 #ifndef RUNNER_ENVIRONMENT_H
 #define RUNNER_ENVIRONMENT_H
 
+#include "../base/clock.h"
 #include "../stream/device.h"
 
 struct environment_entry {
@@ -22,13 +23,6 @@ void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */
 extern const char tilerun_git_commit[]; /* as built; "unknown" outside a checkout */
-
-/* Now, ISO 8601, UTC: "2026-03-01T12:34:56Z". */
-#define TIME_TEXT 32
-const char *time_text(char text[TIME_TEXT]);
-
-/* Seconds of a monotonic clock. */
-double now_s(void);
 
 /* SHA-256 of bytes as 64 hex digits and a NUL. */
 void sha256_hex(const void *data, unsigned long length, char hex[65]);

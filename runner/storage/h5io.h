@@ -5,6 +5,7 @@
 #define RUNNER_H5IO_H
 
 #include "../../kernels/core/operation.h"
+#include "../base/fail.h"
 #include <hdf5.h>
 
 /* An open data set. */

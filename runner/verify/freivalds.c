@@ -1,197 +1,418 @@
-/* freivalds.c - matrix-vector products in float64 over matrices read in bands. */
+/* freivalds.c - weighed sums of C beside those of alpha A B. */
 #include "freivalds.h"
 
+#include "../base/fail.h"
+#include "projection.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BAND_ELEMENTS (INT64_C(1) << 21)
-#define DEVIATIONS    8.0
-#define SEED          UINT64_C(88172645463325252)
+#define BLOCK    512                /* rows or columns in a sum, at least */
+#define EXPONENT 500                /* scales are powers of 2 up to this: products of two stay within float64 */
+#define SQUARE   256                /* rows and columns around an overflow that are compared */
+#define ROOM     (INT64_C(1) << 22) /* elements of a set of vectors: bounds memory */
 
-/* xorshift64 */
-static uint64_t random_bits(uint64_t *state) {
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return *state;
+static uint64_t splitmix(uint64_t *state) {
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
 }
+
+/* ---- what is known of the rows of C, and of its columns ---------------------------------------------------------- */
+
+/* The lines of a side: rows of A and C, or columns of B and C. A block is what the other side's sums are over. */
+struct side {
+    int64_t lines, block_length; /* in a matrix of the stack */
+    int blocks;
+    double *weights;    /* [batch][line]; 0 where the line is odd */
+    double *truth;      /* [batch][line][block of the other side] */
+    double *magnitudes; /* [batch][line]: what `truth` would be without signs, |alpha| |A||B| weighed */
+    bool *odd;          /* [batch][line]: its operand holds a NaN or an infinity, so all of it is one of these */
+};
 
 struct freivalds {
-    int64_t batch, m, n;
-    double *signs;     /* [n] */
-    double *truth;     /* [batch][m]: alpha A (B r) */
-    double *deviation; /* [batch][m]: |alpha| |A_i| |B|_F */
+    int64_t batch;
+    uint64_t seed;
+    double *scale;        /* [batch]: of C, as of A times that of B */
+    struct side sides[2]; /* rows, columns */
 };
 
-/* Matrix `b` of a stack (or the only one) that an operand holds, as stored: rows x columns. */
-struct stored {
-    int input;
-    const struct operand *operand;
-    int64_t b, rows, columns;
-};
-
-static struct stored stored_matrix(const struct geometry *geometry, int input, int64_t b) {
-    const struct operand *operand = input < 0 ? &geometry->out : &geometry->in[input];
-    const struct shape *shape = &operand->shape;
-    return (struct stored){input, operand, b, shape->size[shape->rank - 2], shape->size[shape->rank - 1]};
+static double *zeros(int64_t count) {
+    return calloc((size_t)count + 1, sizeof(double));
 }
 
-/* One band of rows, widened to float64. */
-static enum status read_band(const struct stored *matrix, const struct host_reader *reader, int64_t row, int64_t rows,
-                             void *raw, double *wide, struct error *error) {
-    struct box box = {.rank = matrix->operand->shape.rank};
-    int axis = 0;
-    if (box.rank == 3) box.start[axis] = matrix->b, box.count[axis++] = 1;
-    box.start[axis] = row, box.count[axis++] = rows;
-    box.start[axis] = 0, box.count[axis] = matrix->columns;
-    enum status status = reader->read(reader->context, matrix->input, &box, raw, error);
-    if (status) return status;
-#pragma omp parallel for
-    for (int64_t i = 0; i < rows * matrix->columns; i++) wide[i] = dtype_load(matrix->operand->dtype, raw, i);
-    return STATUS_OK;
+static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
+    side->weights = zeros(batch * side->lines);
+    side->truth = zeros(batch * side->lines * other_blocks);
+    side->magnitudes = zeros(batch * side->lines);
+    side->odd = calloc((size_t)(batch * side->lines) + 1, sizeof *side->odd);
+    return side->weights && side->truth && side->magnitudes && side->odd;
 }
 
-/* y = M x, or M^T x if `transposed`. `squares` (may be NULL) gets the sums of squares along what x is summed over. */
-static enum status multiply(const struct stored *matrix, const struct host_reader *reader, bool transposed,
-                            const double *x, double *y, double *squares, struct error *error) {
-    int64_t columns = matrix->columns, results = transposed ? columns : matrix->rows;
-    int64_t band = columns > 0 ? BAND_ELEMENTS / columns : 1;
-    if (band < 1) band = 1;
-    if (band > matrix->rows) band = matrix->rows;
-    unsigned long elements = (unsigned long)(band * columns) + 1;
-    void *raw = must_malloc(elements * dtype_size(matrix->operand->dtype));
-    double *wide = must_malloc(elements * sizeof(double));
-    for (int64_t i = 0; i < results; i++) {
-        y[i] = 0;
-        if (squares) squares[i] = 0;
-    }
-    enum status status = STATUS_OK;
-    for (int64_t row = 0; row < matrix->rows && columns > 0 && !status; row += band) {
-        int64_t rows = matrix->rows - row < band ? matrix->rows - row : band;
-        if ((status = read_band(matrix, reader, row, rows, raw, wide, error))) break;
-        if (transposed) {
-#pragma omp parallel for
-            for (int64_t j = 0; j < columns; j++)
-                for (int64_t i = 0; i < rows; i++) {
-                    double value = wide[i * columns + j];
-                    y[j] += value * x[row + i];
-                    if (squares) squares[j] += value * value;
-                }
-        } else {
-#pragma omp parallel for
-            for (int64_t i = 0; i < rows; i++) {
-                double sum = 0, square = 0;
-                for (int64_t j = 0; j < columns; j++) {
-                    double value = wide[i * columns + j];
-                    sum += value * x[j];
-                    square += value * value;
-                }
-                y[row + i] = sum;
-                if (squares) squares[row + i] = square;
-            }
-        }
-    }
-    free(raw);
-    free(wide);
-    return status;
-}
-
-enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader,
-                              struct freivalds **result, struct error *error) {
-    int64_t m = geometry->extent[LOOP_M], n = geometry->extent[LOOP_N], k = geometry->extent[LOOP_K];
-    int64_t batch = geometry->extent[LOOP_B];
-    struct freivalds *freivalds = must_malloc(sizeof *freivalds);
-    *freivalds = (struct freivalds){.batch = batch, .m = m, .n = n};
-    freivalds->signs = must_malloc((unsigned long)(n + 1) * sizeof(double));
-    freivalds->truth = must_malloc((unsigned long)(batch * m + 1) * sizeof(double));
-    freivalds->deviation = must_malloc((unsigned long)(batch * m + 1) * sizeof(double));
-    *result = freivalds;
-    uint64_t state = SEED;
-    for (int64_t j = 0; j < n; j++) freivalds->signs[j] = random_bits(&state) >> 63 ? 1 : -1;
-    double *product = must_malloc((unsigned long)(k + 1) * sizeof(double));
-    double *squares = must_malloc((unsigned long)((k > n ? k : n) + 1) * sizeof(double));
-    enum status status = STATUS_OK;
-    double alpha = geometry->options.alpha;
-    for (int64_t b = 0; b < batch && !status; b++) {
-        struct stored a_matrix = stored_matrix(geometry, 0, b), b_matrix = stored_matrix(geometry, 1, b);
-        double *truth = freivalds->truth + b * m, *deviation = freivalds->deviation + b * m;
-        status = multiply(&b_matrix, reader, geometry->options.transpose_b, freivalds->signs, product, squares, error);
-        if (status) break;
-        double frobenius = 0; /* of B: over whichever of its axes the squares stand for */
-        for (int64_t i = 0; i < k; i++) frobenius += squares[i];
-        status = multiply(&a_matrix, reader, geometry->options.transpose_a, product, truth, deviation, error);
-        for (int64_t i = 0; i < m && !status; i++) {
-            truth[i] *= alpha;
-            deviation[i] = fabs(alpha) * sqrt(deviation[i]) * sqrt(frobenius);
-        }
-    }
-    free(product);
-    free(squares);
-    return status;
-}
-
-/* What a right row may miss by: see freivalds.h. `squares` is the sum of those of the row of C. */
-static double room_of(const struct freivalds *freivalds, const struct geometry *geometry, double tolerance,
-                      double deviation, double squares) {
-    enum dtype dtype = geometry->out.dtype;
-    double rounding = dtype_size(dtype) == 2 ? dtype_epsilon(dtype) : 0, columns = sqrt((double)freivalds->n);
-    double least = operations[OP_MATMUL]->tolerance(geometry, ACCURACY_FULL) - rounding;
-    double accumulation = fmax(tolerance - rounding, fmin(tolerance, least)) + dtype_epsilon(FLOAT64) * columns;
-    double result = rounding > 0 ? rounding * sqrt(squares) : 0; /* squares of float64 may overflow */
-    return DEVIATIONS * (accumulation * deviation + result + dtype_least(dtype) * columns);
-}
-
-/* A random choice of the unsure rows, each equally likely to be in it. */
-static void add_unsure(struct unsure_rows *unsure, const struct geometry *geometry, int64_t b, int64_t row,
-                       uint64_t *state) {
-    int64_t at = unsure->count;
-    if (at >= UNSURE_ROWS) at = (int64_t)(random_bits(state) % (uint64_t)(unsure->count + 1));
-    unsure->count++;
-    if (at >= UNSURE_ROWS) return;
-    struct box *box = &unsure->row[at];
-    *box = box_whole(&geometry->out.shape);
-    int axis = 0;
-    if (box->rank == 3) box->start[axis] = b, box->count[axis++] = 1;
-    box->start[axis] = row, box->count[axis] = 1;
-}
-
-enum status freivalds_check(const struct freivalds *freivalds, const struct geometry *geometry,
-                            const struct host_reader *reader, struct verdict *verdict, struct unsure_rows *unsure,
-                            struct error *error) {
-    int64_t m = freivalds->m;
-    double *row = must_malloc((unsigned long)(m + 1) * sizeof(double));
-    double *squares = must_malloc((unsigned long)(m + 1) * sizeof(double));
-    double largest = dtype_largest(geometry->out.dtype);
-    uint64_t state = SEED;
-    unsure->count = 0;
-    enum status status = STATUS_OK;
-    for (int64_t b = 0; b < freivalds->batch && !status; b++) {
-        struct stored c_matrix = stored_matrix(geometry, -1, b);
-        if ((status = multiply(&c_matrix, reader, false, freivalds->signs, row, squares, error))) break;
-        for (int64_t i = 0; i < m && verdict->right; i++) {
-            double truth = freivalds->truth[b * m + i], deviation = freivalds->deviation[b * m + i];
-            double room = room_of(freivalds, geometry, verdict->tolerance, deviation, squares[i]);
-            bool overflow = deviation >= largest && !isfinite(row[i]);
-            if (!isfinite(truth) || !isfinite(deviation) || overflow) {
-                add_unsure(unsure, geometry, b, i, &state);
-                continue;
-            }
-            if (isfinite(row[i]) && fabs(row[i] - truth) <= room) continue;
-            verdict->right = false;
-            verdict->error = INFINITY;
-            snprintf(verdict->message, sizeof verdict->message,
-                     "row %lld of matrix %lld misses Freivalds' check: %.9g, should be %.9g within %.3g", (long long)i,
-                     (long long)b, row[i], truth, room);
-        }
-    }
-    free(row);
-    free(squares);
-    return status;
+/* Blocks for sums over `lines`: the more, the less an error is hidden in the roundings of others. */
+static void choose_blocks(struct side *side, int64_t lines, int64_t longest) {
+    *side = (struct side){.lines = lines, .blocks = 1};
+    while (side->blocks < PROJECTION_BLOCKS && lines > side->blocks * BLOCK && 2 * side->blocks * longest <= ROOM)
+        side->blocks *= 2;
+    side->block_length = (lines + side->blocks - 1) / side->blocks;
+    if (side->block_length < 1) side->block_length = 1;
 }
 
 void freivalds_free(struct freivalds *freivalds) {
     if (!freivalds) return;
-    free(freivalds->signs);
-    free(freivalds->truth);
-    free(freivalds->deviation);
+    for (int s = 0; s < 2; s++) {
+        struct side *side = &freivalds->sides[s];
+        free(side->weights);
+        free(side->truth);
+        free(side->magnitudes);
+        free(side->odd);
+    }
+    free(freivalds->scale);
     free(freivalds);
+}
+
+/* ---- the operands ------------------------------------------------------------------------------------------------ */
+
+static struct matrix matrix_of(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
+                               int input, int64_t b) {
+    const struct operand *operand = input < 0 ? &geometry->out : &geometry->in[input];
+    const struct storage *storage = input < 0 ? &run->out_storage : &run->in_storage[input];
+    const int64_t *size = operand->shape.size + operand->shape.rank - 2;
+    struct matrix matrix = {reader, input, operand, {0}, b, {size[0], size[1]}, 1};
+    if (storage->filtered) matrix.chunk = storage->chunk;
+    return matrix;
+}
+
+/* The largest element of each line along `axis`, and which lines hold a NaN or an infinity. */
+struct sizes {
+    int axis;
+    double *largest;
+    bool *odd;
+};
+
+static void take_sizes(void *context, const struct band *band) {
+    const struct sizes *sizes = context;
+    int64_t rows = band->count[0], columns = band->count[1];
+    double *largest = sizes->largest + band->start[sizes->axis];
+    if (sizes->axis == 0) {
+#pragma omp parallel for
+        for (int64_t r = 0; r < rows; r++) {
+            double most = largest[r];
+#pragma omp simd reduction(max : most)
+            for (int64_t c = 0; c < columns; c++) most = fmax(most, fabs(band->x[r * columns + c]));
+            largest[r] = most;
+        }
+        return;
+    }
+#pragma omp parallel for
+    for (int64_t start = 0; start < columns; start += BLOCK)
+        for (int64_t r = 0; r < rows; r++) {
+            const double *x = band->x + r * columns;
+            int64_t end = start + BLOCK < columns ? start + BLOCK : columns;
+#pragma omp simd
+            for (int64_t c = start; c < end; c++) largest[c] = largest[c] > fabs(x[c]) ? largest[c] : fabs(x[c]);
+        }
+}
+
+static void take_odd(void *context, const struct band *band) {
+    const struct sizes *sizes = context;
+    for (int64_t r = 0; r < band->count[0]; r++)
+        for (int64_t c = 0; c < band->count[1]; c++)
+            if (!isfinite(band->x[r * band->count[1] + c]))
+                sizes->odd[sizes->axis == 0 ? band->start[0] + r : band->start[1] + c] = true;
+}
+
+static int exponent_of(double value) {
+    int exponent = value > 0 ? ilogb(value) : 0;
+    return exponent < -EXPONENT ? -EXPONENT : exponent > EXPONENT ? EXPONENT : exponent;
+}
+
+/* Reads an operand and gives it its scale, and its lines, which lie along sizes->axis, their weights. */
+static enum status weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state, struct error *error) {
+    struct sizes context = *sizes;
+    struct visitor visitor = {take_odd, take_sizes, &context};
+    TRY(matrix_visit(matrix, &visitor, 1, error));
+    int64_t lines = matrix->size[sizes->axis];
+    double *weights = sizes->largest, largest = 0;
+    for (int64_t i = 0; i < lines; i++) largest = fmax(largest, weights[i]);
+    int exponent = exponent_of(largest);
+    matrix->scale = ldexp(1, -exponent);
+    for (int64_t i = 0; i < lines; i++) {
+        uint64_t bits = splitmix(state);
+        double weight = 0.5 + ldexp((double)(bits >> 12), -53);
+        int line = weights[i] > 0 ? exponent_of(weights[i]) - exponent : 0;
+        if (line < -EXPONENT) line = -EXPONENT;
+        weights[i] = sizes->odd[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
+    }
+    return STATUS_OK;
+}
+
+/* Vectors along k: weighed sums of A's rows, or of B's columns. */
+struct vectors {
+    double *sums, *magnitudes;
+};
+
+static struct weighing weighing_of(const struct side *side, int64_t b, int axis, const struct vectors *vectors) {
+    return (struct weighing){axis,          side->blocks,       side->block_length, side->weights + b * side->lines,
+                             vectors->sums, vectors->magnitudes};
+}
+
+/* The truth of one side's lines, of sums over the blocks of the other. */
+static struct multiplication multiplication_of(const struct side *side, int other_blocks, int64_t b, int axis,
+                                               const struct vectors *vectors) {
+    return (struct multiplication){axis,
+                                   other_blocks,
+                                   vectors->sums,
+                                   vectors->magnitudes,
+                                   side->truth + b * side->lines * other_blocks,
+                                   side->magnitudes + b * side->lines};
+}
+
+/* The sums of one matrix of the stack. */
+static enum status prepare_matrix(struct freivalds *freivalds, const struct geometry *geometry,
+                                  const struct host_reader *reader, const struct run *run, int64_t b, uint64_t *state,
+                                  const struct vectors vectors[2], struct error *error) {
+    struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
+    struct matrix a_matrix = matrix_of(geometry, reader, run, 0, b), b_matrix = matrix_of(geometry, reader, run, 1, b);
+    int m_of_a = geometry->options.transpose_a ? 1 : 0, n_of_b = geometry->options.transpose_b ? 0 : 1;
+    int64_t k = geometry->extent[LOOP_K], m = rows->lines, n = columns->lines;
+    memset(vectors[0].sums, 0, (size_t)(k * rows->blocks) * sizeof(double));
+    memset(vectors[0].magnitudes, 0, (size_t)k * sizeof(double));
+    memset(vectors[1].sums, 0, (size_t)(k * columns->blocks) * sizeof(double));
+    memset(vectors[1].magnitudes, 0, (size_t)k * sizeof(double));
+    struct sizes sizes_of_a = {m_of_a, rows->weights + b * m, rows->odd + b * m};
+    struct sizes sizes_of_b = {n_of_b, columns->weights + b * n, columns->odd + b * n};
+    TRY(weigh_lines(&a_matrix, &sizes_of_a, state, error));
+    TRY(weigh_lines(&b_matrix, &sizes_of_b, state, error));
+
+    struct weighing weighed_a = weighing_of(rows, b, m_of_a, &vectors[0]);
+    struct weighing weighed_b = weighing_of(columns, b, n_of_b, &vectors[1]);
+    struct multiplication of_columns = multiplication_of(columns, rows->blocks, b, !n_of_b, &vectors[0]);
+    struct multiplication of_rows = multiplication_of(rows, columns->blocks, b, !m_of_a, &vectors[1]);
+    struct visitor on_a = visit_weighing(&weighed_a), then_on_a = visit_multiplication(&of_rows);
+    struct visitor on_b[2] = {visit_weighing(&weighed_b), visit_multiplication(&of_columns)};
+    TRY(matrix_visit(&a_matrix, &on_a, 1, error));
+    TRY(matrix_visit(&b_matrix, on_b, 2, error));
+    TRY(matrix_visit(&a_matrix, &then_on_a, 1, error));
+
+    double alpha = geometry->options.alpha;
+    for (int64_t i = 0; i < m * columns->blocks; i++) of_rows.sums[i] *= alpha;
+    for (int64_t j = 0; j < n * rows->blocks; j++) of_columns.sums[j] *= alpha;
+    for (int64_t i = 0; i < m; i++) of_rows.magnitudes[i] *= fabs(alpha);
+    for (int64_t j = 0; j < n; j++) of_columns.magnitudes[j] *= fabs(alpha);
+    freivalds->scale[b] = a_matrix.scale * b_matrix.scale;
+    return STATUS_OK;
+}
+
+enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
+                              uint64_t seed, struct freivalds **result, struct error *error) {
+    int64_t m = geometry->extent[LOOP_M], n = geometry->extent[LOOP_N], k = geometry->extent[LOOP_K];
+    struct freivalds *freivalds = must_malloc(sizeof *freivalds);
+    *freivalds = (struct freivalds){.batch = geometry->extent[LOOP_B], .seed = seed};
+    struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
+    choose_blocks(rows, m, k > n ? k : n);
+    choose_blocks(columns, n, k > m ? k : m);
+    freivalds->scale = zeros(freivalds->batch);
+    struct vectors vectors[2] = {{zeros(k * rows->blocks), zeros(k)}, {zeros(k * columns->blocks), zeros(k)}};
+    bool room = allocate_side(rows, freivalds->batch, columns->blocks) &&
+                allocate_side(columns, freivalds->batch, rows->blocks) && freivalds->scale;
+    for (int s = 0; s < 2; s++) room = room && vectors[s].sums && vectors[s].magnitudes;
+    enum status status = STATUS_OK;
+    uint64_t state = seed;
+    if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
+    for (int64_t b = 0; room && b < freivalds->batch && !status; b++)
+        status = prepare_matrix(freivalds, geometry, reader, run, b, &state, vectors, error);
+    for (int s = 0; s < 2; s++) {
+        free(vectors[s].sums);
+        free(vectors[s].magnitudes);
+    }
+    if (status)
+        freivalds_free(freivalds);
+    else
+        *result = freivalds;
+    return status;
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------------- */
+
+/* How far a sum is off, for its size. */
+struct suspect {
+    double ratio;
+    struct box box;
+};
+
+/* The search through one matrix after the other. */
+struct search {
+    const struct freivalds *freivalds;
+    const struct geometry *geometry;
+    int64_t b;
+    uint64_t state;
+    struct suspect worst[2][SUSPECT_LINES]; /* of rows and of columns, the worst first */
+    int oddities, overflows;                /* boxes that are kept */
+    struct box oddity[SUSPECT_ODDITIES], overflow[SUSPECT_OVERFLOWS];
+    int64_t overflows_seen;
+    int64_t *infinite[2]; /* [line]: elements that are not finite, of the odd lines of either side */
+};
+
+static struct box part_of(const struct search *search, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    struct box box = box_whole(&search->geometry->out.shape);
+    int axis = 0;
+    if (box.rank == 3) box.start[axis] = search->b, box.count[axis++] = 1;
+    box.start[axis] = row, box.count[axis++] = rows;
+    box.start[axis] = column, box.count[axis] = columns;
+    return box;
+}
+
+/* One that is certainly wrong takes the place of one that may be. */
+static void add_oddity(struct search *search, struct box box, bool certain) {
+    if (search->oddities < SUSPECT_ODDITIES)
+        search->oddity[search->oddities++] = box;
+    else if (certain)
+        search->oddity[0] = box;
+}
+
+/* A square around an overflow, each as likely to be kept. */
+static void add_overflow(struct search *search, int64_t row, int64_t column) {
+    const struct side *sides = search->freivalds->sides;
+    row -= row % SQUARE, column -= column % SQUARE;
+    int64_t rows = sides[0].lines - row, columns = sides[1].lines - column;
+    struct box box = part_of(search, row, rows < SQUARE ? rows : SQUARE, column, columns < SQUARE ? columns : SQUARE);
+    for (int i = 0; i < search->overflows; i++)
+        if (box_equal(&search->overflow[i], &box)) return;
+    int64_t at = search->overflows_seen++;
+    if (at < SUSPECT_OVERFLOWS)
+        search->overflows++;
+    else
+        at = (int64_t)(splitmix(&search->state) % (uint64_t)search->overflows_seen);
+    if (at < SUSPECT_OVERFLOWS) search->overflow[at] = box;
+}
+
+/* Can element (i, j) have overflowed? Its |A||B| is a term of two magnitudes, with weights of 1/2 or more. */
+static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
+    const struct side *rows = &search->freivalds->sides[0], *columns = &search->freivalds->sides[1];
+    i += search->b * rows->lines, j += search->b * columns->lines;
+    double by_row = rows->magnitudes[i] / fabs(columns->weights[j]);
+    double by_column = columns->magnitudes[j] / fabs(rows->weights[i]);
+    double most = fmin(by_row, by_column) / search->freivalds->scale[search->b];
+    return !(most < dtype_largest(search->geometry->out.dtype) / 2);
+}
+
+static void search_odd(void *context, const struct band *band) {
+    struct search *search = context;
+    const struct side *sides = search->freivalds->sides;
+    const bool *odd_row = sides[0].odd + search->b * sides[0].lines;
+    const bool *odd_column = sides[1].odd + search->b * sides[1].lines;
+    for (int64_t r = 0; r < band->count[0]; r++)
+        for (int64_t c = 0; c < band->count[1]; c++) {
+            if (isfinite(band->x[r * band->count[1] + c])) continue;
+            int64_t i = band->start[0] + r, j = band->start[1] + c;
+            search->infinite[0][i] += odd_row[i];
+            search->infinite[1][j] += odd_column[j];
+            if (odd_row[i] || odd_column[j]) continue;
+            if (can_overflow(search, i, j))
+                add_overflow(search, i, j);
+            else
+                add_oddity(search, part_of(search, i, 1, j, 1), true);
+        }
+}
+
+static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, struct box box) {
+    int at = SUSPECT_LINES;
+    while (at > 0 && ratio > worst[at - 1].ratio) at--;
+    if (at == SUSPECT_LINES) return;
+    memmove(worst + at + 1, worst + at, (size_t)(SUSPECT_LINES - 1 - at) * sizeof *worst);
+    worst[at] = (struct suspect){ratio, box};
+}
+
+/* Ranks the sums of a side's lines, by what is off over what rounding may do: in proportion to the magnitude, and below
+ * the least normal number by `absolute` for each element. */
+static void rank_lines(struct search *search, int s, const double *sums) {
+    const struct freivalds *freivalds = search->freivalds;
+    const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
+    struct tolerance tolerance = operations[search->geometry->op]->tolerance(search->geometry, ACCURACY_FULL);
+    const double *truth = side->truth + search->b * side->lines * other->blocks;
+    const double *weights = side->weights + search->b * side->lines;
+    const double *others = other->weights + search->b * other->lines;
+    double weight = 0;
+    for (int64_t i = 0; i < other->lines; i++) weight += fabs(others[i]);
+    double absolute = tolerance.absolute * freivalds->scale[search->b] * weight;
+    for (int64_t line = 0; line < side->lines; line++) {
+        if (weights[line] == 0) continue;
+        double room = tolerance.relative * side->magnitudes[search->b * side->lines + line] + absolute;
+        for (int block = 0; block < other->blocks; block++) {
+            int64_t at = line * other->blocks + block, start = block * other->block_length;
+            int64_t count = other->lines - start < other->block_length ? other->lines - start : other->block_length;
+            double off = fabs(sums[at] - truth[at]);
+            if (count <= 0 || off == 0) continue;
+            double ratio = isfinite(off) ? off / room : INFINITY;
+            keep_suspect(search->worst[s], ratio,
+                         s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1));
+        }
+    }
+}
+
+/* All of an odd line is to be not finite. Of some, what they are is compared, too. */
+static void check_odd_lines(struct search *search, int s) {
+    const struct side *side = &search->freivalds->sides[s], *other = &search->freivalds->sides[!s];
+    const bool *odd = side->odd + search->b * side->lines;
+    for (int64_t line = 0; line < side->lines; line++) {
+        if (!odd[line]) continue;
+        bool wrong = search->infinite[s][line] != other->lines;
+        int64_t count = wrong || other->lines < SQUARE ? other->lines : SQUARE;
+        int64_t start = (int64_t)(splitmix(&search->state) % (uint64_t)(other->lines - count + 1));
+        struct box box = s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1);
+        if (wrong || (splitmix(&search->state) & 3) == 0) add_oddity(search, box, wrong);
+    }
+}
+
+static enum status search_matrix(struct search *search, const struct host_reader *reader, const struct run *run,
+                                 double *const sums[2], struct error *error) {
+    const struct side *sides = search->freivalds->sides;
+    struct matrix matrix = matrix_of(search->geometry, reader, run, -1, search->b);
+    matrix.scale = search->freivalds->scale[search->b];
+    struct weighing weighing[2];
+    struct visitor visitors[3] = {[2] = {search_odd, NULL, search}};
+    for (int s = 0; s < 2; s++) { /* the sums of a side's lines are weighed by the other side */
+        const struct side *other = &sides[!s];
+        memset(search->infinite[s], 0, (size_t)sides[s].lines * sizeof *search->infinite[s]);
+        memset(sums[s], 0, (size_t)(sides[s].lines * other->blocks) * sizeof(double));
+        weighing[s] = weighing_of(other, search->b, !s, &(struct vectors){sums[s], NULL});
+        visitors[s] = visit_weighing(&weighing[s]);
+    }
+    TRY(matrix_visit(&matrix, visitors, 3, error));
+    for (int s = 0; s < 2; s++) {
+        rank_lines(search, s, sums[s]);
+        check_odd_lines(search, s);
+    }
+    return STATUS_OK;
+}
+
+static void list_suspects(const struct search *search, struct suspects *suspects) {
+    suspects->count = 0;
+    for (int i = 0; i < search->oddities; i++) suspects->box[suspects->count++] = search->oddity[i];
+    for (int i = 0; i < SUSPECT_LINES; i++)
+        for (int s = 0; s < 2; s++)
+            if (search->worst[s][i].ratio > 0) suspects->box[suspects->count++] = search->worst[s][i].box;
+    for (int i = 0; i < search->overflows; i++) suspects->box[suspects->count++] = search->overflow[i];
+}
+
+enum status freivalds_suspects(const struct freivalds *freivalds, const struct geometry *geometry,
+                               const struct host_reader *reader, const struct run *run, struct suspects *suspects,
+                               struct error *error) {
+    const struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
+    struct search search = {.freivalds = freivalds, .geometry = geometry, .state = ~freivalds->seed};
+    double *sums[2] = {zeros(rows->lines * columns->blocks), zeros(columns->lines * rows->blocks)};
+    for (int s = 0; s < 2; s++) search.infinite[s] = calloc((size_t)freivalds->sides[s].lines + 1, sizeof(int64_t));
+    bool room = sums[0] && sums[1] && search.infinite[0] && search.infinite[1];
+    enum status status = STATUS_OK;
+    if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
+    for (search.b = 0; room && search.b < freivalds->batch && !status; search.b++)
+        status = search_matrix(&search, reader, run, sums, error);
+    if (!status) list_suspects(&search, suspects);
+    for (int s = 0; s < 2; s++) {
+        free(sums[s]);
+        free(search.infinite[s]);
+    }
+    return status;
 }

@@ -1,36 +1,46 @@
-/* freivalds.h - is a whole matrix product right? Freivalds' check: for a random vector r of signs, C r must equal
- * alpha A (B r), which costs three matrix-vector products instead of a matrix product. */
+/* freivalds.h - which elements of a large product are most likely wrong? Freivalds' check, C r = alpha A (B r) for a
+ * random r, made to tell where.
+ *
+ * The rows of C are cut into blocks and so are its columns. For each column and each block of rows the weighed sum of
+ * the elements is compared with the same of alpha A B, and for each row and each block of columns: an element is in
+ * one sum with others of its column and in one with others of its row, so that it cannot hide behind larger ones, be
+ * they in other columns or in other rows. Weights are random, between 1/2 and 1 of either sign, divided by the size of
+ * the row of A, or column of B, that they stand for.
+ *
+ * The difference of such a sum over h elements from the truth is made up of h rounding errors of random sign: about
+ * sqrt(h) of them, while an element that is wrong by d adds d/2 or more. The sums that differ most for their size are
+ * suspects, and verify.c compares all their elements with the truth. So nothing right can be judged wrong, and a wrong
+ * element is missed only where d is less than what rounding does to the sums among the suspects, or where it is
+ * cancelled in both of its sums by other wrong ones. */
 #ifndef RUNNER_FREIVALDS_H
 #define RUNNER_FREIVALDS_H
 
-#include "verify.h"
+#include "../plan/plan.h"
 
-struct freivalds; /* r, alpha A (B r) and the norms, for one task: the same for all its variants */
+struct freivalds; /* weights and sums of alpha A B, for one task: the same for all its variants */
 
-/* Reads A and B once. */
-enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader,
-                              struct freivalds **result, struct error *error);
+/* Reads A three times and B twice. `seed` chooses the weights. */
+enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
+                              uint64_t seed, struct freivalds **result, struct error *error);
 
-/* Rows of C that the check can say nothing of: their inputs hold a NaN or an infinity, or the row does and may have
- * overflowed. One such element hides all others of its row. They have to be compared with the truth themselves. */
-#define UNSURE_ROWS 24
-struct unsure_rows {
-    int64_t count;               /* of them all */
-    struct box row[UNSURE_ROWS]; /* the first min(count, UNSURE_ROWS) are set: a random choice of all */
+/* Boxes of C to be compared, the most suspect first.
+ *
+ * What NaN and infinity do to sums is kept out of them: an input that is not finite makes a whole row or column of C
+ * not finite, which is seen directly. Any other element of C that is not finite is a suspect by itself where there can
+ * be no overflow; where there can, up to SUSPECT_OVERFLOWS squares around such elements are suspects. */
+#define SUSPECT_LINES     8 /* columns' sums, and rows' */
+#define SUSPECT_ODDITIES  8
+#define SUSPECT_OVERFLOWS 16
+#define SUSPECTS          (2 * SUSPECT_LINES + SUSPECT_ODDITIES + SUSPECT_OVERFLOWS)
+struct suspects {
+    int count;
+    struct box box[SUSPECTS];
 };
 
-/* Reads C once. A miss turns verdict->right false and says which row.
- *
- * Rounding errors e_ij of C are bounded by tolerance * (|A||B|)_ij <= tolerance * |A_i| |B_j|. The signs make their sum
- * over j a sub-Gaussian variable of deviation at most tolerance * |A_i| |B|_F, so a right row misses by more than 8 of
- * those once in 10^14, while an element that is off by more than that is always seen in one of two vectors.
- *
- * That part of the tolerance of float16 and bfloat16 which stands for the rounding of the result counts by what was
- * rounded, epsilon * |C_i|, far less than epsilon * |A_i| |B|_F: else whole rows could be wrong unseen. To be added are
- * the roundings of this check's own sums and, for the narrow types, what is lost below their least number. */
-enum status freivalds_check(const struct freivalds *freivalds, const struct geometry *geometry,
-                            const struct host_reader *reader, struct verdict *verdict, struct unsure_rows *unsure,
-                            struct error *error);
+/* Reads C once. */
+enum status freivalds_suspects(const struct freivalds *freivalds, const struct geometry *geometry,
+                               const struct host_reader *reader, const struct run *run, struct suspects *suspects,
+                               struct error *error);
 void freivalds_free(struct freivalds *freivalds);
 
 #endif

@@ -1,21 +1,23 @@
 /* verify.c - checks a run's output against the truth.
  *
- *     full      every element, where that is cheap or asked for
- *     sampled   small boxes, the corners and others spread by a fixed generator, each element against its truth; and
- * for matmul Freivalds' check of the whole, in freivalds.c
+ *     full      every element: where reading the inputs once more is all it takes, where it is little work, or asked
+ * for sampled   small boxes, the corners and others drawn at random; and of a product the parts that Freivalds' check
+ *               suspects, in freivalds.c
  *
- * An error is |out - truth| / magnitude, the magnitude being what rounding errors scale with (|A||B| for a product). A
- * NaN or infinity where the truth, rounded to the output's type, has none is wrong, and so is the reverse. */
+ * Either way it is elements that are compared with their truth, in compare.c. */
 #include "verify.h"
 
+#include "../base/fail.h"
+#include "compare.h"
 #include "freivalds.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
-#define FULL_FLOPS    3e9 /* VERIFY_AUTO: up to this much work every element is checked */
-#define FULL_ELEMENTS (INT64_C(1) << 22)
-#define BAND_ELEMENTS (INT64_C(1) << 20) /* of one box in a full check: bounds memory */
+#define FULL_FLOPS    3e9                /* VERIFY_AUTO: a product of up to this much work is compared whole, */
+#define FULL_ELEMENTS (INT64_C(1) << 22) /* if it is no larger than this; truths up to this size are kept */
+#define BOX_ELEMENTS  (INT64_C(1) << 20) /* of one box in a full check: bounds memory */
 #define SAMPLE_READS  (INT64_C(1) << 28) /* input elements that samples may read in all */
 
 /* ---- truths, kept for the other variants of a task --------------------------------------------------------------- */
@@ -40,9 +42,7 @@ struct truth_cache *truth_cache_create(void) {
 }
 
 static void known_free(struct known *known) {
-    free(known->truth.value);
-    free(known->truth.magnitude);
-    free(known->truth.integer);
+    truth_free(&known->truth);
     free(known);
 }
 
@@ -63,7 +63,7 @@ void truth_cache_free(struct truth_cache *cache) {
     free(cache);
 }
 
-/* The truth of a box of a task's output, computed once. */
+/* A sample's or a small result's truth is computed once for all variants. */
 static enum status truth_of(struct truth_cache *cache, int task, const struct geometry *geometry,
                             const struct host_reader *reader, const struct box *box, const struct truth **truth,
                             struct error *error) {
@@ -71,12 +71,9 @@ static enum status truth_of(struct truth_cache *cache, int task, const struct ge
     for (struct known *known = cache->known; known; known = known->next)
         if (box_equal(&known->box, box)) return *truth = &known->truth, STATUS_OK;
     struct known *known = must_malloc(sizeof *known);
-    unsigned long elements = (unsigned long)box_elements(box) + 1;
     *known = (struct known){.task = task, .box = *box};
-    known->truth.value = must_malloc(elements * sizeof(double));
-    known->truth.magnitude = must_malloc(elements * sizeof(double));
-    known->truth.integer = must_malloc(elements * sizeof(int64_t));
-    enum status status = operations[geometry->op]->reference(geometry, reader, box, &known->truth, error);
+    enum status status = truth_allocate(geometry, box_elements(box), &known->truth, error);
+    if (!status) status = operations[geometry->op]->reference(geometry, reader, box, &known->truth, error);
     if (status) { /* half a truth must not judge the next variant */
         known_free(known);
         return status;
@@ -87,72 +84,7 @@ static enum status truth_of(struct truth_cache *cache, int task, const struct ge
     return STATUS_OK;
 }
 
-/* ---- one box ----------------------------------------------------------------------------------------------------- */
-
-static double element_error(enum dtype dtype, const void *data, int64_t i, const struct truth *truth) {
-    if (!dtype_is_float(dtype)) return dtype_load_integer(dtype, data, i) == truth->integer[i] ? 0 : INFINITY;
-    double out = dtype_load(dtype, data, i), value = truth->value[i], rounded;
-    uint64_t room;
-    dtype_store(dtype, &room, 0, value);
-    rounded = dtype_load(dtype, &room, 0);
-    if (out == rounded || (isnan(out) && isnan(rounded))) return 0;
-    if (!isfinite(out) || !isfinite(rounded)) return INFINITY;
-    double difference = fabs(out - value); /* below the least number a right result may be 0 or that number */
-    return difference <= dtype_least(dtype) ? 0 : difference / truth->magnitude[i];
-}
-
-/* Row-major index in the box -> "[3, 17]" in the output. */
-static void element_place(const struct box *box, int64_t index, char text[96]) {
-    int64_t at[MAX_RANK] = {0};
-    for (int axis = box->rank - 1; axis >= 0; axis--) {
-        at[axis] = box->start[axis] + index % box->count[axis];
-        index /= box->count[axis];
-    }
-    int length = snprintf(text, 96, "[");
-    for (int axis = 0; axis < box->rank; axis++)
-        length += snprintf(text + length, 96 - (size_t)length, "%s%lld", axis ? ", " : "", (long long)at[axis]);
-    snprintf(text + length, 96 - (size_t)length, "]");
-}
-
-static void check_box(enum dtype dtype, const void *data, const struct box *box, const struct truth *truth,
-                      struct verdict *verdict) {
-    int64_t elements = box_elements(box);
-    for (int64_t i = 0; i < elements; i++) {
-        double wrong = element_error(dtype, data, i, truth);
-        if (!(wrong <= verdict->error)) verdict->error = wrong;
-        if (wrong <= verdict->tolerance || !verdict->right) continue;
-        verdict->right = false;
-        char place[96];
-        element_place(box, i, place);
-        if (dtype_is_float(dtype))
-            snprintf(verdict->message, sizeof verdict->message, "%s is %.9g, should be %.9g", place,
-                     dtype_load(dtype, data, i), truth->value[i]);
-        else
-            snprintf(verdict->message, sizeof verdict->message, "%s is %lld, should be %lld", place,
-                     (long long)dtype_load_integer(dtype, data, i), (long long)truth->integer[i]);
-    }
-}
-
-/* ---- which boxes ------------------------------------------------------------------------------------------------- */
-
-/* The next band of a full check, in row-major order; false: there is none. Bands are runs of at most BAND_ELEMENTS. */
-static bool next_band(const struct shape *shape, int64_t *done, struct box *box) {
-    int64_t total = shape_elements(shape);
-    if (*done >= total) return false;
-    *box = box_whole(shape);
-    int64_t inner = total, rest = *done; /* elements behind the axis; of what is done, those past its start */
-    for (int axis = 0; axis < shape->rank; axis++) {
-        inner /= shape->size[axis];
-        box->start[axis] = rest / inner;
-        rest %= inner;
-        int64_t rows = BAND_ELEMENTS / inner, left = shape->size[axis] - box->start[axis];
-        bool whole_rows = rest == 0 && rows > 0;
-        box->count[axis] = whole_rows && rows > 1 ? (rows < left ? rows : left) : 1;
-        if (whole_rows) break; /* all axes behind are whole, as box_whole() left them */
-    }
-    *done += box_elements(box);
-    return true;
-}
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t splitmix(uint64_t *state) {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -161,12 +93,19 @@ static uint64_t splitmix(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
+/* Does an element take more than one of an input? */
+static bool sums_up(const struct geometry *geometry) {
+    for (int loop = 0; loop < LOOPS; loop++)
+        if (geometry->reduces[loop]) return true;
+    return false;
+}
+
 /* Sample number `number`: the first and last corners, then boxes anywhere. */
-static struct box sample_box(const struct geometry *geometry, int number) {
+static struct box sample_box(const struct geometry *geometry, uint64_t seed, int number) {
     const struct shape *shape = &geometry->out.shape;
-    int64_t edge = geometry->op == OP_MATMUL || geometry->op == OP_REDUCE ? 4 : 64;
+    int64_t edge = sums_up(geometry) ? 4 : 64;
     struct box box = {.rank = shape->rank};
-    uint64_t state = (uint64_t)number * 7919;
+    uint64_t state = seed + (uint64_t)number * 7919;
     for (int axis = 0; axis < shape->rank; axis++) {
         int64_t size = shape->size[axis];
         box.count[axis] = shape->rank == 3 && axis == 0 ? 1 : size < edge ? size : edge;
@@ -177,7 +116,7 @@ static struct box sample_box(const struct geometry *geometry, int number) {
 }
 
 static int sample_count(const struct geometry *geometry) {
-    struct box box = sample_box(geometry, 0);
+    struct box box = sample_box(geometry, 0, 0);
     int64_t reads = 0;
     for (int i = 0; i < geometry->inputs; i++) {
         int64_t elements = 1;
@@ -208,87 +147,106 @@ static enum status read_source(void *context, int input, const struct box *box, 
     return array_read(&sources->plan->arrays[sources->task->in[input]], box, data, NULL, error);
 }
 
-static enum status compare_box(const struct run *run, const struct geometry *geometry, const struct host_reader *reader,
-                               const struct box *box, struct truth_cache *cache, struct verdict *verdict,
-                               struct error *error) {
-    const struct truth *truth;
-    enum status status = truth_of(cache, run->task, geometry, reader, box, &truth, error);
-    if (status) return status;
-    void *data = must_malloc((unsigned long)box_elements(box) * dtype_size(geometry->out.dtype) + 8);
-    status = reader->read(reader->context, -1, box, data, error);
-    if (!status) check_box(geometry->out.dtype, data, box, truth, verdict);
+/* A run under examination. */
+struct examination {
+    const struct run *run;
+    const struct geometry *geometry;
+    struct host_reader reader;
+    struct tolerance tolerance;
+    uint64_t seed;
+    struct truth_cache *cache;
+    struct verdict *verdict;
+};
+
+/* `keep`: other variants will ask for the same truth. */
+static enum status compare_box(const struct examination *exam, const struct box *box, bool keep, struct error *error) {
+    const struct geometry *geometry = exam->geometry;
+    struct truth own = {0};
+    const struct truth *truth = &own;
+    enum status status = STATUS_OK;
+    if (keep) {
+        status = truth_of(exam->cache, exam->run->task, geometry, &exam->reader, box, &truth, error);
+    } else if (!(status = truth_allocate(geometry, box_elements(box), &own, error))) {
+        status = operations[geometry->op]->reference(geometry, &exam->reader, box, &own, error);
+    }
+    size_t bytes = (size_t)box_elements(box) * dtype_size(geometry->out.dtype) + 8;
+    void *data = status ? NULL : malloc(bytes);
+    if (!status && !data) status = fail(error, STATUS_RUN, "no host memory to verify %zu bytes", bytes);
+    if (!status) status = exam->reader.read(exam->reader.context, -1, box, data, error);
+    if (!status) compare_elements(geometry, data, box, truth, &exam->tolerance, exam->verdict);
     free(data);
+    truth_free(&own);
     return status;
 }
 
-static enum status check_everything(const struct run *run, const struct geometry *geometry,
-                                    const struct host_reader *reader, struct truth_cache *cache,
-                                    struct verdict *verdict, struct error *error) {
-    bool keep = shape_elements(&geometry->out.shape) <= FULL_ELEMENTS;
-    struct box box;
-    for (int64_t done = 0; next_band(&geometry->out.shape, &done, &box);) {
-        if (!keep) truth_cache_clear(cache);
-        enum status status = compare_box(run, geometry, reader, &box, cache, verdict, error);
-        if (status) return status;
+static enum status check_everything(const struct examination *exam, struct error *error) {
+    const struct shape *shape = &exam->geometry->out.shape;
+    const struct storage *storage = &exam->run->out_storage;
+    bool keep = shape_elements(shape) <= FULL_ELEMENTS;
+    struct box whole = box_whole(shape);
+    struct cut cut = box_cut(&whole, storage->filtered ? &storage->chunk : &(struct shape){0}, BOX_ELEMENTS);
+    for (int64_t number = 0; number < cut.pieces; number++) {
+        struct box box = cut_piece(&cut, number);
+        TRY(compare_box(exam, &box, keep, error));
     }
     return STATUS_OK;
 }
 
-static enum status check_samples(const struct run *run, const struct geometry *geometry,
-                                 const struct host_reader *reader, struct truth_cache *cache, struct verdict *verdict,
-                                 struct error *error) {
-    int count = sample_count(geometry);
+static enum status check_samples(const struct examination *exam, struct error *error) {
+    int count = sample_count(exam->geometry);
     for (int i = 0; i < count; i++) {
-        struct box box = sample_box(geometry, i);
-        enum status status = compare_box(run, geometry, reader, &box, cache, verdict, error);
-        if (status) return status;
+        struct box box = sample_box(exam->geometry, exam->seed, i);
+        TRY(compare_box(exam, &box, true, error));
     }
     return STATUS_OK;
 }
 
-/* Freivalds' check of a product, and a direct one of the rows that it cannot judge: as many as work allows. */
-static enum status check_product(const struct run *run, const struct geometry *geometry,
-                                 const struct host_reader *reader, struct truth_cache *cache, struct verdict *verdict,
-                                 struct error *error) {
-    enum status status = STATUS_OK;
-    if (cache->freivalds_task != run->task) {
+static enum status check_suspects(const struct examination *exam, struct error *error) {
+    struct truth_cache *cache = exam->cache;
+    if (cache->freivalds_task != exam->run->task) {
         freivalds_free(cache->freivalds);
         cache->freivalds = NULL;
         cache->freivalds_task = -1;
-        if ((status = freivalds_prepare(geometry, reader, &cache->freivalds, error))) return status;
-        cache->freivalds_task = run->task;
+        TRY(freivalds_prepare(exam->geometry, &exam->reader, exam->run, exam->seed, &cache->freivalds, error));
+        cache->freivalds_task = exam->run->task;
     }
-    struct unsure_rows unsure;
-    if ((status = freivalds_check(cache->freivalds, geometry, reader, verdict, &unsure, error))) return status;
-    int64_t reads = geometry->extent[LOOP_K] * geometry->extent[LOOP_N]; /* of one row: all of a B */
-    int64_t rows = SAMPLE_READS / (reads > 0 ? reads : 1);
-    rows = rows < 2 ? 2 : rows > UNSURE_ROWS ? UNSURE_ROWS : rows;
-    for (int64_t i = 0; i < rows && i < unsure.count && verdict->right && !status; i++)
-        status = compare_box(run, geometry, reader, &unsure.row[i], cache, verdict, error);
-    return status;
+    struct suspects suspects;
+    TRY(freivalds_suspects(cache->freivalds, exam->geometry, &exam->reader, exam->run, &suspects, error));
+    for (int i = 0; i < suspects.count && exam->verdict->right; i++)
+        TRY(compare_box(exam, &suspects.box[i], false, error));
+    return STATUS_OK;
+}
+
+static uint64_t seed_of(const struct plan *plan, const struct task *task) {
+    const char *text = task->operation->resolved ? task->operation->resolved : "";
+    uint64_t seed = XXH3_64bits(text, strlen(text));
+    for (int i = 0; i < task->geometry.inputs; i++) {
+        const struct job_input *input = plan->arrays[task->in[i]].input;
+        if (input && input->random) seed = XXH3_64bits_withSeed(&input->terms.seed, sizeof input->terms.seed, seed);
+    }
+    return seed;
 }
 
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *output,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
+    const struct operation *operation = operations[geometry->op];
     const struct run_options *options = &task->operation->run;
     *verdict = (struct verdict){.right = true, .error = NAN, .tolerance = NAN};
     if (run->kernel->limit) return STATUS_OK; /* nothing that it could be compared with */
-    *verdict = (struct verdict){.right = true, .error = NAN, .tolerance = options->tolerance};
-    if (isnan(verdict->tolerance))
-        verdict->tolerance = operations[geometry->op]->tolerance(geometry, run->kernel->accuracy);
+    struct tolerance tolerance = operation->tolerance(geometry, run->kernel->accuracy);
+    if (!isnan(options->tolerance)) tolerance.relative = options->tolerance;
+    verdict->tolerance = tolerance.relative;
     if (options->verify == VERIFY_NONE) return STATUS_OK;
 
-    struct sources sources = {plan, task, output};
-    struct host_reader reader = {read_source, &sources};
     verdict->error = 0;
+    struct sources sources = {plan, task, output};
+    struct examination exam = {run, geometry, {read_source, &sources}, tolerance, seed_of(plan, task), cache, verdict};
     int64_t elements = shape_elements(&geometry->out.shape);
-    double work = geometry->op == OP_MATMUL ? geometry->flops : 0;
-    bool full = options->verify == VERIFY_FULL || elements <= 1 ||
-                (options->verify == VERIFY_AUTO && elements <= FULL_ELEMENTS && work <= FULL_FLOPS);
-    if (full) return check_everything(run, geometry, &reader, cache, verdict, error);
-    enum status status = check_samples(run, geometry, &reader, cache, verdict, error);
-    if (status || geometry->op != OP_MATMUL || !verdict->right) return status;
-    return check_product(run, geometry, &reader, cache, verdict, error);
+    bool cheap = !operation->product || (elements <= FULL_ELEMENTS && geometry->flops <= FULL_FLOPS);
+    if (options->verify == VERIFY_FULL || elements <= 1 || (options->verify == VERIFY_AUTO && cheap))
+        return check_everything(&exam, error);
+    enum status status = check_samples(&exam, error);
+    return status || !operation->product || !verdict->right ? status : check_suspects(&exam, error);
 }

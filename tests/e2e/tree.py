@@ -30,23 +30,27 @@ def copy_tree(folder):
 
 
 def register(tree, lines, after=None):
-    """Adds lines to the copy's table of contents, at the end or after one that is there."""
+    """Adds lines to the copy's table of contents, at the end or after one that is there. Its time stays, since only the
+    registry itself, which make() removes, has to know of them."""
     path = tree / "kernels/core/registry.def"
-    text = path.read_text()
+    text, time = path.read_text(), path.stat().st_mtime_ns
     if after:
         assert after + "\n" in text
         path.write_text(text.replace(after + "\n", after + "\n" + "\n".join(lines) + "\n"))
     else:
         path.write_text(text + "\n".join(lines) + "\n")
+    os.utime(path, ns=(time, time))
 
 
 def make(tree):
-    """Builds what is new and links. The other objects need not know of new lines in registry.def."""
+    """Builds what is new and links."""
     (tree / "build/kernels/core/registry.c.o").unlink(missing_ok=True)
     words = [f"CUDA={int(has_cuda())}", "BUILD=build", f"CUDA_ARCHS={'native' if has_gpu() else '80'}"]
     if "sanitize" in TILERUN.parent.name:
         words.append("SANITIZE=1")
-    command = ["make", f"-j{os.cpu_count()}", "-o", "kernels/core/registry.def", *words, "build/tilerun"]
+    # The other objects do not care that new kernels are built for one architecture, without what `make test` was given.
+    old = [word for file in ("build/cc.flags", "build/nvcc.flags") for word in ("-o", file)]
+    command = ["make", f"-j{os.cpu_count()}", *old, *words, "build/tilerun"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "MFLAGS"}
     for key in ("HDF5_DIR", "YAML_DIR"):  # as given to the make that runs the tests: relative to the tree
         if environment.get(key):

@@ -145,14 +145,15 @@ static enum status read_memory(void *context, int input, const struct box *box, 
 
 struct results {
     double value[16], magnitude[16];
+    bool overflows[16];
     int64_t integer[16];
 };
 
 static struct results truth_of(const struct geometry *geometry, const void *a, const void *b, const struct box *box) {
-    struct results results = {{0}, {0}, {0}};
+    struct results results = {{0}, {0}, {false}, {0}};
     struct memory memory = {{a, b}, geometry};
     struct host_reader reader = {read_memory, &memory};
-    struct truth truth = {results.value, results.magnitude, results.integer};
+    struct truth truth = {results.value, results.magnitude, results.overflows, results.integer};
     struct error error = {0};
     assert_int_equal(operations[geometry->op]->reference(geometry, &reader, box, &truth, &error), STATUS_OK);
     return results;
@@ -201,7 +202,7 @@ static void references(void **state) {
     g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(2, 2), INT32);
     struct box square = box_whole(&g.out.shape);
     r = truth_of(&g, integers, NULL, &square);
-    assert_true(r.integer[1] == -7 && r.integer[2] == INT32_MAX);
+    assert_true((int32_t)r.integer[1] == -7 && r.integer[2] == INT32_MAX);
     g = good(OP_SCALE, (struct op_options){.alpha = 2, .beta = 3}, &SHAPE(2, 2), INT32);
     r = truth_of(&g, integers, NULL, &square);
     assert_true(r.integer[0] == 1 && r.integer[2] == -11);

@@ -1,0 +1,344 @@
+/* reduce/truth.c - reductions once more, straightforwardly, in more precision and range than any variant. */
+#include "truth.h"
+
+#include "../core/cpu.h"
+#include "state.h"
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN     4096               /* elements along what is reduced that one thread takes at a time */
+#define COLUMNS 1024               /* outputs that one thread takes at a time */
+#define LANES   16                 /* sums of neighbours under way at once */
+#define OUTPUTS (INT64_C(1) << 17) /* under way at once: bounds memory */
+
+int64_t reduced_elements(const struct geometry *geometry) {
+    int64_t elements = 1;
+    for (int loop = 0; loop < LOOPS; loop++)
+        if (geometry->reduces[loop]) elements *= geometry->extent[loop];
+    return elements;
+}
+
+/* ---- what is known of one output --------------------------------------------------------------------------------- */
+
+/* What counts follows from the operator and the type. */
+struct known {
+    struct reduce_state state;         /* what is exact: integers, selections */
+    long double value, magnitude;      /* sums; a product is value * 2^exponent, */
+    int64_t exponent, lowest, highest; /* and these are the range of that exponent on the way */
+};
+
+enum kind { KIND_STATE, KIND_SUM, KIND_PRODUCT };
+
+struct walk {
+    const struct geometry *geometry;
+    enum reduce_operator operator_;
+    enum kind kind;
+    enum dtype widened; /* type of a piece's elements: double, or a 64-bit integer */
+    int64_t out_stride[MAX_RANK], position_stride[MAX_RANK]; /* of the output's box, and along what is reduced */
+    struct known *known;
+};
+
+static struct known nothing_known(const struct walk *walk) {
+    return (struct known){reduce_state_empty(walk->operator_, walk->widened), walk->kind == KIND_PRODUCT, 0, 0, 0, 0};
+}
+
+static void note_exponent(struct known *product) {
+    if (product->value == 0 || !isfinite(product->value)) return;
+    int exponent;
+    product->value = frexpl(product->value, &exponent); /* in [1/2, 1) */
+    product->exponent += exponent;
+    if (product->exponent < product->lowest) product->lowest = product->exponent;
+    if (product->exponent > product->highest) product->highest = product->exponent;
+}
+
+/* `from` is of later elements. */
+static void merge(const struct walk *walk, struct known *into, const struct known *from) {
+    if (walk->kind == KIND_STATE) {
+        reduce_state_merge(walk->operator_, walk->widened, &into->state, &from->state);
+    } else if (walk->kind == KIND_SUM) {
+        into->value += from->value;
+        into->magnitude += from->magnitude;
+    } else {
+        int64_t lowest = into->exponent + from->lowest, highest = into->exponent + from->highest;
+        if (lowest < into->lowest) into->lowest = lowest;
+        if (highest > into->highest) into->highest = highest;
+        into->value *= from->value;
+        into->exponent += from->exponent;
+        note_exponent(into);
+    }
+}
+
+/* ---- sums, as many at once as a vector has room for -------------------------------------------------------------- */
+
+/* values[i] + losses[i] is a sum without its rounding errors (Knuth's two-sum), magnitudes[i] that of the |x|. Adds
+ * row after row. */
+CPU_BODY add_rows_body(const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares, double *values,
+                       double *losses, double *magnitudes) {
+    for (int64_t r = 0; r < rows; r++, x += pitch) {
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++) {
+            double element = squares ? x[c] * x[c] : x[c];
+            double sum = values[c] + element, added = sum - values[c];
+            losses[c] += (values[c] - (sum - added)) + (element - added) + (squares ? fma(x[c], x[c], -element) : 0);
+            values[c] = sum;
+            magnitudes[c] += fabs(element);
+        }
+    }
+}
+CPU_VERSIONS(add_rows,
+             (const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares, double *values,
+              double *losses, double *magnitudes),
+             (x, rows, pitch, columns, squares, values, losses, magnitudes))
+
+/* The same of one column, where float64's range is too small (its squares' is soon). */
+static void add_column(const double *x, int64_t rows, int64_t pitch, bool squares, struct known *into) {
+    for (int64_t r = 0; r < rows; r++) {
+        long double element = squares ? (long double)x[r * pitch] * x[r * pitch] : x[r * pitch];
+        into->value += element;
+        into->magnitude += fabsl(element);
+    }
+}
+
+/* Rows of `columns` elements into as many sums. */
+static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares,
+                        struct known *known) {
+    double values[COLUMNS], losses[COLUMNS], magnitudes[COLUMNS];
+    for (int64_t c = 0; c < columns; c++) values[c] = losses[c] = magnitudes[c] = 0;
+    add_rows(x, rows, pitch, columns, squares, values, losses, magnitudes);
+    for (int64_t c = 0; c < columns; c++) {
+        bool in_range = isfinite(values[c]) && (!squares || values[c] > 0x1p-900);
+        if (in_range) {
+            known[c].value += (long double)values[c] + losses[c];
+            known[c].magnitude += magnitudes[c];
+        } else {
+            add_column(x + c, rows, pitch, squares, &known[c]);
+        }
+    }
+}
+
+/* Neighbours into one sum: LANES of them, and the rest. */
+static void add_neighbours(const struct walk *walk, const double *x, int64_t count, bool squares, struct known *into) {
+    struct known lanes[LANES];
+    int64_t rows = count >= 4 * LANES ? count / LANES : 0;
+    for (int i = 0; i < LANES && rows > 0; i++) lanes[i] = nothing_known(walk);
+    if (rows > 0) add_columns(x, rows, LANES, LANES, squares, lanes);
+    for (int i = 0; i < LANES && rows > 0; i++) merge(walk, into, &lanes[i]);
+    add_column(x + rows * LANES, count - rows * LANES, 1, squares, into);
+}
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+/* A piece as [outer][length][inner] around what is reduced. What is cut of the array to make a piece, and what of the
+ * output, is a run of it, so outputs and positions follow one another. */
+struct block {
+    const double *x; /* or 64-bit integers */
+    int64_t outer, length, inner;
+    struct known *out;  /* of its first output */
+    int64_t out_stride; /* from one of `outer` to the next */
+    int64_t position;   /* of its first element along what is reduced */
+};
+
+static struct block block_of(const struct walk *walk, const struct box *box, const struct box *piece, const void *x) {
+    const struct operand *in = &walk->geometry->in[0];
+    struct block block = {.x = x, .outer = 1, .length = 1, .inner = 1, .out = walk->known, .out_stride = 1};
+    bool behind = false; /* the reduced axis */
+    for (int axis = 0; axis < piece->rank; axis++) {
+        if (walk->geometry->reduces[in->loop[axis]]) {
+            block.length *= piece->count[axis];
+            block.position += piece->start[axis] * walk->position_stride[axis];
+            behind = true;
+            continue;
+        }
+        block.out += (piece->start[axis] - box->start[axis]) * walk->out_stride[axis];
+        if (behind) {
+            block.inner *= piece->count[axis];
+        } else {
+            block.outer *= piece->count[axis];
+            block.out_stride = walk->out_stride[axis];
+        }
+    }
+    return block;
+}
+
+/* One element after another; `operator_` and `widened` are constants where this is inlined. */
+static inline __attribute__((always_inline)) void take_states(enum reduce_operator operator_, enum dtype widened,
+                                                              const double *x, int64_t rows, int64_t pitch,
+                                                              int64_t columns, int64_t position, struct known *known) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            struct reduce_state one = {.index = position + r};
+            memcpy(&one.value, x + r * pitch + c, sizeof one.value); /* 64 bits, of whatever type */
+            reduce_state_merge(operator_, widened, &known[c].state, &one);
+        }
+}
+
+#define TAKE_STATES(operator_)                                                                                         \
+    case operator_:                                                                                                    \
+        if (walk->widened == FLOAT64)                                                                                  \
+            take_states(operator_, FLOAT64, x, rows, pitch, columns, position, known);                                 \
+        else if (walk->widened == INT64)                                                                               \
+            take_states(operator_, INT64, x, rows, pitch, columns, position, known);                                   \
+        else                                                                                                           \
+            take_states(operator_, UINT64, x, rows, pitch, columns, position, known);                                  \
+        break
+
+static void take_any_states(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
+                            int64_t position, struct known *known) {
+    switch (walk->operator_) {
+        TAKE_STATES(REDUCE_SUM);
+        TAKE_STATES(REDUCE_PROD);
+        TAKE_STATES(REDUCE_MIN);
+        TAKE_STATES(REDUCE_MAX);
+        TAKE_STATES(REDUCE_ARGMIN);
+        TAKE_STATES(REDUCE_ARGMAX);
+    default: break; /* mean and norm2 are no states */
+    }
+}
+
+/* Takes elements [first, last) along what is reduced, of the outputs [from, to) of inner, into `known`. */
+static void take_run(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
+                     int64_t from, int64_t to, struct known *known) {
+    const double *x = block->x + (o * block->length + first) * block->inner + from;
+    int64_t rows = last - first, pitch = block->inner, columns = to - from;
+    bool squares = walk->operator_ == REDUCE_NORM2;
+    if (walk->kind == KIND_STATE) {
+        take_any_states(walk, x, rows, pitch, columns, block->position + first, known);
+    } else if (walk->kind == KIND_SUM && pitch == 1) {
+        add_neighbours(walk, x, rows, squares, known);
+    } else if (walk->kind == KIND_SUM) {
+        add_columns(x, rows, pitch, columns, squares, known);
+    } else {
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < columns; c++) {
+                known[c].value *= x[r * pitch + c];
+                note_exponent(&known[c]);
+            }
+    }
+}
+
+/* Takes in one piece, on all cores: each takes runs of RUN elements of up to COLUMNS outputs. Where there is more than
+ * one to an output they are merged in order, so that the truth does not depend on who took what. */
+static void take_piece(const struct walk *walk, const struct box *box, const struct box *piece, const void *x,
+                       struct known *partial) {
+    const struct block block = block_of(walk, box, piece, x);
+    int64_t outer = block.outer, inner = block.inner;
+    int64_t runs = ceil_div(block.length, RUN), columns = ceil_div(inner, COLUMNS);
+#pragma omp parallel for collapse(3)
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t run = 0; run < runs; run++)
+            for (int64_t column = 0; column < columns; column++) {
+                int64_t from = column * COLUMNS, to = min_int64(inner, from + COLUMNS), first = run * RUN;
+                struct known *known = block.out + o * block.out_stride + from;
+                if (runs > 1) {
+                    known = partial + (o * runs + run) * inner + from;
+                    for (int64_t i = from; i < to; i++) known[i - from] = nothing_known(walk);
+                }
+                take_run(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, known);
+            }
+    for (int64_t i = 0; runs > 1 && i < outer * runs * inner; i++)
+        merge(walk, block.out + i / (runs * inner) * block.out_stride + i % inner, partial + i);
+}
+
+/* The box of the input that feeds a box of the output; strides are set on the way. */
+static struct box input_box(const struct geometry *geometry, const struct box *out, struct walk *walk) {
+    const struct operand *in = &geometry->in[0];
+    struct box box = {.rank = in->shape.rank};
+    int64_t out_stride = 1, position_stride = 1;
+    int out_axis = out->rank;
+    for (int axis = box.rank - 1; axis >= 0; axis--) {
+        if (geometry->reduces[in->loop[axis]]) {
+            box.count[axis] = in->shape.size[axis];
+            walk->position_stride[axis] = position_stride;
+            position_stride *= in->shape.size[axis];
+        } else {
+            out_axis--;
+            box.start[axis] = out->start[out_axis];
+            box.count[axis] = out->count[out_axis];
+            walk->out_stride[axis] = out_stride;
+            out_stride *= out->count[out_axis];
+        }
+    }
+    return box;
+}
+
+/* A product: right may also be what underflow on the way makes of it, up to nothing at all. */
+static void tell_product(const struct known *product, double relative, struct truth *truth, int64_t i) {
+    int64_t exponent = product->exponent < -40000 ? -40000 : product->exponent > 40000 ? 40000 : product->exponent;
+    long double value = ldexpl(product->value, (int)exponent), magnitude = fabsl(value);
+    int64_t lost = -1021 - product->lowest; /* bits, of the running product, below float64's least normal number */
+    if (lost > 0 && isfinite(value)) magnitude *= 1 + ldexpl(DBL_EPSILON, (int)(lost > 52 ? 52 : lost)) / relative;
+    truth_set(truth, i, value, magnitude, DBL_MAX);
+    truth->overflows[i] = isfinite(value) && product->highest > 1024;
+}
+
+static void tell(const struct walk *walk, int64_t count, struct truth *truth, int64_t at) {
+    enum reduce_operator operator_ = walk->operator_;
+    long double total = (long double)reduced_elements(walk->geometry);
+    double relative = operations[OP_REDUCE]->tolerance(walk->geometry, ACCURACY_FULL).relative;
+    for (int64_t i = 0; i < count; i++, at++) {
+        const struct known *known = &walk->known[i];
+        if (walk->kind == KIND_PRODUCT) {
+            tell_product(known, relative, truth, at);
+        } else if (walk->kind == KIND_STATE && walk->widened == FLOAT64 && walk->geometry->out.dtype != INT64) {
+            truth_set(truth, at, known->state.value.f, fabs(known->state.value.f), DBL_MAX);
+        } else if (walk->kind == KIND_STATE) {
+            bool index = operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX;
+            truth->integer[at] = index ? known->state.index : known->state.value.i;
+        } else if (operator_ == REDUCE_MEAN) {
+            truth_set(truth, at, known->value / total, known->magnitude / total, DBL_MAX / (double)total);
+        } else if (operator_ == REDUCE_NORM2) {
+            truth_set(truth, at, sqrtl(known->value), sqrtl(known->value), DBL_MAX);
+        } else {
+            truth_set(truth, at, known->value, known->magnitude, DBL_MAX);
+        }
+    }
+}
+
+/* ---- the reference ----------------------------------------------------------------------------------------------- */
+
+/* The truth about a part of a box, from its output number `at` on. */
+static enum status reduce_part(const struct geometry *geometry, const struct host_reader *reader,
+                               const struct box *part, struct piece *piece, struct known *room, struct truth *truth,
+                               int64_t at, struct error *error) {
+    enum reduce_operator operator_ = geometry->options.reduce;
+    enum dtype dtype = geometry->in[0].dtype;
+    bool in_double = reduce_in_double(operator_, dtype);
+    struct walk walk = {.geometry = geometry, .operator_ = operator_, .known = room};
+    walk.kind = reduce_selects(operator_) || !in_double ? KIND_STATE
+                : operator_ == REDUCE_PROD              ? KIND_PRODUCT
+                                                        : KIND_SUM;
+    walk.widened = in_double ? FLOAT64 : dtype_is_signed(dtype) ? INT64 : UINT64;
+    struct box input = input_box(geometry, part, &walk);
+    int64_t outputs = box_elements(part);
+    for (int64_t i = 0; i < outputs; i++) walk.known[i] = nothing_known(&walk);
+    struct cut cut = pieces_of(&input);
+    for (int64_t number = 0; number < cut.pieces; number++) {
+        struct box box = cut_piece(&cut, number);
+        TRY(piece_read(piece, geometry, reader, 0, &box, error));
+        take_piece(&walk, &input, &box, in_double ? (void *)piece->value : (void *)piece->integer, room + outputs);
+    }
+    tell(&walk, outputs, truth, at);
+    return STATUS_OK;
+}
+
+enum status reduce_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
+                             struct truth *truth, struct error *error) {
+    struct cut cut = box_cut(box, &(struct shape){0}, OUTPUTS);
+    struct walk walk = {.geometry = geometry};
+    struct box input = input_box(geometry, box, &walk);
+    int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* of a piece */
+    struct piece piece;
+    struct known *room = malloc((size_t)(outputs + runs) * sizeof *room);
+    if (!room) return fail(error, STATUS_RUN, "no host memory for the reference");
+    enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(&input)), error);
+    for (int64_t number = 0, at = 0; number < cut.pieces && status == STATUS_OK; number++) {
+        struct box part = cut_piece(&cut, number);
+        status = reduce_part(geometry, reader, &part, &piece, room, truth, at, error);
+        at += box_elements(&part);
+    }
+    piece_free(&piece);
+    free(room);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* reduce/truth.h - the truth about reductions, for reduce/op.c. */
+#ifndef KERNELS_REDUCE_TRUTH_H
+#define KERNELS_REDUCE_TRUTH_H
+
+#include "../core/reference.h"
+
+/* The elements that one output is made of. */
+int64_t reduced_elements(const struct geometry *geometry);
+
+/* As struct operation has it. Sums are twice as precise as float64's and have the range of long double. Products have
+ * an unlimited range; where NumPy's order of multiplication, one element after the other, leaves float64's range on the
+ * way, the truth says so. */
+enum status reduce_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
+                             struct truth *truth, struct error *error);
+
+#endif

@@ -1,0 +1,107 @@
+/* host.c - what Linux says of the machine: /proc, sysconf and the control groups. */
+#include "host.h"
+
+#include "fail.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A line of /proc/meminfo in bytes; 0: it is not there. */
+static int64_t meminfo_bytes(const char *name) {
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file) return 0;
+    char line[128], key[64];
+    long long kibibytes = 0, value;
+    while (kibibytes == 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "%63[^:]: %lld", key, &value) == 2 && strcmp(key, name) == 0) kibibytes = value;
+    fclose(file);
+    return (int64_t)kibibytes * 1024;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* The least limit of `group` and the groups above it; `format` makes a limit's path out of root and group. A container
+ * may see its own group as the root, under a path that names the host's: then only the last of these files is there. */
+static int64_t least_limit(const char *format, const char *root, char *group) {
+    int64_t limit = INT64_MAX;
+    for (;;) {
+        char path[1200];
+        long long value;
+        snprintf(path, sizeof path, format, root, group);
+        FILE *file = fopen(path, "re");
+        if (file && fscanf(file, "%lld", &value) == 1) limit = least(limit, value);
+        if (file) fclose(file);
+        char *last = strrchr(group, '/');
+        if (!last) return limit;
+        *last = '\0';
+    }
+}
+
+/* Is `name` among the words of a list with commas? */
+static bool lists(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0')) return true;
+    }
+    return false;
+}
+
+int64_t host_memory_limit(const char *groups, const char *root) {
+    int64_t limit = INT64_MAX;
+    FILE *file = fopen(groups, "re");
+    if (!file) return limit;
+    char line[1100];
+    while (
+        fgets(line, sizeof line, file)) { /* NUMBER:CONTROLLERS:GROUP; version 2 has the number 0 and no controllers */
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        *controllers++ = *group++ = '\0';
+        if (strcmp(line, "0") == 0 && *controllers == '\0')
+            limit = least(limit, least_limit("%s%s/memory.max", root, group));
+        else if (lists(controllers, "memory"))
+            limit = least(limit, least_limit("%s/memory%s/memory.limit_in_bytes", root, group));
+    }
+    fclose(file);
+    return limit;
+}
+
+struct host_memory host_memory(void) {
+    int64_t limit = host_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+    int64_t available = meminfo_bytes("MemAvailable");
+    struct host_memory memory;
+    memory.total = least((int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), limit);
+    memory.free = least(available > 0 ? available : memory.total / 2, limit);
+    return memory;
+}
+
+char *host_file_value(const char *path, const char *key, char separator) {
+    FILE *file = fopen(path, "re");
+    if (!file) return NULL;
+    char *line = NULL, *found = NULL;
+    size_t room = 0;
+    while (!found && getline(&line, &room, file) >= 0) {
+        char *value = strchr(line, separator);
+        if (strncmp(line, key, strlen(key)) != 0 || !value) continue;
+        value += 1 + strspn(value + 1, " \t\"");
+        char *end = value + strlen(value);
+        while (end > value && (isspace((unsigned char)end[-1]) || end[-1] == '"')) *--end = '\0';
+        found = must_strdup(value);
+    }
+    free(line);
+    fclose(file);
+    return found;
+}
+
+void host_cpu_name(char *name, unsigned long size) {
+    char *model = host_file_value("/proc/cpuinfo", "model name", ':');
+    snprintf(name, size, "%s", model ? model : "CPU");
+    free(model);
+}

@@ -1,0 +1,23 @@
+/* host.h - the machine: its processor, and how much of its memory this process may use. */
+#ifndef RUNNER_HOST_H
+#define RUNNER_HOST_H
+
+#include <stdint.h>
+
+/* Bytes of the machine and bytes free now; neither is more than the process's control group allows. */
+struct host_memory {
+    int64_t total, free;
+};
+struct host_memory host_memory(void);
+
+/* What a container or a batch system allows: the least limit from this process's memory group up, cgroup v2 or v1.
+ * INT64_MAX: there is none. `groups` is /proc/self/cgroup and `root` /sys/fs/cgroup, but in tests. */
+int64_t host_memory_limit(const char *groups, const char *root);
+
+/* The model of the processor, as Linux names it; "CPU" where it has no name. */
+void host_cpu_name(char *name, unsigned long size);
+
+/* The value of the first line `key <separator> value` of a file, without quotes; NULL: none. The caller frees. */
+char *host_file_value(const char *path, const char *key, char separator);
+
+#endif

@@ -1,0 +1,95 @@
+/* place.c - links followed, folders tried, clashes with what the job reads found. */
+#include "place.h"
+
+#include "fail.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_LINKS = 40 }; /* as the kernel has it */
+
+bool place_is_at(const char *path, const struct stat *file) {
+    struct stat about;
+    return path && stat(path, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
+}
+
+char *place_folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return must_strdup(".");
+    return must_printf("%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+/* Where the last part of a name leads to, through links to links, even if nothing is there. */
+static char *follow(const char *name) {
+    char *path = must_strdup(name), target[PATH_MAX];
+    struct stat about;
+    for (int i = 0; i < MOST_LINKS && lstat(path, &about) == 0 && S_ISLNK(about.st_mode); i++) {
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        if (length < 0) break;
+        target[length] = '\0';
+        char *folder = place_folder_of(path);
+        char *next = target[0] == '/' ? must_strdup(target) : must_printf("%s/%s", folder, target);
+        free(folder);
+        free(path);
+        path = next;
+    }
+    return path;
+}
+
+enum status place_find(const char *kind, const char *name, struct place *place, struct error *error) {
+    *place = (struct place){.kind = kind, .name = must_strdup(name), .path = follow(name)};
+    place->folder = place_folder_of(place->path);
+    return place_look(place, error);
+}
+
+enum status place_look(struct place *place, struct error *error) {
+    place->exists = stat(place->name, &place->about) == 0;
+    if (!place->exists && errno != ENOENT && errno != ENOTDIR)
+        return fail(error, STATUS_USAGE, "%s %s: %s", place->kind, place->name, strerror(errno));
+    return STATUS_OK;
+}
+
+void place_free(struct place *place) {
+    free(place->name);
+    free(place->path);
+    free(place->folder);
+    *place = (struct place){.exists = false};
+}
+
+enum status place_check(const struct place *place, struct error *error) {
+    const char *kind = place->kind, *name = place->name, *folder = place->folder;
+    size_t length = strlen(place->path);
+    struct stat about;
+    if (place->exists && S_ISDIR(place->about.st_mode))
+        return fail(error, STATUS_USAGE, "%s %s: is a directory", kind, name);
+    if (length == 0 || place->path[length - 1] == '/')
+        return fail(error, STATUS_USAGE, "%s '%s': names no file", kind, name);
+    if (stat(folder, &about) != 0)
+        return fail(error, STATUS_USAGE, "%s %s: folder %s: %s", kind, name, folder, strerror(errno));
+    if (!S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s %s: %s is not a folder", kind, name, folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        return fail(error, STATUS_USAGE, "%s %s: cannot write in %s: %s", kind, name, folder, strerror(errno));
+    return STATUS_OK;
+}
+
+bool place_same(const struct place *one, const struct place *other) {
+    struct stat folder;
+    if (one->exists && other->exists)
+        return one->about.st_dev == other->about.st_dev && one->about.st_ino == other->about.st_ino;
+    const char *slash = strrchr(one->path, '/'), *other_slash = strrchr(other->path, '/');
+    return strcmp(slash ? slash + 1 : one->path, other_slash ? other_slash + 1 : other->path) == 0 &&
+           stat(one->folder, &folder) == 0 && place_is_at(other->folder, &folder);
+}
+
+enum status place_put(const struct place *place, const char *finished, struct error *error) {
+    struct stat about; /* of what is there by now */
+    if (stat(place->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
+        return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, place->path, strerror(errno));
+    if (rename(finished, place->path) != 0)
+        return fail(error, STATUS_IO, "%s %s: cannot be put in place: %s", place->kind, place->name, strerror(errno));
+    return STATUS_OK;
+}

@@ -1,0 +1,154 @@
+/* compare.c - compares runs of elements by vectorised loops; only a run with something odd in it is looked at one by
+ * one. */
+#include "compare.h"
+
+#include "../../kernels/core/convert.h"
+#include "../../kernels/core/cpu.h"
+#include "../../kernels/core/reference.h"
+#include <math.h>
+#include <string.h>
+
+#define RUN 2048 /* elements: all that is made of them stays in the first cache */
+
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
+
+/* The largest error of a run; NaN where one cannot be told so simply. */
+CPU_BODY largest_error_body(int64_t count, const double *out, const double *rounded, const double *value,
+                            const double *magnitude, double absolute, double *result) {
+    double largest = 0, odd = 0;
+#pragma omp simd reduction(max : largest) reduction(+ : odd)
+    for (int64_t i = 0; i < count; i++) {
+        double difference = fabs(out[i] - value[i]), excess = difference - absolute;
+        bool same = out[i] == rounded[i], slight = excess <= 0;
+        double error = (same | slight) ? 0 : excess / magnitude[i];
+        odd += (same | (difference < INFINITY)) ? 0 : 1; /* also a NaN */
+        largest = error > largest ? error : largest;
+    }
+    *result = odd > 0 ? NAN : largest;
+}
+CPU_VERSIONS(largest_error,
+             (int64_t count, const double *out, const double *rounded, const double *value, const double *magnitude,
+              double absolute, double *result),
+             (count, out, rounded, value, magnitude, absolute, result))
+
+static double rounded_to(enum dtype dtype, double value) {
+    uint64_t room;
+    dtype_store(dtype, &room, 0, value);
+    return dtype_load(dtype, &room, 0);
+}
+
+/* The least number that is rounded to infinity; of float64, which cannot hold it, the largest that is not. */
+static double least_infinite(enum dtype dtype) {
+    double largest = dtype_largest(dtype);
+    return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
+}
+
+static double element_error(enum dtype dtype, double out, const struct truth *truth, int64_t i, double absolute) {
+    double value = truth->value[i], rounded = rounded_to(dtype, value);
+    if (out == rounded || (isnan(out) && isnan(rounded)) || (truth->overflows[i] && !isfinite(out))) return 0;
+    if (isnan(out) || !isfinite(value)) return INFINITY;
+    if (isinf(out) || isinf(rounded)) { /* overflow, of one of them */
+        double near = dtype_largest(dtype) / 2;
+        if (fabs(out) < near || fabs(value) < near || (out < 0) != (value < 0)) return INFINITY;
+        if (isinf(out)) out = copysign(least_infinite(dtype), out);
+    }
+    double excess = fabs(out - value) - absolute;
+    return excess <= 0 ? 0 : excess / truth->magnitude[i];
+}
+
+/* The error of elements [start, start + count), and the first that is wrong (-1: none). */
+static double compare_floats(enum dtype dtype, const char *data, const struct truth *truth, int64_t start,
+                             int64_t count, const struct tolerance *tolerance, int64_t *wrong) {
+    double out[RUN], rounded[RUN], largest;
+    char room[RUN * sizeof(double)];
+    convert_to_double(dtype, data + start * (int64_t)dtype_size(dtype), count, out);
+    convert_from_double(dtype, truth->value + start, count, room);
+    convert_to_double(dtype, room, count, rounded);
+    *wrong = -1;
+    largest_error(count, out, rounded, truth->value + start, truth->magnitude + start, tolerance->absolute, &largest);
+    if (largest <= tolerance->relative) return largest;
+    largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double error = element_error(dtype, out[i], truth, start + i, tolerance->absolute);
+        if (error > largest) largest = error;
+        if (!(error <= tolerance->relative) && *wrong < 0) *wrong = start + i;
+    }
+    return largest;
+}
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+CPU_BODY count_different_body(int64_t count, const int64_t *a, const int64_t *b, int64_t *result) {
+    int64_t different = 0;
+#pragma omp simd reduction(+ : different)
+    for (int64_t i = 0; i < count; i++) different += a[i] != b[i];
+    *result = different;
+}
+CPU_VERSIONS(count_different, (int64_t count, const int64_t *a, const int64_t *b, int64_t *result),
+             (count, a, b, result))
+
+static double compare_bits(enum dtype dtype, const char *data, const struct truth *truth, int64_t start, int64_t count,
+                           int64_t *wrong) {
+    int64_t out[RUN], different;
+    convert_to_integer(dtype, data + start * (int64_t)dtype_size(dtype), count, out);
+    count_different(count, out, truth->integer + start, &different);
+    *wrong = -1;
+    if (different == 0) return 0;
+    for (int64_t i = 0; i < count && *wrong < 0; i++)
+        if (out[i] != truth->integer[start + i]) *wrong = start + i;
+    return INFINITY;
+}
+
+/* ---- a box ------------------------------------------------------------------------------------------------------- */
+
+/* Row-major index in the box -> "[3, 17]" in the output. */
+static void element_place(const struct box *box, int64_t index, char text[96]) {
+    int64_t at[MAX_RANK] = {0};
+    for (int axis = box->rank - 1; axis >= 0; axis--) {
+        at[axis] = box->start[axis] + index % box->count[axis];
+        index /= box->count[axis];
+    }
+    int length = snprintf(text, 96, "[");
+    for (int axis = 0; axis < box->rank; axis++)
+        length += snprintf(text + length, 96 - (size_t)length, "%s%lld", axis ? ", " : "", (long long)at[axis]);
+    snprintf(text + length, 96 - (size_t)length, "]");
+}
+
+static void say_what_is_wrong(const struct geometry *geometry, const void *data, const struct box *box,
+                              const struct truth *truth, int64_t i, struct verdict *verdict) {
+    enum dtype dtype = geometry->out.dtype;
+    char place[96];
+    element_place(box, i, place);
+    if (!dtype_is_float(dtype)) {
+        snprintf(verdict->message, sizeof verdict->message,
+                 dtype_is_signed(dtype) ? "%s is %lld, should be %lld" : "%s is %llu, should be %llu", place,
+                 (long long)dtype_load_integer(dtype, data, i),
+                 (long long)dtype_load_integer(dtype, &truth->integer[i], 0));
+        return;
+    }
+    double out = dtype_load(dtype, data, i);
+    double value = truth->integer ? dtype_load(dtype, &truth->integer[i], 0) : truth->value[i];
+    bool bits = truth->integer && (out == value || (isnan(out) && isnan(value))); /* zeros, NaNs */
+    snprintf(verdict->message, sizeof verdict->message, "%s is %.9g, should be %.9g%s", place, out, value,
+             bits ? " with other bits" : "");
+}
+
+void compare_elements(const struct geometry *geometry, const void *data, const struct box *box,
+                      const struct truth *truth, const struct tolerance *tolerance, struct verdict *verdict) {
+    enum dtype dtype = geometry->out.dtype;
+    enum dtype bits = operations[geometry->op]->exact ? dtype_of_bits(dtype) : dtype;
+    int64_t elements = box_elements(box), first = INT64_MAX;
+    double largest = 0;
+#pragma omp parallel for reduction(max : largest) reduction(min : first)
+    for (int64_t start = 0; start < elements; start += RUN) {
+        int64_t count = min_int64(RUN, elements - start), wrong;
+        double error = truth->integer ? compare_bits(bits, data, truth, start, count, &wrong)
+                                      : compare_floats(dtype, data, truth, start, count, tolerance, &wrong);
+        if (error > largest) largest = error;
+        if (wrong >= 0 && wrong < first) first = wrong;
+    }
+    if (largest > verdict->error) verdict->error = largest;
+    if (first == INT64_MAX || !verdict->right) return;
+    verdict->right = false;
+    say_what_is_wrong(geometry, data, box, truth, first, verdict);
+}

@@ -1,0 +1,265 @@
+/* projection.c - reading bands, and the loops over them: each core has its own lines. */
+#include "projection.h"
+
+#include "../../kernels/core/convert.h"
+#include "../../kernels/core/cpu.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define BAND_ELEMENTS (INT64_C(1) << 21)
+#define RUN           8192 /* elements that one thread converts at a time */
+#define COLUMNS       64   /* lines that one thread takes at a time */
+#define ROWS          4
+
+/* ---- bands ------------------------------------------------------------------------------------------------------- */
+
+CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *odd) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++) {
+        sum += x[i] * 0; /* NaN, if x[i] is not finite */
+        x[i] *= scale;
+    }
+    *odd = sum;
+}
+CPU_VERSIONS(scale_run, (double scale, int64_t count, double *x, double *odd), (scale, count, x, odd))
+
+/* Widens and scales. Is there anything odd? */
+static bool widen(const struct matrix *matrix, const char *raw, int64_t elements, double *x) {
+    enum dtype dtype = matrix->operand->dtype;
+    bool odd = false;
+#pragma omp parallel for reduction(|| : odd)
+    for (int64_t start = 0; start < elements; start += RUN) {
+        int64_t count = min_int64(RUN, elements - start);
+        double zero;
+        convert_to_double(dtype, raw + start * (int64_t)dtype_size(dtype), count, x + start);
+        scale_run(matrix->scale, count, x + start, &zero);
+        odd = odd || zero != 0 || isnan(zero);
+    }
+    return odd;
+}
+
+static void visit_band(const struct visitor *visitors, int count, const struct band *band, bool odd) {
+    for (int i = 0; i < count && odd; i++)
+        if (visitors[i].odd) visitors[i].odd(visitors[i].context, band);
+    int64_t elements = odd ? band->count[0] * band->count[1] : 0;
+    for (int64_t i = 0; i < elements; i++)
+        if (!isfinite(band->x[i])) band->x[i] = 0;
+    for (int i = 0; i < count; i++)
+        if (visitors[i].take) visitors[i].take(visitors[i].context, band);
+}
+
+enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error) {
+    struct box whole = box_whole(&matrix->operand->shape);
+    int row = whole.rank - 2, column = whole.rank - 1;
+    if (whole.rank == 3) whole.start[0] = matrix->b, whole.count[0] = 1;
+    struct cut cut = box_cut(&whole, &matrix->chunk, BAND_ELEMENTS);
+    if (cut.pieces == 0) return STATUS_OK;
+    struct box first = cut_piece(&cut, 0);
+    size_t elements = (size_t)box_elements(&first); /* the largest */
+    char *raw = malloc(elements * dtype_size(matrix->operand->dtype) + 8);
+    struct band band = {.x = malloc(elements * sizeof(double))};
+    enum status status = STATUS_OK;
+    if (!raw || !band.x) status = fail(error, STATUS_RUN, "no host memory for a band of %zu elements", elements);
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box box = cut_piece(&cut, number);
+        status = matrix->reader->read(matrix->reader->context, matrix->input, &box, raw, error);
+        if (status) break;
+        band.start[0] = box.start[row], band.count[0] = box.count[row];
+        band.start[1] = box.start[column], band.count[1] = box.count[column];
+        visit_band(visitors, count, &band, widen(matrix, raw, box_elements(&box), band.x));
+    }
+    free(raw);
+    free(band.x);
+    return status;
+}
+
+/* ---- weighing ---------------------------------------------------------------------------------------------------- */
+
+/* One block's rows [first, last) of up to COLUMNS columns, added up. */
+CPU_BODY weigh_rows_body(const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *weights,
+                         double *sums, double *magnitudes) {
+    for (int64_t r = 0; r < rows; r++, x += pitch) {
+        double weight = weights[r];
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++) {
+            double term = weight * x[c];
+            sums[c] += term;
+            magnitudes[c] += fabs(term);
+        }
+    }
+}
+CPU_VERSIONS(weigh_rows,
+             (const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *weights, double *sums,
+              double *magnitudes),
+             (x, pitch, rows, columns, weights, sums, magnitudes))
+
+CPU_BODY weigh_run_body(const double *x, int64_t count, const double *weights, double *sum, double *magnitude) {
+    double value = 0, size = 0;
+#pragma omp simd reduction(+ : value, size)
+    for (int64_t c = 0; c < count; c++) {
+        double term = weights[c] * x[c];
+        value += term;
+        size += fabs(term);
+    }
+    *sum += value;
+    *magnitude += size;
+}
+CPU_VERSIONS(weigh_run, (const double *x, int64_t count, const double *weights, double *sum, double *magnitude),
+             (x, count, weights, sum, magnitude))
+
+/* The end of the block that holds `index`, or `end` where that comes first. */
+static int64_t block_end(const struct weighing *weighing, int64_t index, int64_t end) {
+    return min_int64(end, (index / weighing->block_length + 1) * weighing->block_length);
+}
+
+static void weigh_columns(const struct weighing *weighing, const struct band *band, int64_t column) {
+    int64_t columns = min_int64(COLUMNS, band->count[1] - column), end = band->start[0] + band->count[0];
+    double magnitudes[COLUMNS] = {0};
+    for (int64_t row = band->start[0], next; row < end; row = next) {
+        next = block_end(weighing, row, end);
+        double sums[COLUMNS] = {0};
+        weigh_rows(band->x + (row - band->start[0]) * band->count[1] + column, band->count[1], next - row, columns,
+                   weighing->weights + row, sums, magnitudes);
+        double *to = weighing->sums + (band->start[1] + column) * weighing->blocks + row / weighing->block_length;
+        for (int64_t c = 0; c < columns; c++) to[c * weighing->blocks] += sums[c];
+    }
+    for (int64_t c = 0; c < columns && weighing->magnitudes; c++)
+        weighing->magnitudes[band->start[1] + column + c] += magnitudes[c];
+}
+
+static void weigh_row(const struct weighing *weighing, const struct band *band, int64_t row) {
+    int64_t end = band->start[1] + band->count[1], line = band->start[0] + row;
+    double magnitude = 0;
+    for (int64_t column = band->start[1], next; column < end; column = next) {
+        next = block_end(weighing, column, end);
+        weigh_run(band->x + row * band->count[1] + column - band->start[1], next - column, weighing->weights + column,
+                  weighing->sums + line * weighing->blocks + column / weighing->block_length, &magnitude);
+    }
+    if (weighing->magnitudes) weighing->magnitudes[line] += magnitude;
+}
+
+static void weigh(void *context, const struct band *band) {
+    const struct weighing *weighing = context;
+    if (weighing->axis == 0) {
+#pragma omp parallel for
+        for (int64_t column = 0; column < band->count[1]; column += COLUMNS) weigh_columns(weighing, band, column);
+    } else {
+#pragma omp parallel for
+        for (int64_t row = 0; row < band->count[0]; row++) weigh_row(weighing, band, row);
+    }
+}
+
+struct visitor visit_weighing(struct weighing *weighing) {
+    return (struct visitor){NULL, weigh, weighing};
+}
+
+/* ---- multiplying ------------------------------------------------------------------------------------------------- */
+
+/* Calls `function` with a constant number of blocks, for which its loops are compiled. */
+#define FOR_BLOCKS(blocks, function, ...)                                                                              \
+    switch (blocks) {                                                                                                  \
+    case 1: function(1, __VA_ARGS__); break;                                                                           \
+    case 2: function(2, __VA_ARGS__); break;                                                                           \
+    case 4: function(4, __VA_ARGS__); break;                                                                           \
+    case 8: function(8, __VA_ARGS__); break;                                                                           \
+    default: function(PROJECTION_BLOCKS, __VA_ARGS__);                                                                 \
+    }
+
+/* Up to COLUMNS columns: sums[block][column] += v[row][block] * x[row][column], ROWS rows at a time. */
+CPU_BODY down(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *vectors,
+              double (*sums)[COLUMNS]) {
+    int64_t r = 0;
+    for (; r + ROWS <= rows; r += ROWS) {
+        const double *x0 = x + r * pitch, *x1 = x0 + pitch, *x2 = x1 + pitch, *x3 = x2 + pitch;
+        for (int b = 0; b < blocks; b++) {
+            const double *v = vectors + r * blocks + b, v0 = v[0], v1 = v[blocks], v2 = v[2 * blocks],
+                         v3 = v[3 * blocks];
+            double *sum = sums[b];
+#pragma omp simd
+            for (int64_t c = 0; c < columns; c++)
+                sum[c] = fma(v0, x0[c], fma(v1, x1[c], fma(v2, x2[c], fma(v3, x3[c], sum[c]))));
+        }
+    }
+    for (; r < rows; r++)
+        for (int b = 0; b < blocks; b++)
+#pragma omp simd
+            for (int64_t c = 0; c < columns; c++) sums[b][c] += vectors[r * blocks + b] * x[r * pitch + c];
+}
+
+CPU_BODY multiply_columns_body(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns,
+                               const double *vectors, const double *vector_magnitudes, double (*sums)[COLUMNS],
+                               double *magnitudes) {
+    FOR_BLOCKS(blocks, down, x, pitch, rows, columns, vectors, sums)
+    for (int64_t r = 0; r < rows; r++)
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++) magnitudes[c] += vector_magnitudes[r] * fabs(x[r * pitch + c]);
+}
+CPU_VERSIONS(multiply_columns,
+             (int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *vectors,
+              const double *vector_magnitudes, double (*sums)[COLUMNS], double *magnitudes),
+             (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
+
+/* ROWS rows: sums[row][block] += v[column][block] * x[row][column]. */
+CPU_BODY across(int blocks, const double *x, int64_t pitch, int rows, int64_t columns, const double *vectors,
+                double *sums) {
+    double sum[ROWS][PROJECTION_BLOCKS] = {{0}};
+    const double *x0 = x, *x1 = x + (rows > 1) * pitch, *x2 = x + (rows > 2 ? 2 : 0) * pitch,
+                 *x3 = x + (rows > 3 ? 3 : 0) * pitch;
+    for (int64_t c = 0; c < columns; c++) {
+        const double *v = vectors + c * blocks, e0 = x0[c], e1 = x1[c], e2 = x2[c], e3 = x3[c];
+#pragma omp simd
+        for (int b = 0; b < blocks; b++) {
+            sum[0][b] = fma(v[b], e0, sum[0][b]);
+            sum[1][b] = fma(v[b], e1, sum[1][b]);
+            sum[2][b] = fma(v[b], e2, sum[2][b]);
+            sum[3][b] = fma(v[b], e3, sum[3][b]);
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int b = 0; b < blocks; b++) sums[r * blocks + b] += sum[r][b];
+}
+
+CPU_BODY multiply_rows_body(int blocks, const double *x, int64_t pitch, int rows, int64_t columns,
+                            const double *vectors, const double *vector_magnitudes, double *sums, double *magnitudes) {
+    FOR_BLOCKS(blocks, across, x, pitch, rows, columns, vectors, sums)
+    for (int r = 0; r < rows; r++) {
+        double magnitude = 0;
+#pragma omp simd reduction(+ : magnitude)
+        for (int64_t c = 0; c < columns; c++) magnitude += vector_magnitudes[c] * fabs(x[r * pitch + c]);
+        magnitudes[r] += magnitude;
+    }
+}
+CPU_VERSIONS(multiply_rows,
+             (int blocks, const double *x, int64_t pitch, int rows, int64_t columns, const double *vectors,
+              const double *vector_magnitudes, double *sums, double *magnitudes),
+             (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
+
+static void multiply(void *context, const struct band *band) {
+    const struct multiplication *work = context;
+    int blocks = work->blocks;
+    int64_t pitch = band->count[1], rows = band->count[0], summed = band->start[work->axis];
+    const double *vectors = work->vectors + summed * blocks, *vector_magnitudes = work->vector_magnitudes + summed;
+    if (work->axis == 0) {
+#pragma omp parallel for
+        for (int64_t column = 0; column < pitch; column += COLUMNS) {
+            int64_t columns = min_int64(COLUMNS, pitch - column), line = band->start[1] + column;
+            double sums[PROJECTION_BLOCKS][COLUMNS] = {{0}};
+            multiply_columns(blocks, band->x + column, pitch, rows, columns, vectors, vector_magnitudes, sums,
+                             work->magnitudes + line);
+            for (int64_t c = 0; c < columns; c++)
+                for (int b = 0; b < blocks; b++) work->sums[(line + c) * blocks + b] += sums[b][c];
+        }
+    } else {
+#pragma omp parallel for
+        for (int64_t row = 0; row < rows; row += ROWS) {
+            int64_t line = band->start[0] + row;
+            multiply_rows(blocks, band->x + row * pitch, pitch, (int)min_int64(ROWS, rows - row), pitch, vectors,
+                          vector_magnitudes, work->sums + line * blocks, work->magnitudes + line);
+        }
+    }
+}
+
+struct visitor visit_multiplication(struct multiplication *multiplication) {
+    return (struct visitor){NULL, multiply, multiplication};
+}
