@@ -1,11 +1,16 @@
 /* execute.c - the flow of a job: for each task, for each variant: stream, verify, measure, keep; then assemble. */
 #include "execute.h"
+#include "base/clock.h"
 
+#include "base/fail.h"
 #include "base/interrupt.h"
+#include "plan/space.h"
 #include "verify/verify.h"
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* All that lasts as long as the job. */
 struct execution {
@@ -18,7 +23,8 @@ struct execution {
     struct progress progress;
     struct trace *trace; /* NULL: none is wanted */
     struct result_row *rows;
-    int *result_run; /* by task; -1: no result yet */
+    atomic_int taken; /* of the rows, in order: those that are final */
+    int *result_run;  /* by task; -1: no result yet */
     bool failed, stop;
 };
 
@@ -40,25 +46,34 @@ static void close_devices(struct execution *execution) {
 
 /* ---- one run ----------------------------------------------------------------------------------------------------- */
 
-/* A part's sink that tells the progress display what passes. */
-struct counted_sink {
-    struct sink inner;
+/* A part's sink and reader that take nothing more after a signal, and tell the progress display what passes. */
+struct watched_part {
+    struct sink sink;
+    struct host_reader reader;
     struct progress *progress;
 };
 
-static enum status counted_write(void *context, const struct box *box, const void *data, struct error *error) {
-    const struct counted_sink *counted = context;
-    return counted->inner.write(counted->inner.context, box, data, error);
+static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
+    const struct watched_part *part = context;
+    TRY(interrupt_check(error));
+    return part->sink.write(part->sink.context, box, data, error);
 }
 
-static void counted_step(void *context, int64_t bytes) {
-    const struct counted_sink *counted = context;
-    progress_bytes(counted->progress, (double)bytes);
+static void watched_step(void *context, int64_t bytes) {
+    const struct watched_part *part = context;
+    progress_bytes(part->progress, (double)bytes);
+}
+
+static enum status watched_read(void *context, int input, const struct box *box, void *data, struct error *error) {
+    const struct watched_part *part = context;
+    TRY(interrupt_check(error));
+    return part->reader.read(part->reader.context, input, box, data, error);
 }
 
 static void fill_times(struct result_row *row, const struct stage_times *times, const struct samples *samples) {
     struct statistics statistics = samples_statistics(samples);
     row->repeats = samples->count;
+    row->sm_clock_mhz = samples_clock_mhz(samples);
     row->kernel_median_s = statistics.median;
     row->kernel_min_s = statistics.min;
     row->kernel_max_s = statistics.max;
@@ -103,29 +118,26 @@ static enum status stream_verify_measure(struct execution *execution, const stru
     const struct plan *plan = execution->plan;
     struct run fitted = *planned, *run = &fitted;
     const struct run_options *options = &plan->tasks[run->task].operation->run;
-    struct counted_sink counted = {part_sink(part, execution->trace), &execution->progress};
-    struct sink sink = {counted_write, counted_step, &counted, execution->trace};
+    struct watched_part watched = {part_sink(part, execution->trace), part_reader(part), &execution->progress};
+    struct sink sink = {watched_write, watched_step, &watched, execution->trace};
+    struct host_reader output = {watched_read, &watched};
     struct stream_result passed = {{0}, 0, 0};
     struct stream *stream = NULL;
     struct verdict verdict;
     enum status status = stream_in_what_is_free(execution, run, &sink, &passed, &stream, error);
     if (status) return status;
-    struct host_reader output = part_reader(part);
     status = verify_run(plan, run, &output, execution->truths, &verdict, error);
     if (!status) {
         row->error = verdict.error;
         row->tolerance = verdict.tolerance;
     }
     if (!status && verdict.right) {
-        status = stream_measure(stream, options, &interrupt_signal, samples, error);
+        status = stream_measure(stream, options, samples, error);
         fill_times(row, &passed.times, samples);
         say(row, "ok", run->note ? run->note : "");
         if (run->kernel->limit)
             snprintf(row->message, sizeof row->message, "a limit, not a %s",
                      operations[plan->tasks[run->task].geometry.op]->name);
-        if (interrupt_signal && run->steps == 1 && samples->count < options->repeat_min)
-            snprintf(row->message, sizeof row->message, "interrupted after %d of %lld repeats", samples->count,
-                     (long long)options->repeat_min);
     } else if (!status) {
         say(row, "wrong", verdict.message);
     }
@@ -147,14 +159,30 @@ static enum status hash_sources(const struct plan *plan, int index, struct error
     return STATUS_OK;
 }
 
+/* Opens what a run reads, and closes what nobody reads any more. */
+static enum status open_inputs(const struct plan *plan, const struct task *task, struct error *error) {
+    arrays_close_idle(plan->arrays, plan->array_count, (int)(task - plan->tasks));
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(array_open(&plan->arrays[task->in[i]], error));
+    return STATUS_OK;
+}
+
+static enum status check_inputs(const struct plan *plan, const struct task *task, struct error *error) {
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(array_check(&plan->arrays[task->in[i]], error));
+    return STATUS_OK;
+}
+
 static enum status do_run(struct execution *execution, const struct run *run, struct result_row *row,
                           struct error *error) {
-    enum status status = use_device(execution, run->device, error);
-    if (status) return status;
+    const struct task *task = &execution->plan->tasks[run->task];
     struct part *part = NULL;
     struct samples samples = {0};
-    if ((status = part_begin(execution->results, run, &part, error))) return status;
-    status = stream_verify_measure(execution, run, part, row, &samples, error);
+    TRY(interrupt_check(error));
+    TRY(use_device(execution, run->device, error));
+    TRY(open_inputs(execution->plan, task, error));
+    TRY(space_check_run(execution->plan, run, error));
+    TRY(part_begin(execution->results, run, &part, error));
+    enum status status = stream_verify_measure(execution, run, part, row, &samples, error);
+    if (!status) status = check_inputs(execution->plan, task, error);
     if (!status) status = hash_sources(execution->plan, run->task, error); /* the part's key holds them */
     if (!status && strcmp(row->status, "ok") == 0)
         status = part_finish(part, row, &samples, error);
@@ -205,9 +233,6 @@ static enum status take_run(struct execution *execution, const struct run *run, 
         say(row, "skipped", skip);
     } else if ((reused = execution->options->resume && results_find(execution->results, run, row))) {
         progress_bytes(&execution->progress, run->traffic_bytes);
-    } else if (interrupt_signal) {
-        say(row, "interrupted", "a signal came first; --resume continues");
-        return STATUS_OK;
     } else {
         status = do_run(execution, run, row, error);
         if (status == STATUS_RUN) {
@@ -221,7 +246,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     if (ok && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
         if (plan_result_wanted(execution->plan, run->task))
-            status = results_load_output(execution->results, run, &execution->plan->arrays[task->out], error);
+            results_load_output(execution->results, run, &execution->plan->arrays[task->out]);
     }
     if (!ok && !run->skip) {
         execution->failed = true;
@@ -256,6 +281,9 @@ static enum status assemble(struct execution *execution, const char *created, st
         .result_run = execution->result_run,
         .environment = &environment,
     };
+    char *mixed = result_mixed_conditions(execution->rows, plan->run_count);
+    if (mixed) fprintf(stderr, "tilerun: measured under different conditions (columns of /runs): %s\n", mixed);
+    free(mixed);
     enum status status = hash_inputs(plan, error); /* of those that no run has read */
     if (!status) status = results_assemble(execution->results, &summary, error);
     environment_free(&environment);
@@ -269,7 +297,10 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     for (int i = 0; i < plan->run_count; i++)
         if (!plan->runs[i].skip) bytes += plan->runs[i].traffic_bytes;
     progress_begin(&execution->progress, execution->options->progress, plan->run_count, bytes);
-    for (int i = 0; i < plan->run_count && !status; i++) status = take_run(execution, &plan->runs[i], error);
+    for (int i = 0; i < plan->run_count && !status; i++) {
+        status = take_run(execution, &plan->runs[i], error);
+        if (!status) atomic_store(&execution->taken, i + 1);
+    }
     progress_end(&execution->progress);
     return status;
 }
@@ -288,37 +319,79 @@ static enum status show_finished(const struct plan *plan, struct result_row *row
     return status;
 }
 
-/* What a signal left undone; when it came too late to leave anything, the job is simply finished. */
-static int interrupted_runs(const struct execution *execution) {
-    int count = 0;
-    for (int i = 0; i < execution->plan->run_count; i++) count += strcmp(execution->rows[i].status, "interrupted") == 0;
-    return count;
+/* ---- after a signal ---------------------------------------------------------------------------------------------- */
+
+/* Ends the job where it is: gives up its place, and prints the rows and what is done. What the other threads still
+ * change is left alone: rows that are not final are filled anew. */
+static void leave(void *context) {
+    const struct execution *execution = context;
+    const struct plan *plan = execution->plan;
+    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
+    int taken = atomic_load(&execution->taken), done = plan->run_count;
+    char *table = NULL;
+    size_t length = 0;
+    results_leave(execution->results);
+    memcpy(rows, execution->rows, (size_t)taken * sizeof *rows);
+    for (int i = taken; i < plan->run_count; i++) {
+        const struct run *run = &plan->runs[i];
+        result_row_init(&rows[i], plan, run);
+        say(&rows[i], run->skip ? "skipped" : "interrupted", run->skip ? run->skip : "a signal came first");
+        done -= !run->skip;
+    }
+    FILE *to = open_memstream(&table, &length);
+    if (to) {
+        execution->options->print(rows, plan->run_count, to);
+        if (fclose(to) == 0) interrupt_say(STDOUT_FILENO, table);
+    }
+    char *sentence =
+        must_printf("%stilerun: interrupted: %d of %d runs are done; `tilerun run JOB --resume` continues\n",
+                    progress_clear(&execution->progress), done, plan->run_count);
+    interrupt_say(STDERR_FILENO, sentence);
+    free(sentence);
+    free(table);
+    free(rows);
+}
+
+/* Where nothing is run an earlier trace stays as it is. */
+static void forget_trace(struct execution *execution) {
+    trace_discard(execution->trace);
+    execution->trace = NULL;
+}
+
+/* All that is done with the place of the results open. */
+static enum status carry_out(struct execution *execution, struct error *error) {
+    const struct plan *plan = execution->plan;
+    const struct execute_options *options = execution->options;
+    char created[TIME_TEXT];
+    time_text(created);
+    bool done = false;
+    enum status status = options->resume ? hash_inputs(plan, error) : STATUS_OK; /* to know whose results these are */
+    if (!status && options->resume) status = results_resume(execution->results, options->restricted, &done, error);
+    if (status || done) forget_trace(execution);
+    TRY(status);
+    if (done) return show_finished(plan, execution->rows, error);
+    TRY(take_all_runs(execution, error));
+    TRY(assemble(execution, created, error));
+    return execution->failed ? STATUS_RUN : STATUS_OK;
 }
 
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
-    char created[TIME_TEXT];
-    time_text(created);
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
     for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
-    enum status status = options->trace ? trace_open(options->trace, &execution.trace, error) : STATUS_OK;
-    if (!status)
-        status = results_open(plan->job->output, options->overwrite, options->resume, plan, &execution.results, error);
-    if (!status && options->resume) status = hash_inputs(plan, error); /* to know whose parts these are */
-    if (!status && options->resume && results_is_complete(plan->job->output, plan)) {
-        status = show_finished(plan, rows, error);
-    } else if (!status) {
-        status = take_all_runs(&execution, error);
-        int left = status ? 0 : interrupted_runs(&execution);
-        if (left > 0)
-            status = fail(error, STATUS_INTERRUPTED,
-                          "interrupted by signal %d with %d of %d runs to do; `--resume` continues", interrupt_signal,
-                          left, plan->run_count);
-        else if (!status)
-            status = assemble(&execution, created, error);
-        if (!status && execution.failed) status = STATUS_RUN;
+    const char *output = plan->job->output, *trace = options->trace;
+    enum status status = trace ? results_check_other(output, plan, "trace", trace, error) : STATUS_OK;
+    if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
+    if (!status) status = results_open(output, options->overwrite, options->resume, plan, &execution.results, error);
+    if (status) {
+        forget_trace(&execution);
+    } else {
+        interrupt_leave_by(leave, &execution);
+        status = carry_out(&execution, error);
     }
+    interrupt_settle(status);
+    if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* all is said */
     close_devices(&execution);
     results_close(execution.results);
     struct error ignored = {.status = STATUS_OK};

@@ -13,10 +13,13 @@ struct execute_options {
     enum progress_mode progress;
     const char *trace; /* file for the timeline; NULL: none */
     const char *command_line;
+    /* Prints rows: for execute_plan to take leave with after a signal. */
+    void (*print)(const struct result_row *rows, int count, FILE *to);
 };
 
-/* Fills rows[0 .. plan->run_count-1]. STATUS_RUN: a run failed or was wrong; STATUS_INTERRUPTED: a signal came and the
- * rest waits for `resume`. Rows are valid in both cases and with STATUS_OK. */
+/* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN: a run failed or was wrong.
+ * STATUS_INTERRUPTED: a signal came, the rest waits for `resume`, and all has been said on stdout and stderr. Where the
+ * work in hand does not stop by itself, the process ends without a return (interrupt.h). */
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          struct error *error);
 

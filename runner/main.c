@@ -1,9 +1,16 @@
 /* main.c - the command table: finds the command, runs it, prints what went wrong, exits with its status. */
+#include "base/text.h"
 #include "commands/command.h"
 #include "result/environment.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #if TILERUN_CUDA
 #include <cuda_runtime_api.h>
@@ -67,11 +74,44 @@ static enum status run_command(int argc, char **argv, struct error *error) {
     return command->run(argc - 1, argv + 1, error);
 }
 
+#define KEPT_BYTES (32 << 20)
+
+/* What a caller may have left us in, and memory as we use it. */
+static void settle(void) {
+    /* Were descriptor 0, 1 or 2 closed, the first file opened would become what is printed to. */
+    int descriptor = open("/dev/null", O_RDWR);
+    while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
+    if (descriptor >= 0) close(descriptor);
+    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write then fails, which says more than a signal */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    /* Verification takes and gives back buffers of 8 to 16 MiB for each box. Their pages are kept for the next one: to
+     * have them anew costs as much as the comparison. */
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+    mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
+#endif
+}
+
+/* Has all that was printed arrived? */
+static enum status finish_output(struct error *error) {
+    errno = 0;
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed) return STATUS_OK;
+    return fail(error, STATUS_IO, "stdout: %s", errno ? strerror(errno) : "could not be written");
+}
+
 int main(int argc, char **argv) {
+    settle();
     h5_quiet();
-    struct error error = {0};
+    struct error error = {0}, lost = {0};
     enum status status = run_command(argc, argv, &error);
     if (error.text[0]) fprintf(stderr, "tilerun: %s\n", error.text);
-    if (fflush(stdout) != 0 && status == STATUS_OK) status = STATUS_IO;
+    enum status printed = finish_output(&lost);
+    if (printed) fprintf(stderr, "tilerun: %s\n", lost.text);
+    if (status == STATUS_OK) status = printed;
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# clang-format, cppcheck, clang-tidy and shellcheck over the whole tree: `make lint`. Silent, and 0, when all is clean.
+# The order of layers, clang-format, cppcheck, clang-tidy and shellcheck over the whole tree: `make lint`. Silent, and 0,
+# when all is clean.
 # The Makefile gives the preprocessor's flags in CFLAGS.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -15,6 +16,7 @@ for tool in clang-format cppcheck clang-tidy shellcheck; do
 done
 
 status=0
+tests/layers.sh || status=1
 clang-format --dry-run -Werror "${c[@]}" "${headers[@]}" "${cuda[@]}" || status=1
 shellcheck "${shell[@]}" || status=1
 cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \

@@ -1,9 +1,10 @@
 #!/bin/bash
 # All tests, suite by suite, then one line that sums them up: `make test`. What cannot run here is skipped and counted.
-# The Makefile gives BUILD (where the program and the unit tests are), PYTHON and CUDA.
+# The Makefile gives BUILD (where the program is, and the Python that tests/deps.sh chose), UNITS and CUDA.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
-build=${BUILD:-build} python=${PYTHON:-python3}
+build=${BUILD:-build}
+python=$build/python
 tilerun=$build/tilerun
 # Tests share the cores with each other: an OpenMP thread that waits gives its core away rather than spin on it.
 export OMP_WAIT_POLICY=passive
@@ -25,8 +26,7 @@ count() {
 sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 
 # ---- unit: cmocka programs, one or more groups of tests each --------------------------------------------------------
-for unit in "$build"/tests/test_*; do
-    [ -x "$unit" ] || continue
+for unit in ${UNITS:?are the unit tests, which the Makefile names}; do
     log=$scratch/unit
     timeout 600 "$unit" > "$log" 2>&1
     status=$?
@@ -65,6 +65,11 @@ if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else coun
 
 # ---- end to end, on all cores where pytest-xdist is there, and Slurm: pytest ----------------------------------------
 for suite in e2e slurm; do
+    if [ ! -x "$python" ]; then
+        echo "SKIPPED $suite: no Python with its modules"
+        count "$suite" 0 0 1
+        continue
+    fi
     log=$scratch/$suite
     spread=()
     if [ "$suite" = e2e ] && "$python" -c 'import xdist' 2> /dev/null; then spread=(-n "$(nproc)" --dist loadgroup); fi

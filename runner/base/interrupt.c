@@ -1,26 +1,117 @@
-/* interrupt.c - the signal flag, one of the program's two pieces of global state. */
+/* interrupt.c - the watch and its flag, one of the program's two pieces of global state. */
 #include "interrupt.h"
 
+#include "clock.h"
 #include "fail.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-volatile int interrupt_signal = 0;
+#define GRACE_S 0.7 /* from the first signal until the watch ends the process */
+#define SAY_MS  400 /* that a reader may take for the next piece of text */
 
-static void on_signal(int number) {
-    /* Finished parts are safe and half of one never counts, so there is nothing to clean up. */
-    if (number == SIGINT && interrupt_signal == SIGINT) _exit(STATUS_INTERRUPTED);
-    interrupt_signal = number;
+/* Before there is a plan that could tell more. */
+static void leave_unbegun(void *unused) {
+    (void)unused;
+    interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
 }
 
-void interrupt_install(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    const int signals[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT};
-    for (int i = 0; i < 4; i++) sigaction(signals[i], &action, NULL);
-    /* A full disk under a size limit, or a reader of our pipe that went away, is an error to report, not a death. */
+static struct {
+    atomic_int number; /* of the first signal; 0: none has come */
+    pthread_mutex_t mutex;
+    enum status status; /* that the process ends with */
+    void (*leave)(void *context);
+    void *context;
+} interrupt = {.mutex = PTHREAD_MUTEX_INITIALIZER, .status = STATUS_INTERRUPTED, .leave = leave_unbegun};
+
+void interrupt_ask(int number) {
+    atomic_store(&interrupt.number, number);
+}
+
+enum status interrupt_check(struct error *error) {
+    int number = atomic_load_explicit(&interrupt.number, memory_order_relaxed);
+    return number == 0 ? STATUS_OK : fail(error, STATUS_INTERRUPTED, "interrupted by signal %d", number);
+}
+
+void interrupt_leave_by(void (*leave)(void *context), void *context) {
+    pthread_mutex_lock(&interrupt.mutex);
+    interrupt.leave = leave;
+    interrupt.context = context;
+    pthread_mutex_unlock(&interrupt.mutex);
+}
+
+/* With the mutex. */
+static void take_leave(void) {
+    if (interrupt.leave && interrupt.status == STATUS_INTERRUPTED) interrupt.leave(interrupt.context);
+    interrupt.leave = NULL;
+}
+
+void interrupt_settle(enum status status) {
+    pthread_mutex_lock(&interrupt.mutex);
+    interrupt.status = status;
+    take_leave();
+    pthread_mutex_unlock(&interrupt.mutex);
+}
+
+void interrupt_say(int descriptor, const char *text) {
+    for (size_t left = strlen(text); left > 0;) {
+        struct pollfd ready = {.fd = descriptor, .events = POLLOUT};
+        if (poll(&ready, 1, SAY_MS) != 1) return;
+        ssize_t put = write(descriptor, text, left < PIPE_BUF ? left : PIPE_BUF); /* a ready pipe takes that much */
+        if (put <= 0) return;
+        text += put;
+        left -= (size_t)put;
+    }
+}
+
+/* Waits until a grace time has passed or a second INT has come. */
+static void wait_to_leave(const sigset_t *signals, int first) {
+    int interrupts = first == SIGINT;
+    double until = now_s() + GRACE_S;
+    for (double left; interrupts < 2 && (left = until - now_s()) > 0;) {
+        struct timespec rest = {.tv_sec = (time_t)left, .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
+        interrupts += sigtimedwait(signals, NULL, &rest) == SIGINT;
+    }
+}
+
+static sigset_t watched_signals(void) {
+    const int numbers[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT};
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (int i = 0; i < 4; i++) sigaddset(&signals, numbers[i]);
+    return signals;
+}
+
+static void *watch(void *unused) {
+    (void)unused;
+    const sigset_t signals = watched_signals();
+    int number;
+    while (sigwait(&signals, &number) != 0) {
+    }
+    interrupt_ask(number);
+    wait_to_leave(&signals, number);
+    pthread_mutex_lock(&interrupt.mutex); /* for good: what is left now stays as it is left */
+    take_leave();
+    _exit((int)interrupt.status);
+}
+
+enum status interrupt_begin(struct error *error) {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    const sigset_t signals = watched_signals();
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    pthread_t thread;
+    int code = pthread_create(&thread, NULL, watch, NULL);
+    if (code != 0) return FAIL_CALL(error, STATUS_DEVICE, "pthread_create", strerror(code));
+    pthread_detach(thread);
+    return STATUS_OK;
 }

@@ -2,15 +2,19 @@
  * each run, a thread for each slot of a stage, times in microseconds since the trace began. */
 #include "trace.h"
 
-#include "../result/environment.h"
+#include "clock.h"
+#include "fail.h"
+#include "place.h"
 #if TILERUN_CUDA
 #include <nvtx3/nvToolsExt.h>
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SLOTS = 1000 }; /* of a stage: thread number = stage * SLOTS + slot */
 
@@ -43,9 +47,11 @@ struct recorded {
     double begin_s, end_s;
 };
 
+static const char beginning[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+
 struct trace {
-    char *path;
-    FILE *file;
+    struct place place;
+    int descriptor; /* of what is written directly; -1: a file, made at the end */
     double started_s;
     pthread_mutex_t mutex; /* guards all below */
     char **runs;
@@ -54,13 +60,51 @@ struct trace {
     long count, room;
 };
 
-enum status trace_open(const char *path, struct trace **trace, struct error *error) {
-    FILE *file = fopen(path, "w");
-    if (!file) return fail(error, STATUS_USAGE, "trace %s: cannot be written: %s", path, strerror(errno));
-    *trace = must_malloc(sizeof **trace);
-    **trace = (struct trace){.path = must_strdup(path), .file = file, .started_s = now_s()};
-    pthread_mutex_init(&(*trace)->mutex, NULL);
+/* Is it a trace already, or empty, so that nothing is lost with it? */
+static bool is_ours(const char *path) {
+    char begins[sizeof beginning] = "";
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    size_t got = fread(begins, 1, sizeof beginning - 1, file);
+    fclose(file);
+    return got == 0 || strcmp(begins, beginning) == 0;
+}
+
+/* What is no file to be replaced is opened at once: a device, a pipe, or the file that a shell has made our standard
+ * output or error. */
+static enum status open_directly(const struct place *place, int *descriptor, struct error *error) {
+    struct stat about;
+    for (int standard = 1; standard <= 2 && *descriptor < 0; standard++)
+        if (fstat(standard, &about) == 0 && place_is_at(place->name, &about)) *descriptor = dup(standard);
+    if (*descriptor >= 0 || S_ISREG(place->about.st_mode)) return STATUS_OK;
+    if (!S_ISCHR(place->about.st_mode) && !S_ISFIFO(place->about.st_mode))
+        return fail(error, STATUS_USAGE, "trace %s: is not a regular file", place->name);
+    *descriptor = open(place->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's reader */
+    if (*descriptor < 0)
+        return fail(error, STATUS_USAGE, "trace %s: cannot be written: %s", place->name,
+                    errno == ENXIO ? "nobody reads from this pipe" : strerror(errno));
+    fcntl(*descriptor, F_SETFL, fcntl(*descriptor, F_GETFL) & ~O_NONBLOCK);
     return STATUS_OK;
+}
+
+enum status trace_open(const char *path, bool overwrite, struct trace **trace, struct error *error) {
+    struct trace *it = must_malloc(sizeof *it);
+    *it = (struct trace){.descriptor = -1, .started_s = now_s()};
+    pthread_mutex_init(&it->mutex, NULL);
+    enum status status = place_find("trace", path, &it->place, error);
+    if (!status && it->place.exists && !S_ISDIR(it->place.about.st_mode))
+        status = open_directly(&it->place, &it->descriptor, error);
+    if (!status && it->descriptor < 0) {
+        status = place_check(&it->place, error);
+        if (!status && it->place.exists && !overwrite && !is_ours(path))
+            status = fail(error, STATUS_USAGE, "trace %s: exists and is not a trace; --overwrite replaces it", path);
+    }
+    if (status) {
+        trace_discard(it);
+        it = NULL;
+    }
+    *trace = it;
+    return status;
 }
 
 void trace_run(struct trace *trace, const char *name) {
@@ -148,24 +192,54 @@ static void write_spans(const struct trace *trace, FILE *file, bool *any) {
     }
 }
 
+static bool write_all(const struct trace *trace, FILE *file) {
+    bool any = false;
+    fputs(beginning, file);
+    write_names(trace, file, &any);
+    write_spans(trace, file, &any);
+    fputs("\n]}\n", file);
+    bool failed = ferror(file) != 0;
+    errno = 0;
+    failed = fclose(file) != 0 || failed;
+    if (failed && errno == 0) errno = EIO;
+    return !failed;
+}
+
+/* A new file beside where the trace is to be, of a name that is nobody's. */
+static int make_file(const struct place *place, char **path) {
+    int descriptor = -1;
+    for (int number = 0; descriptor < 0; number++) {
+        *path = must_printf("%s/.tilerun-trace-%d-%d", place->folder, (int)getpid(), number);
+        descriptor = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0 || errno != EEXIST) break;
+        free(*path);
+    }
+    return descriptor;
+}
+
 enum status trace_close(struct trace *trace, struct error *error) {
     if (!trace) return STATUS_OK;
-    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", trace->file);
-    bool any = false;
-    write_names(trace, trace->file, &any);
-    write_spans(trace, trace->file, &any);
-    fputs("\n]}\n", trace->file);
-    bool failed = ferror(trace->file) != 0;
-    errno = 0;
-    failed = fclose(trace->file) != 0 || failed;
+    char *path = NULL;
+    int descriptor = trace->descriptor >= 0 ? trace->descriptor : make_file(&trace->place, &path);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     enum status status = STATUS_OK;
-    if (failed)
-        status = fail(error, STATUS_IO, "trace %s: cannot be written: %s", trace->path, strerror(errno ? errno : EIO));
+    trace->descriptor = -1; /* goes with the file */
+    if (!file || !write_all(trace, file))
+        status = fail(error, STATUS_IO, "trace %s: cannot be written: %s", trace->place.name, strerror(errno));
+    if (!status && path) status = place_put(&trace->place, path, error);
+    if (status && path) unlink(path);
+    free(path);
+    trace_discard(trace);
+    return status;
+}
+
+void trace_discard(struct trace *trace) {
+    if (!trace) return;
+    if (trace->descriptor >= 0) close(trace->descriptor);
     for (int i = 0; i < trace->run_count; i++) free(trace->runs[i]);
     free(trace->runs);
     free(trace->spans);
-    free(trace->path);
+    place_free(&trace->place);
     pthread_mutex_destroy(&trace->mutex);
     free(trace);
-    return status;
 }

@@ -13,10 +13,15 @@
 enum stage { STAGE_READ, STAGE_INFLATE, STAGE_H2D, STAGE_KERNEL, STAGE_D2H, STAGE_DEFLATE, STAGE_WRITE, STAGE_COUNT };
 
 struct trace;
-/* Opens the file at once, so that nobody runs for an hour to learn that it cannot be written: STATUS_USAGE. */
-enum status trace_open(const char *path, struct trace **trace, struct error *error);
-/* Writes it, closes the file and frees the trace whatever the status. */
+/* Tries the place at once, so that nobody runs for an hour to learn that it cannot be written, but changes nothing
+ * there. STATUS_USAGE: that, or a file that is neither empty nor an earlier trace, and not to be overwritten. */
+enum status trace_open(const char *path, bool overwrite, struct trace **trace, struct error *error);
+/* Writes it: a file under another name in the same folder, then renamed (a symbolic link is written through); a
+ * character device, a pipe, and whatever our own standard output or error is, directly. Frees the trace whatever the
+ * status. */
 enum status trace_close(struct trace *trace, struct error *error);
+/* Frees it unwritten. */
+void trace_discard(struct trace *trace);
 /* What follows belongs to this run: a process of its own in the viewer. */
 void trace_run(struct trace *trace, const char *name);
 /* A stage was busy from `begin_s` to `end_s` of now_s(), with `bytes` of step number `step` (-1: none in particular).

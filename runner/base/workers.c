@@ -1,11 +1,11 @@
 /* workers.c - a pool of threads, started when first needed, that take items off a few batches.
  *
  * Batches come every 0.3 ms and are themselves as short, so nothing in their way may wait for a lock or for a thread to
- * be woken: items are claimed with one atomic step, who has nothing to do looks for SPIN_S whether there is something,
- * and only then sleeps. */
+ * be woken: an item is claimed with one atomic step, and an idle worker spins for SPIN_S, then sleeps. */
 #include "workers.h"
 
-#include "../result/environment.h"
+#include "clock.h"
+#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -51,16 +51,42 @@ static struct {
           .idle.changed = PTHREAD_COND_INITIALIZER,
           .callers.changed = PTHREAD_COND_INITIALIZER};
 
-int workers_count(void) {
+/* With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the first thread to one place before main begins, and every thread
+ * that is started later inherits that. The calling thread gets all places back; OpenMP goes on binding its own threads.
+ */
+static void leave_place(void) {
+    int places = omp_get_num_places(), processors[CPU_SETSIZE];
     cpu_set_t set;
-    long threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    CPU_ZERO(&set);
+    for (int place = 0; place < places; place++) {
+        int count = omp_get_place_num_procs(place);
+        if (count > CPU_SETSIZE) return;
+        omp_get_place_proc_ids(place, processors);
+        for (int i = 0; i < count; i++)
+            if (processors[i] < CPU_SETSIZE) CPU_SET(processors[i], &set);
+    }
+    if (CPU_COUNT(&set) > 0) sched_setaffinity(0, sizeof set, &set);
+}
+
+static int count_of_process;
+
+static void count_threads(void) {
+    leave_place();
+    cpu_set_t set;
+    int threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : omp_get_num_procs();
     static const char *const limits[] = {"SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS"};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         const char *text = getenv(limits[i]);
         long limit = text ? strtol(text, NULL, 10) : 0;
-        if (limit > 0 && limit < threads) threads = limit;
+        if (limit > 0 && limit < threads) threads = (int)limit;
     }
-    return threads > 0 ? (int)threads : 1;
+    count_of_process = threads > 0 ? threads : 1;
+}
+
+int workers_count(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_threads);
+    return count_of_process;
 }
 
 /* Tells those who sleep; those who do not will see for themselves. */

@@ -13,8 +13,9 @@
  * same, so it can name scratch memory; but a job that is run by several callers at once has it from each. */
 void workers_run(int64_t count, void (*work)(void *context, int64_t item, int thread), void *context);
 
-/* The processors that this process may use, by its affinity, and less where Slurm or OpenMP say so: the threads that
- * may work on one job. */
+/* The processors that this process could use when it first asked, by its affinity, and less where Slurm or OpenMP say
+ * so: the threads that may work on one job. The number does not change afterwards, so scratch memory may be sized by
+ * it. To be called first from the main thread, which it frees from the place that OMP_PROC_BIND gave it. */
 int workers_count(void);
 
 #endif

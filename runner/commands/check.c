@@ -1,4 +1,5 @@
 /* cmd_check.c - `tilerun check JOB...`: is a job good? Silent when it is. */
+#include "../result/result.h"
 #include "command.h"
 
 #include <getopt.h>
@@ -18,6 +19,9 @@ static enum status check(int argc, char **argv, struct error *error) {
         struct job *job;
         struct plan *plan;
         enum status status = command_load(argv[i], &overrides, false, &job, &plan, error);
+        struct error clash = {.status = STATUS_OK};
+        if (!status) status = results_check_output(job->output, plan, &clash);
+        if (clash.text[0]) fprintf(stderr, "%s: %s\n", argv[i], clash.text);
         if (status) worst = status;
         plan_free(plan);
         job_free(job);

@@ -1,6 +1,7 @@
 /* command.c - what the commands share: usage errors, help, and loading a job for the devices that are there. */
 #include "command.h"
 
+#include "../plan/space.h"
 #include "../stream/device.h"
 #include <getopt.h>
 #include <stdlib.h>
@@ -66,5 +67,5 @@ enum status command_load(const char *path, const struct job_overrides *overrides
         status = plan_make(*job, &cpu, there ? &cuda : NULL, plan);
     }
     yaml_print_errors((*job)->document, stderr);
-    return status;
+    return status ? status : space_check(*plan, error);
 }

@@ -10,7 +10,7 @@ static void print_device(const struct device_facts *facts) {
         printf("    compute capability %d.%d, %d multiprocessors\n", facts->compute_capability / 10,
                facts->compute_capability % 10, facts->multiprocessors);
     else
-        printf("    %d threads\n", facts->multiprocessors);
+        printf("    %d thread%s\n", facts->multiprocessors, facts->multiprocessors == 1 ? "" : "s");
     printf("    memory            %.1f GiB, %.1f GiB free\n", (double)facts->memory_total / 0x1p30,
            (double)facts->memory_free / 0x1p30);
     printf("    last-level cache  %.1f MiB\n", (double)facts->cache_bytes / 0x1p20);

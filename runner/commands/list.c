@@ -1,4 +1,5 @@
 /* cmd_list.c - `tilerun list [OP]`: the variants, straight from the registry. */
+#include "../base/text.h"
 #include "../stream/device.h"
 #include "command.h"
 

@@ -1,4 +1,5 @@
 /* cmd_run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
+#include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../execute.h"
 #include "command.h"
@@ -23,7 +24,6 @@ struct run_arguments {
     struct job_overrides overrides;
     const char *sets[64];
     struct execute_options execute;
-    bool json;
 };
 
 static enum status parse(int argc, char **argv, struct run_arguments *arguments, struct error *error) {
@@ -56,7 +56,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
             if (!progress_parse(optarg, &arguments->execute.progress))
                 return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
             break;
-        case OPTION_JSON: arguments->json = true; break;
+        case OPTION_JSON: arguments->execute.print = result_print_json; break;
         default: return command_misused(&command_run, code, argv, error);
         }
     arguments->execute.restricted = overrides->only != NULL;
@@ -81,22 +81,19 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
             fprintf(stderr, "tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
     }
     enum status status = execute_plan(plan, &arguments->execute, rows, error);
-    if (status == STATUS_OK || status == STATUS_RUN || status == STATUS_INTERRUPTED)
-        (arguments->json ? result_print_json : result_print_table)(rows, plan->run_count, stdout);
+    if (status == STATUS_OK || status == STATUS_RUN) arguments->execute.print(rows, plan->run_count, stdout);
     free(rows);
     return status;
 }
 
 static enum status run(int argc, char **argv, struct error *error) {
-    struct run_arguments arguments = {.json = false};
+    struct run_arguments arguments = {.execute.print = result_print_table};
     char *command_line = join_arguments(argc, argv); /* before getopt reorders it */
     struct job *job = NULL;
     struct plan *plan = NULL;
-    enum status status = parse(argc, argv, &arguments, error);
-    if (!status) {
-        interrupt_install();
-        status = command_load(argv[optind], &arguments.overrides, true, &job, &plan, error);
-    }
+    enum status status = interrupt_begin(error);
+    if (!status) status = parse(argc, argv, &arguments, error);
+    if (!status) status = command_load(argv[optind], &arguments.overrides, true, &job, &plan, error);
     if (!status) {
         arguments.execute.command_line = command_line;
         arguments.execute.cuda_number = command_cuda_number(job);
@@ -117,8 +114,8 @@ const struct command command_run = {
             "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
             "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
             "  --only ID,...      these operations and what they read\n"
-            "  --resume           keep what an interrupted run of this job finished\n"
-            "  --overwrite        replace an existing results file\n"
+            "  --resume           keep what an interrupted or failed run of this job finished\n"
+            "  --overwrite        replace whatever file is there; without --resume finished runs too\n"
             "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
             "  --progress MODE    auto, plain or none\n"
             "  --json             the summary as JSON instead of a table\n",

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "job_expand.h"
 
 #include <ctype.h>

@@ -11,7 +11,7 @@
 #define RUNNER_JOB_H
 
 #include "../../kernels/core/operation.h"
-#include "../storage/random.h"
+#include "random_terms.h"
 #include "yaml.h"
 
 /* Columns of the results file's table, bytes with a NUL: nothing longer is a name. */

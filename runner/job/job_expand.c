@@ -24,20 +24,14 @@ static char *path_beside(const char *job_path, const char *path) {
     return must_printf("%.*s%s", (int)(slash + 1 - job_path), job_path, path);
 }
 
-static void check_terms(struct reader *reader, const struct yaml_node *random, const struct random_terms *terms) {
-    const struct yaml_node *where = yaml_get(random, "high");
-    if (!where) where = yaml_get(random, "low");
-    if (!where || isnan(terms->low) || isnan(terms->high)) return;
-    if (terms->distribution == RANDOM_UNIFORM && !(terms->low < terms->high))
-        reader_error(reader, where, "'high' (%g) must be above 'low' (%g)", terms->high, terms->low);
-    if (terms->distribution != RANDOM_INTEGER) return;
-    if (terms->low != floor(terms->low) || terms->high != floor(terms->high))
-        reader_error(reader, where, "'low' (%g) and 'high' (%g) of distribution integer must be integers", terms->low,
-                     terms->high);
-    else if (terms->low > terms->high)
-        reader_error(reader, where, "'high' (%g) must not be below 'low' (%g)", terms->high, terms->low);
-    else if (!(fabs(terms->low) <= 0x1p53 && fabs(terms->high) <= 0x1p53))
-        reader_error(reader, where, "'low' and 'high' of distribution integer must be within 2^53 of 0");
+/* Values of the data type must be what the terms say. (Integers may do without: 0 is what [0, 1) holds of them.) */
+static void check_terms(struct reader *reader, const struct yaml_node *random, const struct job_input *input) {
+    char message[256];
+    bool standard =
+        input->terms.distribution == RANDOM_UNIFORM && !yaml_get(random, "low") && !yaml_get(random, "high");
+    const char *term = standard ? NULL : random_unfit(&input->terms, input->dtype, &input->shape, message);
+    const struct yaml_node *where = term ? yaml_get(random, term) : NULL;
+    if (term) reader_error(reader, where ? where : random, "%s", message);
 }
 
 static void read_random(struct reader *reader, const struct yaml_node *random, struct job_input *input) {
@@ -46,10 +40,10 @@ static void read_random(struct reader *reader, const struct yaml_node *random, s
     const struct yaml_node *value = node && node->text ? reader_scalar(reader, node, "distribution") : NULL;
     const char *kind = value ? value->text : "uniform";
     bool known = key_allows(SCOPE_RANDOM, "distribution", kind);
-    input->terms.low = input->terms.high = NAN; /* until they are read without complaint */
+    input->terms = (struct random_terms){.low = NAN, .high = NAN, .mean = NAN, .std = NAN, .value = NAN};
     reader_check_keys(reader, random, 1u << SCOPE_RANDOM, known ? kind : NULL);
     reader_read_keys(reader, SCOPE_RANDOM, known ? kind : "uniform", random, NULL, input);
-    if (known) check_terms(reader, random, &input->terms);
+    if (known) check_terms(reader, random, input);
 }
 
 static void read_input(struct reader *reader, const struct definition *definition, struct job_input *input) {

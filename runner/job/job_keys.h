@@ -1,5 +1,5 @@
 /* job_keys.h - the table of all keys of a job file: one row says a key's name, type, default, allowed values, help and
- * where its value goes. The parser (job_read.c), the JSON schema and the reference (job_print.c) come from it. */
+ * where its value goes. The parser (job_read.c), the JSON schema and the reference (job_schema.c) come from it. */
 #ifndef RUNNER_JOB_KEYS_H
 #define RUNNER_JOB_KEYS_H
 

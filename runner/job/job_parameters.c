@@ -2,6 +2,7 @@
 #include "job_parameters.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 
 #include <ctype.h>
 #include <stdlib.h>

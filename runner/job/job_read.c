@@ -2,6 +2,7 @@
 #include "job_read.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -146,6 +147,17 @@ static bool read_integer(struct reader *reader, const struct yaml_node *node, co
     return value->real >= low && value->real <= high;
 }
 
+/* A whole number, written with digits alone, that float64 would round. */
+static bool is_inexact_integer(const struct yaml_node *value) {
+    const char *text = value->text + strspn(value->text, "+-");
+    if (value->kind == YAML_INT) return value->real >= 0x1p63 || (int64_t)value->real != value->integer;
+    if (strncmp(text, "0x", 2) == 0 || strncmp(text, "0o", 2) == 0) return true; /* more than 64 bits */
+    if (text[strspn(text, "0123456789")]) return false;
+    char digits[400];
+    snprintf(digits, sizeof digits, "%.0f", fabs(value->real));
+    return strcmp(digits, text + strspn(text, "0")) != 0;
+}
+
 static bool read_real(struct reader *reader, const struct yaml_node *node, const char *what, double low, double *real) {
     if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "a number");
     const struct yaml_node *value = reader_scalar(reader, node, what);
@@ -153,6 +165,11 @@ static bool read_real(struct reader *reader, const struct yaml_node *node, const
     if (value->kind != YAML_INT && value->kind != YAML_FLOAT)
         return is_wrong_value(reader, node, value, what, "a number");
     if (!isfinite(value->real)) return is_wrong_value(reader, node, value, what, "a finite number");
+    if (is_inexact_integer(value)) {
+        reader_error(reader, node, "'%s' is kept as float64, which cannot tell %s from its neighbours", what,
+                     value->text);
+        return false;
+    }
     *real = value->real;
     if (!(*real < low)) return true;
     reader_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);

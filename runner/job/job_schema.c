@@ -1,4 +1,4 @@
-/* job_print.c - the table of keys as a JSON schema (draft 2020-12, for editors) and as a reference (Markdown). */
+/* job_schema.c - the table of keys as a JSON schema (draft 2020-12, for editors) and as a reference (Markdown). */
 #include "job_keys.h"
 
 #include <float.h>

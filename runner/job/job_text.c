@@ -1,4 +1,4 @@
-/* job_resolve.c - a job as text again: every default filled in, merges done, parameters chosen; for provenance and for
+/* job_text.c - a job as text again: every default filled in, merges done, parameters chosen; for provenance and for
  * the keys by which a resumed job knows its finished runs. */
 #include "job_text.h"
 

@@ -1,4 +1,4 @@
-/* job_resolve.h - what job.c and job_resolve.c share: the entries of a job file before they are expanded, and the texts
+/* job_text.h - what job.c and job_text.c share: the entries of a job file before they are expanded, and the texts
  * that say what a job comes to. */
 #ifndef RUNNER_JOB_RESOLVE_H
 #define RUNNER_JOB_RESOLVE_H

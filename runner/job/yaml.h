@@ -61,7 +61,4 @@ int yaml_error_count(const struct yaml_document *document);
  *           |                ^ */
 void yaml_print_errors(const struct yaml_document *document, FILE *to);
 
-/* The entry of `names` nearest to `word` by edit distance, if near enough to be a slip of the pen; else NULL. */
-const char *nearest_name(const char *word, const char *const names[], int count);
-
 #endif

@@ -11,7 +11,6 @@
 #define MAX_MESSAGE 400 /* bytes of one complaint */
 #define WINDOW      160 /* characters of a long line that are shown... */
 #define WINDOW_LINE 200 /* ...when it is longer than this */
-#define MAX_WORD    64  /* longer words have no nearest name */
 #define min(a, b)   ((a) < (b) ? (a) : (b))
 
 /* ---- characters ------------------------------------------------------------------------------------------------ */
@@ -133,42 +132,4 @@ void complaints_print(const struct complaints *complaints, const char *name, con
         if (complaint->line > 0 && text) print_source(text, length, complaint->line, complaint->column, to);
     }
     if (complaints->count > kept) fprintf(to, "%s: and %d more\n", name, complaints->count - kept);
-}
-
-/* ---- nearest name ---------------------------------------------------------------------------------------------- */
-
-/* Edits (insert, delete, replace, swap of neighbours) that turn one word into the other, upper and lower case alike. */
-static int edit_distance(const char *a, const char *b) {
-    int rows[3][MAX_WORD + 1];
-    int *before = rows[0], *above = rows[1], *row = rows[2];
-    int length = (int)strlen(b);
-    for (int j = 0; j <= length; j++) above[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        row[0] = i;
-        for (int j = 1; j <= length; j++) {
-            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            row[j] = min(above[j - 1] + (x != y), min(above[j], row[j - 1]) + 1);
-            bool swapped =
-                i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]);
-            if (swapped) row[j] = min(row[j], before[j - 2] + 1);
-        }
-        int *oldest = before;
-        before = above, above = row, row = oldest;
-    }
-    return above[length];
-}
-
-const char *nearest_name(const char *word, const char *const names[], int count) {
-    size_t length = strlen(word);
-    if (length == 0 || length > MAX_WORD) return NULL;
-    const char *nearest = NULL;
-    int least = (int)length / 3 + 2;
-    for (int i = 0; i < count; i++) {
-        size_t other = strlen(names[i]);
-        if (other > MAX_WORD) continue;
-        int distance = edit_distance(word, names[i]);
-        bool all_replaced = distance >= (int)(length > other ? length : other);
-        if (distance < least && !all_replaced) least = distance, nearest = names[i];
-    }
-    return nearest;
 }

@@ -1,6 +1,8 @@
 /* plan.c - struct job -> struct plan: opens inputs, fits operations to shapes, chooses variants, numbers the steps. */
 #include "plan.h"
 
+#include "../base/fail.h"
+#include "../base/text.h"
 #include "plan_tiles.h"
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +18,8 @@ static void open_input(const struct job *job, const struct job_input *input, str
         return;
     }
     struct error error = {0};
-    struct h5_dataset *dataset;
-    if (h5_open(input->file, input->dataset, &dataset, &error) || array_open(array, dataset, &error)) {
+    array_place(array, input->file, input->dataset);
+    if (array_open(array, &error)) {
         yaml_error(job->document, input->where, "%s", error.text);
         return;
     }
@@ -54,21 +56,28 @@ static void make_task(struct plan *plan, int index) {
     task->out = job->input_count + index;
     struct shape shapes[2];
     enum dtype dtypes[2];
+    const char *units[2] = {NULL, NULL};
+    char text[UNITS_TEXT];
     for (int i = 0; i < operation->input_count; i++) {
         struct job_reference from = operation->inputs[i];
         task->in[i] = from.is_input ? from.index : job->input_count + from.index;
-        shapes[i] = plan->arrays[task->in[i]].shape;
-        dtypes[i] = plan->arrays[task->in[i]].dtype;
+        struct array *in = &plan->arrays[task->in[i]];
+        in->last_reader = index;
+        shapes[i] = in->shape;
+        dtypes[i] = in->dtype;
+        units[i] = in->units;
     }
     struct error error = {0};
     if (operations[operation->op]->geometry(&operation->options, shapes, dtypes, &task->geometry, &error))
         yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
     else
         check_chunks(job, operation, &task->geometry.out.shape);
-    plan->arrays[task->out] = (struct array){.name = operation->id,
-                                             .label = operation->label,
-                                             .dtype = task->geometry.out.dtype,
-                                             .shape = task->geometry.out.shape};
+    struct array *out = &plan->arrays[task->out];
+    *out = (struct array){.name = operation->id,
+                          .label = operation->label,
+                          .dtype = task->geometry.out.dtype,
+                          .shape = task->geometry.out.shape};
+    if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);
 }
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */
@@ -293,7 +302,10 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
     memset(plan->arrays, 0, (unsigned long)plan->array_count * sizeof *plan->arrays);
     memset(plan->tasks, 0, (unsigned long)plan->task_count * sizeof *plan->tasks);
-    for (int i = 0; i < job->input_count; i++) open_input(job, &job->inputs[i], &plan->arrays[i]);
+    for (int i = 0; i < job->input_count; i++) {
+        open_input(job, &job->inputs[i], &plan->arrays[i]);
+        arrays_close_idle(plan->arrays, i + 1, 0);
+    }
     if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     for (int i = 0; i < plan->task_count; i++) {
         make_task(plan, i);
@@ -310,7 +322,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
 
 void plan_free(struct plan *plan) {
     if (!plan) return;
-    for (int i = 0; i < plan->array_count; i++) array_close(&plan->arrays[i]);
+    for (int i = 0; i < plan->array_count; i++) array_free(&plan->arrays[i]);
     for (int i = 0; i < plan->run_count; i++) {
         free(plan->runs[i].label);
         free(plan->runs[i].skip);

@@ -13,7 +13,7 @@
 /* What the plan must know of the device it is made for; device_facts fills it. */
 struct device_facts {
     enum kernel_device kind;
-    char name[128];                    /* "NVIDIA H200"; "CPU" */
+    char name[128];                    /* "NVIDIA H200"; the processor's */
     char id[32];                       /* "cuda:0", "cpu": the `device` column */
     int compute_capability;            /* 90; CPU: 0 */
     int multiprocessors;               /* CPU: threads */
@@ -113,6 +113,15 @@ bool plan_stores_in_order(const struct plan *plan, const struct run *run);
 /* What its launches ask of the device's memory, as its kernel models it (kernel->traffic_bytes, which must be there).
  */
 double plan_modelled_bytes(const struct plan *plan, const struct run *run);
+
+/* Streaming passes a tile through STAGES pinned host buffers each way, piece by piece. */
+#define STAGES      4
+#define STAGE_BYTES (INT64_C(16) << 20) /* 0.3 ms on the bus; a larger chunk, if filtered, has a larger stage */
+/* Elements and bytes that one stage holds of an operand, of which a tile has so many bytes. */
+int64_t plan_stage_elements(const struct storage *storage, int64_t element);
+int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes);
+/* Pinned host memory that a run on a GPU passes through. */
+int64_t plan_host_bytes(const struct run *run, const struct geometry *geometry);
 
 /* Prints what `tilerun plan` shows. */
 void plan_print(const struct plan *plan, FILE *to);

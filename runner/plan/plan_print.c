@@ -1,14 +1,6 @@
 /* plan_print.c - what `tilerun plan` shows: per run its tiles, traffic, memory and predicted bound. */
-#include "../stream/stream.h"
+#include "../base/text.h"
 #include "plan.h"
-
-static const char *bytes_text(double bytes, char text[32]) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    while (bytes >= 1024 && unit < 4) bytes /= 1024, unit++;
-    snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-    return text;
-}
 
 static void print_tiles(const struct run *run, const struct geometry *geometry, FILE *to) {
     static const char names[] = "bmnk";
@@ -34,22 +26,22 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
     if (run->note) fprintf(to, "    note      %s\n", run->note);
     print_tiles(run, geometry, to);
     fprintf(to, "    work      %.3g flop, %s at least, %s read and written\n", geometry->flops,
-            bytes_text(geometry->bytes, a), bytes_text(run->traffic_bytes, b));
+            size_text(geometry->bytes, a), size_text(run->traffic_bytes, b));
     if (run->kernel->traffic_bytes) {
         double bytes = plan_modelled_bytes(plan, run);
-        fprintf(to, "    traffic   %s asked of the device's memory, as modelled", bytes_text(bytes, a));
+        fprintf(to, "    traffic   %s asked of the device's memory, as modelled", size_text(bytes, a));
         if (geometry->bytes > 0) fprintf(to, ": %.3g x the least", bytes / geometry->bytes);
         fprintf(to, "\n");
     }
-    fprintf(to, "    memory    %s of %s: inputs", bytes_text((double)run->memory_bytes, a),
-            bytes_text((double)plan->budget[run->device], b));
+    fprintf(to, "    memory    %s of %s: inputs", size_text((double)run->memory_bytes, a),
+            size_text((double)plan->budget[run->device], b));
     for (int i = 0; i < geometry->inputs; i++)
-        fprintf(to, "%s %d x %s", i ? "," : "", run->in_slots[i], bytes_text((double)run->in_bytes[i], c));
-    fprintf(to, "; output %d x %s", run->out_slots, bytes_text((double)run->out_bytes, c));
-    if (run->partial_bytes) fprintf(to, "; partial %s", bytes_text((double)run->partial_bytes, c));
-    if (run->workspace_bytes) fprintf(to, "; workspace %s", bytes_text((double)run->workspace_bytes, c));
-    int64_t host = run->device == DEVICE_CUDA ? stream_host_bytes(run, geometry) : 0;
-    if (host) fprintf(to, "; pinned on the host %s", bytes_text((double)host, c));
+        fprintf(to, "%s %d x %s", i ? "," : "", run->in_slots[i], size_text((double)run->in_bytes[i], c));
+    fprintf(to, "; output %d x %s", run->out_slots, size_text((double)run->out_bytes, c));
+    if (run->partial_bytes) fprintf(to, "; partial %s", size_text((double)run->partial_bytes, c));
+    if (run->workspace_bytes) fprintf(to, "; workspace %s", size_text((double)run->workspace_bytes, c));
+    int64_t host = run->device == DEVICE_CUDA ? plan_host_bytes(run, geometry) : 0;
+    if (host) fprintf(to, "; pinned on the host %s", size_text((double)host, c));
     fprintf(to, "\n    stages    read %.3g s, copy %.3g s, compute %.3g s, write %.3g s\n", run->read_s, run->copy_s,
             run->compute_s, run->write_s);
     fprintf(to, "    bound     %.3g s, by %s; predicted %.3g s\n", run->bound_s, run->bound_by, run->predicted_s);

@@ -28,10 +28,10 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     } else if (array->input->random) {
         storage.bytes_per_s = cores * GENERATE_RATE;
     } else {
-        storage.chunk = array->dataset->chunk;
-        storage.filtered = array->dataset->filtered;
+        storage.chunk = array->chunk;
+        storage.filtered = array->filtered;
         if (storage.filtered) storage.bytes_per_s = cores * INFLATE_RATE;
-        if (!array->raw) storage.bytes_per_s = storage.filtered ? INFLATE_RATE : HDF5_RATE;
+        if (!array->direct) storage.bytes_per_s = storage.filtered ? INFLATE_RATE : HDF5_RATE;
     }
     return storage;
 }
@@ -66,4 +66,24 @@ bool plan_fit(const struct plan *plan, int64_t budget, struct run *run) {
     run->out_storage = output_storage(plan, run, facts);
     bool timed = options->warmup > 0 || options->repeat_max > 1;
     return plan_tiles(&task->geometry, facts, budget, timed, run);
+}
+
+int64_t plan_stage_elements(const struct storage *storage, int64_t element) {
+    int64_t limit = STAGE_BYTES / element, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
+    return chunk > limit ? chunk : limit;
+}
+
+int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes) {
+    int64_t bytes = plan_stage_elements(storage, element) * element;
+    return tile_bytes < bytes ? tile_bytes : bytes;
+}
+
+int64_t plan_host_bytes(const struct run *run, const struct geometry *geometry) {
+    int64_t up = 0, element = (int64_t)dtype_size(geometry->out.dtype);
+    for (int i = 0; i < geometry->inputs; i++) {
+        int64_t bytes =
+            plan_stage_bytes(&run->in_storage[i], (int64_t)dtype_size(geometry->in[i].dtype), run->in_bytes[i]);
+        if (bytes > up) up = bytes;
+    }
+    return STAGES * (up + plan_stage_bytes(&run->out_storage, element, run->out_bytes));
 }

@@ -1,13 +1,17 @@
 /* environment.c - provenance: where and with what a result was made. */
 #include "environment.h"
-#include <ctype.h>
+
+#include "../base/fail.h"
+#include "../base/host.h"
 #include <math.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #ifndef TILERUN_COMMIT
 #define TILERUN_COMMIT "unknown"
@@ -15,6 +19,31 @@
 
 const char tilerun_version[] = "0.1.0";
 const char tilerun_git_commit[] = TILERUN_COMMIT;
+
+static char program_hash[33];
+
+static void hash_program(void) {
+    static const char dirty[] = "-dirty";
+    size_t length = strlen(tilerun_git_commit), tail = strlen(dirty);
+    bool is_dirty = length >= tail && strcmp(tilerun_git_commit + length - tail, dirty) == 0;
+    FILE *program = is_dirty || strcmp(tilerun_git_commit, "unknown") == 0 ? fopen("/proc/self/exe", "re") : NULL;
+    if (!program) return;
+    char block[1 << 16];
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_128bits_reset(state);
+    for (size_t got; (got = fread(block, 1, sizeof block, program)) > 0;) XXH3_128bits_update(state, block, got);
+    XXH128_hash_t hash = XXH3_128bits_digest(state);
+    snprintf(program_hash, sizeof program_hash, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+    XXH3_freeState(state);
+    fclose(program);
+}
+
+const char *tilerun_program_hash(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, hash_program);
+    return program_hash;
+}
 
 static struct environment_entry *append(struct environment *environment, const char *name) {
     size_t bytes = (size_t)(environment->count + 1) * sizeof *environment->entries;
@@ -34,29 +63,10 @@ static void add_integer(struct environment *environment, const char *name, doubl
     entry->integral = true;
 }
 
-/* The value of the first line `key <separator> value` of a file, without quotes; NULL: none. The caller frees. */
-static char *file_value(const char *path, const char *key, char separator) {
-    FILE *file = fopen(path, "re");
-    if (!file) return NULL;
-    char *line = NULL, *found = NULL;
-    size_t room = 0;
-    while (!found && getline(&line, &room, file) >= 0) {
-        char *value = strchr(line, separator);
-        if (strncmp(line, key, strlen(key)) != 0 || !value) continue;
-        value += 1 + strspn(value + 1, " \t\"");
-        char *end = value + strlen(value);
-        while (end > value && (isspace((unsigned char)end[-1]) || end[-1] == '"')) *--end = '\0';
-        found = must_strdup(value);
-    }
-    free(line);
-    fclose(file);
-    return found;
-}
-
 static void add_host(struct environment *environment) {
     struct utsname system;
     if (uname(&system) == 0) {
-        char *distribution = file_value("/etc/os-release", "PRETTY_NAME", '=');
+        char *distribution = host_file_value("/etc/os-release", "PRETTY_NAME", '=');
         char *os = must_printf("%s%s%s %s %s", distribution ? distribution : "", distribution ? ", " : "",
                                system.sysname, system.release, system.machine);
         add_text(environment, "hostname", system.nodename);
@@ -64,9 +74,9 @@ static void add_host(struct environment *environment) {
         free(os);
         free(distribution);
     }
-    char *cpu = file_value("/proc/cpuinfo", "model name", ':');
+    char cpu[128];
+    host_cpu_name(cpu, sizeof cpu);
     add_text(environment, "cpu", cpu);
-    free(cpu);
     add_integer(environment, "cpu_cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
     add_integer(environment, "memory_bytes", (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
 }

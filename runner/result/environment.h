@@ -2,7 +2,6 @@
 #ifndef RUNNER_ENVIRONMENT_H
 #define RUNNER_ENVIRONMENT_H
 
-#include "../base/clock.h"
 #include "../stream/device.h"
 
 struct environment_entry {
@@ -23,6 +22,9 @@ void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */
 extern const char tilerun_git_commit[]; /* as built; "unknown" outside a checkout */
+/* The XXH3-128 of the program's file, where the commit does not say what it was built from (`-dirty`, "unknown"): two
+ * builds then are two programs. Else "". Read once. */
+const char *tilerun_program_hash(void);
 
 /* SHA-256 of bytes as 64 hex digits and a NUL. */
 void sha256_hex(const void *data, unsigned long length, char hex[65]);

@@ -1,5 +1,9 @@
 /* result_assemble.c - the final file: the job, where it ran, inputs, and what the parts hold; whole or not at all. */
+#include "../base/fail.h"
+#include "../plan/space.h"
 #include "result_parts.h"
+
+#include "../base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADOPT_BYTES (INT64_C(64) << 20)
+#define SYNC_BYTES (INT64_C(32) << 20)
 
 /* ---- the job ---- */
 
@@ -49,7 +53,7 @@ static enum status write_job(hid_t file, const struct plan *plan, struct error *
 
     length = strlen(job->resolved);
     sha256_hex(job->resolved, length, sha256);
-    results_plan_key(plan, key);
+    results_plan_key(plan, NULL, key);
     if (!status) status = write_text(file, "job_resolved", job->resolved, length, &resolved, error);
     if (!status) status = h5_set_text(resolved, "sha256", sha256, error);
     if (!status) status = h5_set_text(resolved, "key", key, error);
@@ -102,7 +106,7 @@ static char *relative(const char *folder, const char *path) {
 static enum status write_file_input(hid_t group, const struct results *results, const struct array *array,
                                     struct error *error) {
     const struct job_input *input = array->input;
-    char *path = absolute(input->file), *folder = absolute(results->folder), *link = relative(folder, path);
+    char *path = absolute(input->file), *folder = absolute(results->place.folder), *link = relative(folder, path);
     enum status status = h5_set_text(group, "file", path, error);
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
     if (!status && input->has_rows)
@@ -134,8 +138,7 @@ static enum status write_random_input(hid_t group, const struct random_terms *te
     return status;
 }
 
-/* "/outputs/n=512/product"; the caller frees. */
-static char *path_of(const char *root, const char *label, const char *name) {
+char *results_path_of(const char *root, const char *label, const char *name) {
     return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
 }
 
@@ -144,7 +147,7 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
     for (int i = 0; i < results->plan->array_count && !status; i++) {
         const struct array *array = &results->plan->arrays[i];
         if (!array->input) continue;
-        char *path = path_of("inputs", array->label, array->name);
+        char *path = results_path_of("inputs", array->label, array->name);
         hid_t group = H5I_INVALID_HID;
         status = h5_group(file, path, &group, error);
         free(path);
@@ -161,6 +164,38 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
 
 /* ---- what the parts hold ---- */
 
+static herr_t copy_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to) {
+    (void)about;
+    hid_t old = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(old), space = H5Aget_space(old);
+    hid_t new = H5Acreate2(*(hid_t *)to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    void *value = must_malloc(H5Tget_size(type) * (size_t)H5Sget_simple_extent_npoints(space));
+    herr_t copied = new < 0 ? -1 : H5Aread(old, type, value);
+    if (copied >= 0) {
+        copied = H5Awrite(new, type, value);
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* the texts */
+    }
+    free(value);
+    if (new >= 0) H5Aclose(new);
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(old);
+    return copied;
+}
+
+/* H5Ocopy, but for the attributes: HDF5 1.10 crashes over texts among more than eight of them. */
+static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name) {
+    hid_t bare = H5Pcreate(H5P_OBJECT_COPY);
+    H5Pset_copy_object(bare, H5O_COPY_WITHOUT_ATTR_FLAG);
+    herr_t copied = H5Ocopy(from, name, group, new_name, bare, H5P_DEFAULT);
+    H5Pclose(bare);
+    if (copied < 0) return copied;
+    hid_t old = H5Oopen(from, name, H5P_DEFAULT), new = H5Oopen(group, new_name, H5P_DEFAULT);
+    copied = H5Aiterate2(old, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, copy_attribute, &new);
+    H5Oclose(new);
+    H5Oclose(old);
+    return copied;
+}
+
 /* Copies, or in the part that became the file itself, moves. */
 static enum status take_object(hid_t part, const char *name, hid_t file, const char *path, struct error *error) {
     const char *slash = strrchr(path, '/');
@@ -171,15 +206,16 @@ static enum status take_object(hid_t part, const char *name, hid_t file, const c
     if (!status && part == file)
         taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
     else if (!status)
-        taken = H5Ocopy(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
+        taken = copy_object(part, name, group, slash + 1);
     if (taken < 0) status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
     if (group >= 0) H5Gclose(group);
     free(parent);
     return status;
 }
 
-static enum status describe_output(hid_t file, const char *path, const struct task *task, const struct result_row *row,
-                                   struct error *error) {
+/* `units` NULL: unknown. */
+static enum status describe_output(hid_t file, const char *path, const struct task *task, const char *units,
+                                   const struct result_row *row, struct error *error) {
     const struct op_options *options = &task->geometry.options;
     hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
@@ -191,6 +227,7 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
     if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
     if (!status) status = h5_set_text(output, "variant", row->variant, error);
     if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);
+    if (!status && units) status = h5_set_text(output, "units", units, error);
     if (!status) status = h5_set_real(output, "error", row->error, error);
     if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
     H5Dclose(output);
@@ -198,18 +235,19 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
 }
 
 /* With `store: all` the result is one of the variants' outputs: both names lead to one data set. */
-static enum status take_outputs(hid_t part, hid_t file, const struct results *results, const struct run *run,
-                                const struct result_row *row, bool is_result, struct error *error) {
+static enum status take_outputs(const struct stored *from, hid_t file, const struct results *results,
+                                const struct run *run, const struct result_row *row, bool is_result,
+                                struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
     if (store == STORE_NONE || (store == STORE_FIRST && !is_result) || run->kernel->limit) return STATUS_OK;
-    char *variants = path_of("variants", operation->label, operation->id);
+    char *variants = results_path_of("variants", operation->label, operation->id);
     char *variant = must_printf("%s/%s", variants, run->label);
-    char *result = path_of("outputs", operation->label, operation->id);
+    char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum status status = take_object(part, "output", file, path, error);
-    if (!status) status = describe_output(file, path, task, row, error);
+    enum status status = take_object(from->file, from->output, file, path, error);
+    if (!status) status = describe_output(file, path, task, results->plan->arrays[task->out].units, row, error);
     if (!status && is_result && store == STORE_ALL) {
         hid_t parent = H5I_INVALID_HID;
         result[strlen(result) - strlen(operation->id) - 1] = '\0';
@@ -224,36 +262,45 @@ static enum status take_outputs(hid_t part, hid_t file, const struct results *re
     return status;
 }
 
-static enum status take_samples(hid_t part, hid_t file, int32_t run, struct error *error) {
-    static const char *const names[] = {"seconds", "clock_mhz"}, *const formats[] = {"/samples/%d",
-                                                                                     "/samples/%d_clock_mhz"};
+static enum status take_samples(const struct stored *from, hid_t file, int32_t run, struct error *error) {
+    const char *const names[] = {from->seconds, from->clock_mhz};
+    static const char *const formats[] = {"/samples/%d", "/samples/%d_clock_mhz"};
     enum status status = STATUS_OK;
     for (int i = 0; i < 2 && !status; i++) {
-        if (H5Lexists(part, names[i], H5P_DEFAULT) <= 0) continue;
+        if (H5Lexists(from->file, names[i], H5P_DEFAULT) <= 0) continue;
         char path[64];
         snprintf(path, sizeof path, i ? formats[1] : formats[0], run);
-        status = take_object(part, names[i], file, path, error);
+        status = take_object(from->file, names[i], file, path, error);
     }
     return status;
 }
 
-static enum status take_all_of_part(hid_t part, hid_t file, const struct results *results, const struct run *run,
-                                    const struct result_row *row, bool is_result, struct error *error) {
-    if (strcmp(row->status, "ok") == 0) TRY(take_outputs(part, file, results, run, row, is_result, error));
-    return take_samples(part, file, row->run, error);
+static enum status take_all(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
+                            const struct result_row *row, bool is_result, struct error *error) {
+    TRY(take_outputs(from, file, results, run, row, is_result, error));
+    return take_samples(from, file, row->run, error);
 }
 
-static enum status take_part(hid_t file, const struct results *results, const struct run *run,
-                             const struct result_row *row, bool is_result, struct error *error) {
+static struct stored stored_in_part(hid_t part) {
+    return (struct stored){part, "output", "seconds", "clock_mhz"};
+}
+
+/* A run that is ok has a part, or lies in the former OUTPUT; without either the file would say that it had been done,
+ * and lack what it gave. */
+static enum status take_run(hid_t file, const struct results *results, const struct run *run,
+                            const struct result_row *row, bool is_result, struct error *error) {
+    if (strcmp(row->status, "ok") != 0) return STATUS_OK;
     char *path = results_part_path(results, run, ".h5");
+    struct stored from;
+    hid_t part = H5I_INVALID_HID;
     enum status status = STATUS_OK;
-    if (access(path, F_OK) == 0) { /* a run that was skipped or never reached has none */
-        hid_t part = H5I_INVALID_HID;
+    if (access(path, F_OK) == 0 || !former_stored(results, run, &from)) {
         status = h5_open_file(path, &part, error);
-        if (!status) status = take_all_of_part(part, file, results, run, row, is_result, error);
-        if (part >= 0) H5Fclose(part);
-        if (status) error->status = status = STATUS_IO;
+        from = stored_in_part(part);
     }
+    if (!status) status = take_all(&from, file, results, run, row, is_result, error);
+    if (part >= 0) H5Fclose(part);
+    if (status) error->status = status = STATUS_IO;
     free(path);
     return status;
 }
@@ -261,10 +308,11 @@ static enum status take_part(hid_t file, const struct results *results, const st
 /* ---- the part that becomes the file ---- */
 
 /* Copying a large output takes as long as writing it did. The largest part, if it is worth the trouble and is stored
- * at all, becomes the final file, and what it holds is moved to its place within. A crash just then costs that run. */
+ * at all, becomes the final file: what it holds is moved to its place within, and all else is added. Where that fails,
+ * as on a full disk, the part is made again what it was; only a crash just then costs its run. */
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
-    off_t most = ADOPT_BYTES - 1;
+    off_t most = SPACE_ADOPT_BYTES - 1;
     for (int i = 0; i < results->plan->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
         enum job_store store = results->plan->tasks[run->task].operation->run.store;
@@ -280,17 +328,9 @@ static const struct run *find_adopted(const struct results *results, const struc
     return largest;
 }
 
-/* Makes a part the file at `path`, without what only a part has. */
-static enum status adopt(const struct results *results, const struct run *run, const char *path, hid_t *file,
-                         struct error *error) {
-    char *part = results_part_path(results, run, ".h5");
-    array_close(&results->plan->arrays[results->plan->tasks[run->task].out]); /* which reads from it */
-    enum status status = STATUS_OK;
-    if (rename(part, path) != 0) status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part, strerror(errno));
-    free(part);
-    TRY(status);
-    TRY(h5_reopen_file(path, file, error));
-    if (H5Adelete(*file, "schema") < 0 || H5Adelete(*file, "key") < 0 || H5Ldelete(*file, "runs", H5P_DEFAULT) < 0)
+/* Takes away what only a part has. */
+static enum status strip_part(hid_t file, struct error *error) {
+    if (H5Adelete(file, "schema") < 0 || H5Adelete(file, "key") < 0 || H5Ldelete(file, "runs", H5P_DEFAULT) < 0)
         return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
     return STATUS_OK;
 }
@@ -302,8 +342,9 @@ static enum status write_all(hid_t file, const struct results *results, const st
                              const struct run *adopted, struct error *error) {
     static const char *const groups[] = {"/outputs", "/samples"}; /* there even when nothing is in them */
     const struct plan *plan = results->plan;
-    char finished[TIME_TEXT];
-    enum status status = h5_set_text(file, "schema", RESULT_SCHEMA, error);
+    char finished[TIME_TEXT], *mixed = result_mixed_conditions(summary->rows, plan->run_count);
+    enum status status = adopted ? strip_part(file, error) : STATUS_OK;
+    if (!status) status = h5_set_text(file, "schema", RESULT_SCHEMA, error);
     if (!status) status = h5_set_integer(file, "schema_version", 1, error);
     if (!status) status = h5_set_text(file, "status", summary->status, error);
     if (!status) status = h5_set_text(file, "tool_version", tilerun_version, error);
@@ -311,6 +352,8 @@ static enum status write_all(hid_t file, const struct results *results, const st
     if (!status) status = h5_set_text(file, "created", summary->created, error);
     if (!status) status = h5_set_text(file, "finished", time_text(finished), error);
     if (!status) status = h5_set_text(file, "command_line", summary->command_line, error);
+    if (!status && mixed) status = h5_set_text(file, "mixed_conditions", mixed, error);
+    free(mixed);
     if (!status) status = write_job(file, plan, error);
     if (!status) status = write_environment(file, summary->environment, error);
     if (!status) status = write_inputs(file, results, error);
@@ -323,16 +366,30 @@ static enum status write_all(hid_t file, const struct results *results, const st
         const struct run *run = &plan->runs[i];
         const struct result_row *row = &summary->rows[i];
         bool is_result = summary->result_run[run->task] == i;
-        status = run == adopted ? take_all_of_part(file, file, results, run, row, is_result, error)
-                                : take_part(file, results, run, row, is_result, error);
+        const struct stored own = stored_in_part(file);
+        status = run == adopted ? take_all(&own, file, results, run, row, is_result, error)
+                                : take_run(file, results, run, row, is_result, error);
     }
     if (!status) status = result_write_rows(file, summary->rows, plan->run_count, error);
     return status;
 }
 
+/* A process within fsync cannot be ended until the disk has all of the file. So the file goes there in bands, the next
+ * one begun while one is waited for, and fsync finds little to do. File systems that know no bands leave all to it. */
+static bool sync_bands(int descriptor) {
+    off_t bytes = lseek(descriptor, 0, SEEK_END);
+    for (off_t at = 0; at < bytes; at += SYNC_BYTES) {
+        sync_file_range(descriptor, at + SYNC_BYTES, SYNC_BYTES, SYNC_FILE_RANGE_WRITE);
+        if (sync_file_range(descriptor, at, SYNC_BYTES,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            return errno == ESPIPE || errno == EINVAL || errno == ENOSYS;
+    }
+    return true;
+}
+
 static enum status sync_file(const char *path, struct error *error) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    bool failed = descriptor < 0 || fsync(descriptor) != 0;
+    bool failed = descriptor < 0 || !sync_bands(descriptor) || fsync(descriptor) != 0;
     enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
     if (descriptor >= 0) close(descriptor);
     return status;
@@ -346,25 +403,31 @@ static void remove_parts(struct results *results) {
     results_clear(results, true);
 }
 
+/* Writes the file at `path` and gives it its name. */
+static enum status write_and_name(hid_t file, const char *path, const struct results *results,
+                                  const struct result_summary *summary, const struct run *adopted,
+                                  struct error *error) {
+    enum status status = write_all(file, results, summary, adopted, error), closed = h5_close_file(file, error);
+    if (!status) status = closed;
+    if (!status && results->plan->job->sync) status = sync_file(path, error);
+    if (status) return status;
+    h5_journal_hold(results->journal); /* a signal must not make a part of OUTPUT again */
+    status = place_put(&results->place, path, error);
+    h5_journal_release(results->journal, !status);
+    return status;
+}
+
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error) {
-    bool sync = results->plan->job->sync;
-    char *path = must_printf("%s/assembled.tmp", results->parts);
     hid_t file = H5I_INVALID_HID;
     const struct run *adopted = find_adopted(results, summary);
-    enum status status = adopted ? adopt(results, adopted, path, &file, error) : h5_create_file(path, &file, error);
-    if (!status) status = write_all(file, results, summary, adopted, error);
-    if (file >= 0) {
-        enum status closed = h5_close_file(file, error);
-        if (!status) status = closed;
-    }
-    if (!status && sync) status = sync_file(path, error);
-    if (!status && rename(path, results->output) != 0)
-        status = fail(error, STATUS_IO, "output %s: cannot be put in place: %s", results->output, strerror(errno));
-    if (!status && sync) status = results_sync_folder(results->folder, error);
-    if (!status)
-        remove_parts(results);
-    else
-        unlink(path);
+    char *path = adopted ? results_part_path(results, adopted, ".h5") : must_printf("%s/assembled.tmp", results->parts);
+    if (adopted) array_close(&results->plan->arrays[results->plan->tasks[adopted->task].out]); /* which reads it */
+    enum status status =
+        adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);
+    if (!status) status = write_and_name(file, path, results, summary, adopted, error);
+    if (status && !results->journal) unlink(path); /* else results_leave makes it a part again */
     free(path);
+    if (!status && results->plan->job->sync) status = results_sync_folder(results->place.folder, error);
+    if (!status) remove_parts(results);
     return status;
 }

@@ -8,6 +8,7 @@
  *
  * The digits are the XXH3-128 hash of the XXH3-128 hashes (low half, high half, little-endian) of the file's blocks of
  * 4 MiB, which all cores can read at once. */
+#include "../base/fail.h"
 #include "../base/workers.h"
 #include "../storage/rawwrite.h"
 #include "result_parts.h"
@@ -80,21 +81,21 @@ static void trailer_print(XXH128_hash_t hash, char text[TRAILER + 1]) {
 }
 
 static enum status trailer_append(const char *path, struct error *error) {
+    errno = 0;
     int descriptor = open(path, O_RDWR | O_CLOEXEC);
     off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
     XXH128_hash_t hash;
     char text[TRAILER + 1];
     enum status status = STATUS_OK;
-    errno = 0;
     if (bytes < 0 || !hash_file(descriptor, bytes, &hash)) {
-        status = fail(error, STATUS_IO, "%s: cannot be read back: %s", path, strerror(errno));
+        status = fail(error, STATUS_IO, "%s: cannot be read back: %s", path, strerror(errno ? errno : EIO));
     } else {
         trailer_print(hash, text);
+        errno = 0;
         if (pwrite(descriptor, text, TRAILER, bytes) != TRAILER)
-            status = fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno ? errno : ENOSPC));
+            status = fail_write(error, path, errno ? errno : ENOSPC);
     }
-    if (descriptor >= 0 && close(descriptor) != 0 && !status)
-        status = fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (descriptor >= 0 && close(descriptor) != 0 && !status) status = fail_write(error, path, errno);
     return status;
 }
 
@@ -155,7 +156,6 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
         return STATUS_OK;
     }
     if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
-    if (!status) status = h5_set_text(it->output->id, "units", "1", error);
     /* As much as the run has on its device anyway, up to MOST_AHEAD. */
     int64_t ahead = plan_stores_in_order(results->plan, run) ? run->memory_bytes : 0;
     if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
@@ -275,23 +275,22 @@ bool results_find(struct results *results, const struct run *run, struct result_
     /* The part of an earlier variant may be gone or hurt, so that the result would be this one's: then it must have it.
      */
     if (found && !has_output && wants_output(results, run)) found = false;
+    if (!found) {
+        unlink(path);
+        found = former_find(results, run, row, &has_output) && (has_output || !wants_output(results, run));
+    }
     if (found) {
         row->run = run->number;
         results->kept[run->task] |= has_output;
-    } else {
-        unlink(path);
     }
     free(path);
     return found;
 }
 
-enum status results_load_output(struct results *results, const struct run *run, struct array *array,
-                                struct error *error) {
+void results_load_output(struct results *results, const struct run *run, struct array *array) {
     char *path = results_part_path(results, run, ".h5");
-    struct h5_dataset *dataset = NULL;
-    enum status status = h5_open(path, "/output", &dataset, error);
-    if (!status) status = array_open(array, dataset, error);
+    struct stored former;
+    bool in_part = access(path, F_OK) == 0 || !former_stored(results, run, &former);
+    array_place(array, in_part ? path : results->place.path, in_part ? "/output" : former.output);
     free(path);
-    if (status) error->status = status = STATUS_IO; /* it was there a moment ago */
-    return status;
 }

@@ -1,5 +1,7 @@
 /* result_print.c - the table that a run ends with, for people: columns aligned, units with each number. */
 #include "result.h"
+
+#include "../base/fail.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* result_table.c - the table of runs as a table: in HDF5, as CSV, as JSON and for people. */
 #include "result_parts.h"
+
+#include "../base/fail.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -25,7 +27,8 @@ static const struct column {
     COLUMN(h2d_s, COLUMN_REAL),        COLUMN(d2h_s, COLUMN_REAL),           COLUMN(write_s, COLUMN_REAL),
     COLUMN(total_s, COLUMN_REAL),      COLUMN(flops, COLUMN_REAL),           COLUMN(bytes, COLUMN_REAL),
     COLUMN(gflops, COLUMN_REAL),       COLUMN(gbytes_per_s, COLUMN_REAL),    COLUMN(error, COLUMN_REAL),
-    COLUMN(tolerance, COLUMN_REAL),    COLUMN(message, COLUMN_TEXT),
+    COLUMN(tolerance, COLUMN_REAL),    COLUMN(device_name, COLUMN_TEXT),     COLUMN(threads, COLUMN_INTEGER),
+    COLUMN(sm_clock_mhz, COLUMN_REAL), COLUMN(message, COLUMN_TEXT),
 #undef COLUMN
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -50,6 +53,44 @@ static size_t whole_length(const char *text, size_t size) {
     unsigned char lead = (unsigned char)text[last - 1];
     size_t wanted = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
     return length - last + 1 < wanted ? last - 1 : length;
+}
+
+/* ---- what rows were measured on ---- */
+
+/* "; H200 with 16 threads; H200 with 8 threads; ": what the runs of one kind of device were measured on. The caller
+ * frees. */
+static char *list_conditions(const struct result_row *rows, int count, bool on_cpu, int *distinct) {
+    char *list = must_strdup("; ");
+    *distinct = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(rows[i].status, "ok") != 0 || (strcmp(rows[i].device, "cpu") == 0) != on_cpu) continue;
+        char *entry = must_printf("; %s with %d thread%s; ", rows[i].device_name, rows[i].threads,
+                                  rows[i].threads == 1 ? "" : "s");
+        if (!strstr(list, entry)) {
+            char *longer = must_printf("%s%s", list, entry + 2);
+            free(list);
+            list = longer;
+            *distinct += 1;
+        }
+        free(entry);
+    }
+    return list;
+}
+
+char *result_mixed_conditions(const struct result_row *rows, int count) {
+    char *mixed = NULL;
+    for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
+        int distinct;
+        char *list = list_conditions(rows, count, on_cpu, &distinct);
+        if (distinct > 1) {
+            char *both =
+                must_printf("%s%s%.*s", mixed ? mixed : "", mixed ? "; " : "", (int)strlen(list) - 4, list + 2);
+            free(mixed);
+            mixed = both;
+        }
+        free(list);
+    }
+    return mixed;
 }
 
 /* ---- in HDF5 ---- */
@@ -116,6 +157,8 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
     if (size < 0 || size > INT32_MAX) size = 0;
     *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
     memset(*rows, 0, (size_t)size * sizeof **rows);
+    /* Reading leaves a column that the file lacks (older ones have fewer) as it is. */
+    for (hssize_t r = 0; r < size; r++) (*rows)[r].sm_clock_mhz = NAN;
     if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
         status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_words());
     for (hssize_t r = 0; r < size; r++) /* somebody else's file may fill a text to the brim */

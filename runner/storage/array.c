@@ -1,8 +1,11 @@
 /* array.c - operands wherever they are, and their hash. */
 #include "array.h"
 
+#include "../base/fail.h"
+#include "../base/interrupt.h"
 #include "../base/workers.h"
 #include "pieces.h"
+#include "random.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +13,56 @@
 
 enum { SEGMENT = ARRAY_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20 };
 
-enum status array_open(struct array *array, struct h5_dataset *dataset, struct error *error) {
+/* ---- opening and closing ---- */
+
+void array_place(struct array *array, const char *file, const char *object) {
     array_close(array);
-    array->dataset = dataset;
-    return dataset ? rawread_open(dataset, &array->raw, error) : STATUS_OK;
+    free(array->file);
+    free(array->object);
+    array->file = must_strdup(file);
+    array->object = must_strdup(object);
+    array->version.st_ino = 0;
+}
+
+/* The same file, and nothing written to it? */
+static bool same_version(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static enum status fail_changed(const struct array *array, struct error *error) {
+    return fail(error, STATUS_IO, "%s: was changed while the job ran; `--resume` reads it anew", array->file);
+}
+
+enum status array_check(const struct array *array, struct error *error) {
+    struct stat now;
+    if (!array->dataset || !array->file || stat(array->file, &now) != 0) return STATUS_OK;
+    /* Another file of that name is no matter: the one that is open stays what it was. */
+    if (now.st_dev != array->version.st_dev || now.st_ino != array->version.st_ino) return STATUS_OK;
+    return same_version(&now, &array->version) ? STATUS_OK : fail_changed(array, error);
+}
+
+/* What the first opening tells. */
+static void learn(struct array *array, const struct stat *version) {
+    array->version = *version;
+    array->chunk = array->dataset->chunk;
+    array->filtered = array->dataset->filtered;
+    array->direct = array->raw != NULL;
+    if (!array->units && array->input) array->units = h5_get_units(array->dataset->id);
+}
+
+enum status array_open(struct array *array, struct error *error) {
+    if (array->dataset || !array->file) return array_check(array, error);
+    struct stat version = {.st_ino = 0};
+    bool first = array->version.st_ino == 0;
+    stat(array->file, &version); /* h5_open says best why not */
+    enum status status = h5_open(array->file, array->object, &array->dataset, error);
+    if (!status) status = rawread_open(array->dataset, &array->raw, error);
+    if (!status && !first && !same_version(&version, &array->version)) status = fail_changed(array, error);
+    if (!status && first) learn(array, &version);
+    if (status) array_close(array);
+    if (status && !(first && array->input)) error->status = status = STATUS_IO; /* it was there a moment ago */
+    return status;
 }
 
 void array_close(struct array *array) {
@@ -23,8 +72,28 @@ void array_close(struct array *array) {
     array->dataset = NULL;
 }
 
+void array_free(struct array *array) {
+    array_close(array);
+    free(array->file);
+    free(array->object);
+    free(array->units);
+    array->file = array->object = array->units = NULL;
+}
+
+void arrays_close_idle(struct array *arrays, int count, int task) {
+    int open = 0;
+    for (int i = 0; i < count; i++) {
+        if (arrays[i].last_reader < task) array_close(&arrays[i]);
+        open += arrays[i].dataset != NULL;
+    }
+    for (int i = 0; i < count && open > ARRAYS_OPEN; i++) array_close(&arrays[i]);
+}
+
+/* ---- reading and hashing ---- */
+
 enum status array_read(struct array *array, const struct box *box, void *data, struct trace *trace,
                        struct error *error) {
+    TRY(interrupt_check(error));
     if (array->input && array->input->random) {
         random_fill(&array->input->terms, &array->shape, array->dtype, box, data);
         return STATUS_OK;
@@ -99,7 +168,7 @@ static bool box_is_whole_segments(const struct array *array, const struct box *b
 }
 
 bool array_hash_missing(const struct array *array) {
-    return array->dataset && array->hash[0] == '\0';
+    return (array->dataset || array->file) && array->hash[0] == '\0';
 }
 
 void array_hash_begin(struct array *array) {
@@ -141,6 +210,7 @@ static void hash_run(void *context, int thread, int64_t first, int64_t elements,
 
 enum status array_read_hashed(struct array *array, const struct box *box, void *data, struct trace *trace,
                               struct error *error) {
+    TRY(interrupt_check(error));
     int last = box->rank - 1;
     bool counts = box->rank == 1 || array->shape.size[last] % SEGMENT == 0;
     bool at_once = array->raw && rawread_is_contiguous(array->raw) && counts && array->hashed >= 0 &&
@@ -161,6 +231,8 @@ enum status array_read_hashed(struct array *array, const struct box *box, void *
 
 enum status array_hash(struct array *array, struct error *error) {
     if (!array_hash_missing(array)) return STATUS_OK;
+    bool opened = !array->dataset;
+    TRY(array_open(array, error));
     int64_t size = (int64_t)dtype_size(array->dtype);
     int last = array->shape.rank - 1;
     struct shape grid = array->dataset->chunk;
@@ -171,7 +243,10 @@ enum status array_hash(struct array *array, struct error *error) {
     struct box whole = box_whole(&array->shape);
     struct pieces pieces = pieces_cut(&whole, &grid, array->first_row, limit);
     void *data = malloc((size_t)(limit * size));
-    if (!data) return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
+    if (!data) {
+        if (opened) array_close(array);
+        return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
+    }
     enum status status = STATUS_OK;
     array_hash_begin(array);
     for (int64_t number = 0; number < pieces.total && !status; number++) {
@@ -179,6 +254,8 @@ enum status array_hash(struct array *array, struct error *error) {
         status = array_read_hashed(array, &piece, data, NULL, error);
     }
     free(data);
+    if (!status) status = array_check(array, error);
     if (!status) array_hash_end(array);
+    if (opened) array_close(array);
     return status;
 }

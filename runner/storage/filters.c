@@ -1,6 +1,8 @@
-/* filters.c - three filters over a pair of buffers that change places. libdeflate inflates two to three times as fast
- * as zlib; where it is absent zlib does. */
+/* filters.c - filters over a pair of buffers that change places. libdeflate inflates two to three times as fast as
+ * zlib; where it is absent zlib does. */
 #include "filters.h"
+
+#include "../base/fail.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +11,16 @@
 #else
 #include <zlib.h>
 #endif
+#if TILERUN_LZF
+#include <errno.h>
+#include <limits.h>
+#include <lzf.h>
+#endif
 
-enum { CHECKSUM_BYTES = 4 };
+enum {
+    CHECKSUM_BYTES = 4,
+    MOST_SHRUNK = 1032, /* bytes that deflate can make one; LZF: 88 */
+};
 
 struct filter_room {
     char *data, *other; /* `data` holds the chunk as it is at the moment */
@@ -22,6 +32,10 @@ struct filter_room {
 #endif
 };
 
+static bool is_compressor(H5Z_filter_t id) {
+    return id == H5Z_FILTER_DEFLATE || (TILERUN_LZF && id == FILTER_LZF);
+}
+
 bool filters_find(hid_t creation, struct filters *filters) {
     int count = H5Pget_nfilters(creation);
     if (count < 0 || count > FILTERS_MAX) return false;
@@ -31,8 +45,8 @@ bool filters_find(hid_t creation, struct filters *filters) {
         size_t value_count = 8;
         filters->id[i] = H5Pget_filter2(creation, (unsigned)i, &flags, &value_count, values, 0, NULL, &configuration);
         filters->parameter[i] = values[0];
-        bool known = filters->id[i] == H5Z_FILTER_SHUFFLE || filters->id[i] == H5Z_FILTER_DEFLATE ||
-                     filters->id[i] == H5Z_FILTER_FLETCHER32;
+        bool known = filters->id[i] == H5Z_FILTER_SHUFFLE || filters->id[i] == H5Z_FILTER_FLETCHER32 ||
+                     is_compressor(filters->id[i]);
         if (!known) return false;
     }
     return true;
@@ -226,19 +240,54 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
     return memcmp(now, stored, CHECKSUM_BYTES) == 0 || memcmp(then, stored, CHECKSUM_BYTES) == 0;
 }
 
-/* ---- deflate ----------------------------------------------------------------------------------------------------- */
+/* ---- deflate and LZF --------------------------------------------------------------------------------------------- */
 
-/* room->data -> room->other, where exactly `plain` bytes must come out. */
-static bool inflate_room(struct filter_room *room, size_t stored, size_t plain) {
+#define TOO_SMALL SIZE_MAX
+
+/* These two decompress `stored` bytes of room->data into room->other. They return how many came out; 0: it is damaged;
+ * TOO_SMALL: there are more than `most`. */
+static size_t inflate_room(struct filter_room *room, size_t stored, size_t most) {
 #if TILERUN_LIBDEFLATE
+    size_t length = 0;
     if (!room->decompressor) room->decompressor = libdeflate_alloc_decompressor();
-    return room->decompressor && libdeflate_zlib_decompress(room->decompressor, room->data, stored, room->other, plain,
-                                                            NULL) == LIBDEFLATE_SUCCESS;
+    if (!room->decompressor) return 0;
+    enum libdeflate_result result =
+        libdeflate_zlib_decompress(room->decompressor, room->data, stored, room->other, most, &length);
+    if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return TOO_SMALL;
+    return result == LIBDEFLATE_SUCCESS ? length : 0;
 #else
-    uLongf length = (uLongf)plain;
-    return uncompress((Bytef *)room->other, &length, (const Bytef *)room->data, (uLong)stored) == Z_OK &&
-           length == plain;
+    uLongf length = (uLongf)most;
+    int result = uncompress((Bytef *)room->other, &length, (const Bytef *)room->data, (uLong)stored);
+    if (result == Z_BUF_ERROR) return TOO_SMALL; /* or cut short */
+    return result == Z_OK ? length : 0;
 #endif
+}
+
+static size_t expand_room(struct filter_room *room, size_t stored, size_t most) {
+#if TILERUN_LZF
+    if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf reads a first byte even of nothing */
+    errno = 0;
+    unsigned most_int = most > UINT_MAX ? UINT_MAX : (unsigned)most;
+    size_t length = lzf_decompress(room->data, (unsigned)stored, room->other, most_int);
+    return length == 0 && errno == E2BIG ? TOO_SMALL : length;
+#else
+    (void)room, (void)stored, (void)most;
+    return 0;
+#endif
+}
+
+/* Decompresses `stored` bytes, to exactly `plain` of them unless that is 0: not known. Returns their number; 0: it
+ * cannot be done, and `*why`. */
+static size_t decompress(struct filter_room *room, H5Z_filter_t id, size_t stored, size_t plain, const char **why) {
+    size_t length, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
+    do {
+        *why = "there is no memory to decode it";
+        if (!grow(&room->other, &room->other_size, most + CHECKSUM_BYTES)) return 0;
+        length = id == FILTER_LZF ? expand_room(room, stored, most) : inflate_room(room, stored, most);
+        most *= 2;
+    } while (length == TOO_SMALL && most < 2 * limit);
+    *why = id == FILTER_LZF ? "it is not LZF of a whole chunk" : "it cannot be inflated";
+    return length == TOO_SMALL || (plain && length != plain) ? 0 : length;
 }
 
 static size_t deflate_bound(size_t bytes) {
@@ -268,13 +317,20 @@ static bool skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;
 }
 
+/* Bytes that filter i was given when the chunk was written; 0: as many as a compressor before it had left. */
+static size_t bytes_before(const struct filters *filters, unsigned mask, int i, size_t plain) {
+    size_t bytes = plain;
+    for (int j = 0; j < i; j++) {
+        if (skipped(mask, j)) continue;
+        if (is_compressor(filters->id[j])) return 0;
+        if (filters->id[j] == H5Z_FILTER_FLETCHER32) bytes += CHECKSUM_BYTES;
+    }
+    return bytes;
+}
+
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
                            size_t plain, const char **why) {
     size_t bytes = stored;
-    /* Checksums that were taken before deflating are still in what is inflated. */
-    size_t inflated = plain;
-    for (int i = 0; i < FILTERS_MAX && i < filters->count && filters->id[i] != H5Z_FILTER_DEFLATE; i++)
-        if (filters->id[i] == H5Z_FILTER_FLETCHER32 && !skipped(mask, i)) inflated += CHECKSUM_BYTES;
     for (int i = filters->count - 1; i >= 0; i--) {
         if (skipped(mask, i)) continue;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
@@ -284,13 +340,12 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             if (!checksum_fits(fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
             continue;
         }
-        *why = "there is no memory to decode it";
-        if (!grow(&room->other, &room->other_size, (inflated > bytes ? inflated : bytes) + CHECKSUM_BYTES)) return NULL;
-        if (filters->id[i] == H5Z_FILTER_DEFLATE) {
-            *why = "it cannot be inflated";
-            if (!inflate_room(room, bytes, inflated)) return NULL;
-            bytes = inflated;
+        if (is_compressor(filters->id[i])) {
+            bytes = decompress(room, filters->id[i], bytes, bytes_before(filters, mask, i, plain), why);
+            if (bytes == 0) return NULL;
         } else {
+            *why = "there is no memory to decode it";
+            if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
             size_t size = filters->parameter[i] ? filters->parameter[i] : 1;
             unshuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
         }
@@ -323,6 +378,39 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
     *stored = bytes;
     return room->data;
 }
+
+/* ---- LZF for HDF5 itself, where it has to read ------------------------------------------------------------------- */
+
+/* An H5Z_func_t. Where less comes out than the chunk has, by h5py's note of its bytes, zeros follow: HDF5 reads on. */
+static size_t lzf_filter(unsigned flags, size_t value_count, const unsigned values[], size_t stored, size_t *size,
+                         void **data) {
+    struct filter_room *room = filter_room_create();
+    size_t length = 0, whole = value_count > 2 ? values[2] : 0;
+    const char *why;
+    void *plain = NULL;
+    if (flags & H5Z_FLAG_REVERSE && filter_room_bytes(room, stored)) {
+        memcpy(room->data, *data, stored);
+        length = decompress(room, FILTER_LZF, stored, 0, &why);
+    }
+    if (whole < length) whole = length;
+    if (length > 0) plain = H5allocate_memory(whole, true);
+    if (plain) {
+        memcpy(plain, room->other, length);
+        H5free_memory(*data);
+        *data = plain;
+        *size = whole;
+    }
+    filter_room_free(room);
+    return plain ? length : 0;
+}
+
+void filters_register(void) {
+    const H5Z_class2_t lzf = {
+        .version = H5Z_CLASS_T_VERS, .id = FILTER_LZF, .decoder_present = 1, .name = "lzf", .filter = lzf_filter};
+    if (TILERUN_LZF) H5Zregister(&lzf);
+}
+
+/* ---- byte order -------------------------------------------------------------------------------------------------- */
 
 #define SWAP(TYPE, SWAPPED)                                                                                            \
     for (int64_t i = 0; i < elements; i++) {                                                                           \

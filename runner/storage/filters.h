@@ -1,5 +1,6 @@
 /* filters.h - HDF5's shuffle, deflate and fletcher32 on memory, so that chunks are decoded and encoded on all cores,
- * outside of the library and its lock. Byte for byte what HDF5 itself stores and expects. */
+ * outside of the library and its lock. Byte for byte what HDF5 itself stores and expects. And decoded, where liblzf was
+ * there when tilerun was built: LZF, h5py's own compression. */
 #ifndef RUNNER_FILTERS_H
 #define RUNNER_FILTERS_H
 
@@ -9,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FILTERS_MAX 4
+#define FILTERS_MAX 32    /* HDF5 takes no more */
+#define FILTER_LZF  32000 /* as h5py registered it */
 
 /* A data set's filters, in the order in which writing applies them. */
 struct filters {
@@ -17,6 +19,9 @@ struct filters {
     H5Z_filter_t id[FILTERS_MAX];
     unsigned parameter[FILTERS_MAX]; /* shuffle: bytes of an element; deflate: level */
 };
+
+/* Gives HDF5 LZF too, for what it reads itself. Before the first file is opened; again does no harm. */
+void filters_register(void);
 
 /* Learns the filters of a data set's creation properties. false: there is one that is not known here, or too many. */
 bool filters_find(hid_t creation, struct filters *filters);

@@ -9,8 +9,11 @@
  * In the same way H5Dwrite_chunk finds a place for a chunk that another thread then writes. */
 #define H5_USE_110_API
 #include "h5type.h"
+
+#include "../base/fail.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +23,28 @@
 #include <H5FDdevelop.h>
 #endif
 
+/* What a file was before it was opened again. */
+struct overwritten {
+    haddr_t address;
+    size_t bytes;
+    char *data;
+};
+struct h5_journal {
+    char *path;
+    haddr_t size;          /* of the file */
+    pthread_mutex_t mutex; /* held while the file changes; guards what follows */
+    bool final;            /* the file is to stay as it is */
+    int count;
+    struct overwritten *entries; /* in the order of writing */
+};
+
 struct file {
     H5FD_t base;            /* first: HDF5 knows a file as this */
     haddr_t allocated, end; /* what HDF5 has given out of the address space; the file's size */
     int descriptor;
-    int failure;          /* errno of the first failed write; 0: none */
+    int failure;       /* errno of the first failed write; 0: none */
+    int *last_failure; /* where `failure` goes when the file is closed, which may write once more; NULL: nowhere */
+    struct h5_journal *journal;
     const void *question; /* memory that nothing is read into or written from: where would it be? NULL: no question */
     haddr_t asked_address;
     size_t asked_bytes;
@@ -32,6 +52,18 @@ struct file {
 
 static void keep(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
+}
+
+/* Before `size` bytes from `address` on are written or cut off: what of them belongs to the file as it was? */
+static void keep_old(struct file *file, haddr_t address, haddr_t size) {
+    struct h5_journal *journal = file->journal;
+    if (!journal || file->failure || address >= journal->size) return;
+    size_t bytes = (size_t)(size < journal->size - address ? size : journal->size - address);
+    char *data = must_malloc(bytes);
+    errno = 0;
+    keep(file, pread(file->descriptor, data, bytes, (off_t)address) != (ssize_t)bytes);
+    journal->entries = must_realloc(journal->entries, (size_t)(journal->count + 1) * sizeof *journal->entries);
+    journal->entries[journal->count++] = (struct overwritten){address, bytes, data};
 }
 
 static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t largest) {
@@ -59,6 +91,7 @@ static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t
 
 static herr_t file_close(H5FD_t *base) {
     struct file *file = (struct file *)base;
+    if (file->last_failure) *file->last_failure = file->failure;
     close(file->descriptor);
     free(file);
     return 0;
@@ -126,6 +159,8 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer(file, type, address, size, data)) return 0;
+    h5_journal_hold(file->journal);
+    keep_old(file, address, size);
     for (const char *from = data; size > 0 && file->failure == 0;) {
         errno = 0;
         ssize_t put = pwrite(file->descriptor, from, size, (off_t)address);
@@ -136,6 +171,7 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
         address += (haddr_t)put;
         size -= (size_t)put;
     }
+    h5_journal_release(file->journal, false);
     if (address + size > file->end) file->end = address + size;
     return 0;
 }
@@ -144,9 +180,12 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
     (void)transfer;
     (void)closing;
     struct file *file = (struct file *)base;
-    if (file->end == file->allocated) return 0;
+    if (file->end == file->allocated || file->failure) return 0;
+    h5_journal_hold(file->journal);
+    keep_old(file, file->allocated, HADDR_MAX);
     errno = 0;
-    keep(file, ftruncate(file->descriptor, (off_t)file->allocated) != 0);
+    keep(file, file->failure || ftruncate(file->descriptor, (off_t)file->allocated) != 0);
+    h5_journal_release(file->journal, false);
     file->end = file->allocated;
     return 0;
 }
@@ -193,7 +232,7 @@ const int *h5_write_failure(hid_t object) {
 enum status h5_fail_write(hid_t object, int failure, struct error *error) {
     char path[512] = "";
     H5Fget_name(object, path, sizeof path);
-    return fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(failure));
+    return fail_write(error, path, failure);
 }
 
 /* ---- where chunks lie ---- */
@@ -279,10 +318,12 @@ static enum status open_file(const char *path, bool create, hid_t *file, struct 
     /* Not LATEST: such a file stays readable up to the last flush when its writer is killed. */
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110);
     h5_track_order(creation);
+    errno = 0;
     *file = create ? H5Fcreate(path, H5F_ACC_TRUNC, creation, access) : H5Fopen(path, H5F_ACC_RDWR, access);
     enum status status = STATUS_OK;
     if (*file < 0) {
-        status = FAIL_CALL(error, STATUS_IO, create ? "H5Fcreate" : "H5Fopen", h5_words());
+        status = fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened",
+                      errno ? strerror(errno) : h5_words());
         H5FDunregister(id);
     }
     H5Pclose(access);
@@ -294,20 +335,71 @@ enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
     return open_file(path, true, file, error);
 }
 
-enum status h5_reopen_file(const char *path, hid_t *file, struct error *error) {
-    return open_file(path, false, file, error);
+enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error) {
+    struct stat about;
+    *journal = must_malloc(sizeof **journal);
+    **journal =
+        (struct h5_journal){.path = must_strdup(path), .size = stat(path, &about) == 0 ? (haddr_t)about.st_size : 0};
+    pthread_mutex_init(&(*journal)->mutex, NULL);
+    enum status status = open_file(path, false, file, error);
+    if (!status) find_file(*file)->journal = *journal;
+    return status;
+}
+
+/* Writes an entry back, unless its bytes are there: a disk that refused them once may do so again. */
+static bool write_back(int descriptor, const struct overwritten *entry) {
+    char *now = must_malloc(entry->bytes);
+    bool there = pread(descriptor, now, entry->bytes, (off_t)entry->address) == (ssize_t)entry->bytes &&
+                 memcmp(now, entry->data, entry->bytes) == 0;
+    free(now);
+    return there || pwrite(descriptor, entry->data, entry->bytes, (off_t)entry->address) == (ssize_t)entry->bytes;
+}
+
+bool h5_restore(struct h5_journal *journal) {
+    pthread_mutex_lock(&journal->mutex);
+    int descriptor = journal->final ? -1 : open(journal->path, O_RDWR | O_CLOEXEC);
+    bool good = descriptor >= 0;
+    for (int i = journal->count - 1; i >= 0 && good; i--) good = write_back(descriptor, &journal->entries[i]);
+    good = good && ftruncate(descriptor, (off_t)journal->size) == 0;
+    if (descriptor >= 0) close(descriptor);
+    return good;
+}
+
+void h5_journal_hold(struct h5_journal *journal) {
+    if (journal) pthread_mutex_lock(&journal->mutex);
+}
+
+void h5_journal_release(struct h5_journal *journal, bool final) {
+    if (!journal) return;
+    journal->final = final;
+    pthread_mutex_unlock(&journal->mutex);
+}
+
+void h5_journal_free(struct h5_journal *journal) {
+    if (!journal) return;
+    for (int i = 0; i < journal->count; i++) free(journal->entries[i].data);
+    free(journal->entries);
+    free(journal->path);
+    free(journal);
 }
 
 enum status h5_close_file(hid_t file, struct error *error) {
     struct file *under = find_file(file);
     hid_t registered = under->base.driver_id; /* ours to give back, but H5Fclose itself still needs it */
     enum status status = STATUS_OK;
+    char path[512] = "";
+    struct stat about;
+    int failure = 0;
+    H5Fget_name(file, path, sizeof path);
+    errno = EIO; /* of a file that somebody cut short */
+    keep(under, fstat(under->descriptor, &about) != 0 || (haddr_t)about.st_size < under->end);
     if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) status = FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
     errno = 0;
     int copy = dup(under->descriptor); /* a network file system may say only at a close that it is full */
     keep(under, copy < 0 || close(copy) != 0);
-    if (!status && under->failure) status = h5_fail_write(file, under->failure, error);
+    under->last_failure = &failure;
     if (H5Fclose(file) < 0 && !status) status = FAIL_CALL(error, STATUS_IO, "H5Fclose", h5_words());
+    if (!status && failure) status = fail_write(error, path, failure);
     H5FDunregister(registered);
     return status;
 }

@@ -1,6 +1,8 @@
 /* h5io.c - data sets: opened with every mistake named, read and written by boxes. */
 #define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
-#include "../job/yaml.h"
+#include "../base/fail.h"
+#include "../base/text.h"
+#include "filters.h"
 #include "h5type.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +32,7 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
     close(descriptor);
+    filters_register();
     *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (*file >= 0) return STATUS_OK;
 
@@ -45,15 +48,18 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
 }
 
+/* Names of data sets, links to them in other files among them, and the first link that leads nowhere. */
 struct names {
     int count;
-    char *name[NAMES_MAX];
+    char *name[NAMES_MAX], *broken;
 };
 
-static herr_t collect_name(hid_t object, const char *name, const H5O_info_t *info, void *context) {
-    (void)object;
+static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct names *names = context;
-    if (info->type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", name);
+    H5O_info_t object;
+    bool there = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, H5P_DEFAULT) >= 0;
+    if (there && object.type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", name);
+    if (!there && link->type != H5L_TYPE_HARD && !names->broken) names->broken = must_printf("/%s", name);
     return names->count == NAMES_MAX;
 }
 
@@ -61,12 +67,15 @@ static herr_t collect_name(hid_t object, const char *name, const H5O_info_t *inf
 static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
     struct names *names = must_malloc(sizeof *names);
     names->count = 0;
-    H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, names, H5O_INFO_BASIC);
+    names->broken = NULL;
+    H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, names);
     char *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
     const char *nearest = nearest_name(rooted, (const char *const *)names->name, names->count);
     char hint[512] = "";
     if (nearest) {
         snprintf(hint, sizeof hint, " (did you mean '%s'?)", nearest);
+    } else if (names->count == 0 && names->broken) {
+        snprintf(hint, sizeof hint, ": it holds none, only links that lead nowhere, such as '%s'", names->broken);
     } else if (names->count == 0) {
         snprintf(hint, sizeof hint, ": it holds none");
     } else {
@@ -78,6 +87,7 @@ static enum status fail_missing(hid_t file, const char *path, const char *datase
     }
     enum status status = fail(error, STATUS_USAGE, "%s: has no data set '%s'%s", path, dataset, hint);
     for (int i = 0; i < names->count; i++) free(names->name[i]);
+    free(names->broken);
     free(names);
     free(rooted);
     return status;
@@ -181,9 +191,10 @@ static enum status examine(const char *path, const char *name, struct h5_dataset
     if (missing >= 0)
         return fail(
             error, STATUS_USAGE,
-            "%s: '%s' is compressed by HDF5 filter %d, which is not installed here (HDF5_PLUGIN_PATH names where "
+            "%s: '%s' is compressed by HDF5 filter %d, which is not installed here (%sHDF5_PLUGIN_PATH names where "
             "plugins are)",
-            path, name, missing);
+            path, name, missing,
+            missing == FILTER_LZF ? "LZF: build tilerun with liblzf, Debian's liblzf-dev; or " : "");
     if (dataset->chunk.rank == 0) return STATUS_OK;
     hid_t access = access_with_cache(dataset->dtype, &dataset->shape, &dataset->chunk);
     H5Dclose(dataset->id);
@@ -268,19 +279,21 @@ void h5_unlock(void) {
     pthread_mutex_unlock(&library);
 }
 
-enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
-    h5_lock();
-    enum status status = transfer(dataset, box, data, transfer_read, "H5Dread", error);
-    h5_unlock();
-    return status;
-}
-
 enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
-    if (*dataset->write_failure == 0) return STATUS_OK;
+    if (!dataset->write_failure || *dataset->write_failure == 0) return STATUS_OK;
     h5_lock();
     enum status status = h5_fail_write(dataset->id, *dataset->write_failure, error);
     h5_unlock();
     return status;
+}
+
+enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
+    struct error unreadable = {STATUS_OK, ""};
+    h5_lock();
+    enum status status = transfer(dataset, box, data, transfer_read, "H5Dread", &unreadable);
+    h5_unlock();
+    TRY(h5_check_writes(dataset, error)); /* what was never written reads as anything, or fails its checksum */
+    return status ? fail(error, status, "%s", unreadable.text) : STATUS_OK;
 }
 
 enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error) {

@@ -1,11 +1,11 @@
-/* h5io.h - data sets: boxes of elements in, boxes of elements out. With result.c, rawread.c and rawwrite.c the only
- * code that calls HDF5, which takes one thread at a time: while a run is streamed a reader and a writer may both want
- * it, so what they call holds a lock. Elements arrive in the machine's byte order and in one of tilerun's types. */
+/* h5io.h - data sets: boxes of elements in, boxes of elements out. With result_*.c, h5sources.c, rawread.c and
+ * rawwrite.c the only code that calls HDF5, which takes one thread at a time: while a run is streamed a reader and a
+ * writer may both want it, so what they call holds a lock. Elements arrive in the machine's byte order and in one of
+ * tilerun's types. */
 #ifndef RUNNER_H5IO_H
 #define RUNNER_H5IO_H
 
 #include "../../kernels/core/operation.h"
-#include "../base/fail.h"
 #include <hdf5.h>
 
 /* An open data set. */
@@ -30,7 +30,8 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error);
 void h5_lock(void);
 void h5_unlock(void);
 
-/* Reads a box into packed memory of the data set's own dtype. STATUS_IO on failure. */
+/* Reads a box into packed memory of the data set's own dtype. STATUS_IO on failure, which is that of writing where the
+ * data set is one that could not be written. */
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error);
 
 /* Where a chunk is stored. */
@@ -73,8 +74,17 @@ hid_t h5_type(enum dtype dtype);
 
 /* A new, empty file (what is there is truncated) with the bounds and creation order that all of ours have. */
 enum status h5_create_file(const char *path, hid_t *file, struct error *error);
-/* A file of ours, to go on writing. */
-enum status h5_reopen_file(const char *path, hid_t *file, struct error *error);
+/* A file of ours, to go on writing. What is written over is kept in a journal, which is the caller's to free whatever
+ * the status. */
+struct h5_journal;
+enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error);
+/* Makes the file what it was; false: it could not, or is to stay. Once, from any thread, also while another one writes
+ * to the file: that one then waits for ever at its next write. */
+bool h5_restore(struct h5_journal *journal);
+/* Between these two (NULL: nothing to do) the file is neither changed nor restored. `final`: it is to stay as it is. */
+void h5_journal_hold(struct h5_journal *journal);
+void h5_journal_release(struct h5_journal *journal, bool final);
+void h5_journal_free(struct h5_journal *journal);
 /* For writing past HDF5: the descriptor of one of our files, and where the errno of its first failed write is kept. */
 int h5_descriptor(hid_t object, int **failure);
 /* Flushes and closes: a full disk shows here at the latest. The id is gone whatever the status. */
@@ -82,13 +92,17 @@ enum status h5_close_file(hid_t file, struct error *error);
 /* Opens the group /path, making it and its parents where they are missing; close with H5Gclose. */
 enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *error);
 
-/* Small helpers for attributes; `object` is a file, group or data set. Text is variable-length UTF-8. */
+/* Small helpers for attributes; `object` is a file, group or data set. One that is there is replaced. Text is
+ * variable-length UTF-8. */
 enum status h5_set_text(hid_t object, const char *name, const char *value, struct error *error);
 enum status h5_set_integer(hid_t object, const char *name, int64_t value, struct error *error);
 enum status h5_set_real(hid_t object, const char *name, double value, struct error *error);
 enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error);
 /* The text of an attribute; NULL: absent. The caller frees. */
 char *h5_get_text(hid_t object, const char *name);
+/* What a data set says of the unit of its elements, in its attribute `units`, without blanks around it; NULL: nothing,
+ * or nothing that is UTF-8. The caller frees. */
+char *h5_get_units(hid_t object);
 /* HDF5's own account of the last failure, in one line; a static buffer. Silences its printing to stderr when called
  * first at start (h5_quiet). */
 const char *h5_words(void);

@@ -1,6 +1,8 @@
 /* h5type.c - what h5io.c needs of HDF5 beside data sets: element types, groups, attributes, and its own words
  * for what went wrong. */
 #include "h5type.h"
+
+#include "../base/fail.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +157,7 @@ enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *e
 /* Takes `type` and `space` and closes them. */
 static enum status set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
                                  struct error *error) {
+    if (H5Aexists(object, name) > 0) H5Adelete(object, name);
     hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (attribute < 0 || H5Awrite(attribute, type, value) < 0)
@@ -197,13 +200,39 @@ char *h5_get_text(hid_t object, const char *name) {
             H5free_memory(value);
         } else {
             size_t size = H5Tget_size(type);
-            text = must_malloc(size + 1);
-            memset(text, 0, size + 1);
-            if (H5Aread(attribute, type, text) < 0) *text = '\0';
+            text = size < SIZE_MAX ? calloc(size + 1, 1) : NULL; /* a damaged file may say anything */
+            if (text && H5Aread(attribute, type, text) < 0) *text = '\0';
         }
     }
     H5Sclose(space);
     H5Tclose(type);
     H5Aclose(attribute);
     return text;
+}
+
+/* Attributes of other programs may be of any encoding, whatever they say; ours are UTF-8. */
+static bool is_utf8(const char *text) {
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        int more = *at < 0x80                  ? 0
+                   : *at >= 0xC2 && *at < 0xE0 ? 1
+                   : *at >= 0xE0 && *at < 0xF0 ? 2
+                   : *at >= 0xF0 && *at < 0xF5 ? 3
+                                               : -1;
+        if (more < 0) return false;
+        for (at++; more > 0; more--, at++)
+            if ((*at & 0xC0) != 0x80) return false;
+    }
+    return true;
+}
+
+char *h5_get_units(hid_t object) {
+    char *text = h5_get_text(object, "units");
+    if (!text) return NULL;
+    size_t blank = strspn(text, " \t\r\n"), length = strlen(text);
+    while (length > blank && strchr(" \t\r\n", text[length - 1])) length--;
+    memmove(text, text + blank, length - blank);
+    text[length - blank] = '\0';
+    if (*text && is_utf8(text)) return text;
+    free(text);
+    return NULL;
 }

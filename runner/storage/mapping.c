@@ -1,10 +1,16 @@
-/* mapping.c - one mmap, and a thread that populates it a little at a time, up to so much ahead of what is written. */
+/* mapping.c - one mmap, and a thread that populates it a little at a time, up to so much ahead of what is written.
+ *
+ * A page that is no longer in the file, or that the disk cannot give, raises SIGBUS where it is written. write() would
+ * have returned an error instead, but is half as fast (rawwrite.c); so the signal is made one: its handler jumps back
+ * to the thread's mapping_write, which returns false. */
 #include "mapping.h"
 
 #include "../base/fail.h"
 #include <pthread.h>
-#include <stdbool.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,6 +31,36 @@ struct mapping {
     int64_t written; /* bytes, wherever */
     bool closing;
 };
+
+/* ---- pages that are not there ---- */
+
+static _Thread_local sigjmp_buf *volatile writing; /* where this thread's mapping_write goes on; NULL: in none */
+
+static void bus_error(int number) {
+    if (writing) siglongjmp(*writing, 1);
+    signal(number, SIG_DFL); /* not ours: the instruction is tried again, and ends the process */
+}
+
+/* At each opening: other libraries set handlers too. */
+static void install_handler(void) {
+    /* SA_NODEFER: the jump does not give the signal free again. */
+    struct sigaction action = {.sa_handler = bus_error, .sa_flags = SA_NODEFER};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+bool mapping_write(const struct mapping *mapping, uint64_t address, const void *from, int64_t bytes) {
+    sigjmp_buf back;
+    volatile bool written = false;
+    writing = &back;
+    if (sigsetjmp(back, 0) == 0) {
+        memcpy(mapping->memory + (address - mapping->address), from, (size_t)bytes);
+        written = true;
+    }
+    writing = NULL;
+    return written;
+}
+
+/* ---- pages made ready ---- */
 
 /* Waits until what is at `offset` is not too far ahead. Where to go on, which is further if the writers were faster;
  * the end if nothing is wanted any more. */
@@ -53,6 +89,7 @@ struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, in
     void *memory =
         mmap(NULL, (size_t)(before + bytes), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)address - before);
     if (memory == MAP_FAILED) return NULL;
+    install_handler();
     struct mapping *mapping = must_malloc(sizeof *mapping);
     *mapping = (struct mapping){
         .memory = memory, .address = address - (uint64_t)before, .bytes = before + bytes, .ahead = ahead};
@@ -76,13 +113,9 @@ void mapping_close(struct mapping *mapping) {
     free(mapping);
 }
 
-char *mapping_at(const struct mapping *mapping, uint64_t address) {
-    return mapping->memory + (address - mapping->address);
-}
-
 void mapping_written(struct mapping *mapping, uint64_t begin, uint64_t end) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = begin - begin % page;
-    madvise(mapping_at(mapping, first), (size_t)(end - first), MADV_DONTNEED);
+    madvise(mapping->memory + (first - mapping->address), (size_t)(end - first), MADV_DONTNEED);
     pthread_mutex_lock(&mapping->mutex);
     mapping->written += (int64_t)(end - begin);
     pthread_cond_broadcast(&mapping->changed);

@@ -37,18 +37,6 @@ CPU_VERSIONS(philox, (uint64_t seed, uint64_t pair, uint64_t *bits), (seed, pair
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-/* The largest value of a type below `high`: what is not above it cannot be rounded up to `high`. */
-static double largest_below(enum dtype dtype, double high) {
-    if (!dtype_is_float(dtype)) return ceil(high) - 1;
-    double below = high, gap = high == 0 ? 0x1p-1074 : fabs(high) * 0x1p-54;
-    for (; below >= high && gap < INFINITY; gap *= 2) {
-        uint64_t room;
-        dtype_store(dtype, &room, 0, high - gap);
-        below = dtype_load(dtype, &room, 0);
-    }
-    return below;
-}
-
 CPU_BODY uniform_body(double low, double range, double most, const uint64_t *restrict bits, double *restrict values) {
 #pragma omp simd
     for (int i = 0; i < 2 * PAIRS; i++) {
@@ -149,7 +137,7 @@ void random_fill(const struct random_terms *terms, const struct shape *shape, en
     const int64_t room = 2 * PAIRS - 1; /* one less than a piece holds: the first may be the second of its pair */
     int64_t runs, length, size = (int64_t)dtype_size(dtype);
     int axes;
-    double most = terms->distribution == RANDOM_UNIFORM ? largest_below(dtype, terms->high) : 0;
+    double most = terms->distribution == RANDOM_UNIFORM ? random_largest_below(dtype, terms->high) : 0;
     box_runs(shape, box, &axes, &runs, &length);
 #pragma omp parallel for collapse(2)
     for (int64_t run = 0; run < runs; run++)

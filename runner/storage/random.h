@@ -7,21 +7,12 @@
  * (x >> 11) * 2^-53, kept below high after rounding to the data type normal    mean + std * z, z by Box-Muller from the
  * pair of elements 2j, 2j+1: u = ((x0 >> 11) + 1) * 2^-53, v = (x1 >> 11) * 2^-53, z0 = sqrt(-2 ln u) cos(2 pi v), z1 =
  * sqrt(-2 ln u) sin(2 pi v), in float64 integer   low + x mod (high - low + 1), both ends included, rounded to the data
- * type constant  value;   index: the linear index itself, both rounded to the data type */
+ * type constant  value;   index: the linear index itself, both rounded to the data type (index: modulo 2^bits of an
+ * integer) */
 #ifndef RUNNER_RANDOM_H
 #define RUNNER_RANDOM_H
 
-#include "../../kernels/core/operation.h"
-
-enum distribution { RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_INTEGER, RANDOM_CONSTANT, RANDOM_INDEX };
-
-struct random_terms {
-    enum distribution distribution;
-    double low, high; /* uniform, integer */
-    double mean, std; /* normal */
-    double value;     /* constant */
-    uint64_t seed;
-};
+#include "../job/random_terms.h"
 
 /* Fills `data` (packed, box->count elements) with the elements of an array of `shape` that lie in `box`. */
 void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,

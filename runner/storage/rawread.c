@@ -5,8 +5,8 @@
 #define H5_USE_110_API
 #include "rawread.h"
 
+#include "../base/fail.h"
 #include "../base/workers.h"
-#include "../result/environment.h"
 #include "filters.h"
 #include "layout.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
  * and decoding many chunks at once. HDF5 only tells where things are.
  *
  * For files that nobody writes meanwhile. Whatever is unusual is left to HDF5: compact, external and virtual storage,
- * other filters than shuffle, deflate and fletcher32, files that are not one plain file, storage that was never
+ * other filters than those of filters.h, files that are not one plain file, storage that was never
  * allocated. */
 #ifndef RUNNER_RAWREAD_H
 #define RUNNER_RAWREAD_H

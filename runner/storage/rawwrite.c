@@ -12,8 +12,8 @@
 #define H5_USE_110_API
 #include "rawwrite.h"
 
+#include "../base/fail.h"
 #include "../base/workers.h"
-#include "../result/environment.h"
 #include "filters.h"
 #include "layout.h"
 #include "mapping.h"
@@ -58,9 +58,13 @@ static bool takes_mappings(int descriptor) {
 /* Blocks on the disk for what HDF5 has allocated in its file, so that writing need not find them one by one and cannot
  * run out of them. A file system that cannot do it does without. */
 static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes) {
-    if (fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes) == 0) return;
+    int failed;
+    do failed = fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes);
+    while (failed && errno == EINTR);
+    if (!failed) return;
     raw->mappable = false;
-    if (errno == ENOSPC && *raw->failure == 0) *raw->failure = ENOSPC;
+    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO;
+    if (full && *raw->failure == 0) *raw->failure = errno;
 }
 
 /* Asks HDF5 where it has put every chunk. */
@@ -161,7 +165,7 @@ struct writing {
 
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
     if (writing->raw->mapping) {
-        memcpy(mapping_at(writing->raw->mapping, address), from, (size_t)bytes);
+        if (!mapping_write(writing->raw->mapping, address, from, bytes)) writing->failure = EIO;
         return;
     }
     while (bytes > 0 && writing->failure == 0) {

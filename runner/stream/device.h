@@ -32,7 +32,8 @@ struct device_operations {
     enum status (*download)(struct device *device, const struct copy *copy, struct error *error);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
     /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next
-     * wait: the kernel would not start, and the device is as good as before. */
+     * wait: the kernel would not start, and the device is as good as before. STATUS_INTERRUPTED likewise: a signal
+     * came before the queue had got to it. */
     enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch,
                           struct error *error);
     /* Brings a kernel's code onto the device before its first launch, without running it; from any one thread. NULL: it

@@ -2,8 +2,11 @@
  *
  * Device memory is host memory (`unified`), so streaming reads and writes operands in place. An event is recorded on
  * one queue only; it counts its records, and whoever waits waits for the count of the record that it saw. */
+#include "../base/clock.h"
+#include "../base/fail.h"
+#include "../base/host.h"
+#include "../base/interrupt.h"
 #include "../base/workers.h"
-#include "../result/environment.h"
 #include "device.h"
 
 #include <math.h>
@@ -75,11 +78,14 @@ static void do_fill(struct cpu_device *cpu, const struct work *work) {
     memset(work->to, 0, (size_t)work->bytes);
 }
 
+/* After a signal launches that still wait in the queue fail rather than run. */
 static void do_launch(struct cpu_device *cpu, const struct work *work) {
-    int code = work->kernel->launch(&work->launch);
-    if (code == 0) return;
+    struct error error = {.status = STATUS_OK};
+    int code = interrupt_check(&error) ? 0 : work->kernel->launch(&work->launch);
+    if (code != 0) fail(&error, STATUS_RUN, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
+    if (error.status == STATUS_OK) return;
     pthread_mutex_lock(&cpu->mutex);
-    fail(&cpu->failure, STATUS_RUN, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
+    if (cpu->failure.status == STATUS_OK) cpu->failure = error;
     pthread_mutex_unlock(&cpu->mutex);
 }
 
@@ -339,48 +345,12 @@ double host_write_bytes_per_s(void) {
     return workers_count() < 2 ? 3e9 : 5e9;
 }
 
-/* A line of /proc/meminfo in bytes; 0: it is not there. */
-static int64_t meminfo_bytes(const char *name) {
-    FILE *file = fopen("/proc/meminfo", "r");
-    if (!file) return 0;
-    char line[128], key[64];
-    long long kibibytes = 0, value;
-    while (kibibytes == 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "%63[^:]: %lld", key, &value) == 2 && strcmp(key, name) == 0) kibibytes = value;
-    fclose(file);
-    return (int64_t)kibibytes * 1024;
-}
-
-/* What a container or a batch system allows: the least memory.max (cgroup v2) from this process's group up. */
-static int64_t cgroup_limit_bytes(void) {
-    char line[512], group[512] = "", path[600];
-    long long limit = INT64_MAX, value;
-    FILE *file = fopen("/proc/self/cgroup", "r");
-    if (!file) return limit;
-    bool found = false;
-    while (!found && fgets(line, sizeof line, file)) found = sscanf(line, "0::%511s", group) == 1;
-    fclose(file);
-    while (found) {
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
-        file = fopen(path, "r");
-        if (file && fscanf(file, "%lld", &value) == 1 && value < limit) limit = value;
-        if (file) fclose(file);
-        char *last = strrchr(group, '/');
-        found = last != NULL;
-        if (last) *last = '\0';
-    }
-    return limit;
-}
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 void device_cpu_facts(struct device_facts *facts) {
-    *facts = (struct device_facts){.kind = DEVICE_CPU, .name = "CPU", .id = "cpu", .multiprocessors = workers_count()};
-    int64_t limit = cgroup_limit_bytes(), available = meminfo_bytes("MemAvailable");
-    facts->memory_total = least((int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), limit);
-    facts->memory_free = least(available > 0 ? available : facts->memory_total / 2, limit);
+    *facts = (struct device_facts){.kind = DEVICE_CPU, .id = "cpu", .multiprocessors = workers_count()};
+    host_cpu_name(facts->name, sizeof facts->name);
+    struct host_memory memory = host_memory();
+    facts->memory_total = memory.total;
+    facts->memory_free = memory.free;
     facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (facts->cache_bytes <= 0) facts->cache_bytes = INT64_C(32) << 20;
     /* Estimates of an ordinary server, for predicted bounds only: nothing is copied to reach this device. */

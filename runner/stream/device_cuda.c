@@ -1,6 +1,7 @@
 /* device_cuda.c - a CUDA GPU as a device: three streams, stream-ordered copies from pinned memory, events with times.
  * With kernels/ the only code that calls the CUDA runtime. NVML (clocks, power limit, driver version) is opened at run
  * time; where it is missing those facts are unknown. Nothing here changes a setting of the card. */
+#include "../base/fail.h"
 #include "../base/workers.h"
 #include "device.h"
 

@@ -1,6 +1,8 @@
 /* measure.c - timing one kernel on operands that are in place, and robust statistics of the times. */
 #include "measure.h"
 
+#include "../base/fail.h"
+#include "../base/interrupt.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -64,6 +66,17 @@ struct statistics samples_statistics(const struct samples *samples) {
     return statistics;
 }
 
+double samples_clock_mhz(const struct samples *samples) {
+    double *known = must_malloc((unsigned long)samples->count * sizeof *known);
+    int count = 0;
+    for (int i = 0; i < samples->count; i++)
+        if (!isnan(samples->clock_mhz[i])) known[count++] = samples->clock_mhz[i];
+    qsort(known, (size_t)count, sizeof *known, compare_doubles);
+    double median = count > 0 ? median_of_sorted(known, count) : NAN;
+    free(known);
+    return median;
+}
+
 /* How many of n samples lie below the median is binomial, n/2 +- 1.96 sqrt(n)/2: the samples with those two ranks
  * enclose the median with 95 % confidence whatever the distribution (Hahn and Meeker, Statistical Intervals). */
 double samples_precision(const struct samples *samples) {
@@ -116,23 +129,26 @@ static enum status probe(struct timing *timing, double *seconds, struct error *e
     return STATUS_OK;
 }
 
-static enum status take_samples(struct timing *timing, const struct run_options *options,
-                                const volatile int *interrupted, struct samples *samples, struct error *error) {
+static enum status take_samples(struct timing *timing, const struct run_options *options, struct samples *samples,
+                                struct error *error) {
     struct device *device = timing->device;
-    for (int64_t i = 0; i < options->warmup && !(interrupted && *interrupted); i++)
+    for (int64_t i = 0; i < options->warmup; i++) {
+        TRY(interrupt_check(error));
         TRY(device->operations->launch(device, timing->kernel, timing->launch, error));
+    }
     double seconds;
     float clock_mhz = NAN;
     int64_t next_look = options->repeat_min;
-    if (interrupted && *interrupted) return STATUS_OK;
+    TRY(interrupt_check(error));
     TRY(probe(timing, &seconds, error));
     /* A long or cold launch was timed well enough as it was: it is the first sample. */
     if (!timing->lead) samples_append(samples, seconds, (float)device->clock_mhz(device));
-    while (samples->count < options->repeat_max && !(interrupted && *interrupted)) {
+    while (samples->count < options->repeat_max) {
         if (samples->count >= next_look) {
             if (options->repeat_until > 0 && samples_precision(samples) <= options->repeat_until) break;
             next_look = samples->count + 1 + samples->count / 16; /* sorting each time would cost more than sampling */
         }
+        TRY(interrupt_check(error));
         TRY(time_sample(timing, &seconds, error));
         if (samples->count < CLOCK_READINGS) clock_mhz = (float)device->clock_mhz(device);
         samples_append(samples, seconds, clock_mhz);
@@ -141,16 +157,17 @@ static enum status take_samples(struct timing *timing, const struct run_options 
 }
 
 enum status measure_kernel(struct device *device, const struct kernel *kernel, struct launch *launch,
-                           const struct run_options *options, const volatile int *interrupted, struct samples *samples,
-                           struct error *error) {
+                           const struct run_options *options, struct samples *samples, struct error *error) {
     struct timing timing = {.device = device, .kernel = kernel, .launch = launch, .cold = options->cold};
     *samples = (struct samples){.count = 0};
     enum status status = device->operations->event_create(device, &timing.begin, error);
     if (!status) status = device->operations->event_create(device, &timing.end, error);
-    if (!status) status = take_samples(&timing, options, interrupted, samples, error);
+    if (!status) status = take_samples(&timing, options, samples, error);
     struct error ignored = {.status = STATUS_OK};
     enum status idle = device->operations->synchronize(device, status ? &ignored : error);
     if (timing.begin) device->operations->event_destroy(device, timing.begin);
     if (timing.end) device->operations->event_destroy(device, timing.end);
-    return status ? status : idle;
+    if (!status) status = idle;
+    if (status) samples_free(samples);
+    return status;
 }

@@ -1,6 +1,8 @@
 /* residents.c - device memory under a budget, shared by the run under way and the arrays that stay. */
 #include "residents.h"
 
+#include "../base/fail.h"
+
 #include <stdlib.h>
 
 struct residents *residents_create(struct device *device, int64_t budget) {

@@ -5,8 +5,6 @@
 
 #include "stream.h"
 
-/* Pinned host buffers each way: one is read or written while the others are copied or wait. */
-#define STAGES 4
 enum direction { UP, DOWN, DIRECTIONS };
 
 struct pinned {

@@ -14,7 +14,9 @@
  * Operands whose box never changes are whole arrays and live among the residents.
  *
  * On a unified device operands are read, and outputs written, straight from where the kernel has them. */
-#include "../result/environment.h"
+#include "../base/clock.h"
+#include "../base/fail.h"
+#include "../base/interrupt.h"
 #include "stream_buffers.h"
 
 #include <stdlib.h>
@@ -67,7 +69,8 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
     }
     TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
     const struct storage *storage = &stream->run->in_storage[i];
-    struct pieces pieces = pieces_cut(box, &storage->chunk, in->array->first_row, stage_elements(storage, in->element));
+    struct pieces pieces =
+        pieces_cut(box, &storage->chunk, in->array->first_row, plan_stage_elements(storage, in->element));
     for (int64_t number = 0; number < pieces.total; number++) {
         struct box piece = pieces_get(&pieces, number);
         TRY(load_piece(stream, in, fresh, step, box, &piece, error));
@@ -139,6 +142,7 @@ static enum status compute(struct stream *stream, const struct step *step, struc
 static enum status take_step(struct stream *stream, int64_t number, struct error *error) {
     struct step step;
     int64_t before = stream->result.bytes_read, stored = 0;
+    TRY(interrupt_check(error));
     plan_step(stream->plan, stream->run, number, &step);
     for (int i = 0; i < stream->task->geometry.inputs; i++)
         if (!step.reuse[i]) TRY(load(stream, i, &step, error));
@@ -216,13 +220,12 @@ enum status stream_run(struct device *device, struct residents *residents, const
     return status;
 }
 
-enum status stream_measure(struct stream *stream, const struct run_options *options, const volatile int *interrupted,
-                           struct samples *samples, struct error *error) {
+enum status stream_measure(struct stream *stream, const struct run_options *options, struct samples *samples,
+                           struct error *error) {
     *samples = (struct samples){.count = 0};
     bool once = options->warmup == 0 && options->repeat_max == 1; /* then the pass has timed it */
     if (stream->run->steps == 1 && !once)
-        return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, interrupted, samples,
-                              error);
+        return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, samples, error);
     if (stream->run->steps >= 1)
         samples_append(samples, stream->result.times.kernel_s, (float)stream->device->clock_mhz(stream->device));
     return STATUS_OK;

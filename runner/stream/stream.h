@@ -33,19 +33,17 @@ struct stream_result {
     int64_t bytes_read, bytes_written;
 };
 
-/* Pinned host memory that a run on a GPU passes through. */
-int64_t stream_host_bytes(const struct run *run, const struct geometry *geometry);
-
 struct stream; /* the buffers of one run, while it lasts */
 
-/* One pass over all steps: everything the run stores has been handed to `sink` when it returns. */
+/* One pass over all steps: everything the run stores has been handed to `sink` when it returns. STATUS_INTERRUPTED: a
+ * signal came between two steps, or on the way of a box in or out. */
 enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,
                        const struct run *run, const struct sink *sink, struct stream_result *result,
                        struct stream **stream, struct error *error);
 /* After a pass of a single step, whose operands are still in place: times the kernel alone. For several steps, or where
  * no more than one sample is wanted, the pass itself is the one sample. */
-enum status stream_measure(struct stream *stream, const struct run_options *options, const volatile int *interrupted,
-                           struct samples *samples, struct error *error);
+enum status stream_measure(struct stream *stream, const struct run_options *options, struct samples *samples,
+                           struct error *error);
 /* Releases the run's buffers. With `keep`, a whole output that lies on the device becomes a resident. */
 void stream_free(struct stream *stream, bool keep);
 

@@ -2,7 +2,7 @@
  * after its last. */
 #include "stream_buffers.h"
 
-#include "../result/environment.h"
+#include "../base/clock.h"
 
 #include <stdlib.h>
 
@@ -82,26 +82,6 @@ static void close_span(struct stream *stream, struct span *span) {
     if (span->end) stream->device->operations->event_destroy(stream->device, span->end);
 }
 
-int64_t stage_elements(const struct storage *storage, int64_t element) {
-    int64_t limit = STAGE_BYTES / element, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
-    return chunk > limit ? chunk : limit;
-}
-
-/* Bytes of one stage: as much as it must hold, or the tile where that is less. */
-static int64_t stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes) {
-    int64_t bytes = stage_elements(storage, element) * element;
-    return tile_bytes < bytes ? tile_bytes : bytes;
-}
-
-int64_t stream_host_bytes(const struct run *run, const struct geometry *geometry) {
-    int64_t up = 0, element = (int64_t)dtype_size(geometry->out.dtype);
-    for (int i = 0; i < geometry->inputs; i++) {
-        int64_t bytes = stage_bytes(&run->in_storage[i], (int64_t)dtype_size(geometry->in[i].dtype), run->in_bytes[i]);
-        if (bytes > up) up = bytes;
-    }
-    return STAGES * (up + stage_bytes(&run->out_storage, element, run->out_bytes));
-}
-
 static enum status open_input(struct stream *stream, int i, struct error *error) {
     struct input *in = &stream->in[i];
     int64_t bytes = stream->run->in_bytes[i];
@@ -118,7 +98,8 @@ static enum status open_input(struct stream *stream, int i, struct error *error)
         TRY(stream->device->operations->event_create(stream->device, &in->used[b], error));
     }
     if (stream->device->unified) return STATUS_OK;
-    return residents_stage(stream->residents, UP, stage_bytes(&stream->run->in_storage[i], in->element, bytes), error);
+    return residents_stage(stream->residents, UP, plan_stage_bytes(&stream->run->in_storage[i], in->element, bytes),
+                           error);
 }
 
 static enum status open_output(struct stream *stream, struct error *error) {
@@ -129,7 +110,8 @@ static enum status open_output(struct stream *stream, struct error *error) {
         TRY(stream->device->operations->event_create(stream->device, &out->computed[b], error));
     }
     if (stream->device->unified) return STATUS_OK;
-    return residents_stage(stream->residents, DOWN, stage_bytes(&stream->run->out_storage, out->element, bytes), error);
+    return residents_stage(stream->residents, DOWN, plan_stage_bytes(&stream->run->out_storage, out->element, bytes),
+                           error);
 }
 
 enum status stream_open_buffers(struct stream *stream, struct error *error) {

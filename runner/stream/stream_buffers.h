@@ -9,9 +9,8 @@
 
 #include <pthread.h>
 
-#define BUFFERS     2                   /* of an operand at most, as the plan has it */
-#define LAUNCHES    8                   /* in flight at most */
-#define STAGE_BYTES (INT64_C(16) << 20) /* 0.3 ms on the bus; a larger chunk, if filtered, has a larger stage */
+#define BUFFERS  2 /* of an operand at most, as the plan has it */
+#define LAUNCHES 8 /* in flight at most */
 
 /* Work of a stage on its queue between two events, to be timed once it is over. */
 struct span {
@@ -92,8 +91,6 @@ struct stream {
 /* Allocates everything but leaves what was allocated before a failure to stream_free. */
 enum status stream_open_buffers(struct stream *stream, struct error *error);
 
-/* Elements that one stage holds of an operand. */
-int64_t stage_elements(const struct storage *storage, int64_t element);
 /* A piece of a tile between its place in the packed tile and a packed stage, on the queue of that direction. */
 enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error);

@@ -5,8 +5,9 @@
  *
  * Up to STAGES downloads are queued while one piece is written. An output buffer is free again when its tile has gone:
  * store_reserve is where a slow disk holds up the device, and with two buffers only then. */
-#include "../result/environment.h"
 #include "stream_buffers.h"
+
+#include "../base/fail.h"
 
 #include <string.h>
 
@@ -44,7 +45,8 @@ static enum status store_tile(struct stream *stream, const struct finished *tile
     }
     TRY(ops->event_order(stream->device, stream->out.computed[tile->buffer], QUEUE_DOWNLOAD, error));
     const struct storage *storage = &stream->run->out_storage;
-    struct pieces pieces = pieces_cut(&tile->box, &storage->chunk, 0, stage_elements(storage, stream->out.element));
+    struct pieces pieces =
+        pieces_cut(&tile->box, &storage->chunk, 0, plan_stage_elements(storage, stream->out.element));
     for (int64_t asked = 0, written = 0; written < pieces.total; written++) {
         for (; asked < pieces.total && asked - written < STAGES; asked++) {
             struct box piece = pieces_get(&pieces, asked);

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def memory_folder():
-    """A folder in memory where there is one, for jobs of hundreds of runs, each of which is synced to disk."""
+    """A folder in memory where there is one, for jobs of hundreds of runs, each of which writes a file."""
     parent = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="tilerun-", dir=parent if os.access(parent, os.W_OK) else None))
     yield folder
@@ -63,8 +64,20 @@ def folder(memory_folder):
 
 
 @pytest.fixture
+def small_disk(folder, request):
+    """A file system of its own in memory, as large as the module's DISK says; skipped where none can be mounted."""
+    path = folder / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={request.module.DISK}", "tilerun-test", str(path)]
+    if os.geteuid() != 0 or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small disk cannot be mounted here")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture
 def rng():
-    """Fresh data every time; pytest prints the seed of a test that fails."""
-    seed = int.from_bytes(os.urandom(4), "little")
+    """Fresh data every time; pytest prints the seed of a test that fails, and TILERUN_SEED repeats it."""
+    seed = int(os.environ.get("TILERUN_SEED") or int.from_bytes(os.urandom(4), "little"))
     print(f"seed {seed}")
     return np.random.default_rng(seed)

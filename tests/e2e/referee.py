@@ -15,6 +15,8 @@ OPERATORS = ["sum", "prod", "min", "max", "mean", "norm2", "argmin", "argmax"]
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 LEAST = {"float32": 2.0**-149, "float64": 2.0**-1074, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 
+EXPONENTS = {"float16": (-24, 15), "bfloat16": (-133, 127), "float32": (-149, 127), "float64": (-1074, 1023)}
+
 
 # ---- types ---------------------------------------------------------------------------------------------------------
 
@@ -37,9 +39,10 @@ def bfloat16_bits(values):
 
 
 def widen(stored, dtype):
-    if dtype == "bfloat16":
-        return np.asarray(stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-    return stored.astype(np.float64) if dtype in FLOATS else stored
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        if dtype == "bfloat16":
+            return np.asarray(stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+        return stored.astype(np.float64) if dtype in FLOATS else stored
 
 
 def round_to(values, dtype):
@@ -103,6 +106,8 @@ def read_dataset(dataset):
 
 # ---- operations ----------------------------------------------------------------------------------------------------
 
+BITS = "bits"  # as a bound: the value is as stored, and every bit counts, a NaN's too
+
 
 def result_type(operator, dtype):
     """NumPy's rules for reductions."""
@@ -149,9 +154,43 @@ def matmul(a, b, dtype, transpose_a=False, transpose_b=False, alpha=1.0):
     return value, with_rounding(value, dtype, terms * accumulator_epsilon(dtype) * magnitude)
 
 
+def product(x, axis):
+    """Of float64, whatever its partial products: mantissas and exponents apart, halved until one is left."""
+    mantissa, exponent = np.frexp(x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1))
+    while mantissa.shape[-1] > 1:
+        if mantissa.shape[-1] % 2:
+            pad = [(0, 0)] * (mantissa.ndim - 1) + [(0, 1)]
+            mantissa, exponent = np.pad(mantissa, pad, constant_values=1.0), np.pad(exponent, pad)
+        mantissa, more = np.frexp(mantissa[..., 0::2] * mantissa[..., 1::2])
+        exponent = exponent[..., 0::2] + exponent[..., 1::2] + more
+    if mantissa.shape[-1] == 0:
+        return np.ones(mantissa.shape[:-1])
+    return np.ldexp(mantissa[..., 0], np.clip(exponent[..., 0], -5000, 5000))
+
+
+def norm2(x, axis):
+    """Of float64, whatever its squares: by the largest element first, as a power of two."""
+    finite = np.where(np.isfinite(x), np.abs(x), 0)
+    _, exponent = np.frexp(np.max(finite, axis=axis, keepdims=True, initial=0))
+    squares = np.sum(np.ldexp(x, -exponent) ** 2, axis=axis, keepdims=True)
+    return np.ldexp(np.sqrt(squares), exponent).reshape(np.sum(finite, axis=axis).shape)
+
+
+def extreme_bits(x, dtype, operator, axis):
+    """min or max to the bit: -0 is the less of zeros, and a NaN is the quiet one without sign and payload."""
+    greatest = operator == "max"
+    values = widen(x, dtype)
+    value = np.asarray(getattr(np, operator)(values, axis=axis))
+    sought = np.any((values == 0) & (np.signbit(values) != greatest), axis=axis)
+    value = np.where((value == 0) & sought, 0.0 if greatest else -0.0, value)
+    return round_to(np.where(np.isnan(value), np.nan, value), dtype)
+
+
 def reduce(x, dtype, operator, axis):
     """Truth and bound (None: exact) of a reduction; `axis` is a number or "all"."""
     axis = None if axis == "all" else axis
+    if operator in ("min", "max") and dtype in FLOATS:
+        return extreme_bits(x, dtype, operator, axis), BITS
     x = widen(x, dtype)
     length = x.size if axis is None else x.shape[axis]
     out = result_type(operator, dtype)
@@ -164,18 +203,18 @@ def reduce(x, dtype, operator, axis):
     epsilon = (length + 4) * accumulator_epsilon("float64" if dtype in INTEGERS else dtype)
     x = x.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        total = {"sum": x, "mean": x, "prod": x, "norm2": x * x}[operator]
-        value = np.prod(total, axis=axis) if operator == "prod" else np.sum(total, axis=axis)
-        magnitude = np.abs(value) if operator == "prod" else np.sum(np.abs(total), axis=axis)
-        if operator == "norm2":
-            value = magnitude = np.sqrt(value)
+        if operator in ("prod", "norm2"):
+            value = {"prod": product, "norm2": norm2}[operator](x, axis)
+            magnitude = np.abs(value)
+        else:
+            value, magnitude = np.sum(x, axis=axis), np.sum(np.abs(x), axis=axis)
         if operator == "mean":
             value, magnitude = value / np.float64(length), magnitude / np.float64(length)
         return value, with_rounding(value, out, epsilon * magnitude)
 
 
 def scale(x, dtype, alpha, beta):
-    """Truth and bound of alpha * x + beta. alpha and beta must be exact in the type that it computes in."""
+    """Truth and bound of alpha * x + beta. Computed in float64 and rounded to the type."""
     x = widen(x, dtype)
     if dtype in INTEGERS:
         with np.errstate(over="ignore"):
@@ -186,8 +225,6 @@ def scale(x, dtype, alpha, beta):
 
 
 # ---- the verdict ---------------------------------------------------------------------------------------------------
-
-BITS = "bits"  # as a bound: the value is as stored, and every bit counts, a NaN's too
 
 
 def difference(stored, dtype, value, bound):
@@ -203,6 +240,7 @@ def difference(stored, dtype, value, bound):
     if bound is BITS:
         word = f"u{stored.itemsize}"
         wrong = np.ascontiguousarray(stored).view(word) != np.ascontiguousarray(value).view(word)
+        found, wrong = np.asarray(found), wrong.reshape(value.shape)
     elif dtype in INTEGERS:
         wrong = found != value
     else:

@@ -42,6 +42,28 @@ def matmul_case(name, dtype, a, b, **options):
     return Case(name, options, [a, b], value, bound, dtype, referee.matmul_magnitude(a, b, dtype, **options))
 
 
+def alpha_cases(rng, dtype):
+    """alphas of any size with sums that the accumulator holds: the result is in range where alpha is not in the type's,
+    or it overflows, or nothing is left of it."""
+    most = {"float16": 6, "float64": 480}.get(dtype, 50)  # exponent of operands, either way
+    result = {"float16": 9, "float64": 900}.get(dtype, 110)  # and of what is to come out
+    for number in range(12):
+        exponents, (m, n, k) = rng.integers(-most, most + 1, 2), rng.integers(1, 200, 3)
+        wanted = rng.integers(-result, result + 1)
+        if number % 3 == 0:
+            wanted = rng.choice([-1000, 1000])
+        elif number % 3 == 1:  # as far from the sum as may be
+            exponents[:] = -most * np.sign(wanted)
+        power = np.clip(wanted - sum(exponents), -1020, 1020)
+        alpha = float(rng.uniform(1, 2) * rng.choice([-1, 1]) * 2.0**power)
+        shapes = (k, m) if number % 2 else (m, k), (n, k) if number % 4 > 1 else (k, n)
+        a, b = (referee.round_to(rng.uniform(-1, 1, s) * 2.0**e, dtype) for s, e in zip(shapes, exponents))
+        flips = {"transpose_a": bool(number % 2), "transpose_b": number % 4 > 1}
+        with np.errstate(over="ignore"):
+            case = matmul_case(f"alpha_{number}", dtype, a, b, alpha=alpha, **flips)
+        yield case
+
+
 def matmul_cases(rng, dtype):
     def values(*shape):
         return referee.random_values(rng, shape, dtype)
@@ -57,6 +79,7 @@ def matmul_cases(rng, dtype):
         yield matmul_case(f"shared_{number}", dtype, a, b[0].copy(), alpha=0.5, **options)
     yield matmul_case("no_stack", dtype, values(0, 4, 5), values(0, 5, 6))
     yield matmul_case("alpha_zero", dtype, values(9, 9), values(9, 9), alpha=0)
+    yield from alpha_cases(rng, dtype)
     a, b = (referee.widen(values(s, s), dtype) for s in (35, 35))
     a[3, 4], a[20, 34], b[34, 7], b[0, 33] = np.nan, np.inf, -np.inf, np.nan
     yield matmul_case("not_finite", dtype, referee.round_to(a, dtype), referee.round_to(b, dtype))
@@ -118,6 +141,14 @@ def reduce_awkward_floats(rng, dtype, operator):
     yield reduce_case("infinite", dtype, operator, 0, infinite)
     zeros = referee.round_to(np.where(rng.integers(0, 2, (33, 5)), 0.0, -0.0), dtype)
     yield reduce_case("signed_zeros", dtype, operator, 1, zeros)
+    if operator in ("prod", "norm2"):  # whose products of two or of 40 elements leave the type's range, or float64's
+        low, high = referee.EXPONENTS[dtype]
+        exponents = rng.integers(0, min(high, 400), (40, 50))
+        rising = np.concatenate([exponents, -exponents])
+        yield reduce_case("rising", dtype, operator, 0, referee.round_to(np.exp2(rising), dtype))
+        for name, exponent in {"large": high - 6, "small": low // 2, "least": low + 2}.items():
+            x = rng.uniform(1, 2, (70, 50)) * 2.0**exponent
+            yield reduce_case(name, dtype, operator, 1, referee.round_to(x, dtype))
     if dtype == "float16" and operator in ("sum", "norm2"):  # beyond 65504
         yield reduce_case("overflow", dtype, operator, 1, referee.round_to(np.full((3, 300), 6e4), dtype))
 

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -32,7 +33,7 @@ def peak_memory(folder, *arguments):
     code = "import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL);" \
            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss);sys.exit(r.returncode)"
     done = subprocess.run(
-        ["python3", "-c", code, str(harness.TILERUN), *map(str, arguments)],
+        [sys.executable, "-c", code, str(harness.TILERUN), *map(str, arguments)],
         capture_output=True, text=True, env=before, cwd=folder, timeout=300,
     )
     assert done.returncode == 0, done.stderr
@@ -222,5 +223,5 @@ def test_trace_that_cannot_be_written(tmp_path):
     )
     done = harness.tilerun("run", job, "-o", tmp_path / "out.h5", "--trace", tmp_path / "nowhere/trace.json")
     assert done.returncode == harness.USAGE
-    assert "nowhere/trace.json: cannot be written: No such file" in done.stderr
+    assert f"nowhere/trace.json: folder {tmp_path}/nowhere: No such file" in done.stderr
     assert not (tmp_path / "out.h5").exists()

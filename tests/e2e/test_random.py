@@ -89,3 +89,72 @@ def test_tiling_does_not_change_values(folder):
     (folder / "results.h5").unlink()
     whole = generate(folder, shape, distribution="normal", seed=5)
     np.testing.assert_array_equal(tiled, whole)
+
+
+def drawn_number(rng, whole):
+    """Near and at the limits of the data types, and ordinary ones."""
+    value = rng.choice([0.0, 0.5, 1, 127, 128, 255, 256, 32767, 65504, 65520, 2**31, 2**32, 2**53, 2**63, 2**64, 3.3e38, 1e308])
+    value = value * rng.choice([1, -1, 0.5, 1 + 2**-20]) + rng.choice([0, 0, 1, -1, 0.25])
+    return int(value) if whole and abs(value) < 2**62 else float(np.clip(value, -1.7e308, 1.7e308))
+
+
+def drawn_terms(rng, dtype):
+    distribution = str(rng.choice(["uniform", "normal", "integer", "constant", "index"]))
+    whole = distribution == "integer" or (dtype in referee.INTEGERS and rng.random() < 0.8)
+    one, two = sorted(drawn_number(rng, whole) for _ in range(2))
+    if distribution in ("uniform", "integer"):
+        return {"distribution": distribution, "low": one, "high": two}
+    if distribution == "normal":
+        return {"distribution": distribution, "mean": one, "std": abs(two)}
+    return {"distribution": distribution, **({"value": one} if distribution == "constant" else {})}
+
+
+def holds(dtype, value):
+    if dtype in referee.INTEGERS:
+        return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+    return abs(value) <= (2 - referee.EPSILON[dtype]) * 2.0 ** referee.EXPONENTS[dtype][1]
+
+
+def is_right(values, terms, dtype):
+    """Are the values what the terms say, whatever the bits?"""
+    wide = [int(v) if dtype in referee.INTEGERS else float(v) for v in referee.widen(values, dtype).flat]
+    slack = 0 if dtype in referee.INTEGERS else referee.EPSILON[dtype]
+    if terms["distribution"] == "constant":
+        return all(abs(v - terms["value"]) <= slack * abs(terms["value"]) for v in wide)
+    if terms["distribution"] == "integer":
+        return all(terms["low"] <= v <= terms["high"] and v == int(v) for v in wide)
+    if terms["distribution"] == "uniform":
+        low, high = terms["low"], terms["high"]
+        about = max(abs(low), abs(high)) * slack + (0.5 if dtype in referee.INTEGERS else 0)
+        return all(low - about <= v <= high and holds(dtype, v) for v in wide)
+    if terms["distribution"] == "normal":
+        return all(abs(v - terms["mean"]) <= 8.6 * terms["std"] * (1 + slack) + slack * abs(terms["mean"]) + 0.5 for v in wide)
+    return True
+
+
+@pytest.mark.parametrize("dtype", referee.DTYPES)
+def test_drawn_terms_are_right_or_refused(folder, rng, dtype):
+    """Terms at, below and above what a type holds: the values are in their range, or `check` refuses and says which."""
+    sure = [{"distribution": "constant", "value": 1}, {"distribution": "uniform", "low": 2, "high": 2}]  # right, refused
+    refused = 0
+    for number, terms in enumerate(sure + [drawn_terms(rng, dtype) for _ in range(25)]):
+        place = folder / str(number)
+        place.mkdir()
+        job = {
+            "sync": False,
+            "inputs": {"x": {"random": {"shape": [5, 7], "dtype": dtype, "seed": number, **terms}}},
+            "operations": [{"id": "y", "op": "transpose", "inputs": ["x"], "variants": ["cpu"], "repeat": 1}],
+        }
+        done = harness.tilerun("check", harness.write_job(place / "check.yaml", **job))
+        if done.returncode == harness.OK:
+            assert is_right(harness.run_job(place, **job).output("y"), terms, dtype), terms
+            continue
+        refused += 1
+        assert done.returncode == harness.USAGE and "check.yaml:" in done.stderr, (terms, done.stderr)
+        ends = [terms[name] for name in ("low", "high", "value") if name in terms]
+        assert any(word in done.stderr for word in ("holds", "must", "no value", "rounds", "float64", "drawn")), done.stderr
+        if terms["distribution"] == "integer" and max(map(abs, ends)) < 2**53 and ends[0] <= ends[1]:
+            kept = [float(referee.widen(referee.round_to(np.array(float(end)), dtype), dtype)) for end in ends]
+            inside = ends[0] <= kept[0] and kept[1] <= ends[1]
+            assert not (inside and all(holds(dtype, end) for end in ends)), (terms, done.stderr)
+    assert 0 < refused < 27

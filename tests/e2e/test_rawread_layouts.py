@@ -21,6 +21,9 @@ FILTERS = {
     "all": {"compression": "gzip", "compression_opts": 9, "shuffle": True, "fletcher32": True},
     "szip": {"compression": "szip"},
     "scaleoffset": {"scaleoffset": 0},
+    "lzf": {"compression": "lzf"},
+    "lzf-all": {"compression": "lzf", "shuffle": True, "fletcher32": True},
+    "lzf-scaleoffset": {"compression": "lzf", "scaleoffset": 0},  # which HDF5 reads
 }
 
 
@@ -32,6 +35,20 @@ def run(folder, shape):
     found = results.output("y")
     results.path.unlink()
     return found if len(shape) == 1 else found.swapaxes(-1, -2)
+
+
+@pytest.fixture(scope="module")
+def lzf(memory_folder):
+    """Can the program read LZF?"""
+    path = memory_folder / "lzf.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.zeros(9), compression="lzf")
+    job = harness.write_job(
+        memory_folder / "lzf.yaml",
+        inputs={"x": {"file": str(path), "dataset": "x"}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["x"]}],
+    )
+    return harness.tilerun("check", job).returncode == harness.OK
 
 
 def values(rng, shape, dtype="int32"):
@@ -51,11 +68,13 @@ def check(folder, x):
 
 @pytest.mark.parametrize("rank", SHAPES)
 @pytest.mark.parametrize("name", FILTERS)
-def test_filters(folder, rng, name, rank):
+def test_filters(folder, rng, name, rank, lzf):
+    if "lzf" in name and not lzf:
+        pytest.skip("no liblzf in this build")
     if name == "szip" and not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
         pytest.skip("no szip here")
     x = values(rng, SHAPES[rank], "float32" if name == "szip" or rank == 1 else "int32")
-    if name == "scaleoffset":
+    if "scaleoffset" in name:
         x = rng.integers(0, 1000, SHAPES[rank]).astype("int16" if rank > 1 else "float32")
     create(folder, x, chunks=CHUNKS[rank], **FILTERS[name])
     check(folder, x)
@@ -172,18 +191,81 @@ def test_filter_masks(folder, rng, mask):
 def test_order_of_filters(folder, rng):
     """Checksum first, or between the others, as other programs have it."""
     x = values(rng, SHAPES[2])
-    for order in ("fsd", "sfd", "dsf", "ds", "fds", "fsdf"):
-        with h5py.File(folder / "data.h5", "w") as file:
-            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            creation.set_chunk((16, 31))
-            for letter in order:
-                {"f": creation.set_fletcher32, "s": creation.set_shuffle, "d": lambda: creation.set_deflate(4)}[
-                    letter
-                ]()
-            space = h5py.h5s.create_simple(x.shape)
-            dataset = h5py.h5d.create(file.id, b"x", h5py.h5t.STD_I32LE, space, creation)
-            dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+    for order in ("fsd", "sfd", "dsf", "ds", "fds", "fsdf", "dd", "dfsd", "fffff"):
+        create_by_letters(folder, x, (16, 31), order)
         check(folder, x)
+
+
+def create_by_letters(folder, x, chunk, filters, order="<"):
+    """Filters in any order and number: f(letcher32), s(huffle), d(eflate), l(zf)."""
+    with h5py.File(folder / "data.h5", "w") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk(chunk)
+        add = {
+            "f": creation.set_fletcher32,
+            "s": creation.set_shuffle,
+            "d": lambda: creation.set_deflate(4),
+            "l": lambda: creation.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL),
+        }
+        for letter in filters:
+            add[letter]()
+        stored = h5py.h5t.py_create(x.dtype.newbyteorder(order))
+        dataset = h5py.h5d.create(file.id, b"x", stored, h5py.h5s.create_simple(x.shape), creation)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+
+
+def draw_file(folder, rng, lzf):
+    """A file of any shape, type, byte order, chunk and filters, whose chunks compress well, badly or not at all."""
+    rank = int(rng.integers(1, 4))
+    shape = tuple(int(n) for n in rng.integers(1, {1: 5000, 2: 90, 3: 24}[rank], rank))
+    chunk = tuple(int(rng.integers(1, n + 1)) for n in shape)
+    chunk = tuple(max(c, -(-n // 20)) for c, n in zip(chunk, shape))
+    dtype = str(rng.choice([name for name in referee.DTYPES if name != "bfloat16"]))
+    x = values(rng, shape, dtype)
+    noisy = rng.random(shape) < rng.choice([0, 0.1, 1])
+    x[noisy] = referee.random_bits(rng, shape, dtype)[noisy]
+    filters = "".join(rng.choice(list("fsdl" if lzf else "fsd"), rng.integers(0, 6)))
+    create_by_letters(folder, x, chunk, filters, str(rng.choice(["<", ">"])))
+    print(shape, chunk, dtype, filters)
+    return x, filters
+
+
+def check_bits(found, x):
+    """A transpose keeps the bits; a vector was scaled by 1, which makes signalling NaNs quiet ones."""
+    np.testing.assert_array_equal(found, x)
+    assert x.ndim == 1 or found.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_drawn_layouts(folder, rng, lzf, part):
+    for _ in range(10):
+        x, _ = draw_file(folder, rng, lzf)
+        check_bits(run(folder, x.shape), x)
+
+
+@pytest.mark.parametrize("values_", [(), (4,), (4, 0x0105, 0), (4, 0x0105, 1), (4, 0x0105, 0x7FFFFFFF)])
+@pytest.mark.parametrize("virtual", [False, True])
+def test_lzf_with_other_notes(folder, rng, lzf, values_, virtual):
+    """h5py notes the bytes of a chunk beside the filter. They may be missing or wrong; also where HDF5 reads."""
+    if not lzf:
+        pytest.skip("no liblzf in this build")
+    x = values(rng, (40, 30))
+    create(folder, x, chunks=(16, 30), compression="lzf")
+    path = folder / "data.h5"
+    with h5py.File(path) as file:
+        (_, _, noted, _) = file["x"].id.get_create_plist().get_filter(0)
+    stored = b"".join(value.to_bytes(4, "little") for value in noted[:3])
+    content = path.read_bytes()
+    assert content.count(stored) == 1
+    wanted = (*values_, *[0] * 3)[:3]
+    path.write_bytes(content.replace(stored, b"".join(value.to_bytes(4, "little") for value in wanted)))
+    if virtual:
+        path.rename(folder / "part.h5")
+        layout = h5py.VirtualLayout(x.shape, "i4", filename=str(path))
+        layout[:] = h5py.VirtualSource(str(folder / "part.h5"), "x", x.shape)
+        with h5py.File(path, "w", libver=LATEST) as file:
+            file.create_virtual_dataset("x", layout)
+    check(folder, x)
 
 
 def test_virtual(folder, rng):
@@ -246,3 +328,33 @@ def test_damaged_chunk(folder, rng, filters, why):
     assert done.returncode == harness.IO, done.stderr
     assert f"'/x' in {folder}/data.h5: chunk at [32, 60] cannot be read" in done.stderr and why in done.stderr
     assert not (folder / "results.h5").exists()
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_drawn_damage(folder, rng, lzf, part):
+    """Bytes of chunks that are changed or cut: refused at their place, or read as h5py reads them. A checksum over what is
+    stored lets none pass."""
+    for _ in range(10):
+        x, filters = draw_file(folder, rng, lzf)
+        with h5py.File(folder / "data.h5") as file:
+            dataset = file["x"].id
+            chunks = [dataset.get_chunk_info(i) for i in range(dataset.get_num_chunks())]
+        with open(folder / "data.h5", "r+b") as file:
+            for _ in range(rng.integers(1, 9)):
+                chunk = chunks[rng.integers(len(chunks))]
+                file.seek(chunk.byte_offset + int(rng.integers(chunk.size)))
+                file.write(bytes([rng.integers(256)]) * int(rng.integers(1, 4)))
+        operation = {"op": "scale", "alpha": 1} if x.ndim == 1 else {"op": "transpose"}
+        job = harness.write_job(
+            folder / "job.yaml",
+            inputs={"x": {"file": "data.h5", "dataset": "/x"}},
+            operations=[{"id": "y", "inputs": ["x"], "variants": ["cpu"], "repeat": 1, "warmup": 0, **operation}],
+        )
+        done = harness.tilerun("run", job, "-o", folder / "results.h5", "--overwrite")
+        if done.returncode == harness.IO:
+            assert f"'/x' in {folder}/data.h5: chunk at [" in done.stderr and "] cannot be read: " in done.stderr
+            continue
+        assert done.returncode == harness.OK, done.stderr
+        found = harness.Results(folder / "results.h5").output("y")
+        with h5py.File(folder / "data.h5") as file:
+            check_bits(found if x.ndim == 1 else found.swapaxes(-1, -2), file["x"][:].astype(x.dtype))

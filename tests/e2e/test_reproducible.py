@@ -1,6 +1,6 @@
-"""The same bits, run after run, of every variant that says so. And sums that do not depend on their order: the fast
-reduction gives the bits of the exact sum's rounding, whatever the memory's tiles. At a small size;
-configs/bench/reduce.yaml is the same at full."""
+"""The same bits, run after run, of every variant that says so, whatever the data. Selections besides give the same bits
+by every variant and whatever the memory's tiles, and so do the fast reduction's sums, unless numbers far apart cancel:
+they are then the rounding of the exact sum. At a small size; configs/bench/reduce.yaml is the same at full."""
 
 import math
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import harness
+import referee
 
 RUNS = 20
 SIZE = 3_000_017  # ends within a load, a batch, a block
@@ -145,3 +146,141 @@ def test_blocks_draw_what_others_leave(folder, rng, dtype, shape):
         for run in range(5):
             found = results.output(f"{operator}_{axis}_{run}")
             assert (found == np.asarray(exact).astype(found.dtype)).all(), (operator, axis, run)
+
+
+# ---- drawn data ----------------------------------------------------------------------------------------------------
+
+DRAWN = (128, 513)
+BUDGETS = ["1GiB", "64KiB"]
+
+
+def drawn(rng, kind, shape, dtype):
+    """Data in which the order of a reduction shows, or its partial results leave the range; as stored."""
+    low, high = referee.EXPONENTS[dtype]
+    size = int(np.prod(shape))
+    signs = rng.choice([-1.0, 1.0], size)
+    if kind == "bits":
+        return referee.random_bits(rng, shape, dtype)
+    if kind == "cancelling":  # over 1 to 200 binades
+        large = np.repeat(np.exp2(rng.integers(1, min(200, high - 1), size // 4)), 2)
+        large[1::2] *= -1
+        x = rng.permutation(np.concatenate([large, rng.normal(size=size - large.size)]))
+    elif kind == "zeros":
+        x = signs * rng.choice([0.0, 1.0], size, p=[0.999, 0.001])
+    elif kind == "payloads":
+        x = np.where(rng.random(size) < 0.01, np.nan, signs)
+    elif kind == "rising_product":  # first all that is large, then all that is small
+        exponents = rng.integers(0, high, size // 2)
+        x = signs * np.exp2(np.concatenate([exponents, -exponents, np.zeros(size % 2)]))
+    elif kind == "turning_product":  # 2, 1/2, 2, 1/2...: each thread of a kernel has the one or the other
+        x = np.exp2(np.where(np.arange(size) % 2, -1.0, 1.0) * rng.integers(1, min(-low, high)))
+    elif kind == "subnormal":
+        x = signs * np.ldexp(rng.integers(0, 8, size).astype(float), low)
+    else:
+        x = signs * np.ldexp(rng.uniform(1, 2, size), rng.integers(low, high, size))
+    stored = referee.round_to(x, dtype)
+    if kind == "payloads":
+        word = stored.view(f"u{stored.itemsize}")
+        payload = rng.integers(1, 2 ** {"float16": 10, "bfloat16": 7}.get(dtype, 23), size).astype(word.dtype)
+        sign = rng.integers(0, 2, size).astype(word.dtype) << word.dtype.type(8 * stored.itemsize - 1)
+        word[:] = np.where(np.isnan(x), word | payload | sign, word)
+    return stored.reshape(shape)
+
+
+KINDS = ["bits", "cancelling", "zeros", "payloads", "rising_product", "turning_product", "subnormal", "spread"]
+
+
+def drawn_file(folder, rng, dtype, shape):
+    """The inputs of a job, and the arrays, by kind."""
+    x = {kind: drawn(rng, kind, shape, dtype) for kind in KINDS}
+    with h5py.File(folder / "drawn.h5", "w") as file:
+        for kind, stored in x.items():
+            referee.write_dataset(file, kind, stored, dtype)
+    return x, {kind: {"file": str(folder / "drawn.h5"), "dataset": f"/{kind}"} for kind in KINDS}
+
+
+def quiet_nans(stored, dtype):
+    word, quiet = f"u{stored.dtype.itemsize}", referee.round_to(np.full(1, np.nan), dtype)
+    bits = np.atleast_1d(stored).view(word)[np.isnan(np.atleast_1d(referee.widen(stored, dtype)))]
+    return (bits == quiet.view(word)).all()
+
+
+@pytest.mark.parametrize("dtype", referee.FLOATS)
+def test_drawn_data_by_every_variant(folder, rng, dtype):
+    x, inputs = drawn_file(folder, rng, dtype, DRAWN)
+    able = [v for v in VARIANTS if v.op == "reduce" and dtype in v.dtypes and v.name != "cub"]  # it takes arrays whole
+    wanted = [(k, o, a, run) for k in KINDS for o in referee.OPERATORS for a in (0, 1, "all") for run in range(2)]
+    seen = {}
+    for memory in BUDGETS:
+        (folder / "results.h5").unlink(missing_ok=True)
+        results = harness.run_job(
+            folder,
+            inputs=inputs,
+            memory=memory,
+            sync=False,
+            defaults={"warmup": 0, "repeat": 1, "store": "all", "verify": "none"},
+            operations=[
+                {
+                    "id": f"{kind}-{operator}-{axis}-{run}",
+                    "op": "reduce",
+                    "inputs": [kind],
+                    "operator": operator,
+                    "axis": axis,
+                    "variants": [harness.variant_entry(v) for v in able if operator in v.operators],
+                }
+                for kind, operator, axis, run in wanted
+            ],
+        )
+        for path, stored in results.everything().items():
+            group, name, *variant = path.split("/")
+            if group == "variants":
+                kind, operator, axis, _ = name.split("-")
+                seen.setdefault((kind, operator, axis, variant[0], memory), []).append(stored)
+    complaints = []
+    for (kind, operator, axis, variant, memory), stored in seen.items():
+        place = f"{kind} {operator} {axis} {variant} {memory}"
+        assert len(stored) == 2
+        if stored[0].tobytes() != stored[1].tobytes():
+            complaints.append(f"{place}: differs from run to run")
+        if operator not in ("argmin", "argmax") and not quiet_nans(stored[0], dtype):
+            complaints.append(f"{place}: a NaN with a sign or a payload")
+        if operator in ("sum", "mean"):
+            continue  # how far these may be off is for other tests to say
+        value, bound = referee.reduce(x[kind], dtype, operator, axis if axis == "all" else int(axis))
+        if wrong := referee.difference(stored[0], referee.result_type(operator, dtype), value, bound):
+            complaints.append(f"{place}: {wrong}")
+    assert len(seen) >= len(wanted) and not complaints, "\n".join(complaints[:40])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype, size", [("float32", 80_000_003), ("float64", 40_000_003), ("float16", 160_000_007)])
+@pytest.mark.parametrize("kind", ["cancelling", "payloads", "zeros", "turning_product", "spread"])
+def test_drawn_data_in_drawn_pieces(folder, rng, dtype, size, kind):
+    """Inputs so large that blocks draw part of them: which block had what must not show."""
+    x = drawn(rng, kind, (size,), dtype)
+    with h5py.File(folder / "x.h5", "w") as file:
+        referee.write_dataset(file, "x", x, dtype)
+    operators = ["sum", "mean", "norm2", "prod", "min", "max", "argmax"]
+    seen = {}
+    for memory in ("4GiB", "100MB"):
+        (folder / "results.h5").unlink(missing_ok=True)
+        results = harness.run_job(
+            folder,
+            inputs={"x": {"file": str(folder / "x.h5"), "dataset": "/x"}},
+            memory=memory,
+            sync=False,
+            defaults={"warmup": 0, "repeat": 1, "verify": "none"},
+            operations=[
+                {"id": f"{o}_{run}", "op": "reduce", "inputs": ["x"], "operator": o, "axis": "all", "variants": ["stream"]}
+                for o in operators
+                for run in range(10)
+            ],
+        )
+        for o in operators:
+            seen[o, memory] = {results.output(f"{o}_{run}").tobytes() for run in range(10)}
+            assert len(seen[o, memory]) == 1, (o, memory)
+            if o in ("min", "max", "argmax"):
+                value, bound = referee.reduce(x, dtype, o, "all")
+                assert referee.difference(results.output(f"{o}_0"), referee.result_type(o, dtype), value, bound) is None
+    for o in ("min", "max", "argmax"):
+        assert seen[o, "4GiB"] == seen[o, "100MB"], o

@@ -12,10 +12,11 @@ import pytest
 
 import harness
 
-TEXT = {"operation", "op", "variant", "parameters", "device", "dtype", "shape", "status", "message"}
+TEXT = {"operation", "op", "variant", "parameters", "device", "dtype", "shape", "status", "message", "device_name"}
 COLUMNS = (
     "run operation op variant parameters device dtype shape status repeats kernel_median_s kernel_min_s kernel_max_s "
-    "kernel_mad_s read_s h2d_s d2h_s write_s total_s flops bytes gflops gbytes_per_s error tolerance message"
+    "kernel_mad_s read_s h2d_s d2h_s write_s total_s flops bytes gflops gbytes_per_s error tolerance device_name "
+    "threads sm_clock_mhz message"
 ).split()
 
 JOB = """\
@@ -124,7 +125,7 @@ def test_runs(file):
         if name in TEXT:
             assert kind.kind == "S" and h5py.check_string_dtype(kind) is not None, name
         else:
-            assert kind == (np.int32 if name in ("run", "repeats") else np.float64), name
+            assert kind == (np.int32 if name in ("run", "repeats", "threads") else np.float64), name
     assert list(table["run"]) == list(range(len(table)))
     assert len(np.rec.array(table)) == 9  # what DataFrame.from_records takes
     order = [(row["operation"].decode(), row["variant"].decode(), row["parameters"].decode()) for row in table]
@@ -225,8 +226,11 @@ def test_hash_of_input(file, results):
 
 
 def test_numbers_have_units(file):
-    """Every number that has a unit says so, by its name or in an attribute."""
+    """Every number that has a unit says so, by its name or in an attribute; of an input without one nothing is made up
+    (test_units.py)."""
     assert file["samples/0"].attrs["units"] == "s"
+    for name in harness.dataset_names(file, "outputs", "variants"):
+        assert "units" not in file[name].attrs, name
     for name, value in file["environment"].attrs.items():
         if name.startswith("slurm_") or isinstance(value, str):
             continue

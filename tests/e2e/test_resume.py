@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import time
 
@@ -92,7 +93,7 @@ def assert_equals_undisturbed(folder, **terms):
 def test_signal_then_resume(folder, number):
     code, said = interrupt(folder, number)
     assert code == INTERRUPTED, said
-    assert f"interrupted by signal {int(number)} with" in said and "--resume" in said
+    assert "of 5 runs are done; `tilerun run JOB --resume` continues" in said
     assert not (folder / "out.h5").exists()
     before = {path: path.stat().st_mtime_ns for path in parts(folder)}
     assert 2 <= len(before) < 5
@@ -219,7 +220,17 @@ def test_resume_of_a_finished_job_changes_nothing(folder):
     values = harness.Results(output).output("y")
     resume(folder)
     np.testing.assert_array_equal(harness.Results(output).output("y"), values)
-    resume(folder, OK, "--set", "alpha=3")
+
+
+def test_resume_of_another_job_is_refused(folder):
+    """A finished job's results are not this one's to replace, if it differs by one number. Both flags: it may."""
+    path, output = quick_job(folder), folder / "out.h5"
+    assert harness.tilerun("run", path, "-o", output).returncode == OK
+    before, values = digest(output), harness.Results(output).output("y")
+    done = resume(folder, USAGE, "--set", "alpha=3")
+    assert f"output {output}: holds the complete results of job 'job', which is another job than this one" in done.stderr
+    assert "--overwrite" in done.stderr and digest(output) == before and not (folder / "out.h5.parts").exists()
+    resume(folder, OK, "--set", "alpha=3", "--overwrite")
     np.testing.assert_allclose(harness.Results(output).output("y"), values * 1.5, rtol=1e-6)
 
 
@@ -235,7 +246,7 @@ def test_second_writer_is_refused(folder):
 
 
 def test_second_interrupt_aborts_at_once(folder):
-    """The first waits for the run in hand, here one repeat of seconds; the second does not."""
+    """The first waits a moment for the work in hand, here one launch of seconds; the second does not."""
     path = harness.write_job(
         folder / "job.yaml",
         device="cpu",
@@ -250,18 +261,106 @@ def test_second_interrupt_aborts_at_once(folder):
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
-    assert process.poll() is None, "the first interrupt did not wait for the run in hand"
+    assert process.poll() is None, "the first interrupt did not wait for the work in hand"
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     stdout, _ = finish(process)
     assert time.monotonic() - began < 0.5
-    assert process.returncode == INTERRUPTED and stdout == ""
+    assert process.returncode == INTERRUPTED and "interrupted: a signal came first" in stdout
     assert len(parts(folder)) == 1 and not (folder / "out.h5").exists()
 
 
-def test_overwrite_forgets_old_parts(folder):
-    interrupt(folder, signal.SIGTERM)
-    job(folder, repeat=1)
+def test_finished_runs_are_not_thrown_away_unasked(folder):
+    code, _ = interrupt(folder, signal.SIGTERM)
+    assert code == INTERRUPTED
+    before = {part.name: digest(part) for part in parts(folder)}
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
+    assert done.returncode == USAGE
+    assert f"out.h5.parts holds {len(before)} finished runs of a job that was not completed" in done.stderr
+    assert "--resume continues it, --overwrite throws them away" in done.stderr
+    assert {part.name: digest(part) for part in parts(folder)} == before and not (folder / "out.h5").exists()
+    job(folder, repeat=1)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--overwrite")
     assert done.returncode == OK and kept(done.stderr) == []
     assert_equals_undisturbed(folder, repeat=1)
+
+
+def test_a_kill_before_the_first_run_is_done_leaves_nothing_to_ask_about(folder):
+    (folder / "out.h5.parts").mkdir()
+    for name in ("lock", "run-0.tmp", "assembled.tmp"):
+        (folder / "out.h5.parts" / name).touch()
+    assert harness.tilerun("run", quick_job(folder), "-o", folder / "out.h5").returncode == OK
+    assert sorted(path.name for path in folder.iterdir()) == ["job.yaml", "out.h5"]
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["output", "no output"])
+def test_kill_between_rename_and_clean_up(folder, gone):
+    """The parts of a complete file go with the next --resume; should it have been moved away, they make it anew."""
+    interrupt(folder, signal.SIGTERM, run=3)
+    shutil.copytree(folder / "out.h5.parts", folder / "copy")
+    resume(folder)
+    (folder / "copy").rename(folder / "out.h5.parts")
+    if gone:
+        (folder / "out.h5").unlink()
+    done = resume(folder)
+    assert ("is complete: nothing to do" in done.stderr) == (not gone)
+    assert_equals_undisturbed(folder)
+
+
+def test_parts_of_another_job_are_told_of(folder):
+    interrupt(folder, signal.SIGTERM, run=2)
+    count = len(parts(folder))
+    job(folder, seed=9, repeat=2)
+    done = resume(folder)
+    assert f"holds {count} finished runs of no use to this job as it, its inputs and tilerun are now" in done.stderr
+    assert_equals_undisturbed(folder, seed=9, repeat=2)
+
+
+def test_what_is_left_out_or_added_is_all_that_is_done(folder):
+    """--only leaves operations out; a job may get more of them. The runs that are there are copied, not done again."""
+    path = job(folder, repeat=2)
+    both = ["run", path, "-o", folder / "out.h5", "--progress", "plain", "--resume"]
+    assert harness.tilerun(*both, "--only", "flipped").returncode == OK
+    assert "nothing to do" in harness.tilerun(*both, "--only", "flipped").stderr
+    done = harness.tilerun(*both, "--only", "total")
+    assert done.returncode == OK and kept(done.stderr) == ["flipped cpu", "flipped blocked"], done.stderr
+    before = digest(folder / "out.h5")
+    done = harness.tilerun(*both, "--only", "flipped")  # would lose runs
+    assert done.returncode == USAGE and digest(folder / "out.h5") == before
+    assert "holds the partial results of job 'job'" in done.stderr
+    done = harness.tilerun(*both)
+    assert done.returncode == OK
+    assert kept(done.stderr) == ["flipped cpu", "flipped blocked", "product cpu", "total cpu"]
+    assert_equals_undisturbed(folder, repeat=2)
+
+
+def test_runs_are_renumbered_when_operations_are_added(folder):
+    x = {"x": {"random": {"shape": [40, 30]}}}
+    scale = [{"id": name, "op": "scale", "inputs": ["x"], "alpha": i, "repeat": 2, "store": "all"} for i, name in enumerate("abcd")]
+    for chosen in ("bd", "abd", "abcd"):
+        operations = [entry for entry in scale if entry["id"] in chosen]
+        harness.write_job(folder / "job.yaml", device="cpu", inputs=x, operations=operations)
+        done = resume(folder)
+        assert len(kept(done.stderr)) == {"bd": 0, "abd": 2, "abcd": 3}[chosen], done.stderr
+    results = harness.Results(folder / "out.h5")
+    with h5py.File(folder / "out.h5") as file:
+        assert [row["run"] for row in results.rows] == [0, 1, 2, 3] and sorted(file["samples"]) == list("0123")
+        for number, name in enumerate("abcd"):
+            assert file[f"outputs/{name}"].attrs["run"] == number
+            assert file[f"outputs/{name}"] == file[f"variants/{name}/cpu"]
+            assert file[f"samples/{number}"][()].min() == results.rows[number]["kernel_min_s"]
+
+
+def test_turns_with_both_flags(folder):
+    """As configs/slurm/run.sbatch gives them, over another job's results: each turn keeps what the last one finished."""
+    assert harness.tilerun("run", quick_job(folder), "-o", folder / "out.h5").returncode == OK
+    before, flags = digest(folder / "out.h5"), ("--resume", "--overwrite")
+    process = harness.start("run", job(folder), "-o", folder / "out.h5", "--progress", "plain", *flags)
+    wait_for_outcome(process, 2)
+    process.send_signal(signal.SIGUSR2)
+    finish(process)
+    assert process.returncode == INTERRUPTED and digest(folder / "out.h5") == before
+    done = resume(folder, OK, "--overwrite")
+    assert {"flipped cpu", "flipped blocked"} <= set(kept(done.stderr))
+    assert "nothing to do" in resume(folder, OK, "--overwrite").stderr
+    assert_equals_undisturbed(folder)

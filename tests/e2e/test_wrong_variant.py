@@ -1,6 +1,8 @@
 """Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one. And a limit, which is
 wrong on purpose: timed, but no result either."""
 
+import os
+import random
 import re
 import shutil
 import subprocess
@@ -90,6 +92,27 @@ def test_wrong_result(folder, program, op, fault, options, verify, first):
         assert file["outputs/y"].attrs["run"] == right["run"] and file["outputs/y"].attrs["variant"] == "cpu"
 
 
+@pytest.mark.parametrize("op, side", [("matmul", 1200), ("scale", 2300)])
+@pytest.mark.parametrize("number", range(3))
+def test_one_lost_element_of_many(folder, program, monkeypatch, rng, op, side, number):
+    """Of a product too large to be compared whole, of a result of five million elements: one in each tile, anywhere."""
+    monkeypatch.setenv("SPOILED", str(rng.integers(side * side)))
+    options = {"alpha": 2.5, "beta": 100} if op == "scale" else {"verify": "sampled"}
+    results = harness.run_job(
+        folder,
+        program=program,
+        expect=RUN,
+        device="cpu",
+        inputs={"a": {"random": {"shape": [side, side], "low": 0.5, "seed": int(rng.integers(1 << 30))}}},
+        defaults={"warmup": 0, "repeat": 1},
+        operations=[
+            {"id": "y", "op": op, "inputs": ["a"] * (2 if op == "matmul" else 1), "variants": ["spoiled"], **options}
+        ],
+    )
+    message = results.row("y")["message"]
+    assert re.match(r"\[\d+, \d+\] is 0, should be ", message), message
+
+
 def test_message_names_the_place(folder, program):
     results = run(folder, program, "matmul", "edgeless", "cpu", verify="full")
     place = re.match(r"\[(\d+), (\d+)\] is (\S+), should be (\S+)", results.row("y", "edgeless")["message"])
@@ -165,6 +188,110 @@ def test_wrong_run_is_tried_again_on_resume(folder, program):
     again = ["run", folder / "job.yaml", "-o", folder / "results.h5", "--resume"]
     done = harness.tilerun(*again, program=program)
     assert done.returncode == RUN and "should be" in done.stdout
+
+
+# ---- what a failed job has finished ------------------------------------------------------------------------------------
+
+
+def moody_job(draw, path):
+    """Operations of which some have a variant that is wrong while MOODY names their rows, and what reads them."""
+    tasks = draw.randrange(2, 6)
+    inputs, operations = {}, []
+    for i in range(tasks):
+        terms = {"distribution": "integer", "low": -99, "high": 99, "dtype": "int32", "seed": i}
+        inputs[f"a{i}"] = {"random": {"shape": [41 + i, 20], **terms}}
+        variants = draw.choice([["moody"], ["moody", "cpu"], ["cpu", "moody"], ["cpu", "moody", "blocked"], ["cpu"]])
+        for name, op, read in ((f"y{i}", "transpose", f"a{i}"), (f"z{i}", "scale", f"y{i}")):
+            store = draw.choice(["first", "first", "all", "none"])
+            entry = {"id": name, "op": op, "inputs": [read], "store": store}
+            operations.append({**entry, "variants": variants if op == "transpose" else ["cpu"]})
+    harness.write_job(path, device="cpu", inputs=inputs, operations=operations, defaults={"warmup": 0, "repeat": 2})
+    return operations
+
+
+def contents(path):
+    """Everything but times: names, attributes, values, and how many samples there are."""
+    timed = re.compile(r".*_s$|gflops|created|finished|command_line|sha256|path")
+    with h5py.File(path) as file:
+        found = {f"/{name}": value for name, value in file.attrs.items() if not timed.match(name)}
+
+        def visit(name, item):
+            for key, value in item.attrs.items():
+                if not timed.match(key):
+                    found[f"{name}@{key}"] = np.asarray(value).tolist()
+            if isinstance(item, h5py.Dataset) and name.startswith("samples/"):
+                found[name] = item.shape
+            elif isinstance(item, h5py.Dataset) and name == "runs":
+                columns = [column for column in item.dtype.names if not timed.match(column)]
+                found[name] = repr(item[:][[c for c in columns if c != "gbytes_per_s"]])
+            elif isinstance(item, h5py.Dataset):
+                found[name] = (item.dtype, item.chunks, item.fletcher32, np.asarray(item[()]).tobytes())
+
+        file.visititems(visit)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_resume_of_a_failed_job_does_the_rest(folder, program, seed):
+    """Only what is not ok is done again, from the results file itself; what comes of it is as if nothing had failed."""
+    draw = random.Random(seed)
+    operations = moody_job(draw, folder / "job.yaml")
+    rows = [41 + i for i in range(len(operations) // 2)]
+    stored = {operation["id"] for operation in operations if operation["store"] != "none"}
+    ok_before, wrong = set(), rows
+    for turn in range(draw.randrange(1, 4)):
+        wrong = [n for n in wrong if draw.random() < 0.7]
+        moods = "".join(f"{n}," for n in wrong)
+        resume = ["--resume"] if turn else []
+        arguments = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain", *resume]
+        done = harness.tilerun(*arguments, program=program, env={**os.environ, "MOODY": moods})
+        assert done.returncode in (OK, RUN), done.stderr
+        assert not (folder / "out.h5.parts").exists()
+        assert kept_runs(done.stderr, ok_before, stored), done.stderr
+        results = harness.Results(folder / "out.h5")
+        ok_before = {f"{row['operation']} {row['variant']}" for row in results.rows if row["status"] == "ok"}
+        failed = {row["operation"] for row in results.rows if row["status"] != "ok"}
+        assert bool(failed) == (done.returncode == RUN)
+    again = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain", "--resume"]
+    done = harness.tilerun(*again, program=program)
+    assert done.returncode == OK and kept_runs(done.stderr, ok_before, stored), done.stderr
+    resumed = contents(folder / "out.h5")
+    (folder / "out.h5").unlink()
+    done = harness.tilerun(*again, program=program)
+    assert done.returncode == OK and resumed == contents(folder / "out.h5")
+
+
+def kept_runs(stderr, ok_before, stored):
+    """Were all runs that had been ok kept, but for those whose output is not in the results file and had to be read?"""
+    if "nothing to do" in stderr:
+        return True
+    kept = {line.split(": ")[0].split("] ")[1] for line in stderr.splitlines() if line.endswith("(kept from before)")}
+    return {run for run in ok_before if run.split()[0] in stored or run.startswith("z")} <= kept <= ok_before
+
+
+@pytest.mark.parametrize("unknown", [False, True], ids=["this build", "of unknown sources"])
+def test_builds_of_one_commit(folder, program, unknown):
+    """Where the commit does not say what was built (outside a checkout, or in a changed one), the program itself does:
+    another one does not take up its results. Builds of a commit as it is are one."""
+    first, other = program if unknown else harness.TILERUN, folder / "other"
+    shutil.copy(first, folder / "same")
+    shutil.copy(first, other)
+    with open(other, "ab") as file:
+        file.write(b"another build")
+    commit = re.search(r"\((\S+)\)", harness.tilerun("--version", program=first).stdout)[1]
+    path = harness.write_job(
+        folder / "job.yaml", device="cpu", inputs={"a": {"random": {"shape": [4, 5]}}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["a"], "variants": ["cpu"], "repeat": 1}],
+    )
+    again = ["run", path, "-o", folder / "out.h5", "--resume"]
+    assert harness.tilerun(*again, program=first).returncode == OK
+    assert "nothing to do" in harness.tilerun(*again, program=folder / "same").stderr
+    done = harness.tilerun(*again, program=other)
+    if commit == "unknown" or commit.endswith("-dirty"):
+        assert done.returncode == harness.USAGE and "or was run by another build of tilerun" in done.stderr, done.stderr
+    else:
+        assert done.returncode == OK and "nothing to do" in done.stderr
+    assert commit == "unknown" or not unknown
 
 
 # ---- a limit -------------------------------------------------------------------------------------------------------

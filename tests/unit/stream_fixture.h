@@ -1,6 +1,7 @@
 /* stream_fixture.h - for test_stream.c: a plan made by hand, a sink that puts boxes together, the truth by plain loops.
  *
  * Inputs are generated integers, so every sum is exact and results can be compared bit for bit. */
+#include "../../runner/base/interrupt.h"
 #include "../../runner/stream/stream.h"
 
 #include <setjmp.h>
@@ -97,7 +98,8 @@ struct collected {
     char *data;
     int boxes, steps;
     int64_t elements, step_bytes;
-    int fail_at; /* box whose writing fails; 0: none */
+    int fail_at;      /* box whose writing fails; 0: none */
+    int interrupt_at; /* step after which a signal comes; 0: none */
 };
 
 static enum status collect(void *context, const struct box *box, const void *data, struct error *failure) {
@@ -123,7 +125,7 @@ static enum status collect(void *context, const struct box *box, const void *dat
 
 static void collect_step(void *context, int64_t bytes) {
     struct collected *c = context;
-    c->steps++;
+    if (++c->steps == c->interrupt_at) interrupt_ask(15);
     c->step_bytes += bytes;
 }
 

@@ -1,5 +1,6 @@
 /* test_array.c - reading operands wherever they are, and a hash that does not depend on how they lie. */
 #include "../../runner/storage/array.h"
+#include "../../runner/storage/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* test_device_cpu.c - the CPU device keeps a device's promises: order within a queue, events between queues, failures.
  */
+#include "../../runner/base/interrupt.h"
 #include "../../runner/stream/device.h"
 
 #include <setjmp.h>
@@ -7,13 +8,17 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+static atomic_int begun; /* launches of the kernel below */
+
 /* A kernel that takes as many microseconds as `count`, then copies one int; count < 0 fails with that code. */
 static int slow_copy(const struct launch *launch) {
     const struct scale_args *args = &launch->args.scale;
+    begun++;
     if (args->count < 0) return (int)args->count;
     usleep((useconds_t)args->count);
     memcpy(args->y, args->x, sizeof(int));
@@ -55,15 +60,6 @@ static void facts_are_plausible(void **state) {
     assert_true(device->facts.memory_free > 0 && device->facts.memory_free <= device->facts.memory_total);
     assert_true(device->facts.cache_bytes > 0);
     assert_true(isnan(device->clock_mhz(device)));
-}
-
-static void thread_limits_are_respected(void **state) {
-    (void)state;
-    struct device_facts facts;
-    setenv("SLURM_CPUS_PER_TASK", "1", 1);
-    device_cpu_facts(&facts);
-    unsetenv("SLURM_CPUS_PER_TASK");
-    assert_int_equal(facts.multiprocessors, 1);
 }
 
 static void memory_is_aligned(void **state) {
@@ -163,6 +159,25 @@ static void a_failed_kernel_is_told_once(void **state) {
     assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
 }
 
+/* The launch under way ends as it would; the one behind it is not begun. */
+static void a_signal_empties_the_queue(void **state) {
+    struct device *device = *state;
+    int x = 1, first = 0, second = 0;
+    struct launch under_way = slow_launch(50000, &x, &first), waiting = slow_launch(0, &x, &second);
+    begun = 0;
+    assert_int_equal(device->operations->launch(device, &slow, &under_way, &error), STATUS_OK);
+    assert_int_equal(device->operations->launch(device, &slow, &waiting, &error), STATUS_OK);
+    while (begun == 0) usleep(100);
+    interrupt_ask(15);
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_INTERRUPTED);
+    interrupt_ask(0);
+    assert_int_equal(first, 1);
+    assert_int_equal(second, 0);
+    assert_int_equal(begun, 1);
+    error = (struct error){.status = STATUS_OK};
+    assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
+}
+
 static void zero_and_flush_work(void **state) {
     struct device *device = *state;
     char memory[300];
@@ -177,7 +192,6 @@ static void zero_and_flush_work(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(facts_are_plausible, open_device, close_device),
-        cmocka_unit_test(thread_limits_are_respected),
         cmocka_unit_test_setup_teardown(memory_is_aligned, open_device, close_device),
         cmocka_unit_test_setup_teardown(too_much_memory_is_refused, open_device, close_device),
         cmocka_unit_test_setup_teardown(events_order_queues, open_device, close_device),
@@ -185,6 +199,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_event_never_recorded_has_passed, open_device, close_device),
         cmocka_unit_test_setup_teardown(events_tell_time, open_device, close_device),
         cmocka_unit_test_setup_teardown(a_failed_kernel_is_told_once, open_device, close_device),
+        cmocka_unit_test_setup_teardown(a_signal_empties_the_queue, open_device, close_device),
         cmocka_unit_test_setup_teardown(zero_and_flush_work, open_device, close_device),
     };
     return cmocka_run_group_tests_name("device_cpu", tests, NULL, NULL);

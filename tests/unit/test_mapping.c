@@ -25,8 +25,10 @@ static unsigned char byte_at(int64_t i) {
 
 /* Writes [begin, end) of what is mapped. */
 static void write_piece(struct mapping *mapping, int64_t begin, int64_t end) {
-    char *to = mapping_at(mapping, (uint64_t)(BEFORE + begin));
-    for (int64_t i = begin; i < end; i++) to[i - begin] = (char)byte_at(i);
+    char *from = malloc((size_t)(end - begin));
+    for (int64_t i = begin; i < end; i++) from[i - begin] = (char)byte_at(i);
+    assert_true(mapping_write(mapping, (uint64_t)(BEFORE + begin), from, end - begin));
+    free(from);
     mapping_written(mapping, (uint64_t)(BEFORE + begin), (uint64_t)(BEFORE + end));
 }
 
@@ -78,6 +80,23 @@ static void closed_before_anything_is_written(void **state) {
     assert_null(mapping_open(-1, 0, MIB, MIB));
 }
 
+/* A file that is cut short under its writers: an error for each that writes behind its end, whatever the thread, and
+ * the mapping works on before it. */
+static void cut_short(void **state) {
+    (void)state;
+    char page[4096] = {1};
+    bool written[64];
+    int64_t step = BYTES / 64;
+    assert_int_equal(posix_fallocate(file, 0, BEFORE + BYTES), 0);
+    struct mapping *mapping = mapping_open(file, BEFORE, BYTES, 4 * MIB);
+    assert_int_equal(ftruncate(file, BEFORE + BYTES / 2), 0);
+#pragma omp parallel for
+    for (int i = 0; i < 64; i++) written[i] = mapping_write(mapping, (uint64_t)(BEFORE + i * step), page, sizeof page);
+    for (int i = 0; i < 64; i++)
+        if (written[i] != (i < 32)) fail_msg("piece %d of 64: %d", i, written[i]);
+    mapping_close(mapping);
+}
+
 static int make_file(void **state) {
     (void)state;
     file = mkstemp(path);
@@ -95,6 +114,7 @@ int main(void) {
         cmocka_unit_test(pieces_in_order),
         cmocka_unit_test(pieces_backwards),
         cmocka_unit_test(closed_before_anything_is_written),
+        cmocka_unit_test(cut_short),
     };
     return cmocka_run_group_tests_name("mapping", tests, make_file, remove_file);
 }

@@ -1,4 +1,5 @@
 /* test_measure.c - repeats, batches, the stopping rule and the statistics, on a device whose clock is simulated. */
+#include "../../runner/base/interrupt.h"
 #include "../../runner/stream/measure.h"
 
 #include <setjmp.h>
@@ -18,6 +19,7 @@ struct simulated {
     struct event events[2];
     double time_s, launch_s, jitter_s; /* every other launch takes jitter_s longer */
     int created, launches, flushes, clock_readings;
+    int interrupt_at; /* launch during which a signal comes; 0: none */
 };
 
 static struct simulated *simulated_of(struct device *device) {
@@ -28,6 +30,7 @@ static enum status sim_launch(struct device *device, const struct kernel *kernel
                               struct error *error) {
     (void)kernel, (void)launch, (void)error;
     struct simulated *sim = simulated_of(device);
+    if (sim->launches + 1 == sim->interrupt_at) interrupt_ask(15);
     sim->time_s += sim->launch_s + (sim->launches++ % 2 ? sim->jitter_s : 0);
     return STATUS_OK;
 }
@@ -92,12 +95,11 @@ static void assert_near(double value, double expected, double tolerance) {
 
 static const struct kernel kernel = {.name = "nothing"};
 
-static struct samples measured(struct simulated *sim, const struct run_options *options,
-                               const volatile int *interrupted) {
+static struct samples measured(struct simulated *sim, const struct run_options *options) {
     struct samples samples;
     struct launch launch = {.op = OP_SCALE};
     struct error error = {.status = STATUS_OK};
-    assert_int_equal(measure_kernel(&sim->base, &kernel, &launch, options, interrupted, &samples, &error), STATUS_OK);
+    assert_int_equal(measure_kernel(&sim->base, &kernel, &launch, options, &samples, &error), STATUS_OK);
     return samples;
 }
 
@@ -106,8 +108,7 @@ static struct samples measured(struct simulated *sim, const struct run_options *
 static void a_fixed_count_is_kept(void **state) {
     (void)state;
     struct simulated sim = simulate(0.25);
-    struct samples samples =
-        measured(&sim, &(struct run_options){.warmup = 3, .repeat_min = 20, .repeat_max = 20}, NULL);
+    struct samples samples = measured(&sim, &(struct run_options){.warmup = 3, .repeat_min = 20, .repeat_max = 20});
     assert_int_equal(samples.count, 20);
     assert_int_equal(sim.launches, 23);
     for (int i = 0; i < 20; i++) assert_near(samples.seconds[i], 0.25, 1e-12);
@@ -118,7 +119,7 @@ static void a_fixed_count_is_kept(void **state) {
 static void short_launches_go_in_batches(void **state) {
     (void)state;
     struct simulated sim = simulate(2e-6);
-    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 5, .repeat_max = 5}, NULL);
+    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 5, .repeat_max = 5});
     assert_int_equal(samples.count, 5);
     assert_true(sim.launches >= 5 * 25); /* at least 50 us a sample */
     for (int i = 0; i < 5; i++) assert_near(samples.seconds[i], 2e-6, 1e-12);
@@ -128,8 +129,7 @@ static void short_launches_go_in_batches(void **state) {
 static void a_cold_cache_is_flushed_before_each_launch(void **state) {
     (void)state;
     struct simulated sim = simulate(2e-6);
-    struct samples samples =
-        measured(&sim, &(struct run_options){.repeat_min = 7, .repeat_max = 7, .cold = true}, NULL);
+    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 7, .repeat_max = 7, .cold = true});
     assert_int_equal(samples.count, 7);
     assert_int_equal(sim.flushes, 7);
     assert_int_equal(sim.launches, 7);
@@ -141,12 +141,12 @@ static void steady_times_stop_early(void **state) {
     (void)state;
     struct simulated sim = simulate(0.1);
     struct run_options options = {.repeat_min = 10, .repeat_max = 500, .repeat_until = 0.01};
-    struct samples samples = measured(&sim, &options, NULL);
+    struct samples samples = measured(&sim, &options);
     assert_int_equal(samples.count, 10);
     samples_free(&samples);
     sim = simulate(0.1);
     sim.jitter_s = 0.1; /* half the launches take twice as long: the median stays uncertain */
-    samples = measured(&sim, &options, NULL);
+    samples = measured(&sim, &options);
     assert_int_equal(samples.count, 500);
     samples_free(&samples);
 }
@@ -154,7 +154,7 @@ static void steady_times_stop_early(void **state) {
 static void without_a_rule_all_repeats_are_done(void **state) {
     (void)state;
     struct simulated sim = simulate(0.1);
-    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 10, .repeat_max = 30}, NULL);
+    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 10, .repeat_max = 30});
     assert_int_equal(samples.count, 30);
     samples_free(&samples);
 }
@@ -162,21 +162,31 @@ static void without_a_rule_all_repeats_are_done(void **state) {
 static void the_clock_is_not_asked_without_end(void **state) {
     (void)state;
     struct simulated sim = simulate(0.1);
-    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 200, .repeat_max = 200}, NULL);
+    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 200, .repeat_max = 200});
     assert_int_equal(sim.clock_readings, 64);
     assert_near(samples.clock_mhz[0], 1000, 0);
     assert_near(samples.clock_mhz[199], 1063, 0);
     samples_free(&samples);
 }
 
-static void an_interrupt_ends_it(void **state) {
+/* Fewer samples than were asked for are none; a signal during the last launch comes too late. */
+static void a_signal_ends_it_without_samples(void **state) {
     (void)state;
-    struct simulated sim = simulate(0.1);
-    const volatile int interrupted = 1;
-    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 20, .repeat_max = 20}, &interrupted);
-    assert_int_equal(samples.count, 0);
-    assert_true(isnan(samples_statistics(&samples).median));
-    samples_free(&samples);
+    struct run_options options = {.warmup = 3, .repeat_min = 20, .repeat_max = 20};
+    struct launch launch = {.op = OP_SCALE};
+    for (int at = 1; at <= 23; at++) {
+        struct simulated sim = simulate(0.1);
+        struct error error = {.status = STATUS_OK};
+        struct samples samples;
+        sim.interrupt_at = at;
+        enum status status = measure_kernel(&sim.base, &kernel, &launch, &options, &samples, &error);
+        interrupt_ask(0);
+        assert_int_equal(status, at < 23 ? STATUS_INTERRUPTED : STATUS_OK);
+        assert_int_equal(sim.launches, at);
+        assert_int_equal(sim.created, 0);
+        assert_int_equal(samples.count, at < 23 ? 0 : 20);
+        samples_free(&samples);
+    }
 }
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
@@ -215,7 +225,7 @@ int main(void) {
         cmocka_unit_test(steady_times_stop_early),
         cmocka_unit_test(without_a_rule_all_repeats_are_done),
         cmocka_unit_test(the_clock_is_not_asked_without_end),
-        cmocka_unit_test(an_interrupt_ends_it),
+        cmocka_unit_test(a_signal_ends_it_without_samples),
         cmocka_unit_test(statistics_are_right),
         cmocka_unit_test(precision_is_that_of_order_statistics),
     };

@@ -1,5 +1,5 @@
 /* test_rawio.c - what is read and written past HDF5 is what HDF5 reads and writes, in every layout, for any box. */
-#include "../../runner/result/environment.h"
+#include "../../runner/base/clock.h"
 #include "../../runner/storage/layout.h"
 #include "../../runner/storage/rawread.h"
 #include "../../runner/storage/rawwrite.h"

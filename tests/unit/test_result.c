@@ -13,9 +13,11 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -118,7 +120,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     char command[64];
-    for (int i = 0; i < 4; i++) array_close(&f->arrays[i]);
+    for (int i = 0; i < 4; i++) array_free(&f->arrays[i]);
     yaml_close(f->job.document);
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
     snprintf(command, sizeof command, "rm -r %s", f->folder);
@@ -195,6 +197,17 @@ static void assemble(struct fixture *f, struct results *results, const struct re
     environment_free(&environment);
 }
 
+/* Would --resume find nothing to do? */
+static bool is_complete(struct fixture *f) {
+    struct error error = {STATUS_OK, ""};
+    struct results *results = open_results(f, false, true);
+    bool done = false;
+    enum status status = results_resume(results, false, &done, &error);
+    assert_true(status == STATUS_OK || (status == STATUS_USAGE && strstr(error.text, "--overwrite")));
+    results_close(results);
+    return done;
+}
+
 static bool exists(const char *path) {
     return access(path, F_OK) == 0;
 }
@@ -209,14 +222,14 @@ static void test_whole_way(void **state) {
     struct results *results = open_results(f, false, false);
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assert_false(exists(f->output));
-    assert_false(results_is_complete(f->output, &f->plan));
     struct error error = {STATUS_OK, ""};
-    assert_int_equal(results_load_output(results, &f->runs[0], &f->arrays[2], &error), STATUS_OK);
+    results_load_output(results, &f->runs[0], &f->arrays[2]);
+    assert_int_equal(array_open(&f->arrays[2], &error), STATUS_OK);
     assemble(f, results, rows);
     results_close(results);
-    assert_true(results_is_complete(f->output, &f->plan));
+    assert_true(is_complete(f));
     f->operations[1].resolved = "reduce max";
-    assert_false(results_is_complete(f->output, &f->plan));
+    assert_false(is_complete(f));
 
     char parts[80];
     int count;
@@ -300,11 +313,13 @@ static void test_resume(void **state) {
     assert_false(results_find(results, &f->runs[0], &found)); /* was wrong: tried again */
     assert_true(results_find(results, &f->runs[1], &found));
     assert_memory_equal(&found, &row, sizeof row);
-    assert_int_equal(results_load_output(results, &f->runs[1], &f->arrays[2], &error), STATUS_OK);
+    results_load_output(results, &f->runs[1], &f->arrays[2]);
+    assert_int_equal(array_open(&f->arrays[2], &error), STATUS_OK);
     assert_false(results_find(results, &f->runs[2], &found));
     results_close(results);
 
-    results = open_results(f, false, false); /* without --resume what was there is gone */
+    assert_refused(f, f->output, "holds 1 finished run of a job that was not completed; --resume");
+    results = open_results(f, true, false);
     assert_false(results_find(results, &f->runs[1], &found));
     results_close(results);
 }
@@ -336,7 +351,7 @@ static void test_hurt_part_is_redone(void **state) {
     for (int hurt = 0; hurt < 3; hurt++) {
         struct result_row row;
         char key[33], path[160];
-        struct results *results = open_results(f, false, false);
+        struct results *results = open_results(f, true, false);
         run_ok(f, results, 0, &row);
         results_close(results);
         results_key(&f->plan, &f->runs[0], key);
@@ -382,6 +397,45 @@ static void test_killed_writer(void **state) {
     results_close(results);
 }
 
+enum { RIVALS = 6, TURNS = 400 };
+
+/* Opens and closes again and again; the exit status says what went wrong. `holders` counts who holds the lock now. */
+static int take_turns(struct fixture *f, atomic_int *holders) {
+    int held = 0;
+    for (int i = 0; i < TURNS; i++) {
+        struct error error = {STATUS_OK, ""};
+        struct results *results;
+        enum status status = results_open(f->output, false, false, &f->plan, &results, &error);
+        if (status && !strstr(error.text, "another tilerun is writing it")) return fputs(error.text, stderr), 2;
+        if (status) continue;
+        held++;
+        if (atomic_fetch_add(holders, 1) != 0) return 3;
+        atomic_fetch_sub(holders, 1);
+        results_close(results);
+    }
+    return held > 0 ? 0 : 4;
+}
+
+/* Whoever comes while the last holder removes the lock and its folder gets it, or meets who did. */
+static void test_rivals_for_the_lock(void **state) {
+    struct fixture *f = *state;
+    atomic_int *holders = mmap(NULL, sizeof *holders, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t children[RIVALS];
+    atomic_init(holders, 0);
+    for (int i = 0; i < RIVALS; i++)
+        if ((children[i] = fork()) == 0) _exit(take_turns(f, holders));
+    for (int i = 0; i < RIVALS; i++) {
+        int how;
+        assert_int_equal(waitpid(children[i], &how, 0), children[i]);
+        assert_true(WIFEXITED(how));
+        assert_int_equal(WEXITSTATUS(how), 0);
+    }
+    munmap(holders, sizeof *holders);
+    char parts[80];
+    snprintf(parts, sizeof parts, "%s.parts", f->output);
+    assert_false(exists(parts));
+}
+
 /* A full disk, played by a limit on file size: an error, no crash, nothing half left, what is finished kept. */
 static void test_full_disk(void **state) {
     struct fixture *f = *state;
@@ -389,7 +443,7 @@ static void test_full_disk(void **state) {
         pid_t child = fork();
         if (child == 0) {
             struct error error = {STATUS_OK, ""};
-            struct results *results = open_results(f, false, false);
+            struct results *results = open_results(f, true, false);
             struct result_row rows[3];
             signal(SIGXFSZ, SIG_IGN);
             assert_int_equal(do_run(f, results, 2, "ok", &rows[2], &error), STATUS_OK);
@@ -441,7 +495,7 @@ static void test_full_disk_at_assembly(void **state) {
     for (int i = 0; i < 3; i++) assert_true(results_find(results, &f->runs[i], &rows[i]));
     assemble(f, results, rows);
     results_close(results);
-    assert_true(results_is_complete(f->output, &f->plan));
+    assert_true(is_complete(f));
 }
 
 static void test_read_rows_refuses(void **state) {
@@ -472,6 +526,7 @@ int main(void) {
         TEST(test_resume_without_the_first_part),
         TEST(test_hurt_part_is_redone),
         TEST(test_killed_writer),
+        TEST(test_rivals_for_the_lock),
         TEST(test_full_disk),
         TEST(test_full_disk_at_assembly),
         TEST(test_read_rows_refuses),

@@ -1,4 +1,5 @@
 /* test_result_print.c - rows on paper, and the provenance beside them. */
+#include "../../runner/base/clock.h"
 #include "../../runner/result/result.h"
 
 #include <setjmp.h>

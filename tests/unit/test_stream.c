@@ -108,7 +108,7 @@ static void an_empty_output_is_written_once(void **state) {
     assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_OK);
     assert_int_equal(c.boxes, 1);
     assert_int_equal(c.elements, 0);
-    assert_int_equal(stream_measure(stream, &(struct run_options){.repeat_max = 3}, NULL, &samples, &error), STATUS_OK);
+    assert_int_equal(stream_measure(stream, &(struct run_options){.repeat_max = 3}, &samples, &error), STATUS_OK);
     assert_int_equal(samples.count, 0);
     stream_free(stream, true);
     free(c.data);
@@ -299,6 +299,32 @@ static void failures_leave_a_usable_device(void **state) {
     }
 }
 
+/* The step under way is the last, and what the queue still held is not computed. */
+static void a_signal_ends_a_pass_between_steps(void **state) {
+    (void)state;
+    for (int unified = 0; unified < 2; unified++)
+        for (int at = 1; at < 7; at++) {
+            struct fixture f;
+            struct stream_result result;
+            struct stream *stream;
+            open_fixture(&f, unified, 1 << 20);
+            set_input(&f, 0, INT32, (struct shape){2, {20, 30}});
+            set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
+            set_run(&f, tilings[2]);
+            struct collected c = {.array = &f.arrays[2], .data = new_values(&f.arrays[2]), .interrupt_at = at};
+            assert_true(f.run.steps > 7);
+            assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_INTERRUPTED);
+            assert_null(stream);
+            assert_int_equal(c.steps, at);
+            assert_true(c.boxes <= at);
+            interrupt_ask(0);
+            error = (struct error){.status = STATUS_OK};
+            stream_free(stream_and_compare(&f, &result), false);
+            free(c.data);
+            close_fixture(&f);
+        }
+}
+
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 static void a_single_step_is_repeated_and_a_pass_is_one_sample(void **state) {
@@ -313,14 +339,14 @@ static void a_single_step_is_repeated_and_a_pass_is_one_sample(void **state) {
         set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, 0, 0, 2);
         set_run(&f, whole);
         struct stream *stream = stream_and_compare(&f, &result);
-        assert_int_equal(stream_measure(stream, &options, NULL, &samples, &error), STATUS_OK);
+        assert_int_equal(stream_measure(stream, &options, &samples, &error), STATUS_OK);
         assert_int_equal(samples.count, 7);
         assert_true(samples_statistics(&samples).min > 0);
         samples_free(&samples);
         stream_free(stream, false);
         set_run(&f, tilings[2]);
         stream = stream_and_compare(&f, &result);
-        assert_int_equal(stream_measure(stream, &options, NULL, &samples, &error), STATUS_OK);
+        assert_int_equal(stream_measure(stream, &options, &samples, &error), STATUS_OK);
         assert_int_equal(samples.count, 1);
         assert_true(samples.seconds[0] == result.times.kernel_s);
         samples_free(&samples);
@@ -342,6 +368,7 @@ int main(void) {
         cmocka_unit_test(residents_give_way),
         cmocka_unit_test(a_pass_is_rehearsed_before_its_first_launch),
         cmocka_unit_test(failures_leave_a_usable_device),
+        cmocka_unit_test(a_signal_ends_a_pass_between_steps),
         cmocka_unit_test(a_single_step_is_repeated_and_a_pass_is_one_sample),
     };
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);

@@ -12,14 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../runner/result/environment.h"
+#include "../../runner/base/clock.h"
 
 static char path[] = "/tmp/test_trace.XXXXXX";
 static struct error error;
 
 static struct trace *begin(void) {
     struct trace *trace;
-    assert_int_equal(trace_open(path, &trace, &error), STATUS_OK);
+    assert_int_equal(trace_open(path, false, &trace, &error), STATUS_OK);
     return trace;
 }
 
@@ -116,11 +116,11 @@ static void nobody_wants_a_null_trace(void **state) {
 static void files_that_cannot_be_written_are_named(void **state) {
     (void)state;
     struct trace *trace = NULL;
-    assert_int_equal(trace_open("/nowhere/trace.json", &trace, &error), STATUS_USAGE);
+    assert_int_equal(trace_open("/nowhere/trace.json", true, &trace, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "/nowhere/trace.json"));
     error = (struct error){.status = STATUS_OK};
     if (access("/dev/full", W_OK) != 0) skip();
-    assert_int_equal(trace_open("/dev/full", &trace, &error), STATUS_OK);
+    assert_int_equal(trace_open("/dev/full", false, &trace, &error), STATUS_OK);
     trace_run(trace, "run");
     assert_int_equal(trace_close(trace, &error), STATUS_IO);
     assert_non_null(strstr(error.text, "No space left"));

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,6 +47,23 @@ static void every_item_is_done_once(void **state) {
     workers_run(0, count, NULL);
 }
 
+/* Scratch memory is sized by workers_count(): it must not follow an affinity that changes in mid-run. */
+static void the_count_outlives_a_change_of_affinity(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    int count = workers_count();
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+    for (int round = 0; round < 20; round++) {
+        assert_int_equal(sched_setaffinity(0, sizeof one, round % 2 ? &all : &one), 0);
+        assert_int_equal(workers_count(), count);
+        assert_true(run_and_check());
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 static void *several_rounds(void *good) {
     for (int round = 0; round < 50; round++)
         if (!run_and_check()) *(bool *)good = false;
@@ -81,6 +99,7 @@ static void a_forked_child_works_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_is_done_once),
+        cmocka_unit_test(the_count_outlives_a_change_of_affinity),
         cmocka_unit_test(callers_do_not_meet),
         cmocka_unit_test(a_forked_child_works_alone),
     };

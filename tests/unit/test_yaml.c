@@ -1,4 +1,5 @@
 /* test_yaml.c - the located tree: types, places, aliases, merges, limits, complaints, nearest names. */
+#include "../../runner/base/text.h"
 #include "../../runner/job/yaml.h"
 
 #include <setjmp.h>

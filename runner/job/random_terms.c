@@ -1,0 +1,137 @@
+/* random_terms.c - can a data type hold what a random input's terms draw? */
+#include "random_terms.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* No normal value is further from the mean than this many std: Box-Muller takes the logarithm of 2^-53 at least. */
+#define NORMAL_REACH 8.6
+
+/* `value` as the data type keeps it. */
+static double rounded(enum dtype dtype, double value) {
+    uint64_t room;
+    dtype_store(dtype, &room, 0, value);
+    return dtype_load(dtype, &room, 0);
+}
+
+double random_largest_below(enum dtype dtype, double high) {
+    if (!dtype_is_float(dtype)) return ceil(high) - 1;
+    double below = high, gap = high == 0 ? 0x1p-1074 : fabs(high) * 0x1p-54;
+    for (; below >= high && gap < INFINITY; gap *= 2) below = rounded(dtype, high - gap);
+    return below;
+}
+
+/* The bits of an integer that count: all but the sign. */
+static int value_bits(enum dtype dtype) {
+    return (int)dtype_size(dtype) * 8 - (dtype_is_signed(dtype) ? 1 : 0);
+}
+
+static bool holds(enum dtype dtype, double value) {
+    if (dtype_is_float(dtype)) return fabs(value) <= dtype_largest(dtype);
+    double beyond = ldexp(1, value_bits(dtype));
+    return value < beyond && value >= (dtype_is_signed(dtype) ? -beyond : 0);
+}
+
+/* "int8 holds -128 to 127" */
+static const char *range_text(enum dtype dtype, char text[96]) {
+    uint64_t most = UINT64_MAX >> (64 - value_bits(dtype));
+    if (dtype_is_float(dtype))
+        snprintf(text, 96, "%s holds %.6g to %.6g", dtype_name(dtype), -dtype_largest(dtype), dtype_largest(dtype));
+    else if (dtype_is_signed(dtype))
+        snprintf(text, 96, "%s holds -%llu to %llu", dtype_name(dtype), (unsigned long long)most + 1,
+                 (unsigned long long)most);
+    else
+        snprintf(text, 96, "%s holds 0 to %llu", dtype_name(dtype), (unsigned long long)most);
+    return text;
+}
+
+static const char *uniform_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
+    double low = terms->low, high = terms->high;
+    if (!(low < high)) {
+        snprintf(message, 256, "'high' (%g) must be above 'low' (%g)", high, low);
+        return "high";
+    }
+    if (!isfinite(high - low)) {
+        snprintf(message, 256, "from 'low' (%g) to 'high' (%g) is further than float64 counts", low, high);
+        return "high";
+    }
+    double most = random_largest_below(dtype, high);
+    if (holds(dtype, low) && holds(dtype, most) && most < low) {
+        snprintf(message, 256, "%s has no value from 'low' (%.17g) to below 'high' (%.17g)", dtype_name(dtype), low,
+                 high);
+        return "high";
+    }
+    return NULL;
+}
+
+/* Both ends are included and each number drawn is rounded to the type: it stays between the ends if they do. */
+static const char *integer_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
+    double low = terms->low, high = terms->high;
+    const char *term = "high";
+    if (low != floor(low) || high != floor(high))
+        snprintf(message, 256, "'low' (%g) and 'high' (%g) of distribution integer must be integers", low, high);
+    else if (low > high)
+        snprintf(message, 256, "'high' (%g) must not be below 'low' (%g)", high, low);
+    else if (!(fabs(low) <= 0x1p53 && fabs(high) <= 0x1p53))
+        snprintf(message, 256, "'low' and 'high' of distribution integer must be within 2^53 of 0");
+    else if (holds(dtype, low) && rounded(dtype, low) < low) {
+        snprintf(message, 256, "'low' is %.17g, which %s rounds to %.17g, below it", low, dtype_name(dtype),
+                 rounded(dtype, low));
+        term = "low";
+    } else if (holds(dtype, high) && rounded(dtype, high) > high)
+        snprintf(message, 256, "'high' is %.17g, which %s rounds to %.17g, above it", high, dtype_name(dtype),
+                 rounded(dtype, high));
+    else
+        return NULL;
+    return term;
+}
+
+static const char *constant_unfit(double value, enum dtype dtype, char message[256]) {
+    if (!dtype_is_float(dtype) && value != floor(value))
+        snprintf(message, 256, "'value' is %.17g; %s holds whole numbers", value, dtype_name(dtype));
+    else if (value != 0 && rounded(dtype, value) == 0)
+        snprintf(message, 256, "'value' is %.17g, which %s rounds to 0", value, dtype_name(dtype));
+    else
+        return NULL;
+    return "value";
+}
+
+/* The name of the term to blame where the data type does not hold `value`; NULL: it does. */
+static const char *outside(enum dtype dtype, double value, const char *term, const char *what, char message[256]) {
+    if (holds(dtype, value)) return NULL;
+    char range[96];
+    snprintf(message, 256, "%s %.10g; %s", what, value, range_text(dtype, range));
+    return term;
+}
+
+const char *random_unfit(const struct random_terms *terms, enum dtype dtype, const struct shape *shape,
+                         char message[256]) {
+    const double reach = NORMAL_REACH * terms->std;
+    const char *term = NULL;
+    switch (terms->distribution) {
+    case RANDOM_UNIFORM: {
+        if (isnan(terms->low) || isnan(terms->high)) return NULL;
+        double most = dtype_is_float(dtype) ? terms->high : random_largest_below(dtype, terms->high);
+        term = uniform_unfit(terms, dtype, message);
+        if (!term) term = outside(dtype, terms->low, "low", "'low' is", message);
+        return term ? term : outside(dtype, most, "high", "values reach", message);
+    }
+    case RANDOM_INTEGER:
+        if (isnan(terms->low) || isnan(terms->high)) return NULL;
+        term = integer_unfit(terms, dtype, message);
+        if (!term) term = outside(dtype, terms->low, "low", "'low' is", message);
+        return term ? term : outside(dtype, terms->high, "high", "'high' is", message);
+    case RANDOM_NORMAL:
+        if (isnan(terms->mean) || isnan(terms->std)) return NULL;
+        term = outside(dtype, terms->mean - reach, "std", "values reach", message);
+        return term ? term : outside(dtype, terms->mean + reach, "std", "values reach", message);
+    case RANDOM_CONSTANT:
+        if (isnan(terms->value)) return NULL;
+        term = outside(dtype, terms->value, "value", "'value' is", message);
+        return term ? term : constant_unfit(terms->value, dtype, message);
+    case RANDOM_INDEX: /* integers take it modulo 2^bits */
+        if (!dtype_is_float(dtype)) return NULL;
+        return outside(dtype, (double)shape_elements(shape) - 1, "distribution", "the last index is", message);
+    }
+    return NULL;
+}

@@ -1,0 +1,21 @@
+/* clash.c - compares a place with the job file and with all that reading the inputs opens. */
+#include "clash.h"
+
+#include "../storage/h5sources.h"
+
+enum status clash_check(const struct place *place, const struct plan *plan, struct error *error) {
+    const struct job *job = plan->job;
+    if (!place->exists) return STATUS_OK;
+    if (place_is_at(job->path, &place->about))
+        return fail(error, STATUS_USAGE, "%s %s: is the job file itself", place->kind, place->name);
+    for (int i = 0; i < job->input_count; i++) {
+        const struct job_input *input = &job->inputs[i];
+        if (input->random) continue;
+        if (place_is_at(input->file, &place->about))
+            return fail(error, STATUS_USAGE, "%s %s: is the job's input '%s'", place->kind, place->name, input->name);
+        if (h5_reads_file(input->file, input->dataset, &place->about))
+            return fail(error, STATUS_USAGE, "%s %s: the job's input '%s' in %s reads from it", place->kind,
+                        place->name, input->name, input->file);
+    }
+    return STATUS_OK;
+}

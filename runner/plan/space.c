@@ -1,0 +1,110 @@
+/* space.c - the bytes that outputs take, and what statvfs says of the folder that they go to. */
+#include "space.h"
+
+#include "../base/fail.h"
+#include "../base/text.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define DEFLATE_MOST 1032 /* deflate never shrinks data by more than this factor */
+
+/* A run's output as its part holds it: at least so many bytes. */
+static double output_bytes(const struct plan *plan, const struct run *run) {
+    const struct task *task = &plan->tasks[run->task];
+    const struct operand *out = &task->geometry.out;
+    double bytes = (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
+    return task->operation->run.gzip ? bytes / DEFLATE_MOST : bytes;
+}
+
+/* Does a run write its output to a file? */
+static bool writes(const struct plan *plan, const struct run *run) {
+    const struct run_options *options = &plan->tasks[run->task].operation->run;
+    if (run->skip) return false;
+    if (options->verify != VERIFY_NONE) return true;
+    return !run->kernel->limit && (options->store == STORE_ALL || plan_result_wanted(plan, run->task));
+}
+
+double space_needed(const struct plan *plan) {
+    double kept = 0, peak = 0, copied = 0, largest = 0;
+    for (int t = 0; t < plan->task_count; t++) {
+        const struct task *task = &plan->tasks[t];
+        enum job_store store = task->operation->run.store;
+        bool has_result = false; /* the first run that is no limit and not skipped is taken to be right */
+        for (int r = task->first_run; r < task->first_run + task->run_count; r++) {
+            const struct run *run = &plan->runs[r];
+            if (!writes(plan, run)) continue;
+            double bytes = output_bytes(plan, run);
+            if (kept + bytes > peak) peak = kept + bytes;
+            if (run->kernel->limit) continue;
+            bool keep = store == STORE_ALL || (!has_result && plan_result_wanted(plan, t));
+            bool stored = store == STORE_ALL || (!has_result && store == STORE_FIRST);
+            has_result = true;
+            if (keep) kept += bytes;
+            if (stored) copied += bytes;
+            if (stored && bytes > largest) largest = bytes;
+        }
+    }
+    if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* it is not copied */
+    return kept + copied > peak ? kept + copied : peak;
+}
+
+/* ---- what is there ---- */
+
+static char *folder_of(const char *output) {
+    const char *slash = strrchr(output, '/');
+    if (!slash) return must_strdup(".");
+    return must_printf("%.*s", slash == output ? 1 : (int)(slash - output), output);
+}
+
+/* Bytes of the files in OUTPUT.parts. */
+static double parts_bytes(const char *output) {
+    char *path = must_printf("%s.parts", output);
+    DIR *folder = opendir(path);
+    double bytes = 0;
+    struct stat about;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode))
+            bytes += (double)about.st_blocks * 512;
+    if (folder) closedir(folder);
+    free(path);
+    return bytes;
+}
+
+/* Free bytes for such a process as this; false: nobody tells. */
+static bool free_bytes(const char *folder, double *bytes) {
+    struct statvfs about;
+    if (statvfs(folder, &about) != 0 || about.f_blocks == 0) return false;
+    *bytes = (double)about.f_bavail * (double)about.f_frsize;
+    return true;
+}
+
+static enum status require(const struct plan *plan, double needed, double there, const char *who, enum status status,
+                           struct error *error) {
+    const char *output = plan->job->output;
+    char *folder = folder_of(output), need[32], have[32];
+    double available = 0;
+    bool enough = !free_bytes(folder, &available) || needed <= available + there;
+    if (enough)
+        status = STATUS_OK;
+    else
+        fail(error, status, "output %s: %sneeds %s in %s, %s are free", output, who, size_text(needed, need), folder,
+             size_text(available + there, have));
+    free(folder);
+    return status;
+}
+
+enum status space_check(const struct plan *plan, struct error *error) {
+    return require(plan, space_needed(plan), parts_bytes(plan->job->output), "", STATUS_USAGE, error);
+}
+
+enum status space_check_run(const struct plan *plan, const struct run *run, struct error *error) {
+    if (!writes(plan, run)) return STATUS_OK;
+    char *who = must_printf("%s %s ", plan->tasks[run->task].operation->id, run->label);
+    enum status status = require(plan, output_bytes(plan, run), 0, who, STATUS_IO, error);
+    free(who);
+    return status;
+}

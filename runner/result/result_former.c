@@ -1,0 +1,195 @@
+/* result_former.c - the OUTPUT that is there already: is it this job's, and what of it is finished? A job of which runs
+ * failed leaves no parts, for that would store its outputs twice; --resume takes what was `ok` out of OUTPUT itself. */
+#include "../base/fail.h"
+#include "environment.h"
+#include "result_parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct former {
+    hid_t file;
+    struct result_row *rows;
+    int count;
+    int next; /* where to look first: runs are asked for in the order of the rows */
+};
+
+/* The sentence of h5_open_file without the path that it begins with. */
+static enum status open_results(const char *path, hid_t *file, char instead[512]) {
+    struct error error = {STATUS_OK, ""};
+    struct stat about;
+    *file = H5I_INVALID_HID;
+    if (stat(path, &about) == 0 && about.st_size == 0) {
+        snprintf(instead, 512, "is empty");
+        return STATUS_USAGE;
+    }
+    enum status status = h5_open_file(path, file, &error);
+    if (status) {
+        const char *words = strncmp(error.text, path, strlen(path)) == 0 ? error.text + strlen(path) + 2 : error.text;
+        snprintf(instead, 512, "%s%.400s", strncmp(words, "is ", 3) == 0 ? "" : "cannot be read: ", words);
+        return status;
+    }
+    char *schema = h5_get_text(*file, "schema");
+    bool ours = schema && strcmp(schema, RESULT_SCHEMA) == 0;
+    free(schema);
+    if (ours) return STATUS_OK;
+    H5Fclose(*file);
+    *file = H5I_INVALID_HID;
+    snprintf(instead, 512, "is an HDF5 file, but not one of tilerun's results");
+    return STATUS_USAGE;
+}
+
+bool results_are_at(const char *path, char instead[512]) {
+    hid_t file;
+    if (open_results(path, &file, instead)) return false;
+    H5Fclose(file);
+    return true;
+}
+
+/* ---- whose it is ---- */
+
+/* The text of an attribute of a data set; NULL: absent. The caller frees. */
+static char *text_of(hid_t file, const char *dataset, const char *name) {
+    if (H5Lexists(file, dataset, H5P_DEFAULT) <= 0) return NULL;
+    hid_t id = H5Oopen(file, dataset, H5P_DEFAULT);
+    char *text = id < 0 ? NULL : h5_get_text(id, name);
+    if (id >= 0) H5Oclose(id);
+    return text;
+}
+
+static bool is_of(const struct result_row *row, const struct result_row *wanted) {
+    return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
+}
+
+/* Are all its runs runs of this job, of operations, inputs and a program that have not changed? *tasks: of how many
+ * tasks. */
+static bool is_ours(const struct former *former, const struct plan *plan, int *tasks) {
+    bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
+    *tasks = 0;
+    for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in one order */
+        struct result_row wanted;
+        result_row_init(&wanted, plan, &plan->runs[plan->tasks[i].first_run]);
+        marked[i] = row < former->count && is_of(&former->rows[row], &wanted);
+        *tasks += marked[i];
+        while (row < former->count && is_of(&former->rows[row], &wanted)) row++;
+    }
+    char key[33], *stored = text_of(former->file, "job_resolved", "key");
+    results_plan_key(plan, marked, key);
+    bool ours = *tasks > 0 && stored && strcmp(stored, key) == 0;
+    free(stored);
+    free(marked);
+    return ours;
+}
+
+static bool is_text(const char *text, const char *expected) {
+    return text && strcmp(text, expected) == 0;
+}
+
+/* Says whose it is instead, and in what it differs. */
+static enum status refuse(const struct place *place, hid_t file, const struct plan *plan, struct error *error) {
+    char *state = h5_get_text(file, "status"), *name = text_of(file, "job", "name");
+    char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
+    char *sha256 = text_of(file, "job_resolved", "sha256"), ours[65];
+    sha256_hex(plan->job->resolved, strlen(plan->job->resolved), ours);
+    bool same_tool = is_text(version, tilerun_version) && is_text(commit, tilerun_git_commit);
+    char *tool = must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?");
+    enum status status = fail(
+        error, STATUS_USAGE,
+        "output %s: holds the %s results of job '%.64s', which %s; --resume replaces nothing but results of its job, "
+        "--overwrite any file",
+        place->name, state ? state : "unfinished", name ? name : "?",
+        !same_tool               ? tool
+        : !is_text(sha256, ours) ? "is another job than this one, or was edited since"
+                                 : "had other values in its inputs, or was run by another build of tilerun");
+    free(tool);
+    free(sha256);
+    free(commit);
+    free(version);
+    free(name);
+    free(state);
+    return status;
+}
+
+void former_close(struct former *former) {
+    if (!former) return;
+    if (former->file >= 0) H5Fclose(former->file);
+    free(former->rows);
+    free(former);
+}
+
+enum status former_open(struct results *results, bool restricted, bool *done, struct error *error) {
+    const struct plan *plan = results->plan;
+    struct place *place = &results->place;
+    struct error ignored = {STATUS_OK, ""};
+    struct former *former = must_malloc(sizeof *former);
+    char instead[512];
+    *former = (struct former){.next = 0};
+    *done = false;
+    enum status status = STATUS_OK;
+    if (open_results(place->path, &former->file, instead)) {
+        if (!results->overwrite) status = fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
+        former_close(former);
+        return status;
+    }
+    int tasks = 0;
+    bool ours = result_load_rows(former->file, place->path, &former->rows, &former->count, &ignored) == STATUS_OK &&
+                is_ours(former, plan, &tasks);
+    if (ours) {
+        char *state = h5_get_text(former->file, "status");
+        *done = tasks == plan->task_count && former->count == plan->run_count &&
+                (is_text(state, "complete") || (restricted && is_text(state, "partial")));
+        free(state);
+        results->former = former;
+        return STATUS_OK;
+    }
+    if (!results->overwrite) status = refuse(place, former->file, plan, error);
+    former_close(former);
+    return status;
+}
+
+/* ---- what it holds ---- */
+
+static const struct result_row *find_row(const struct results *results, const struct run *run) {
+    struct former *former = results->former;
+    struct result_row wanted;
+    if (!former) return NULL;
+    result_row_init(&wanted, results->plan, run);
+    for (int i = 0; i < former->count; i++) {
+        int at = (former->next + i) % former->count;
+        const struct result_row *row = &former->rows[at];
+        if (!is_of(row, &wanted) || strcmp(row->variant, wanted.variant) != 0) continue;
+        former->next = at + 1;
+        return strcmp(row->status, "ok") == 0 ? row : NULL;
+    }
+    return NULL;
+}
+
+bool former_stored(const struct results *results, const struct run *run, struct stored *stored) {
+    const struct result_row *row = find_row(results, run);
+    if (!row) return false;
+    const struct job_operation *operation = results->plan->tasks[run->task].operation;
+    bool all = operation->run.store == STORE_ALL;
+    char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
+    stored->file = results->former->file;
+    snprintf(stored->output, sizeof stored->output, "%s%s%s", path, all ? "/" : "", all ? run->label : "");
+    snprintf(stored->seconds, sizeof stored->seconds, "/samples/%d", row->run);
+    snprintf(stored->clock_mhz, sizeof stored->clock_mhz, "/samples/%d_clock_mhz", row->run);
+    free(path);
+    return true;
+}
+
+bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output) {
+    const struct result_row *found = find_row(results, run);
+    struct stored stored;
+    *has_output = false;
+    if (!found || !former_stored(results, run, &stored)) return false;
+    *row = *found;
+    /* An operation's result is there under its own name: is it this variant's? */
+    hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
+    char *variant = output < 0 ? NULL : h5_get_text(output, "variant");
+    *has_output = is_text(variant, found->variant);
+    free(variant);
+    if (output >= 0) H5Oclose(output);
+    return true;
+}

@@ -1,0 +1,166 @@
+/* result_place.c - OUTPUT.parts: the lock on it, and which of the files in it are ours. A user's files there are never
+ * touched, and what bears one of our names but cannot be ours makes us refuse before anything is done. */
+#include "result_parts.h"
+
+#include "../base/fail.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_TRIES = 1000 }; /* for a lock whose holders come and go */
+
+/* ---- names ---- */
+
+enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART }; /* a rest: what a writer that was killed left half done */
+
+static enum owner owner_of(const char *name) {
+    static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
+    if (strcmp(name, "lock") == 0) return OUR_LOCK;
+    if (strcmp(name, "assembled.tmp") == 0) return OUR_REST;
+    if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5") == 0) return OUR_PART;
+    size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
+    return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;
+}
+
+char *results_part_path(const struct results *results, const struct run *run, const char *suffix) {
+    char key[33];
+    results_key(results->plan, run, key);
+    return must_printf("%s/%s%s", results->parts, key, suffix);
+}
+
+enum status results_sync_folder(const char *folder, struct error *error) {
+    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
+    bool failed = descriptor < 0 || (fsync(descriptor) != 0 && errno != EINVAL);
+    enum status status =
+        failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", folder, strerror(errno)) : STATUS_OK;
+    if (descriptor >= 0) close(descriptor);
+    return status;
+}
+
+/* ---- what is there ---- */
+
+enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error) {
+    enum status status = STATUS_OK;
+    *parts = *foreign = 0;
+    DIR *folder = opendir(results->parts);
+    if (!folder) return fail(error, STATUS_USAGE, "%s: cannot be read: %s", results->parts, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        enum owner owner = owner_of(entry->d_name);
+        struct stat about;
+        *parts += owner == OUR_PART;
+        *foreign += owner == FOREIGN && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+        if (owner != FOREIGN && !status && fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !S_ISREG(about.st_mode))
+            status = fail(error, STATUS_USAGE,
+                          "%s/%s: has a name of tilerun's but is not a regular file; move it away first",
+                          results->parts, entry->d_name);
+    }
+    closedir(folder);
+    return status;
+}
+
+void results_clear(struct results *results, bool finished) {
+    DIR *folder = opendir(results->parts);
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        enum owner owner = owner_of(entry->d_name);
+        struct stat about;
+        if ((owner == OUR_REST || (finished && owner == OUR_PART)) &&
+            fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    closedir(folder);
+    results->cleared |= finished;
+}
+
+/* ---- the lock ---- */
+
+/* A folder of parts is a folder, not a link to one, from which files can be renamed to OUTPUT. */
+static enum status check_folder(const struct results *results, struct error *error) {
+    struct stat parts, folder;
+    const char *path = results->parts;
+    if (lstat(path, &parts) != 0)
+        return errno == ENOENT ? STATUS_OK : fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
+    if (S_ISLNK(parts.st_mode))
+        return fail(error, STATUS_USAGE,
+                    "%s: is a symbolic link; finished runs are kept beside the output, so remove the link", path);
+    if (!S_ISDIR(parts.st_mode))
+        return fail(error, STATUS_USAGE, "%s: is not a folder, and finished runs would be kept in one of this name",
+                    path);
+    /* A rename of "." is always refused, but a mount in between is looked for first. */
+    char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->place.folder);
+    bool elsewhere = (stat(results->place.folder, &folder) == 0 && folder.st_dev != parts.st_dev) ||
+                     (rename(from, to) != 0 && errno == EXDEV);
+    free(from);
+    free(to);
+    if (elsewhere)
+        return fail(error, STATUS_USAGE,
+                    "%s: is on another file system than %s, so that finished runs cannot be renamed into place; "
+                    "unmount it, or name an output on it",
+                    path, results->place.path);
+    return STATUS_OK;
+}
+
+/* Opens the lock and takes it. *again: its last holder was just removing it. */
+static enum status try_lock(struct results *results, const char *path, bool *again, struct error *error) {
+    struct stat about;
+    *again = false;
+    if (mkdir(results->parts, 0777) != 0 && errno != EEXIST)
+        return fail(error, STATUS_USAGE, "%s: cannot be made: %s", results->parts, strerror(errno));
+    TRY(check_folder(results, error));
+    int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (lock < 0) {
+        *again = errno == ENOENT;
+        return *again ? STATUS_OK : fail(error, STATUS_USAGE, "%s: cannot be made: %s", path, strerror(errno));
+    }
+    enum status status = STATUS_OK;
+    if (fstat(lock, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > 0)
+        status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
+    /* Other errors are those of file systems without locks: there the user is the lock. */
+    else if (flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        status = fail(error, STATUS_USAGE, "output %s: another tilerun is writing it", results->place.name);
+    else
+        *again = !place_is_at(path, &about);
+    if (status || *again)
+        close(lock);
+    else
+        results->lock = lock;
+    return status;
+}
+
+enum status results_take_lock(struct results *results, struct error *error) {
+    char *path = must_printf("%s/lock", results->parts);
+    enum status status = STATUS_OK;
+    bool again = true;
+    for (int i = 0; again && i < MOST_TRIES && !status; i++) status = try_lock(results, path, &again, error);
+    if (!status && again)
+        status = fail(error, STATUS_USAGE, "output %s: other tileruns are starting and ending on it; try again",
+                      results->place.name);
+    free(path);
+    return status;
+}
+
+void results_leave(struct results *results) {
+    if (results->lock < 0) return;
+    if (results->journal) h5_restore(results->journal); /* where it cannot be, --resume does that run again */
+    /* Without parts there is nothing to resume: leave no trace. With them the folder stays, and rmdir says no. */
+    char *path = must_printf("%s/lock", results->parts);
+    struct error ignored = {STATUS_OK, ""};
+    int parts, foreign;
+    results_clear(results, false);
+    unlink(path);
+    close(results->lock); /* before the folder: network file systems keep a file that is open under another name */
+    results->lock = -1;
+    if (rmdir(results->parts) != 0 && results->cleared &&
+        results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK && parts == 0 && foreign > 0)
+        fprintf(stderr, "tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
+                foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
+    free(path);
+}

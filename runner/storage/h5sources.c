@@ -1,0 +1,161 @@
+/* h5sources.c - follows a data set to the files that it is read from. HDF5 looks for a name that stands in a file in
+ * the folders of an environment variable, beside that file, and in the current folder: here all of them count. */
+#define H5_USE_110_API
+#include "h5sources.h"
+
+#include "../base/fail.h"
+#include "../base/place.h"
+#include <hdf5.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 16, MOST_BLOCKS = 1 << 20 };
+
+struct search {
+    const struct stat *wanted;
+    bool found;
+    int depth;
+};
+
+/* What a name that stands in a file may mean. */
+struct names {
+    int count;
+    char *path[12];
+};
+
+static void add_in(struct names *names, const char *folder, const char *name) {
+    if (names->count < 12) names->path[names->count++] = must_printf("%s/%s", folder, name);
+}
+
+/* `variable` lists folders, separated by colons, where ${ORIGIN} stands for that of `from`. An absolute name that leads
+ * nowhere is looked for by its last part. */
+static struct names names_of(const char *from, const char *name, const char *variable) {
+    static const char origin[] = "${ORIGIN}";
+    const char *folders = getenv(variable), *slash = strrchr(name, '/');
+    const char *relative = *name == '/' ? slash + 1 : name;
+    struct names names = {1, {must_strdup(name)}};
+    char *real = realpath(from, NULL), *beside = place_folder_of(from), *behind = place_folder_of(real ? real : from);
+    add_in(&names, beside, relative);
+    add_in(&names, behind, relative);
+    char *list = must_strdup(folders ? folders : ""), *rest = list;
+    for (char *folder; (folder = strsep(&rest, ":"));) {
+        bool at_origin = strncmp(folder, origin, strlen(origin)) == 0;
+        char *whole = must_printf("%s%s", at_origin ? behind : "", folder + (at_origin ? strlen(origin) : 0));
+        if (*whole) add_in(&names, whole, relative);
+        free(whole);
+    }
+    free(list);
+    free(beside);
+    free(behind);
+    free(real);
+    return names;
+}
+
+static void names_free(struct names *names) {
+    for (int i = 0; i < names->count; i++) free(names->path[i]);
+}
+
+/* Looks for the wanted file among names; are any of them there? */
+static bool look_at(struct search *search, const struct names *names) {
+    bool any = false;
+    struct stat about;
+    for (int i = 0; i < names->count; i++) {
+        any |= stat(names->path[i], &about) == 0;
+        search->found |= place_is_at(names->path[i], search->wanted);
+    }
+    return any;
+}
+
+static void search_dataset(struct search *search, const char *path, const char *name);
+
+/* HDF5 says this for each external link on its way. */
+static herr_t on_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
+                      hid_t access, void *context) {
+    (void)group;
+    (void)object;
+    *flags = H5F_ACC_RDONLY;
+    (void)access;
+    struct names names = names_of(from, file, "HDF5_EXT_PREFIX");
+    look_at(context, &names);
+    names_free(&names);
+    return 0;
+}
+
+static void search_external(struct search *search, hid_t creation, const char *path) {
+    int count = H5Pget_external_count(creation);
+    for (int i = 0; i < count && !search->found; i++) {
+        char file[PATH_MAX] = "";
+        off_t offset;
+        hsize_t bytes;
+        if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
+        struct names names = names_of(path, file, "HDF5_EXTFILE_PREFIX");
+        look_at(search, &names);
+        names_free(&names);
+    }
+}
+
+/* `file` as a mapping has it: %b counts blocks from 0 on, for as long as there are such files. */
+static void search_source(struct search *search, const char *path, const char *file, const char *dataset) {
+    if (strcmp(file, ".") == 0) {
+        search_dataset(search, path, dataset);
+        return;
+    }
+    const char *number = strstr(file, "%b");
+    bool any = true;
+    for (int block = 0; any && !search->found && block < (number ? MOST_BLOCKS : 1); block++) {
+        char *name =
+            number ? must_printf("%.*s%d%s", (int)(number - file), file, block, number + 2) : must_strdup(file);
+        struct names names = names_of(path, name, "HDF5_VDS_PREFIX");
+        any = look_at(search, &names);
+        for (int i = 0; i < names.count && !search->found; i++) search_dataset(search, names.path[i], dataset);
+        names_free(&names);
+        free(name);
+    }
+}
+
+static void search_virtual(struct search *search, hid_t creation, const char *path) {
+    size_t count = 0;
+    char file[PATH_MAX] = "", dataset[PATH_MAX] = "", *last = must_strdup("");
+    H5Pget_virtual_count(creation, &count);
+    for (size_t i = 0; i < count && !search->found; i++) {
+        H5Pget_virtual_filename(creation, i, file, sizeof file);
+        H5Pget_virtual_dsetname(creation, i, dataset, sizeof dataset);
+        char *source = must_printf("%s\n%s", file, dataset);
+        if (strcmp(source, last) != 0) search_source(search, path, file, dataset); /* often cut into many mappings */
+        free(last);
+        last = source;
+    }
+    free(last);
+}
+
+static void search_dataset(struct search *search, const char *path, const char *name) {
+    struct stat about;
+    if (search->depth == DEEPEST || stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (file < 0) return;
+    search->depth++;
+    hid_t links = H5Pcreate(H5P_LINK_ACCESS);
+    H5Pset_elink_cb(links, on_link, search);
+    hid_t dataset = H5Oopen(file, name, links);
+    H5Pclose(links);
+    if (dataset >= 0 && H5Iget_type(dataset) == H5I_DATASET) {
+        char real[PATH_MAX] = "";
+        H5Fget_name(dataset, real, sizeof real);
+        search->found |= place_is_at(real, search->wanted);
+        hid_t creation = H5Dget_create_plist(dataset);
+        search_external(search, creation, real);
+        if (H5Pget_layout(creation) == H5D_VIRTUAL) search_virtual(search, creation, real);
+        H5Pclose(creation);
+    }
+    if (dataset >= 0) H5Oclose(dataset);
+    H5Fclose(file);
+    search->depth--;
+}
+
+bool h5_reads_file(const char *path, const char *name, const struct stat *file) {
+    struct search search = {.wanted = file};
+    search.found = place_is_at(path, file);
+    if (!search.found) search_dataset(&search, path, name);
+    return search.found;
+}

@@ -1,0 +1,74 @@
+"""`make lint` refuses an #include that goes up, or across from one operation to another."""
+
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+
+LAYERS = ["runner/main.c", "runner/commands", "runner/execute", "runner/result", "runner/verify", "runner/stream",
+          "runner/plan", "runner/storage", "runner/job", "runner/base", "kernels/reduce", "kernels/core"]
+HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute.h", "runner/result": "result/result.h",
+           "runner/verify": "verify/verify.h", "runner/stream": "stream/stream.h", "runner/plan": "plan/plan.h",
+           "runner/storage": "storage/array.h", "runner/job": "job/job.h", "runner/base": "base/fail.h",
+           "kernels/reduce": "../kernels/reduce/state.h", "kernels/core": "../kernels/core/kernel.h"}
+
+
+@pytest.fixture
+def copy(folder):
+    for part in ("runner", "kernels"):
+        shutil.copytree(harness.ROOT / part, folder / part)
+    return folder
+
+
+def check(tree):
+    return subprocess.run([harness.ROOT / "tests/layers.sh", tree], capture_output=True, text=True)
+
+
+def plant(tree, layer, header):
+    """Adds a file to a layer that includes a header."""
+    place = "runner/main.c" if layer == "runner/main.c" else "runner/execute.c" if layer == "runner/execute" else None
+    path = tree / (place or f"{layer}/planted.c")
+    to_runner = "" if place else "../" if layer.startswith("runner") else "../../runner/"
+    text = path.read_text() if place else ""
+    path.write_text(text + f'/* planted */\n#include "{to_runner}{header}"\n')
+    return f"{path.relative_to(tree)}:{len(text.splitlines()) + 2}: includes "
+
+
+def test_the_tree_is_in_order(copy):
+    done = check(copy)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_any_wrong_include_is_refused(copy, rng):
+    for above, below in [(i, j) for i in range(1, len(LAYERS)) for j in range(i + 1, len(LAYERS))]:
+        if rng.random() < 0.5:
+            continue
+        with_planted = copy.parent / f"{copy.name}-{above}-{below}"
+        shutil.copytree(copy, with_planted)
+        where = plant(with_planted, LAYERS[below], HEADERS[LAYERS[above]])
+        done = check(with_planted)
+        shutil.rmtree(with_planted)
+        assert done.returncode == 1 and done.stdout.startswith(where), done.stdout
+        assert f"{LAYERS[below]} is below {LAYERS[above]}: move what is needed down" in done.stdout
+
+
+def test_down_is_allowed(copy):
+    for above in range(len(LAYERS)):
+        for below in range(above + 1, len(LAYERS)):
+            plant(copy, LAYERS[above], HEADERS[LAYERS[below]])
+    assert check(copy).returncode == 0
+
+
+def test_operations_stand_apart(copy):
+    (copy / "kernels/scale/planted.cuh").write_text('#include "../reduce/state.h"\n')
+    done = check(copy)
+    assert done.returncode == 1 and "operations share only what is in kernels/core" in done.stdout
+
+
+def test_a_new_folder_has_to_be_named(copy):
+    (copy / "runner/cellar").mkdir()
+    (copy / "runner/cellar/wine.c").write_text('#include "../base/fail.h"\n')
+    done = check(copy)
+    assert done.returncode == 1 and "runner/cellar is in none of the layers" in done.stdout

@@ -1,0 +1,119 @@
+"""A job whose files cannot fit is refused before anything is computed, by check, plan and run alike."""
+
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import harness
+
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def job_of(folder, operations, rows, columns, **more):
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        sync=False,
+        inputs={"x": {"random": {"shape": [rows, columns], "dtype": "uint8", "distribution": "index"}}},
+        operations=operations,
+        output=str(folder / "out.h5"),
+        **more,
+    )
+
+
+def told(words):
+    """Bytes needed and free, as the message has them."""
+    found = re.search(r"needs ([\d.]+) (\w+) in (\S+), ([\d.]+) (\w+) are free", words)
+    assert found, words
+    return float(found[1]) * UNITS[found[2]], float(found[4]) * UNITS[found[5]], found[3]
+
+
+def transposes(count, **options):
+    return [
+        {"id": f"t{i}", "op": "transpose", "inputs": [f"t{i - 1}" if i else "x"], "variants": ["blocked"], **options}
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("command", ["check", "plan", "run"])
+def test_too_large_is_refused(folder, command):
+    free = shutil.disk_usage(folder).free
+    job = job_of(folder, transposes(1), 2**20, 3 * free // 2**20)
+    done = harness.tilerun(command, job)
+    assert done.returncode == harness.USAGE
+    needed, available, place = told(done.stderr)
+    assert Path(place) == folder
+    assert 2.9 * free < needed < 3.1 * free and 0.5 * free < available < 2 * free
+    assert sorted(os.listdir(folder)) == ["job.yaml"]
+
+
+# What a job of n outputs of one size takes at most, in outputs: those kept, and the copies of all but the largest.
+SHAPES = {
+    "one": (transposes(1), 1),
+    "chain of three": (transposes(3), 3 + 2),
+    "two variants, first": (transposes(1, variants=["cpu", "blocked"]), 2),
+    "two variants, all": (transposes(1, variants=["cpu", "blocked"], store="all"), 2 + 1),
+    "not stored, verified": (transposes(1, store="none"), 1),
+    "not stored, not read, not verified": (transposes(1, store="none", verify="none"), 0),
+    "not stored, read": (transposes(2, store="none"), 2),
+    "compressed": (transposes(1, compression="gzip"), 1 / 1032),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_sum_is_right(folder, name):
+    """Refused with that much more than is free, accepted with that much less."""
+    operations, outputs = SHAPES[name]
+    free = shutil.disk_usage(folder).free
+    rows = 2**12
+    if outputs:
+        done = harness.tilerun("check", job_of(folder, operations, rows, int(1.5 * free / outputs / rows)))
+        assert done.returncode == harness.USAGE, name
+        needed, _, _ = told(done.stderr)
+        assert 1.4 * free < needed < 1.6 * free
+    done = harness.tilerun("check", job_of(folder, operations, rows, int(0.6 * free / max(outputs, 0.01) / rows)))
+    assert done.returncode == harness.OK, done.stderr
+
+
+DISK = "48m"
+
+
+def test_a_disk_that_fills_in_the_middle(small_disk):
+    """Something else takes the room after the job has begun: exit 3, and what was finished is kept for --resume."""
+    operations = [
+        {"id": "small", "op": "transpose", "inputs": ["x"], "variants": ["blocked"]},
+        {"id": "slow", "op": "scale", "inputs": ["x"], "variants": ["cpu"], "repeat": 300, "store": "none"},
+        {"id": "large", "op": "transpose", "inputs": ["x"], "variants": ["blocked"]},
+    ]
+    job = job_of(small_disk, operations, 2**12, 2**11, defaults={"warmup": 0, "repeat": 1, "verify": "none"})
+    process = harness.start("run", job)
+    while not list(small_disk.glob("out.h5.parts/*.h5")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    (small_disk / "other").write_bytes(b"x" * (36 << 20))
+    words = process.communicate(timeout=120)[1]
+    assert process.returncode == harness.IO, words
+    assert "large blocked needs 8.0 MiB" in words
+    (small_disk / "other").unlink()
+    done = harness.tilerun("run", job, "--resume")
+    assert done.returncode == harness.OK, done.stderr
+    assert done.stderr.count("kept from before") == 2
+    expected = np.arange(2**12 * 2**11).astype(np.uint8).reshape(2**12, -1).T
+    np.testing.assert_array_equal(harness.Results(small_disk / "out.h5").output("large"), expected)
+
+
+def test_parts_that_are_there_count(small_disk):
+    """A job that just fits is not refused when it resumes."""
+    job = job_of(small_disk, transposes(2), 2**12, 2700, defaults={"warmup": 0, "repeat": 1})
+    assert harness.tilerun("run", job, "--only", "t0").returncode == harness.OK
+    (small_disk / "out.h5").unlink()
+    parts = small_disk / "out.h5.parts"
+    parts.mkdir()
+    (parts / ("0" * 32 + ".h5")).write_bytes(b"x" * (12 << 20))
+    (small_disk / "other").write_bytes(b"x" * (4 << 20))
+    assert harness.tilerun("check", job).returncode == harness.OK

@@ -1,0 +1,478 @@
+/* test_verify.c - what verification sees in results that are too large to be compared whole, and what it lets pass.
+ *
+ * Each test makes a right result, lets it pass, spoils it in one way, and wants that to be found (or, where the
+ * documents promise no more, to pass). Sizes lie just beyond what verify.c compares whole. */
+#include "verify_fixture.h"
+
+/* ---- large products ---------------------------------------------------------------------------------------------- */
+
+enum { M = 2053, N = 2063, MIDDLE = 1000 * N + 1234 }; /* more elements than are compared one by one */
+
+static void one_wrong_element_of_a_product(void **state) {
+    (void)state;
+    for (int dtype = FLOAT32; dtype <= FLOAT64; dtype++) {
+        struct fixture f;
+        open_product(&f, (enum dtype)dtype, M, N, 8, around_zero);
+        assert_true(passes(&f));
+        assert_true(f.verdict.error <= f.verdict.tolerance && f.verdict.tolerance > 0);
+        assert_true(is_found(&f, MIDDLE, get(&f, MIDDLE) + 0.01));
+        assert_true(says(&f, "[1000, 1234] is"));
+        assert_true(f.verdict.error > f.verdict.tolerance);
+        assert_true(is_found(&f, MIDDLE, -get(&f, MIDDLE)));
+        double tiny = get(&f, MIDDLE) * (1 + dtype_epsilon((enum dtype)dtype));
+        assert_false(is_found(&f, MIDDLE, tiny)); /* that is rounding */
+        assert_true(passes(&f));
+        close_fixture(&f);
+    }
+}
+
+/* In a stack, with transposed operands and a factor. */
+static void one_wrong_element_of_a_stack(void **state) {
+    (void)state;
+    struct fixture f;
+    struct op_options options = {.alpha = -2.5, .transpose_a = true, .transpose_b = true};
+    open_fixture(&f, OP_MATMUL, options, FLOAT32, (struct shape){3, {5, 6, 1021}}, (struct shape){3, {5, 1031, 6}},
+                 around_zero);
+    assert_true(passes(&f));
+    int64_t at = (3 * INT64_C(1021) + 500) * 1031 + 400;
+    assert_true(is_found(&f, at, get(&f, at) + 0.1) && says(&f, "[3, 500, 400] is"));
+    close_fixture(&f);
+}
+
+/* Of a 16-bit type every element of a row may be off by its rounding; a lost one must stand out from that. */
+static void lost_elements_of_narrow_types(void **state) {
+    (void)state;
+    for (int dtype = FLOAT16; dtype <= BFLOAT16; dtype++) {
+        struct fixture f;
+        open_product(&f, (enum dtype)dtype, 64, 2048, 256, around_zero);
+        f.operation.run.verify = VERIFY_SAMPLED;
+        assert_true(passes(&f));
+        assert_true(is_found(&f, 40 * 2048 + 1100, INFINITY) && is_found(&f, 40 * 2048 + 1100, NAN));
+        int64_t row = 40 * 2048, count = dtype == FLOAT16 ? 1 : 64; /* bfloat16 is coarser: it takes a tile's row */
+        double largest = 0;
+        for (int64_t i = row + 1000; i < row + 1400; i++) largest = fmax(largest, fabs(get(&f, i)));
+        for (int64_t i = row + 1000; i < row + 1400 && count > 0; i++) {
+            if (fabs(get(&f, i)) < largest / 2) continue;
+            set(&f, i, dtype == FLOAT16 ? 0 : largest);
+            count--;
+        }
+        assert_false(passes(&f));
+        assert_true(says(&f, "[40, "));
+        close_fixture(&f);
+    }
+}
+
+static void wide_float64_is_not_rejected(void **state) {
+    (void)state;
+    struct fixture f;
+    open_product(&f, FLOAT64, 2, 3000001, 1, around_zero);
+    assert_true(passes(&f));
+    assert_true(is_found(&f, 1234567, get(&f, 1234567) + 1e-3));
+    close_fixture(&f);
+}
+
+/* Their squares' squares are beyond the type. */
+static void huge_float64_is_compared(void **state) {
+    (void)state;
+    struct fixture f;
+    open_product(&f, FLOAT64, 64, 2048, 8, (struct random_terms){.low = -1e80, .high = 1e80});
+    f.operation.run.verify = VERIFY_SAMPLED;
+    assert_true(passes(&f));
+    assert_true(is_found(&f, 40 * 2048 + 1000, 0));
+    close_fixture(&f);
+}
+
+/* Sums that fall below the type's least number are rounded to multiples of it. */
+static void tiny_products_are_not_rejected(void **state) {
+    (void)state;
+    struct fixture f;
+    open_product(&f, FLOAT16, 64, 2048, 4, (struct random_terms){.low = -0x1p-11, .high = 0x1p-11});
+    f.operation.run.verify = VERIFY_SAMPLED;
+    assert_true(passes(&f));
+    close_fixture(&f);
+}
+
+/* ---- not a number, infinity -------------------------------------------------------------------------------------- */
+
+static void a_nan_is_wrong_wherever_it_is(void **state) {
+    (void)state;
+    struct fixture f;
+    open_product(&f, FLOAT32, M, N, 8, around_zero);
+    assert_true(passes(&f));
+    const double odd[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        assert_true(is_found(&f, MIDDLE, odd[i]) && says(&f, "[1000, 1234] is"));
+        assert_true(isinf(f.verdict.error));
+        assert_true(is_found(&f, 0, odd[i]) && says(&f, "[0, 0] is"));
+        assert_true(isinf(f.verdict.error));
+    }
+    f.operation.run.tolerance = 1e300; /* whatever the tolerance */
+    assert_true(is_found(&f, MIDDLE, NAN) && is_found(&f, 0, NAN));
+    close_fixture(&f);
+}
+
+/* A right infinity is not wrong, and does not cover for what is wrong beside it. */
+static void overflow_is_compared(void **state) {
+    (void)state;
+    struct fixture f;
+    int64_t infinite = -1, finite = -1;
+    open_product(&f, FLOAT16, 3, 2048, 16, (struct random_terms){.low = -200, .high = 200});
+    f.operation.run.verify = VERIFY_SAMPLED;
+    for (int64_t i = 2048 + 5; i < 2048 + 1500; i++) *(isinf(get(&f, i)) ? &infinite : &finite) = i;
+    assert_true(infinite >= 0 && finite >= 0);
+    assert_true(passes(&f));
+    assert_true(is_found(&f, finite, INFINITY) && is_found(&f, finite, NAN) &&
+                is_found(&f, finite, get(&f, finite) > 0 ? -3e4 : 3e4));
+    assert_true(is_found(&f, infinite, -get(&f, infinite)) && is_found(&f, infinite, NAN) && is_found(&f, infinite, 1));
+    close_fixture(&f);
+}
+
+/* ---- transposes, sums, factors: sampled boxes -------------------------------------------------------------------- */
+
+/* Spoils a rectangle of a matrix, sees whether that is found, and makes it right again. */
+static bool is_rectangle_found(struct fixture *f, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+    const struct shape *shape = &f->arrays[2].shape;
+    size_t bytes = (size_t)f->elements * dtype_size(f->arrays[2].dtype);
+    void *right = malloc(bytes + 1);
+    memcpy(right, f->out, bytes);
+    for (int64_t i = row; i < row + rows && i < shape->size[0]; i++)
+        for (int64_t j = column; j < column + columns && j < shape->size[1]; j++)
+            set(f, i * shape->size[1] + j, get(f, i * shape->size[1] + j) + 1);
+    bool found = !passes(f);
+    memcpy(f->out, right, bytes);
+    free(right);
+    return found;
+}
+
+static void check_large_matrix(enum op op, enum dtype dtype) {
+    struct fixture f;
+    open_fixture(&f, op, (struct op_options){.alpha = 2, .beta = 1}, dtype, (struct shape){2, {2053, 2063}},
+                 (struct shape){2, {1, 1}}, around_zero);
+    if (!dtype_is_float(dtype)) {
+        close_fixture(&f);
+        open_fixture(&f, op, (struct op_options){.alpha = 2, .beta = 1}, dtype, (struct shape){2, {2053, 2063}},
+                     (struct shape){2, {1, 1}}, counting);
+    }
+    int64_t rows = f.arrays[2].shape.size[0], columns = f.arrays[2].shape.size[1];
+    assert_true(passes(&f));
+    assert_true(f.verdict.error == 0);
+    assert_true(f.reads < 100); /* samples, not everything */
+    assert_true(is_rectangle_found(&f, 0, 0, 1, 1));
+    assert_true(is_rectangle_found(&f, rows - 1, columns - 1, 1, 1));
+    assert_true(is_rectangle_found(&f, rows - rows % 32, 0, 32, columns)); /* the tiles that are not whole */
+    assert_true(is_rectangle_found(&f, 0, columns - columns % 32, rows, 32));
+    assert_true(is_rectangle_found(&f, 512, 512, 1024, 1024)); /* a large tile */
+    assert_true(is_rectangle_found(&f, 1024, 0, 128, columns));
+    close_fixture(&f);
+}
+
+static void wrong_tiles_of_transposes(void **state) {
+    (void)state;
+    check_large_matrix(OP_TRANSPOSE, FLOAT32);
+    check_large_matrix(OP_TRANSPOSE, INT16);
+}
+
+static void wrong_tiles_of_scale(void **state) {
+    (void)state;
+    check_large_matrix(OP_SCALE, FLOAT64);
+    check_large_matrix(OP_SCALE, UINT8);
+}
+
+/* Every fifth element, of every row: what a padding that was forgotten comes to. */
+static void a_wrong_pattern_is_found(void **state) {
+    (void)state;
+    struct fixture f;
+    open_fixture(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, INT32, (struct shape){2, {2053, 2063}},
+                 (struct shape){2, {1, 1}}, counting);
+    for (int64_t i = 0; i < f.elements; i++)
+        if (i % 2053 % 32 == 31) set(&f, i, 7);
+    assert_false(passes(&f));
+    assert_true(says(&f, "is 7, should be"));
+    close_fixture(&f);
+}
+
+static void wrong_sums_of_many(void **state) {
+    (void)state;
+    struct fixture f;
+    struct op_options options = {.reduce = REDUCE_SUM, .axis = 1};
+    open_fixture(&f, OP_REDUCE, options, UINT8, (struct shape){2, {4200001, 2}}, (struct shape){1, {1}}, counting);
+    assert_int_equal(f.arrays[2].dtype, UINT64);
+    assert_true(passes(&f));
+    assert_true(f.reads < 100);
+    assert_true(is_found(&f, 0, get(&f, 0) + 1));
+    assert_true(says(&f, "[0] is 2, should be 1"));
+    assert_true(is_found(&f, f.elements - 1, get(&f, f.elements - 1) + 256)); /* what a narrow sum would lose */
+    for (int64_t i = f.elements / 2; i < f.elements; i++) set(&f, i, 0);      /* a launch that was left out */
+    assert_false(passes(&f));
+    close_fixture(&f);
+}
+
+/* ---- tolerances -------------------------------------------------------------------------------------------------- */
+
+/* A relative error of size `error`, everywhere, in a product that is compared whole. */
+static bool passes_off_by(enum accuracy accuracy, double relative, double tolerance) {
+    struct fixture f;
+    open_product(&f, FLOAT32, 30, 40, 64, (struct random_terms){.low = 1, .high = 2});
+    f.kernel.accuracy = accuracy;
+    f.operation.run.tolerance = tolerance;
+    for (int64_t i = 0; i < f.elements; i++) set(&f, i, get(&f, i) * (1 + relative));
+    bool right = passes(&f);
+    assert_true(fabs(f.verdict.error - relative) < 4e-6);
+    assert_true(right == (f.verdict.error <= f.verdict.tolerance));
+    close_fixture(&f);
+    return right;
+}
+
+static void tolerance_follows_the_accuracy_class(void **state) {
+    (void)state;
+    const struct {
+        enum accuracy accuracy;
+        double right, wrong;
+    } classes[] = {{ACCURACY_FULL, 0, 1e-4},
+                   {ACCURACY_FLOAT16, 5e-4, 2e-3},
+                   {ACCURACY_TF32, 1e-3, 4e-3},
+                   {ACCURACY_BFLOAT16, 5e-3, 1e-2}};
+    for (int i = 0; i < 4; i++) {
+        assert_true(passes_off_by(classes[i].accuracy, classes[i].right, NAN));
+        assert_false(passes_off_by(classes[i].accuracy, classes[i].wrong, NAN));
+    }
+    assert_true(passes_off_by(ACCURACY_FULL, 1e-2, 0.02)); /* the job's own */
+    assert_false(passes_off_by(ACCURACY_BFLOAT16, 1e-3, 1e-4));
+}
+
+static void verify_none_reads_nothing(void **state) {
+    (void)state;
+    struct fixture f;
+    open_product(&f, FLOAT32, 30, 40, 8, around_zero);
+    set(&f, 7, NAN);
+    f.operation.run.verify = VERIFY_NONE;
+    assert_true(passes(&f) && f.reads == 0 && isnan(f.verdict.error));
+    f.operation.run.verify = VERIFY_FULL;
+    assert_false(passes(&f));
+    assert_true(says(&f, "[0, 7] is"));
+    close_fixture(&f);
+}
+
+/* ---- honest results of difficult data ---------------------------------------------------------------------------- */
+
+static uint64_t chance_state = 20;
+static int64_t chance(int64_t below) {
+    chance_state = chance_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((chance_state >> 17) % (uint64_t)below);
+}
+static double around(void) { /* between -1 and 1 */
+    return (double)chance(1 << 26) * 0x1p-25 - 1;
+}
+
+enum kind { PLAIN, TINY, HUGE_, CANCELLING, LINES, SPREAD, JUST_BELOW_OVERFLOW, SPRINKLED, KINDS };
+static const char *const kind_names[KINDS] = {"plain", "tiny",   "huge",           "cancelling",
+                                              "lines", "spread", "below overflow", "sprinkled"};
+
+/* An input of that kind. `length` is what is summed up. TINY: products of two are about the least number, HUGE_: about
+ * the largest. */
+static void fill(enum kind kind, enum op op, enum dtype dtype, int64_t rows, int64_t columns, int64_t length,
+                 void *data) {
+    double least = dtype == FLOAT16 ? 0x1p-24 : dtype == FLOAT64 ? 0x1p-1074 : 0x1p-149;
+    double largest = dtype_largest(dtype), odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0};
+    bool squared = op == OP_MATMUL || op == OP_REDUCE; /* norm2 */
+    int reach = dtype == FLOAT16 ? 6 : 20;
+    for (int64_t i = 0; i < rows * columns; i++) {
+        double x = around();
+        switch (kind) {
+        case TINY: x *= (squared ? sqrt(least) : least) * (double)(1 + chance(64)); break;
+        case HUGE_: x *= squared ? sqrt(largest) : largest; break;
+        case CANCELLING: x = i % 2 ? -dtype_load(dtype, data, i - 1) : x; break;
+        case LINES: x = ldexp(x, (int)((i / columns * 7 + i % columns * 5) % (2 * reach + 1)) - reach); break;
+        case SPREAD: x = ldexp(x, (int)chance(2 * reach) - reach); break;
+        case JUST_BELOW_OVERFLOW: /* sums of `length` equal terms, within roundings of where infinity begins */
+            x = squared ? sqrt(largest / (double)length) * (1 + dtype_epsilon(dtype) * (double)chance(3)) : largest;
+            break;
+        case SPRINKLED:
+            if (chance(20) == 0) x = odd[chance(5)];
+            break;
+        default: break;
+        }
+        dtype_store(dtype, data, i, x);
+    }
+}
+
+/* Every CPU variant's result, compared whole and by samples and suspects. */
+static void honest_case(int number) {
+    static const char *const names[] = {"cpu", "blocked"};
+    enum op op = (enum op)chance(OP_COUNT);
+    enum kind kind = (enum kind)chance(KINDS);
+    enum dtype dtype = (enum dtype)chance(op == OP_MATMUL || chance(4) ? 4 : DTYPE_COUNT);
+    struct op_options options = {.alpha = chance(3) ? ldexp(around(), (int)chance(80) - 40) : 1,
+                                 .beta = chance(2) ? around() : 0,
+                                 .transpose_a = chance(2),
+                                 .transpose_b = chance(2),
+                                 .axis = chance(3) ? (int)chance(2) : REDUCE_ALL_AXES};
+    /* How products and norms keep within range is the variants' own matter. */
+    static const enum reduce_operator operators[] = {REDUCE_SUM,    REDUCE_MIN,    REDUCE_MAX,  REDUCE_MEAN,
+                                                     REDUCE_ARGMIN, REDUCE_ARGMAX, REDUCE_PROD, REDUCE_NORM2};
+    options.reduce = operators[chance(kind == PLAIN ? 8 : 6)];
+    if (!dtype_is_float(dtype)) options.alpha = (double)(chance(7) - 3), options.beta = (double)chance(100);
+    int64_t m = 1 + chance(40), n = 1 + chance(70), k = 1 + chance(chance(4) ? 40 : 600);
+    if (op != OP_MATMUL) k = n;
+    struct shape a = {2, {options.transpose_a ? k : m, options.transpose_a ? m : k}};
+    struct shape b = {2, {options.transpose_b ? n : k, options.transpose_b ? k : n}};
+    struct fixture f;
+    open_inputs(&f, op, options, dtype, a, b, around_zero);
+    for (int i = 0; i < f.task.geometry.inputs; i++) {
+        const int64_t *size = f.arrays[i].shape.size;
+        void *data = malloc((size_t)(size[0] * size[1]) * 8 + 1);
+        fill(kind, op, dtype, size[0], size[1], k, data);
+        put_input(&f, i, data);
+        free(data);
+    }
+    snprintf(f.resolved, sizeof f.resolved, "case %d", number);
+    for (int variant = 0; variant < 2; variant++) {
+        const struct kernel *kernel = kernel_find(op, names[variant]);
+        if (!kernel) continue;
+        f.kernel = *kernel;
+        compute(&f);
+        for (int verify = VERIFY_FULL; verify <= VERIFY_SAMPLED; verify++) {
+            f.operation.run.verify = (enum job_verify)verify;
+            if (passes(&f)) continue;
+            fail_msg("case %d: %s %s of %s, %s data, %s, %s: %s", number, operations[op]->name, names[variant],
+                     dtype_name(dtype), kind_names[kind], f.task.geometry.shape_text,
+                     op == OP_REDUCE ? reduce_operator_name(options.reduce) : "", f.verdict.message);
+        }
+    }
+    close_fixture(&f);
+}
+
+static void honest_results_are_right(void **state) {
+    (void)state;
+    const char *wanted = getenv("HONEST_CASES");
+    int cases = wanted ? atoi(wanted) : 3000;
+    for (int number = 0; number < cases; number++) honest_case(number);
+}
+
+/* One element is looked at: is `out` right where the sum of x[0..1] is the truth? */
+static bool passes_as_sum(enum dtype dtype, double first, double second, double out) {
+    struct fixture f;
+    open_inputs(&f, OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = 0}, dtype, (struct shape){1, {2}},
+                (struct shape){1, {1}}, around_zero);
+    double x[2];
+    dtype_store(dtype, x, 0, first);
+    dtype_store(dtype, x, 1, second);
+    put_input(&f, 0, x);
+    set(&f, 0, out);
+    bool right = passes(&f);
+    close_fixture(&f);
+    return right;
+}
+
+static void around_overflow(void **state) {
+    (void)state;
+    assert_true(passes_as_sum(FLOAT16, 65504, 15, INFINITY)); /* 65520 becomes infinite: one rounding away */
+    assert_true(passes_as_sum(FLOAT16, 65504, 17, 65504));
+    assert_true(passes_as_sum(FLOAT16, 65504, 17, INFINITY));
+    assert_false(passes_as_sum(FLOAT16, 65504, 15, -INFINITY));
+    assert_false(passes_as_sum(FLOAT16, 40000, 15, INFINITY));
+    assert_false(passes_as_sum(FLOAT16, 65504, 32768, 65504));
+    assert_false(passes_as_sum(FLOAT16, 65504, 15, NAN));
+    assert_true(passes_as_sum(FLOAT32, 0x1.fffffep127, 0x1p102, INFINITY));
+    assert_false(passes_as_sum(FLOAT32, 0x1p126, 0x1p100, INFINITY));
+    assert_true(passes_as_sum(FLOAT64, 1.7e308, 1.7e308, INFINITY));
+    assert_false(passes_as_sum(FLOAT64, 1.7e308, 1.7e308, 1.7e308));
+    assert_false(passes_as_sum(FLOAT64, 1e308, -1.7e308, 1e307)); /* whatever the magnitude */
+    assert_false(passes_as_sum(FLOAT64, INFINITY, 1, NAN));
+    assert_false(passes_as_sum(FLOAT64, INFINITY, 1, 0x1.fffffffffffffp1023));
+}
+
+/* Moving elements keeps every bit of them. */
+static void transposes_keep_bits(void **state) {
+    (void)state;
+    struct fixture f;
+    open_inputs(&f, OP_TRANSPOSE, (struct op_options){0}, FLOAT32, (struct shape){2, {1, 3}}, (struct shape){1, {1}},
+                around_zero);
+    static const uint32_t bits[3] = {0x80000000, 0x7fc00001, 0x3f800000};
+    put_input(&f, 0, bits);
+    compute(&f);
+    assert_true(passes(&f));
+    ((uint32_t *)f.out)[0] = 0;
+    assert_true(!passes(&f) && says(&f, "[0, 0] is 0, should be -0 with other bits"));
+    ((uint32_t *)f.out)[0] = bits[0];
+    ((uint32_t *)f.out)[1] = 0x7fc00000;
+    assert_true(!passes(&f) && says(&f, "[1, 0] is nan, should be nan with other bits"));
+    close_fixture(&f);
+}
+
+/* Factors beyond the type's range, of elements that bring them back. */
+static void scale_computes_in_float64(void **state) {
+    (void)state;
+    for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) {
+        struct fixture f;
+        double tiny = dtype == FLOAT16 ? 0x1p-20 : 1e-30, alpha = dtype == FLOAT16 ? 0x1p20 : 1e40;
+        struct random_terms terms = {.low = tiny, .high = 2 * tiny};
+        open_fixture(&f, OP_SCALE, (struct op_options){.alpha = alpha, .beta = -1e-50}, (enum dtype)dtype,
+                     (struct shape){1, {1000}}, (struct shape){1, {1}}, terms);
+        assert_true(passes(&f) && f.verdict.error == 0);
+        assert_true(get(&f, 0) >= tiny * alpha * 0.99 && get(&f, 0) < tiny * alpha * 2.01);
+        close_fixture(&f);
+    }
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
+static void fail_once(struct fixture *f, int64_t fail_at, int64_t lose_at) {
+    struct host_reader reader = {read_out, f};
+    f->fail_at = fail_at, f->lose_at = lose_at, f->reads = 0;
+    assert_int_equal(verify_run(&f->plan, &f->run, &reader, f->cache, &f->verdict, &error), STATUS_IO);
+    error = (struct error){.status = STATUS_OK};
+    f->fail_at = f->lose_at = 0;
+    for (int i = 0; i < 2; i++) f->arrays[i].input = &f->inputs[i];
+}
+
+/* Whatever read fails, of a sample, a truth or Freivalds' check, the next run of the task is judged by whole truths. */
+static void a_failed_read_spoils_nothing(void **state) {
+    (void)state;
+    struct fixture f;
+    open_product(&f, FLOAT32, M, N, 8, around_zero);
+    assert_true(passes(&f));
+    int64_t reads = f.reads, bands = 3, samples = 24;
+    close_fixture(&f);
+    assert_true(reads > samples + bands);
+    const int64_t moments[] = {1, samples - 1, samples, samples + 1, samples + bands, samples + bands + 1, reads};
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        open_product(&f, FLOAT32, M, N, 8, around_zero);
+        fail_once(&f, moments[i], 0);
+        assert_true(passes(&f));
+        assert_int_equal(f.reads, reads);
+        if (moments[i] <= samples) {
+            truth_cache_free(f.cache);
+            f.cache = truth_cache_create();
+            fail_once(&f, 0, moments[i]);
+            assert_true(passes(&f));
+            assert_true(is_found(&f, MIDDLE, 0));
+        }
+        close_fixture(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_wrong_element_of_a_product),
+        cmocka_unit_test(one_wrong_element_of_a_stack),
+        cmocka_unit_test(lost_elements_of_narrow_types),
+        cmocka_unit_test(wide_float64_is_not_rejected),
+        cmocka_unit_test(huge_float64_is_compared),
+        cmocka_unit_test(tiny_products_are_not_rejected),
+        cmocka_unit_test(a_nan_is_wrong_wherever_it_is),
+        cmocka_unit_test(overflow_is_compared),
+        cmocka_unit_test(wrong_tiles_of_transposes),
+        cmocka_unit_test(wrong_tiles_of_scale),
+        cmocka_unit_test(a_wrong_pattern_is_found),
+        cmocka_unit_test(wrong_sums_of_many),
+        cmocka_unit_test(tolerance_follows_the_accuracy_class),
+        cmocka_unit_test(verify_none_reads_nothing),
+        cmocka_unit_test(honest_results_are_right),
+        cmocka_unit_test(around_overflow),
+        cmocka_unit_test(transposes_keep_bits),
+        cmocka_unit_test(scale_computes_in_float64),
+        cmocka_unit_test(a_failed_read_spoils_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
