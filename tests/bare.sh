@@ -1,0 +1,114 @@
+#!/bin/bash
+# README's two commands on a bare Debian: debootstrap makes one, git and make are all that is added, and HEAD is cloned
+# into it. Once as it is, with the layout tests alone of the end-to-end ones, and once, whole, with a foreign python3
+# first in PATH that has one of the modules. Six minutes on two cores: `make bare`. It needs root and
+# debootstrap; without them it says so and exits 77.
+#
+# Debian and its packages come from where this machine's apt gets them, by its configuration.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+repository=$PWD
+
+for need in debootstrap unshare; do
+    [ "$(id -u)" = 0 ] && command -v $need > /dev/null && continue
+    echo "bare: SKIPPED: it needs root, debootstrap and unshare"
+    exit 77
+done
+# What is mounted goes with the namespace.
+[ "${1:-}" = inside ] || exec unshare --mount --propagation private "$0" inside
+
+bare=$(mktemp -d)
+remove() {
+    umount -R "$1/dev" "$1/proc" 2> /dev/null || true
+    rm -rf --one-file-system "$1"
+}
+trap 'remove "$bare/plain"; remove "$bare/foreign"; rm -rf --one-file-system "$bare"' EXIT
+codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+
+# ---- the bare system ------------------------------------------------------------------------------------------------
+
+# Prints where the packages of a release come from here.
+# shellcheck disable=SC2016 # apt and awk expand
+mirror() {
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
+        awk -v r="$codename" '$2 == r && !n++ {print $1}'
+}
+
+# Apt's sources, keys and ways to the network, and the certificates to trust.
+lend_network() {
+    local root=$1 path
+    for path in /etc/apt/{sources.list,sources.list.d,trusted.gpg,trusted.gpg.d,keyrings,auth.conf.d} \
+        /etc/{resolv.conf,hosts,pip.conf,ssl/certs} /usr/share/{keyrings,ca-certificates} \
+        /usr/local/share/ca-certificates; do
+        [ ! -e "$path" ] || { mkdir -p "$root${path%/*}" && cp -rLT "$path" "$root$path"; }
+    done
+    apt-config dump | grep '^Acquire::' > "$root/etc/apt/apt.conf.d/99lent"
+    [ -e /etc/apt/sources.list ] || rm "$root/etc/apt/sources.list"
+}
+
+make_bare() {
+    local proxy=''
+    eval "$(apt-config shell proxy Acquire::http::Proxy)"
+    http_proxy=${http_proxy:-$proxy} debootstrap --variant=minbase --include=git,make "$codename" "$1" "$(mirror)" \
+        > "$bare/log" 2>&1 || { tail -n 20 "$bare/log"; return 1; }
+    lend_network "$1"
+}
+
+# Runs a command in the bare system, in the clone, with no more of this environment than the network needs.
+within() {
+    local root=$1
+    shift
+    mapfile -t network < <(env | grep -iE '^(https?_proxy|no_proxy|pip_[a-z_]*|ssl_cert_[a-z]*|requests_ca_bundle)=')
+    chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+        "PATH=${foreign:+$foreign:}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "${network[@]}" "${with[@]}" \
+        sh -c 'cd /root/tilerun && exec "$@"' sh "$@" < /dev/null
+}
+
+# Runs one of the two commands; shows what it printed only when it fails.
+try() {
+    local way=$1 begin=$SECONDS
+    shift
+    if within "$bare/$way" "$@" > "$bare/log" 2>&1; then
+        echo "bare, $way: $*: $(tail -n 1 "$bare/log") ($((SECONDS - begin)) s)"
+    else
+        cat "$bare/log"
+        echo "bare, $way: $* FAILED"
+        exit 1
+    fi
+}
+
+# ---- a foreign Python: Debian's packages unpacked elsewhere, where apt's modules are not seen -----------------------
+
+add_foreign() {
+    local root=$1 deb
+    within "$root" sh -c 'apt-get update -qq && mkdir -p /opt/debs/partial &&
+        apt-get install -qq -y --no-install-recommends --download-only -o Dir::Cache::archives=/opt/debs \
+            python3 python3-jsonschema' > "$bare/log" 2>&1 || { cat "$bare/log"; return 1; }
+    for deb in "$root"/opt/debs/*.deb; do dpkg-deb -x "$deb" "$root/opt/foreign"; done
+    rm -r "$root/opt/debs"
+    foreign=/opt/foreign/usr/bin
+    # shellcheck disable=SC2016 # the shell within expands
+    within "$root" sh -c '[ "$(command -v python3)" = /opt/foreign/usr/bin/python3 ] &&
+        python3 -c "import jsonschema" && ! python3 -c "import pytest" 2> /dev/null'
+}
+
+# ---- the two ways ---------------------------------------------------------------------------------------------------
+
+foreign='' with=()
+make_bare "$bare/plain"
+cp -a "$bare/plain" "$bare/foreign"
+for way in plain foreign; do
+    mount -t proc proc "$bare/$way/proc"
+    mount --rbind /dev "$bare/$way/dev"
+    git clone -q "$repository" "$bare/$way/root/tilerun"
+done
+
+with=("PYTEST_ADDOPTS=-k 'layouts or slurm'")
+try plain make demo
+try plain make test
+remove "$bare/plain"
+
+with=()
+add_foreign "$bare/foreign"
+try foreign make demo
+try foreign make test

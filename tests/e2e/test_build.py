@@ -1,0 +1,188 @@
+"""What make rebuilds when a knob, a source or the commit changes: exactly what that concerns, so that the program is
+the one that a clean build would have made. The real Makefile over a few empty sources; the compilers are scripts whose
+"object files" are their own command lines and sources, so that an object that is stale differs from a clean one."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import harness
+
+# Says what it was called with and what it read. Writes the dependencies that -MMD asks for, and logs what it makes.
+COMPILER = """\
+#!/bin/sh
+[ "$1" != --version ] || { echo "NAME 1.$(cat ROOT/release)"; exit; }
+words="NAME 1.$(cat ROOT/release) $*"
+while [ $# -gt 0 ]; do
+    case $1 in
+        -o) shift; out=$1 ;;
+        *.c | *.cu | *.o) in="$in $1" ;;
+    esac
+    shift
+done
+echo "$out" >> ROOT/log
+case $out in
+    *.o) printf '%s: %s runner/base/all.h\\nrunner/base/all.h:\\n' "$out" "$in" > "${out%.o}.d"; in="$in runner/base/all.h" ;;
+esac
+{ echo "$words"; cat $in; } > "$out"
+"""
+
+KNOBS = {
+    "CUDA": ["0", "1"],
+    "CFLAGS": ["-O1", "-O2 -DX='\"a b\"'"],
+    "NVFLAGS": ["-O1", "-O3 -lineinfo"],
+    "CUDA_ARCHS": ["80", "90a", "80 90a"],
+    "SANITIZE": ["", "1"],
+    "CC": ["cc", "other-cc"],
+    "HDF5_DIR": ["one", "two"],
+    "YAML_DIR": ["one", "two"],
+    "DEFLATE": ["0", "1"],
+    "LZF": ["0", "1"],
+}
+
+
+class Tree:
+    """A copy of the Makefile with a few sources, and its own compilers first in PATH."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        for name in ("runner/base", "runner/result", "runner/stream", "kernels/core", "bin", "cuda/bin"):
+            (folder / name).mkdir(parents=True)
+        shutil.copy(harness.ROOT / "Makefile", folder)
+        for name in ("bin/cc", "bin/other-cc", "cuda/bin/nvcc"):
+            script = folder / name
+            script.write_text(COMPILER.replace("ROOT", str(folder)).replace("NAME", script.name))
+            script.chmod(0o755)
+        for name in ("runner/main.c", "runner/result/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
+                     "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu"):
+            (folder / name).write_text(f"{name}\n")
+        (folder / "release").write_text("0")
+        # Not what `make test` was given.
+        given = [key for key in os.environ if key in KNOBS or re.match("MAKE|MFLAGS|GIT_|V$", key)]
+        self.environment = {key: value for key, value in os.environ.items() if key not in given}
+        self.environment["PATH"] = f"{folder}/bin:{os.environ['PATH']}"
+        self.git("init", "-q")
+        self.commit()
+
+    def git(self, *arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=b"]
+        subprocess.run(["git", *identity, *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def commit(self):
+        self.git("commit", "-q", "--allow-empty", "-m", "x")
+
+    def make(self, knobs, *arguments, build="build"):
+        """Returns what was made, in BUILD."""
+        (self.folder / "log").write_text("")
+        words = [f"{key}={value}" for key, value in knobs.items()]
+        done = subprocess.run(
+            ["make", f"BUILD={build}", f"CUDA_HOME={self.folder}/cuda", *words, *arguments],
+            cwd=self.folder, env=self.environment, capture_output=True, text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return [line.removeprefix(f"{build}/") for line in (self.folder / "log").read_text().splitlines()]
+
+    def built(self, build="build"):
+        """What is in BUILD that a program is made of: its name and its content."""
+        root = self.folder / build
+        files = [path for path in root.rglob("*") if path.suffix == ".o" or path.name == "tilerun"]
+        return {str(path.relative_to(root)): path.read_text().replace(f" {build}/", " BUILD/") for path in files}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+def kind(name):
+    return "cu" if name.endswith(".cu.o") else "c" if name.endswith(".c.o") else "link"
+
+
+def change(tree, rng, knobs):
+    """Draws a change of knobs, of a source or of what is around; returns what it was."""
+    what = rng.choice(["knob", "knob", "knob", "edit", "header", "add", "delete", "commit", "release", "nothing"])
+    extra = [path for path in tree.folder.glob("kernels/core/extra*")]
+    if what == "knob":
+        name = str(rng.choice(list(KNOBS)))
+        knobs[name] = str(rng.choice(KNOBS[name]))
+        return f"{name}={knobs[name]}"
+    if what == "edit":
+        path = tree.folder / str(rng.choice(["kernels/core/a.c", "kernels/core/b.cu", "runner/main.c"]))
+        path.write_text(f"{rng.integers(1 << 30)}\n")
+        return f"edit {path.name}"
+    if what == "header":
+        (tree.folder / "runner/base/all.h").write_text(f"{rng.integers(1 << 30)}\n")
+    elif what == "add":
+        (tree.folder / f"kernels/core/extra{rng.integers(100)}{rng.choice(['.c', '.cu'])}").write_text("extra\n")
+    elif what == "delete" and extra:
+        extra[0].unlink()
+    elif what == "commit":
+        tree.commit()
+    elif what == "release":
+        (tree.folder / "release").write_text(str(rng.integers(100)))
+    return str(what)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_drawn_changes_rebuild_what_they_concern(tree, rng, part):
+    knobs = {name: str(rng.choice(values)) for name, values in KNOBS.items()}
+    tree.make(knobs)
+    for step in range(8):
+        before, done = tree.built(), [change(tree, rng, knobs) for _ in range(rng.integers(1, 3))]
+        print(step, done, knobs)
+        planned = tree.make(knobs, "-n")
+        assert planned == [] and tree.built() == before, "`make -n` has changed something"
+        made = tree.make(knobs)
+        tree.make(knobs, build="clean")
+        clean, after = tree.built("clean"), tree.built()
+        shutil.rmtree(tree.folder / "clean")
+        assert {name: after[name] for name in clean} == clean
+        # What was wrong or missing was made, once; and with it only what the same words concern, where another object
+        # of the kind was wrong for more than its source.
+        wrong = {name for name in clean if before.get(name) != clean[name]}
+        assert wrong <= set(made) and len(made) == len(set(made))
+        words = {kind(name) for name in wrong if before.get(name, "").split("\n")[0] != clean[name].split("\n")[0]}
+        assert [name for name in made if name not in wrong and kind(name) not in words] == []
+        assert tree.make(knobs) == []
+
+
+@pytest.mark.parametrize("knob", KNOBS)
+def test_each_knob_concerns_its_own(tree, knob):
+    """Flags of nvcc do not rebuild C, nor those of the C compiler CUDA C."""
+    knobs = {name: values[0] for name, values in KNOBS.items()} | {"CUDA": "1"}
+    tree.make(knobs)
+    knobs[knob] = next(value for value in KNOBS[knob] if value != knobs[knob])
+    made = {kind(name) for name in tree.make(knobs)}
+    expected = {"NVFLAGS": {"cu", "link"}, "CUDA_ARCHS": {"cu", "link"}, "CUDA": {"c", "link"}}
+    assert made == expected.get(knob, {"c", "link"})
+
+
+def test_nvcc_that_arrives_later(tree):
+    """Without nvcc the program is CPU-only; with it, the same command builds the rest, and objects that say so anew."""
+    (tree.folder / "cuda/bin/nvcc").rename(tree.folder / "nvcc")
+    assert not any(name.endswith(".cu.o") for name in tree.make({}))
+    (tree.folder / "nvcc").rename(tree.folder / "cuda/bin/nvcc")
+    made = tree.make({})
+    assert {"kernels/core/b.cu.o", "runner/stream/device_cuda.c.o", "runner/main.c.o", "tilerun"} <= set(made)
+    assert "-DTILERUN_CUDA=1" in tree.built()["runner/main.c.o"]
+
+
+def test_an_interrupted_compiler_leaves_nothing(tree):
+    """A compiler that fails after it has begun to write."""
+    compiler = tree.folder / "bin/cc"
+    good = compiler.read_text()
+    compiler.write_text(good + "case $out in *main.c.o) exit 1 ;; esac\n")
+    with pytest.raises(AssertionError):
+        tree.make({"CUDA": "0"})
+    compiler.write_text(good)
+    assert "runner/main.c.o" in tree.make({"CUDA": "0"})
+
+
+def test_only_the_commit(tree):
+    tree.make({})
+    tree.commit()
+    assert tree.make({}) == ["runner/result/environment.c.o", "tilerun"]
