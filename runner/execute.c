@@ -16,6 +16,7 @@
 struct execution {
     const struct plan *plan;
     const struct execute_options *options;
+    struct readers readers;    /* of the plan's arrays */
     struct device *devices[2]; /* by enum kernel_device; opened when first needed */
     struct residents *residents[2];
     struct truth_cache *truths;
@@ -93,18 +94,20 @@ static void say(struct result_row *row, const char *status, const char *message)
 }
 
 /* A device with less free memory than it had when the plan was made: smaller tiles, until nothing is small enough. */
-static enum status stream_in_what_is_free(struct execution *execution, struct run *run, const struct sink *sink,
-                                          struct stream_result *passed, struct stream **stream, struct error *error) {
+static enum status stream_in_what_is_free(struct execution *execution, const struct run *run, struct tiling *tiling,
+                                          const struct sink *sink, struct stream_result *passed, struct stream **stream,
+                                          struct error *error) {
     const struct plan *plan = execution->plan;
     struct device *device = execution->devices[run->device];
     struct residents *residents = execution->residents[run->device];
+    const struct pass pass = {plan, run, tiling, &execution->readers};
     enum status status;
-    while ((status = stream_run(device, residents, plan, run, sink, passed, stream, error)) == STATUS_MEMORY) {
-        int64_t wanted = run->memory_bytes;
-        if (!plan_fit(plan, wanted / 2, run)) break;
+    while ((status = stream_run(device, residents, &pass, sink, passed, stream, error)) == STATUS_MEMORY) {
+        int64_t wanted = tiling->memory_bytes;
+        if (!plan_fit(plan, run, wanted / 2, tiling)) break;
         char *note = must_printf("%s: %s is short of memory; smaller tiles: %lld bytes instead of %lld",
-                                 plan->tasks[run->task].operation->id, device->facts.id, (long long)run->memory_bytes,
-                                 (long long)wanted);
+                                 plan->tasks[run->task].operation->id, device->facts.id,
+                                 (long long)tiling->memory_bytes, (long long)wanted);
         progress_note(&execution->progress, note);
         free(note);
         *error = (struct error){.status = STATUS_OK};
@@ -113,20 +116,20 @@ static enum status stream_in_what_is_free(struct execution *execution, struct ru
 }
 
 /* Streams, verifies, measures. The row says how it went; a status other than STATUS_OK ends the job. */
-static enum status stream_verify_measure(struct execution *execution, const struct run *planned, struct part *part,
+static enum status stream_verify_measure(struct execution *execution, const struct run *run, struct part *part,
                                          struct result_row *row, struct samples *samples, struct error *error) {
     const struct plan *plan = execution->plan;
-    struct run fitted = *planned, *run = &fitted;
+    struct tiling tiling = run->tiling;
     const struct run_options *options = &plan->tasks[run->task].operation->run;
     struct watched_part watched = {part_sink(part, execution->trace), part_reader(part), &execution->progress};
     struct sink sink = {watched_write, watched_step, &watched, execution->trace};
-    struct host_reader output = {watched_read, &watched};
+    struct host_reader reader = {watched_read, &watched};
     struct stream_result passed = {{0}, 0, 0};
     struct stream *stream = NULL;
     struct verdict verdict;
-    enum status status = stream_in_what_is_free(execution, run, &sink, &passed, &stream, error);
+    enum status status = stream_in_what_is_free(execution, run, &tiling, &sink, &passed, &stream, error);
     if (status) return status;
-    status = verify_run(plan, run, &output, execution->truths, &verdict, error);
+    status = verify_run(plan, run, &reader, execution->truths, &verdict, error);
     if (!status) {
         row->error = verdict.error;
         row->tolerance = verdict.tolerance;
@@ -146,28 +149,19 @@ static enum status stream_verify_measure(struct execution *execution, const stru
     return status;
 }
 
-/* Sees to the hashes of all files that a task reads, through other tasks too; mostly they came along with reading. */
-static enum status hash_sources(const struct plan *plan, int index, struct error *error) {
-    const struct task *task = &plan->tasks[index];
-    for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = task->in[i] - plan->job->input_count;
-        if (producer >= 0)
-            TRY(hash_sources(plan, producer, error));
-        else if (!plan->job->inputs[task->in[i]].random)
-            TRY(array_hash(&plan->arrays[task->in[i]], error));
-    }
-    return STATUS_OK;
-}
-
 /* Opens what a run reads, and closes what nobody reads any more. */
-static enum status open_inputs(const struct plan *plan, const struct task *task, struct error *error) {
-    arrays_close_idle(plan->arrays, plan->array_count, (int)(task - plan->tasks));
-    for (int i = 0; i < task->geometry.inputs; i++) TRY(array_open(&plan->arrays[task->in[i]], error));
+static enum status open_inputs(struct execution *execution, const struct task *task, struct error *error) {
+    readers_close_before(&execution->readers, (int)(task - execution->plan->tasks));
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(readers_open(&execution->readers, task->in[i], error));
     return STATUS_OK;
 }
 
-static enum status check_inputs(const struct plan *plan, const struct task *task, struct error *error) {
-    for (int i = 0; i < task->geometry.inputs; i++) TRY(array_check(&plan->arrays[task->in[i]], error));
+/* They are what they were, and hashed, for the part's key holds that; mostly the hash came along with reading. What
+ * other tasks read to make an input has been hashed with their parts. */
+static enum status settle_inputs(struct execution *execution, const struct task *task, struct error *error) {
+    struct reader *of = execution->readers.of;
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_check(&of[task->in[i]], error));
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_hash(&of[task->in[i]], error));
     return STATUS_OK;
 }
 
@@ -178,12 +172,11 @@ static enum status do_run(struct execution *execution, const struct run *run, st
     struct samples samples = {0};
     TRY(interrupt_check(error));
     TRY(use_device(execution, run->device, error));
-    TRY(open_inputs(execution->plan, task, error));
+    TRY(open_inputs(execution, task, error));
     TRY(space_check_run(execution->plan, run, error));
     TRY(part_begin(execution->results, run, &part, error));
     enum status status = stream_verify_measure(execution, run, part, row, &samples, error);
-    if (!status) status = check_inputs(execution->plan, task, error);
-    if (!status) status = hash_sources(execution->plan, run->task, error); /* the part's key holds them */
+    if (!status) status = settle_inputs(execution, task, error);
     if (!status && strcmp(row->status, "ok") == 0)
         status = part_finish(part, row, &samples, error);
     else
@@ -232,7 +225,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     if (skip) {
         say(row, "skipped", skip);
     } else if ((reused = execution->options->resume && results_find(execution->results, run, row))) {
-        progress_bytes(&execution->progress, run->traffic_bytes);
+        progress_bytes(&execution->progress, run->tiling.traffic_bytes);
     } else {
         status = do_run(execution, run, row, error);
         if (status == STATUS_RUN) {
@@ -245,8 +238,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     bool ok = strcmp(row->status, "ok") == 0;
     if (ok && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
-        if (plan_result_wanted(execution->plan, run->task))
-            results_load_output(execution->results, run, &execution->plan->arrays[task->out]);
+        if (task->wanted) results_load_output(execution->results, run);
     }
     if (!ok && !run->skip) {
         execution->failed = true;
@@ -260,11 +252,16 @@ static enum status take_run(struct execution *execution, const struct run *run, 
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-static enum status hash_inputs(const struct plan *plan, struct error *error) {
-    enum status status = STATUS_OK;
-    for (int i = 0; i < plan->job->input_count && !status; i++)
-        if (!plan->job->inputs[i].random) status = array_hash(&plan->arrays[i], error);
-    return status;
+/* From here on an input is the file that its name means now, whatever takes that name while the job runs. */
+static enum status hold_inputs(struct execution *execution, struct error *error) {
+    int inputs = execution->plan->job->input_count;
+    for (int i = 0; i < inputs && i < READERS_OPEN; i++) TRY(readers_open(&execution->readers, i, error));
+    return STATUS_OK;
+}
+
+static enum status hash_inputs(struct execution *execution, struct error *error) {
+    for (int i = 0; i < execution->plan->job->input_count; i++) TRY(reader_hash(&execution->readers.of[i], error));
+    return STATUS_OK;
 }
 
 static enum status assemble(struct execution *execution, const char *created, struct error *error) {
@@ -284,7 +281,7 @@ static enum status assemble(struct execution *execution, const char *created, st
     char *mixed = result_mixed_conditions(execution->rows, plan->run_count);
     if (mixed) fprintf(stderr, "tilerun: measured under different conditions (columns of /runs): %s\n", mixed);
     free(mixed);
-    enum status status = hash_inputs(plan, error); /* of those that no run has read */
+    enum status status = hash_inputs(execution, error); /* of those that no run has read */
     if (!status) status = results_assemble(execution->results, &summary, error);
     environment_free(&environment);
     return status;
@@ -295,7 +292,7 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     enum status status = STATUS_OK;
     double bytes = 0;
     for (int i = 0; i < plan->run_count; i++)
-        if (!plan->runs[i].skip) bytes += plan->runs[i].traffic_bytes;
+        if (!plan->runs[i].skip) bytes += plan->runs[i].tiling.traffic_bytes;
     progress_begin(&execution->progress, execution->options->progress, plan->run_count, bytes);
     for (int i = 0; i < plan->run_count && !status; i++) {
         status = take_run(execution, &plan->runs[i], error);
@@ -360,16 +357,16 @@ static void forget_trace(struct execution *execution) {
 
 /* All that is done with the place of the results open. */
 static enum status carry_out(struct execution *execution, struct error *error) {
-    const struct plan *plan = execution->plan;
     const struct execute_options *options = execution->options;
     char created[TIME_TEXT];
     time_text(created);
     bool done = false;
-    enum status status = options->resume ? hash_inputs(plan, error) : STATUS_OK; /* to know whose results these are */
+    enum status status = hold_inputs(execution, error);
+    if (!status && options->resume) status = hash_inputs(execution, error); /* to know whose results these are */
     if (!status && options->resume) status = results_resume(execution->results, options->restricted, &done, error);
     if (status || done) forget_trace(execution);
     TRY(status);
-    if (done) return show_finished(plan, execution->rows, error);
+    if (done) return show_finished(execution->plan, execution->rows, error);
     TRY(take_all_runs(execution, error));
     TRY(assemble(execution, created, error));
     return execution->failed ? STATUS_RUN : STATUS_OK;
@@ -378,12 +375,15 @@ static enum status carry_out(struct execution *execution, struct error *error) {
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
+    readers_init(&execution.readers, plan->arrays, plan->array_count);
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
     for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
     const char *output = plan->job->output, *trace = options->trace;
     enum status status = trace ? results_check_other(output, plan, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
-    if (!status) status = results_open(output, options->overwrite, options->resume, plan, &execution.results, error);
+    if (!status)
+        status = results_open(output, options->overwrite, options->resume, plan, &execution.readers, &execution.results,
+                              error);
     if (status) {
         forget_trace(&execution);
     } else {
@@ -398,6 +398,7 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     enum status traced = trace_close(execution.trace, status ? &ignored : error);
     if (!status) status = traced;
     truth_cache_free(execution.truths);
+    readers_free(&execution.readers);
     free(execution.result_run);
     return status;
 }

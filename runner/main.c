@@ -33,13 +33,13 @@ static void print_usage(FILE *to) {
 }
 
 static void print_version(void) {
-    unsigned major, minor, release;
-    H5get_libversion(&major, &minor, &release);
+    char hdf5[H5_VERSION_TEXT];
+    h5_version(hdf5);
     printf("tilerun %s (%s)\n", tilerun_version, tilerun_git_commit);
 #if TILERUN_CUDA
-    printf("CUDA %d.%d, HDF5 %u.%u.%u\n", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, major, minor, release);
+    printf("CUDA %d.%d, HDF5 %s\n", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, hdf5);
 #else
-    printf("no CUDA, HDF5 %u.%u.%u\n", major, minor, release);
+    printf("no CUDA, HDF5 %s\n", hdf5);
 #endif
 }
 

@@ -10,26 +10,19 @@
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-static void open_input(const struct job *job, const struct job_input *input, struct array *array) {
-    *array = (struct array){.name = input->name, .label = input->label, .input = input};
-    if (input->random) {
-        array->dtype = input->dtype;
-        array->shape = input->shape;
-        return;
-    }
+static void describe_input(const struct job *job, const struct job_input *input, struct array *array) {
     struct error error = {0};
-    array_place(array, input->file, input->dataset);
-    if (array_open(array, &error)) {
+    enum status status = array_describe(input, array, &error);
+    array->last_reader = -1;
+    if (status) {
         yaml_error(job->document, input->where, "%s", error.text);
         return;
     }
-    array->dtype = array->dataset->dtype;
-    array->shape = array->dataset->shape;
     if (array->shape.rank == 0)
         yaml_error(job->document, input->where,
                    "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
                    input->file);
-    if (!input->has_rows || array->shape.rank == 0) return;
+    if (input->random || !input->has_rows || array->shape.rank == 0) return;
     int64_t have = array->shape.size[0];
     if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
         yaml_error(job->document, input->where, "rows [%lld, %lld] are not all in %s, which has %lld rows",
@@ -54,6 +47,7 @@ static void make_task(struct plan *plan, int index) {
     struct task *task = &plan->tasks[index];
     task->operation = operation;
     task->out = job->input_count + index;
+    task->wanted = operation->run.store != STORE_NONE; /* or a later one reads it */
     struct shape shapes[2];
     enum dtype dtypes[2];
     const char *units[2] = {NULL, NULL};
@@ -63,6 +57,7 @@ static void make_task(struct plan *plan, int index) {
         task->in[i] = from.is_input ? from.index : job->input_count + from.index;
         struct array *in = &plan->arrays[task->in[i]];
         in->last_reader = index;
+        if (!from.is_input) plan->tasks[from.index].wanted = true;
         shapes[i] = in->shape;
         dtypes[i] = in->dtype;
         units[i] = in->units;
@@ -76,7 +71,8 @@ static void make_task(struct plan *plan, int index) {
     *out = (struct array){.name = operation->id,
                           .label = operation->label,
                           .dtype = task->geometry.out.dtype,
-                          .shape = task->geometry.out.shape};
+                          .shape = task->geometry.out.shape,
+                          .last_reader = -1};
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);
 }
 
@@ -108,22 +104,22 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
     return NULL;
 }
 
-/* false: the memory is too small for any tiles; run->memory_bytes is what the smallest take. */
+/* false: the memory is too small for any tiles; run->tiling.memory_bytes is what the smallest take. */
 static bool tiles_fit(const struct plan *plan, struct run *run) {
     run->device = run->kernel->device;
-    return plan_fit(plan, plan->budget[run->device], run);
+    return plan_fit(plan, run, plan->budget[run->device], &run->tiling);
 }
 
 static void memory_too_small(const struct plan *plan, const struct task *task, const struct run *run) {
     yaml_error(plan->job->document, task->operation->where,
                "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld",
                task->operation->id, (long long)plan->budget[run->device], run->kernel->name,
-               (long long)run->memory_bytes);
+               (long long)run->tiling.memory_bytes);
 }
 
 /* Why the run's kernel does not take the tiles that it was given; NULL: it does. */
 static const char *refusal_of(const struct plan *plan, const struct task *task, const struct run *run) {
-    const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run);
+    const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
     return kernel_refusal(run->kernel, &launch);
 }
 
@@ -302,10 +298,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
     memset(plan->arrays, 0, (unsigned long)plan->array_count * sizeof *plan->arrays);
     memset(plan->tasks, 0, (unsigned long)plan->task_count * sizeof *plan->tasks);
-    for (int i = 0; i < job->input_count; i++) {
-        open_input(job, &job->inputs[i], &plan->arrays[i]);
-        arrays_close_idle(plan->arrays, i + 1, 0);
-    }
+    for (int i = 0; i < job->input_count; i++) describe_input(job, &job->inputs[i], &plan->arrays[i]);
     if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     for (int i = 0; i < plan->task_count; i++) {
         make_task(plan, i);
@@ -336,21 +329,20 @@ void plan_free(struct plan *plan) {
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static void step_tile(const struct geometry *geometry, const struct run *run, int64_t number, struct tile *tile) {
+static void step_tile(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct tile *tile) {
     for (int loop = LOOPS - 1; loop >= 0; loop--) {
-        int64_t index = number % run->tiles[loop];
-        number /= run->tiles[loop];
-        tile->start[loop] = index * run->tile[loop];
+        int64_t index = number % tiling->tiles[loop];
+        number /= tiling->tiles[loop];
+        tile->start[loop] = index * tiling->tile[loop];
         int64_t rest = geometry->extent[loop] - tile->start[loop];
-        tile->count[loop] = rest < run->tile[loop] ? rest : run->tile[loop];
+        tile->count[loop] = rest < tiling->tile[loop] ? rest : tiling->tile[loop];
     }
 }
 
-void plan_step(const struct plan *plan, const struct run *run, int64_t number, struct step *step) {
-    const struct geometry *geometry = &plan->tasks[run->task].geometry;
+void plan_step(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct step *step) {
     memset(step, 0, sizeof *step);
     step->number = number;
-    step_tile(geometry, run, number, &step->tile);
+    step_tile(geometry, tiling, number, &step->tile);
     step->first = step->last = true;
     for (int loop = 0; loop < LOOPS; loop++)
         if (geometry->reduces[loop]) {
@@ -358,7 +350,7 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
             step->last = step->last && step->tile.start[loop] + step->tile.count[loop] == geometry->extent[loop];
         }
     struct tile before = {{0}, {0}};
-    if (number > 0) step_tile(geometry, run, number - 1, &before);
+    if (number > 0) step_tile(geometry, tiling, number - 1, &before);
     for (int i = 0; i < geometry->inputs; i++) {
         step->load[i] = box_of_tile(&geometry->in[i], &step->tile);
         if (number > 0) {
@@ -375,15 +367,15 @@ void plan_step(const struct plan *plan, const struct run *run, int64_t number, s
     step->store = box_of_tile(&geometry->out, &step->tile);
 }
 
-bool plan_stores_in_order(const struct plan *plan, const struct run *run) {
-    const struct operand *out = &plan->tasks[run->task].geometry.out;
+bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling) {
+    const struct operand *out = &geometry->out;
     int outer = -1;    /* the last loop that cuts the output, of those along its axes so far */
     bool wide = false; /* a tile has more than one element along an axis: those behind must be whole */
     for (int axis = 0; axis < out->shape.rank; axis++) {
         int loop = (int)out->loop[axis];
-        if (run->tiles[loop] > 1 && (wide || loop < outer)) return false;
-        if (run->tiles[loop] > 1) outer = loop;
-        wide = wide || run->tile[loop] > 1;
+        if (tiling->tiles[loop] > 1 && (wide || loop < outer)) return false;
+        if (tiling->tiles[loop] > 1) outer = loop;
+        wide = wide || tiling->tile[loop] > 1;
     }
     return true;
 }
@@ -396,13 +388,14 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
         KINDS
     }; /* of tiles along a loop; those between are alike, and there may be billions */
     const struct geometry *geometry = &plan->tasks[run->task].geometry;
+    const struct tiling *tiling = &run->tiling;
     const void *const nowhere[2] = {NULL, NULL};
     double bytes = 0;
     for (int kinds = 0; kinds < KINDS * KINDS * KINDS * KINDS; kinds++) {
         int64_t number = 0;
         double alike = 1;
         for (int loop = 0, rest = kinds; loop < LOOPS; loop++, rest /= KINDS) {
-            int64_t tiles = run->tiles[loop];
+            int64_t tiles = tiling->tiles[loop];
             int kind = rest % KINDS;
             if (tiles <= kind) alike = 0; /* FIRST takes one tile to be there, LAST two, BETWEEN three */
             if (kind == BETWEEN) alike *= (double)(tiles - 2);
@@ -411,7 +404,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
         if (alike == 0) continue;
         struct step step;
         struct launch launch = {.workspace = NULL};
-        plan_step(plan, run, number, &step);
+        plan_step(geometry, tiling, number, &step);
         operations[geometry->op]->launch(geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
         memcpy(launch.choice, run->choice, sizeof launch.choice);
         bytes += alike * run->kernel->traffic_bytes(&launch);

@@ -3,12 +3,14 @@
  *     struct job -> struct plan: arrays (inputs and results), tasks (an operation on concrete shapes), runs (a task by
  * one variant); plan_step then gives a run's steps one by one, each a pure function of its number.
  *
- * No device call and no file write happens here. A run's tiles are the same whoever executes them, so a shard or a
- * second GPU is a choice of steps. */
+ * No device call and no file write happens here, no file stays open, and a plan does not change once it is made: what
+ * opens, hashes, or falls short of memory belongs to the execution. A run's tiles are the same whoever executes them,
+ * so a shard or a second GPU is a choice of steps. */
 #ifndef RUNNER_PLAN_H
 #define RUNNER_PLAN_H
 
 #include "../storage/array.h"
+#include "../storage/h5.h"
 
 /* What the plan must know of the device it is made for; device_facts fills it. */
 struct device_facts {
@@ -32,6 +34,7 @@ struct task {
     struct geometry geometry;
     int in[2], out; /* into plan->arrays */
     int first_run, run_count;
+    bool wanted; /* the results file stores its result, or a later task reads it */
 };
 
 /* How an operand lies in its file. Tiles and pieces are cut where chunks end, and the rate is part of the prediction.
@@ -42,17 +45,8 @@ struct storage {
     double bytes_per_s; /* of reading or writing it, predicted */
 };
 
-/* A task by one variant. */
-struct run {
-    int number, task;
-    const struct job_variant *variant;
-    const struct kernel *kernel; /* NULL: none could be chosen; `skip` says why */
-    int choice[KERNEL_MAX_PARAMETERS];
-    char *label;               /* the `variant` column: "tiled,tile=16"; for `auto` the name of what was chosen */
-    enum kernel_device device; /* where it runs */
-    char *skip;                /* why it will not run here (no GPU, or its kernel refuses); NULL: it will */
-    char *note;                /* said on stderr and in `message`: "no GPU here: on the CPU instead"; NULL: nothing */
-    /* Tiles (meaningless when skipped). */
+/* How a run goes through its loops, and what that takes: chosen for a budget of device memory. */
+struct tiling {
     int64_t tile[LOOPS];  /* nominal; the last tile along a loop may be smaller */
     int64_t tiles[LOOPS]; /* how many along each loop; 0 where an extent is 0 */
     int64_t steps;        /* product of tiles; 0 for an empty result; at least 1 where a reduction is over nothing */
@@ -68,6 +62,19 @@ struct run {
     const char *bound_by;                      /* "read", "copy", "compute", "write" */
     double predicted_s;                        /* of the pass, with what does not overlap */
     double cost_s; /* by which tilings are compared: predicted, and something for what hides behind the slowest */
+};
+
+/* A task by one variant. */
+struct run {
+    int number, task;
+    const struct job_variant *variant;
+    const struct kernel *kernel; /* NULL: none could be chosen; `skip` says why */
+    int choice[KERNEL_MAX_PARAMETERS];
+    char *label;               /* the `variant` column: "tiled,tile=16"; for `auto` the name of what was chosen */
+    enum kernel_device device; /* where it runs */
+    char *skip;                /* why it will not run here (no GPU, or its kernel refuses); NULL: it will */
+    char *note;                /* said on stderr and in `message`: "no GPU here: on the CPU instead"; NULL: nothing */
+    struct tiling tiling;      /* within the plan's budget; meaningless when skipped */
 };
 
 struct plan {
@@ -89,13 +96,12 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
                       struct plan **made);
 void plan_free(struct plan *plan);
 
-/* Chooses the tiles of a run anew for a budget of so many bytes. false: nothing fits. */
-bool plan_fit(const struct plan *plan, int64_t budget, struct run *run);
+/* Chooses tiles for a run and a budget of so many bytes. false: nothing fits; memory_bytes is what the smallest take.
+ */
+bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling);
 
 /* How an operation's output lies in its file. */
 struct h5_layout plan_layout(const struct run_options *options);
-/* Does the results file store a task's result, or a later task read it? */
-bool plan_result_wanted(const struct plan *plan, int task);
 
 /* One step of a run: what to load, one launch, what to store. */
 struct step {
@@ -107,9 +113,9 @@ struct step {
     bool first, last;   /* of the reduction into this output tile */
     struct box store;   /* of the output, after `last` */
 };
-void plan_step(const struct plan *plan, const struct run *run, int64_t number, struct step *step);
+void plan_step(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct step *step);
 /* Do the outputs of its steps follow one another as the array has them, each a run of it? */
-bool plan_stores_in_order(const struct plan *plan, const struct run *run);
+bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling);
 /* What its launches ask of the device's memory, as its kernel models it (kernel->traffic_bytes, which must be there).
  */
 double plan_modelled_bytes(const struct plan *plan, const struct run *run);
@@ -121,7 +127,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run);
 int64_t plan_stage_elements(const struct storage *storage, int64_t element);
 int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes);
 /* Pinned host memory that a run on a GPU passes through. */
-int64_t plan_host_bytes(const struct run *run, const struct geometry *geometry);
+int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling);
 
 /* Prints what `tilerun plan` shows. */
 void plan_print(const struct plan *plan, FILE *to);

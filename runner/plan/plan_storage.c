@@ -36,18 +36,9 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     return storage;
 }
 
-bool plan_result_wanted(const struct plan *plan, int task) {
-    if (plan->tasks[task].operation->run.store != STORE_NONE) return true;
-    for (int i = task + 1; i < plan->task_count; i++)
-        for (int input = 0; input < plan->tasks[i].geometry.inputs; input++)
-            if (plan->tasks[i].in[input] == plan->tasks[task].out) return true;
-    return false;
-}
-
 static struct storage output_storage(const struct plan *plan, const struct run *run, const struct device_facts *facts) {
     const struct task *task = &plan->tasks[run->task];
-    if (!plan_result_wanted(plan, run->task) && task->operation->run.verify == VERIFY_NONE)
-        return (struct storage){.bytes_per_s = INFINITY};
+    if (!task->wanted && task->operation->run.verify == VERIFY_NONE) return (struct storage){.bytes_per_s = INFINITY};
     struct h5_layout layout = plan_layout(&task->operation->run);
     const struct operand *out = &task->geometry.out;
     struct storage storage = {.chunk = h5_chunk(out->dtype, &out->shape, &layout),
@@ -58,14 +49,14 @@ static struct storage output_storage(const struct plan *plan, const struct run *
     return storage;
 }
 
-bool plan_fit(const struct plan *plan, int64_t budget, struct run *run) {
+bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling) {
     const struct task *task = &plan->tasks[run->task];
     const struct device_facts *facts = &plan->facts[run->device];
     const struct run_options *options = &task->operation->run;
-    for (int i = 0; i < task->geometry.inputs; i++) run->in_storage[i] = input_storage(plan, task->in[i], facts);
-    run->out_storage = output_storage(plan, run, facts);
+    for (int i = 0; i < task->geometry.inputs; i++) tiling->in_storage[i] = input_storage(plan, task->in[i], facts);
+    tiling->out_storage = output_storage(plan, run, facts);
     bool timed = options->warmup > 0 || options->repeat_max > 1;
-    return plan_tiles(&task->geometry, facts, budget, timed, run);
+    return plan_tiles(&task->geometry, facts, run, budget, timed, tiling);
 }
 
 int64_t plan_stage_elements(const struct storage *storage, int64_t element) {
@@ -78,12 +69,12 @@ int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t
     return tile_bytes < bytes ? tile_bytes : bytes;
 }
 
-int64_t plan_host_bytes(const struct run *run, const struct geometry *geometry) {
+int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling) {
     int64_t up = 0, element = (int64_t)dtype_size(geometry->out.dtype);
     for (int i = 0; i < geometry->inputs; i++) {
         int64_t bytes =
-            plan_stage_bytes(&run->in_storage[i], (int64_t)dtype_size(geometry->in[i].dtype), run->in_bytes[i]);
+            plan_stage_bytes(&tiling->in_storage[i], (int64_t)dtype_size(geometry->in[i].dtype), tiling->in_bytes[i]);
         if (bytes > up) up = bytes;
     }
-    return STAGES * (up + plan_stage_bytes(&run->out_storage, element, run->out_bytes));
+    return STAGES * (up + plan_stage_bytes(&tiling->out_storage, element, tiling->out_bytes));
 }

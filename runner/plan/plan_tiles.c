@@ -101,11 +101,12 @@ static int64_t buffer_bytes(int64_t elements, size_t size) {
     return bytes > 256 ? bytes : 256;
 }
 
-struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run) {
+struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                          const struct tiling *tiling) {
     struct launch launch;
     memset(&launch, 0, sizeof launch);
     struct tile tile = {{0}, {0}};
-    memcpy(tile.count, run->tile, sizeof tile.count);
+    memcpy(tile.count, tiling->tile, sizeof tile.count);
     const void *const nowhere[2] = {NULL, NULL};
     operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
     memcpy(launch.choice, run->choice, sizeof launch.choice);
@@ -113,96 +114,100 @@ struct launch plan_launch(const struct geometry *geometry, const struct device_f
     return launch;
 }
 
-/* Fills steps, slots and bytes, which follow from tile, tiles and run->out_slots (of 1 or 2 at most so many). */
-static void measure_memory(const struct geometry *geometry, const struct device_facts *facts, struct run *run) {
+/* Fills steps, slots and bytes, which follow from tile, tiles and out_slots (of 1 or 2 at most so many). */
+static void measure_memory(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                           struct tiling *tiling) {
     const struct operand *out = &geometry->out;
     bool split = false;
-    run->steps = 1;
-    run->memory_bytes = 0;
+    tiling->steps = 1;
+    tiling->memory_bytes = 0;
     for (int loop = 0; loop < LOOPS; loop++) {
-        run->steps *= run->tiles[loop];
-        split = split || (geometry->reduces[loop] && run->tiles[loop] > 1);
+        tiling->steps *= tiling->tiles[loop];
+        split = split || (geometry->reduces[loop] && tiling->tiles[loop] > 1);
     }
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
-        run->in_slots[i] = operand_loads(in, run->tiles) > 1 ? 2 : 1;
-        run->in_bytes[i] = buffer_bytes(operand_tile_elements(in, run->tile), dtype_size(in->dtype));
-        run->memory_bytes += run->in_slots[i] * run->in_bytes[i];
+        tiling->in_slots[i] = operand_loads(in, tiling->tiles) > 1 ? 2 : 1;
+        tiling->in_bytes[i] = buffer_bytes(operand_tile_elements(in, tiling->tile), dtype_size(in->dtype));
+        tiling->memory_bytes += tiling->in_slots[i] * tiling->in_bytes[i];
     }
-    int64_t out_elements = operand_tile_elements(out, run->tile);
-    if (operand_loads(out, run->tiles) <= 1) run->out_slots = 1;
-    run->out_bytes = buffer_bytes(out_elements, dtype_size(out->dtype));
+    int64_t out_elements = operand_tile_elements(out, tiling->tile);
+    if (operand_loads(out, tiling->tiles) <= 1) tiling->out_slots = 1;
+    tiling->out_bytes = buffer_bytes(out_elements, dtype_size(out->dtype));
     bool partial = geometry->partial_size > 0 && (split || geometry->partial_always);
-    run->partial_bytes = partial ? buffer_bytes(out_elements, geometry->partial_size) : 0;
-    struct launch launch = plan_launch(geometry, facts, run);
-    run->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
-    run->memory_bytes += run->out_slots * run->out_bytes + run->partial_bytes + run->workspace_bytes;
+    tiling->partial_bytes = partial ? buffer_bytes(out_elements, geometry->partial_size) : 0;
+    struct launch launch = plan_launch(geometry, facts, run, tiling);
+    tiling->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
+    tiling->memory_bytes += tiling->out_slots * tiling->out_bytes + tiling->partial_bytes + tiling->workspace_bytes;
 }
 
 /* How much longer a product takes in these tiles on a GPU: the last blocks leave multiprocessors idle, and where k is
  * split each block fills and drains its pipelines anew. */
-static double tile_factor(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                          double speed) {
+static double tile_factor(const struct geometry *geometry, const struct device_facts *facts,
+                          const struct tiling *tiling, double speed) {
     if (geometry->inputs < 2 || facts->kind != DEVICE_CUDA) return 1;
-    double out_elements = (double)operand_tile_elements(&geometry->out, run->tile);
+    double out_elements = (double)operand_tile_elements(&geometry->out, tiling->tile);
     double waves = out_elements / ((double)facts->multiprocessors * BLOCK_ELEMENTS);
     double idle = waves > 0 ? ceil(waves) / waves : 1;
-    return run->tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)run->tile[LOOP_K]) : idle;
+    return tiling->tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)tiling->tile[LOOP_K]) : idle;
 }
 
 /* Predicts the stages' busy times and the pass. */
-static void predict(const struct geometry *geometry, const struct device_facts *facts, struct run *run) {
+static void predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                    struct tiling *tiling) {
     const struct operand *out = &geometry->out;
     double host_threads = facts->host_threads < 8 ? facts->host_threads : 8;
     double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0;
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
-        double loads = (double)operand_loads(in, run->tiles);
-        double tile = (double)operand_tile_elements(in, run->tile) * (double)dtype_size(in->dtype);
-        double one = tile * chunk_excess(in, &run->in_storage[i], run->tile) / run->in_storage[i].bytes_per_s +
-                     (double)operand_segments(in, run->tile) * SEGMENT_SECONDS / host_threads;
-        bytes_in += loads / tile_count(in, run->tiles) * operand_bytes(in);
-        device_bytes += (double)run->steps * tile;
+        double loads = (double)operand_loads(in, tiling->tiles);
+        double tile = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
+        double one = tile * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
+                     (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
+        bytes_in += loads / tile_count(in, tiling->tiles) * operand_bytes(in);
+        device_bytes += (double)tiling->steps * tile;
         read += loads * one;
         in_first += fmax(one, tile / facts->copy_bytes_per_s);
     }
-    double stores = (double)operand_loads(out, run->tiles);
-    double out_tile = (double)operand_tile_elements(out, run->tile) * (double)dtype_size(out->dtype);
+    double stores = (double)operand_loads(out, tiling->tiles);
+    double out_tile = (double)operand_tile_elements(out, tiling->tile) * (double)dtype_size(out->dtype);
     double bytes_out = operand_bytes(out);
-    bool partial_chunks = chunk_excess(out, &run->out_storage, run->tile) > 1;
-    run->read_s = read;
+    bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
+    tiling->read_s = read;
     double copy_in = bytes_in / facts->copy_bytes_per_s, copy_out = bytes_out / facts->copy_bytes_per_s;
-    run->copy_s = fmax(copy_in, copy_out);
+    tiling->copy_s = fmax(copy_in, copy_out);
     device_bytes += stores * out_tile;
     /* Before and after its arithmetic: a split reduction's output out and in, a workspace in and out. */
-    double beside = (run->steps > stores ? 2 * out_tile : 0) + 2 * (double)run->workspace_bytes;
-    double beside_s = (double)run->steps * beside / facts->memory_bytes_per_s;
+    double beside = (tiling->steps > stores ? 2 * out_tile : 0) + 2 * (double)tiling->workspace_bytes;
+    double beside_s = (double)tiling->steps * beside / facts->memory_bytes_per_s;
     double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
     double flops_s = geometry->flops / (speed * facts->flops_per_s[geometry->in[0].dtype]);
     double memory_s = device_bytes / facts->memory_bytes_per_s;
-    run->compute_s = fmax(flops_s, memory_s) + beside_s + (double)run->steps * STEP_SECONDS;
-    run->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / run->out_storage.bytes_per_s +
-                   stores * (double)operand_segments(out, run->tile) * SEGMENT_SECONDS;
-    if (isinf(run->out_storage.bytes_per_s)) run->write_s = 0; /* nobody wants it */
-    run->traffic_bytes = bytes_in + bytes_out;
+    tiling->compute_s = fmax(flops_s, memory_s) + beside_s + (double)tiling->steps * STEP_SECONDS;
+    tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
+                      stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
+    if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = 0; /* nobody wants it */
+    tiling->traffic_bytes = bytes_in + bytes_out;
 
-    double in = fmax(read, copy_in), out_s = fmax(run->write_s, copy_out);
-    double kernels = fmax(flops_s * tile_factor(geometry, facts, run, speed), memory_s) + beside_s +
-                     (double)run->steps * STEP_SECONDS;
-    double last_launch = run->steps ? kernels / (double)run->steps : 0;
+    double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);
+    double kernels = fmax(flops_s * tile_factor(geometry, facts, tiling, speed), memory_s) + beside_s +
+                     (double)tiling->steps * STEP_SECONDS;
+    double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
     double hidden_compute = kernels - last_launch;
-    if (run->out_slots == 1) hidden_compute += hidden_store; /* they take turns */
+    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* they take turns */
     double slowest = fmax(fmax(in - in_first, hidden_compute), hidden_store);
-    run->predicted_s = in_first + slowest + last_launch + last_store;
-    run->cost_s = run->predicted_s + TRAFFIC_WEIGHT * (run->read_s + run->copy_s + kernels + run->write_s);
+    tiling->predicted_s = in_first + slowest + last_launch + last_store;
+    tiling->cost_s =
+        tiling->predicted_s + TRAFFIC_WEIGHT * (tiling->read_s + tiling->copy_s + kernels + tiling->write_s);
     const struct {
         const char *name;
         double seconds;
-    } stages[] = {{"read", run->read_s}, {"copy", run->copy_s}, {"compute", run->compute_s}, {"write", run->write_s}};
-    run->bound_s = -1;
+    } stages[] = {
+        {"read", tiling->read_s}, {"copy", tiling->copy_s}, {"compute", tiling->compute_s}, {"write", tiling->write_s}};
+    tiling->bound_s = -1;
     for (int i = 0; i < 4; i++)
-        if (stages[i].seconds > run->bound_s) run->bound_s = stages[i].seconds, run->bound_by = stages[i].name;
+        if (stages[i].seconds > tiling->bound_s) tiling->bound_s = stages[i].seconds, tiling->bound_by = stages[i].name;
 }
 
 /* Cuts a loop into about `pieces`, the last of which may be smaller. Pieces end where chunks do if they are larger than
@@ -219,11 +224,11 @@ static void cut(int64_t extent, int64_t pieces, int64_t grain, int64_t *tile, in
 }
 
 /* The largest chunk along each loop. */
-static void find_grains(const struct geometry *geometry, const struct run *run, int64_t grain[LOOPS]) {
+static void find_grains(const struct geometry *geometry, const struct tiling *tiling, int64_t grain[LOOPS]) {
     for (int loop = 0; loop < LOOPS; loop++) grain[loop] = 1;
     for (int i = 0; i <= geometry->inputs; i++) {
         const struct operand *operand = i < geometry->inputs ? &geometry->in[i] : &geometry->out;
-        const struct shape *chunk = i < geometry->inputs ? &run->in_storage[i].chunk : &run->out_storage.chunk;
+        const struct shape *chunk = i < geometry->inputs ? &tiling->in_storage[i].chunk : &tiling->out_storage.chunk;
         for (int axis = 0; axis < chunk->rank; axis++)
             if (chunk->size[axis] > grain[operand->loop[axis]]) grain[operand->loop[axis]] = chunk->size[axis];
     }
@@ -232,19 +237,20 @@ static void find_grains(const struct geometry *geometry, const struct run *run, 
 struct choice {
     const struct geometry *geometry;
     const struct device_facts *facts;
+    const struct run *run;
     int64_t budget, least; /* least: memory of the smallest tiling */
     bool whole;
-    struct run best;
+    struct tiling best;
     double best_cost; /* INFINITY: nothing fits yet */
 };
 
-static void consider(struct choice *choice, struct run *trial) {
+static void consider(struct choice *choice, struct tiling *trial) {
     for (int slots = 2; slots >= 1; slots--) {
         trial->out_slots = slots;
-        measure_memory(choice->geometry, choice->facts, trial);
+        measure_memory(choice->geometry, choice->facts, choice->run, trial);
         if (trial->memory_bytes < choice->least) choice->least = trial->memory_bytes;
         if (trial->memory_bytes > choice->budget) continue;
-        predict(choice->geometry, choice->facts, trial);
+        predict(choice->geometry, choice->facts, choice->run, trial);
         double cost = choice->whole && trial->steps <= 1 ? 0 : trial->cost_s;
         if (isinf(choice->best_cost) || cost < choice->best_cost * (1 - 1e-9) ||
             (cost <= choice->best_cost && trial->memory_bytes < choice->best.memory_bytes)) {
@@ -255,13 +261,13 @@ static void consider(struct choice *choice, struct run *trial) {
     }
 }
 
-bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, int64_t budget, bool whole,
-                struct run *run) {
-    struct choice choice = {geometry, facts, budget, INT64_MAX, whole, *run, INFINITY};
-    struct run trial = *run;
+bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                int64_t budget, bool whole, struct tiling *tiling) {
+    struct choice choice = {geometry, facts, run, budget, INT64_MAX, whole, *tiling, INFINITY};
+    struct tiling trial = *tiling;
     int64_t grain[LOOPS];
     int most[LOOPS], power[LOOPS];
-    find_grains(geometry, run, grain);
+    find_grains(geometry, tiling, grain);
     for (int loop = 0; loop < LOOPS; loop++)
         for (most[loop] = 0; (INT64_C(1) << most[loop]) < geometry->extent[loop];) most[loop]++;
 
@@ -279,7 +285,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
                     if (geometry->row_major_tiles && !tile_is_row_major_run(&geometry->in[0], trial.tile)) continue;
                     consider(&choice, &trial);
                 }
-    *run = choice.best;
-    if (isinf(choice.best_cost)) run->memory_bytes = choice.least;
+    *tiling = choice.best;
+    if (isinf(choice.best_cost)) tiling->memory_bytes = choice.least;
     return !isinf(choice.best_cost);
 }

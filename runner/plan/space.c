@@ -25,7 +25,7 @@ static bool writes(const struct plan *plan, const struct run *run) {
     const struct run_options *options = &plan->tasks[run->task].operation->run;
     if (run->skip) return false;
     if (options->verify != VERIFY_NONE) return true;
-    return !run->kernel->limit && (options->store == STORE_ALL || plan_result_wanted(plan, run->task));
+    return !run->kernel->limit && (options->store == STORE_ALL || plan->tasks[run->task].wanted);
 }
 
 double space_needed(const struct plan *plan) {
@@ -40,7 +40,7 @@ double space_needed(const struct plan *plan) {
             double bytes = output_bytes(plan, run);
             if (kept + bytes > peak) peak = kept + bytes;
             if (run->kernel->limit) continue;
-            bool keep = store == STORE_ALL || (!has_result && plan_result_wanted(plan, t));
+            bool keep = store == STORE_ALL || (!has_result && task->wanted);
             bool stored = store == STORE_ALL || (!has_result && store == STORE_FIRST);
             has_result = true;
             if (keep) kept += bytes;

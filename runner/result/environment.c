@@ -141,11 +141,8 @@ void environment_collect(const struct device_facts *facts, struct environment *e
 #else
     (void)facts;
 #endif
-    unsigned major, minor, release;
-    char version[32];
-    H5get_libversion(&major, &minor, &release);
-    snprintf(version, sizeof version, "%u.%u.%u", major, minor, release);
-    add_text(environment, "hdf5_version", version);
+    char version[H5_VERSION_TEXT];
+    add_text(environment, "hdf5_version", h5_version(version));
 #ifdef __clang__
     add_text(environment, "compiler", __VERSION__);
 #else

@@ -122,9 +122,10 @@ static enum status check_parts(const struct results *results, bool asked, struct
 }
 
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
-                         struct results **result, struct error *error) {
+                         struct readers *readers, struct results **result, struct error *error) {
     struct results *results = must_malloc(sizeof *results);
-    *results = (struct results){.lock = -1, .plan = plan, .overwrite = overwrite};
+    *results = (struct results){.lock = -1, .plan = plan, .readers = readers, .overwrite = overwrite};
+    results->keys = keys_create(plan, readers);
     enum status status = place_find("output", output, &results->place, error);
     results->parts = must_printf("%s.parts", results->place.path);
     results->kept = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *results->kept);
@@ -170,6 +171,7 @@ void results_close(struct results *results) {
     if (!results) return;
     former_close(results->former);
     results_leave(results);
+    keys_free(results->keys);
     h5_journal_free(results->journal);
     place_free(&results->place);
     free(results->parts);

@@ -46,7 +46,7 @@ struct results; /* one job's output, under way */
  * keeps them, and replaces nothing but results; with both, parts are kept and any file is replaced. With neither, an
  * OUTPUT that exists and finished parts are refused. A symbolic link is written through. */
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
-                         struct results **results, struct error *error);
+                         struct readers *readers, struct results **results, struct error *error);
 void results_close(struct results *results);
 /* Gives up the place, as results_close does, but frees nothing: other threads may still use `results`. */
 void results_leave(struct results *results);
@@ -62,9 +62,6 @@ enum status results_check_output(const char *output, const struct plan *plan, st
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);
 
-/* The hex key of a run (33 bytes with its NUL). Inputs must have been hashed. */
-void results_key(const struct plan *plan, const struct run *run, char key[33]);
-
 /* A part being written. */
 struct part;
 /* Is there a finished, undamaged part of this run that was `ok` (after results_open with resume), or is it in the
@@ -74,7 +71,7 @@ bool results_find(struct results *results, const struct run *run, struct result_
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run: creates the output's data set with the operation's layout at the first box. */
 struct sink part_sink(struct part *part, struct trace *trace);
-/* Reads back what the sink wrote (verification). */
+/* Reads what the run reads, and back what the sink wrote (verification). */
 struct host_reader part_reader(struct part *part);
 /* Completes it: row and samples are stored; the part is closed, checksummed and renamed, not synced: the
  * checksum tells what a crash of the machine left of it. Frees the part. */
@@ -83,8 +80,8 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
 /* Drops it. */
 void part_discard(struct part *part);
 
-/* Makes the stored output of a finished run the place of `array`, for later operations to open and read. */
-void results_load_output(struct results *results, const struct run *run, struct array *array);
+/* Makes the stored output of a finished run the place of its task's result, for later operations to open and read. */
+void results_load_output(struct results *results, const struct run *run);
 
 /* What the assembly is told. */
 struct result_summary {

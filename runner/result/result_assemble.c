@@ -39,8 +39,8 @@ static enum status write_text(hid_t file, const char *name, const char *text, si
     return status;
 }
 
-static enum status write_job(hid_t file, const struct plan *plan, struct error *error) {
-    const struct job *job = plan->job;
+static enum status write_job(hid_t file, const struct results *results, struct error *error) {
+    const struct job *job = results->plan->job;
     size_t length;
     const char *text = yaml_text(job->document, &length);
     char sha256[65], key[33], *path = absolute(job->path);
@@ -53,7 +53,7 @@ static enum status write_job(hid_t file, const struct plan *plan, struct error *
 
     length = strlen(job->resolved);
     sha256_hex(job->resolved, length, sha256);
-    results_plan_key(plan, NULL, key);
+    keys_of_tasks(results->keys, NULL, key);
     if (!status) status = write_text(file, "job_resolved", job->resolved, length, &resolved, error);
     if (!status) status = h5_set_text(resolved, "sha256", sha256, error);
     if (!status) status = h5_set_text(resolved, "key", key, error);
@@ -103,15 +103,15 @@ static char *relative(const char *folder, const char *path) {
     return result;
 }
 
-static enum status write_file_input(hid_t group, const struct results *results, const struct array *array,
+static enum status write_file_input(hid_t group, const struct results *results, const struct reader *reader,
                                     struct error *error) {
-    const struct job_input *input = array->input;
+    const struct job_input *input = reader->array->input;
     char *path = absolute(input->file), *folder = absolute(results->place.folder), *link = relative(folder, path);
     enum status status = h5_set_text(group, "file", path, error);
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
     if (!status && input->has_rows)
         status = h5_set_shape(group, "rows", &(struct shape){2, {input->rows[0], input->rows[1]}}, error);
-    if (!status && array->hash[0]) status = h5_set_text(group, "xxh3", array->hash, error);
+    if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
     if (!status && H5Lcreate_external(link, input->dataset, group, "source", H5P_DEFAULT, H5P_DEFAULT) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());
     free(link);
@@ -156,7 +156,7 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
         if (!status) status = h5_set_text(group, "dtype", dtype_name(array->dtype), error);
         if (!status)
             status = array->input->random ? write_random_input(group, &array->input->terms, error)
-                                          : write_file_input(group, results, array, error);
+                                          : write_file_input(group, results, &results->readers->of[i], error);
         H5Gclose(group);
     }
     return status;
@@ -354,7 +354,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
     if (!status) status = h5_set_text(file, "command_line", summary->command_line, error);
     if (!status && mixed) status = h5_set_text(file, "mixed_conditions", mixed, error);
     free(mixed);
-    if (!status) status = write_job(file, plan, error);
+    if (!status) status = write_job(file, results, error);
     if (!status) status = write_environment(file, summary->environment, error);
     if (!status) status = write_inputs(file, results, error);
     for (int i = 0; i < 2 && !status; i++) {
@@ -397,9 +397,9 @@ static enum status sync_file(const char *path, struct error *error) {
 
 /* The parts have done their work. Whoever still reads one holds it open, and NFS keeps such files: close them first. */
 static void remove_parts(struct results *results) {
-    const struct plan *plan = results->plan;
-    for (int i = 0; i < plan->array_count; i++)
-        if (!plan->arrays[i].input) array_close(&plan->arrays[i]);
+    const struct readers *readers = results->readers;
+    for (int i = 0; i < readers->count; i++)
+        if (!readers->of[i].array->input) reader_close(&readers->of[i]);
     results_clear(results, true);
 }
 
@@ -421,7 +421,7 @@ enum status results_assemble(struct results *results, const struct result_summar
     hid_t file = H5I_INVALID_HID;
     const struct run *adopted = find_adopted(results, summary);
     char *path = adopted ? results_part_path(results, adopted, ".h5") : must_printf("%s/assembled.tmp", results->parts);
-    if (adopted) array_close(&results->plan->arrays[results->plan->tasks[adopted->task].out]); /* which reads it */
+    if (adopted) reader_close(&results->readers->of[results->plan->tasks[adopted->task].out]);
     enum status status =
         adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);
     if (!status) status = write_and_name(file, path, results, summary, adopted, error);

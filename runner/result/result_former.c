@@ -64,7 +64,8 @@ static bool is_of(const struct result_row *row, const struct result_row *wanted)
 
 /* Are all its runs runs of this job, of operations, inputs and a program that have not changed? *tasks: of how many
  * tasks. */
-static bool is_ours(const struct former *former, const struct plan *plan, int *tasks) {
+static bool is_ours(const struct former *former, const struct results *results, int *tasks) {
+    const struct plan *plan = results->plan;
     bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
     *tasks = 0;
     for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in one order */
@@ -75,7 +76,7 @@ static bool is_ours(const struct former *former, const struct plan *plan, int *t
         while (row < former->count && is_of(&former->rows[row], &wanted)) row++;
     }
     char key[33], *stored = text_of(former->file, "job_resolved", "key");
-    results_plan_key(plan, marked, key);
+    keys_of_tasks(results->keys, marked, key);
     bool ours = *tasks > 0 && stored && strcmp(stored, key) == 0;
     free(stored);
     free(marked);
@@ -134,7 +135,7 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
     }
     int tasks = 0;
     bool ours = result_load_rows(former->file, place->path, &former->rows, &former->count, &ignored) == STATUS_OK &&
-                is_ours(former, plan, &tasks);
+                is_ours(former, results, &tasks);
     if (ours) {
         char *state = h5_get_text(former->file, "status");
         *done = tasks == plan->task_count && former->count == plan->run_count &&

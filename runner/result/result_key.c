@@ -8,26 +8,51 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* Of a task. Its result is that of the first variant that is right, so that all of them are part of its key. */
+struct task_key {
+    bool known;
+    XXH128_hash_t base; /* program, operation and inputs: what its runs have in common */
+    XXH128_hash_t key;  /* and all its runs */
+};
+
+struct keys {
+    const struct plan *plan;
+    const struct readers *readers;
+    XXH3_state_t *state;
+    struct task_key tasks[];
+};
+
+struct keys *keys_create(const struct plan *plan, const struct readers *readers) {
+    unsigned long tasks = (unsigned long)plan->task_count * sizeof(struct task_key);
+    struct keys *keys = must_malloc(sizeof *keys + tasks);
+    memset(keys, 0, sizeof *keys + tasks);
+    keys->plan = plan;
+    keys->readers = readers;
+    keys->state = XXH3_createState();
+    return keys;
+}
+
+void keys_free(struct keys *keys) {
+    if (!keys) return;
+    XXH3_freeState(keys->state);
+    free(keys);
+}
+
 static void hash_text(XXH3_state_t *state, const char *text) {
     XXH3_128bits_update(state, text, strlen(text) + 1);
 }
 
-static void hash_array(XXH3_state_t *state, const struct plan *plan, int index, const XXH128_hash_t task_keys[]) {
-    const struct array *array = &plan->arrays[index];
-    char text[512], shape[SHAPE_TEXT];
-    if (!array->input) { /* a result is known by the task that makes it */
-        const XXH128_hash_t *key = &task_keys[index - plan->job->input_count];
-        XXH3_128bits_update(state, key, sizeof *key);
-        return;
-    }
+static void hash_input(XXH3_state_t *state, const struct reader *reader) {
+    const struct array *array = reader->array;
     const struct random_terms *terms = &array->input->terms;
+    char text[512], shape[SHAPE_TEXT];
     snprintf(text, sizeof text, "%s %s ", dtype_name(array->dtype), shape_format(&array->shape, shape));
     hash_text(state, text);
     if (array->input->random)
         snprintf(text, sizeof text, "random %d %a %a %a %a %a %llu", (int)terms->distribution, terms->low, terms->high,
                  terms->mean, terms->std, terms->value, (unsigned long long)terms->seed);
     else
-        snprintf(text, sizeof text, "file %s", array->hash);
+        snprintf(text, sizeof text, "file %s", reader->hash);
     hash_text(state, text);
 }
 
@@ -39,10 +64,16 @@ static void hash_run(XXH3_state_t *state, const struct run *run) {
     XXH3_128bits_update(state, &device, sizeof device);
 }
 
-/* A task's key: program, operation, inputs and all its variants, for its result is that of the first that is right.
- * `state` is left holding what the task's runs have in common. */
-static XXH128_hash_t hash_task(XXH3_state_t *state, const struct plan *plan, int number, const XXH128_hash_t keys[]) {
+static const struct task_key *task_key(struct keys *keys, int number) {
+    const struct plan *plan = keys->plan;
     const struct task *task = &plan->tasks[number];
+    struct task_key *known = &keys->tasks[number];
+    if (known->known) return known;
+    const XXH128_hash_t *results[2] = {NULL, NULL};
+    for (int i = 0; i < task->geometry.inputs; i++) /* a result is known by the task that makes it */
+        if (task->in[i] >= plan->job->input_count)
+            results[i] = &task_key(keys, task->in[i] - plan->job->input_count)->key;
+    XXH3_state_t *state = keys->state;
     XXH3_128bits_reset(state);
     hash_text(state, tilerun_version);
     hash_text(state, tilerun_git_commit);
@@ -50,54 +81,37 @@ static XXH128_hash_t hash_task(XXH3_state_t *state, const struct plan *plan, int
     hash_text(state, task->operation->id);
     hash_text(state, task->operation->label);
     hash_text(state, task->operation->resolved);
-    for (int i = 0; i < task->geometry.inputs; i++) hash_array(state, plan, task->in[i], keys);
-    XXH3_state_t *all = XXH3_createState();
-    XXH3_copyState(all, state);
-    for (int i = 0; i < task->run_count; i++) hash_run(all, &plan->runs[task->first_run + i]);
-    XXH128_hash_t key = XXH3_128bits_digest(all);
-    XXH3_freeState(all);
-    return key;
+    for (int i = 0; i < task->geometry.inputs; i++)
+        if (results[i])
+            XXH3_128bits_update(state, results[i], sizeof *results[i]);
+        else
+            hash_input(state, &keys->readers->of[task->in[i]]);
+    known->base = XXH3_128bits_digest(state);
+    for (int i = 0; i < task->run_count; i++) hash_run(state, &plan->runs[task->first_run + i]);
+    known->key = XXH3_128bits_digest(state);
+    known->known = true;
+    return known;
 }
 
 static void key_text(XXH128_hash_t hash, char key[33]) {
     snprintf(key, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
 
-/* Those tasks up to `last` whose results it reads, directly or through others, and itself. */
-static bool *sources_of(const struct plan *plan, int last) {
-    bool *needed = must_malloc((unsigned long)(last + 1) * sizeof *needed);
-    memset(needed, 0, (size_t)(last + 1) * sizeof *needed);
-    needed[last] = true;
-    for (int i = last; i >= 0; i--)
-        for (int k = 0; needed[i] && k < plan->tasks[i].geometry.inputs; k++)
-            if (plan->tasks[i].in[k] >= plan->job->input_count)
-                needed[plan->tasks[i].in[k] - plan->job->input_count] = true;
-    return needed;
+void keys_of_run(struct keys *keys, const struct run *run, char key[33]) {
+    XXH128_hash_t base = task_key(keys, run->task)->base;
+    XXH3_128bits_reset(keys->state);
+    XXH3_128bits_update(keys->state, &base, sizeof base);
+    hash_run(keys->state, run);
+    key_text(XXH3_128bits_digest(keys->state), key);
 }
 
-void results_key(const struct plan *plan, const struct run *run, char key[33]) {
-    XXH128_hash_t *keys = must_malloc((unsigned long)(run->task + 1) * sizeof *keys);
+void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]) {
     XXH3_state_t *state = XXH3_createState();
-    bool *needed = sources_of(plan, run->task);
-    for (int i = 0; i <= run->task; i++)
-        if (needed[i]) keys[i] = hash_task(state, plan, i, keys);
-    hash_run(state, run);
+    XXH3_128bits_reset(state);
+    for (int i = 0; i < keys->plan->task_count; i++) {
+        const XXH128_hash_t *of_task = &task_key(keys, i)->key;
+        if (!tasks || tasks[i]) XXH3_128bits_update(state, of_task, sizeof *of_task);
+    }
     key_text(XXH3_128bits_digest(state), key);
     XXH3_freeState(state);
-    free(needed);
-    free(keys);
-}
-
-void results_plan_key(const struct plan *plan, const bool *tasks, char key[33]) {
-    XXH128_hash_t *keys = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *keys);
-    XXH3_state_t *state = XXH3_createState(), *whole = XXH3_createState();
-    XXH3_128bits_reset(whole);
-    for (int i = 0; i < plan->task_count; i++) {
-        keys[i] = hash_task(state, plan, i, keys);
-        if (!tasks || tasks[i]) XXH3_128bits_update(whole, &keys[i], sizeof *keys);
-    }
-    key_text(XXH3_128bits_digest(whole), key);
-    XXH3_freeState(whole);
-    XXH3_freeState(state);
-    free(keys);
 }

@@ -138,7 +138,7 @@ static enum status part_close(struct part *part, struct error *error) {
 static bool wants_output(const struct results *results, const struct run *run) {
     if (run->kernel->limit) return false;
     enum job_store store = results->plan->tasks[run->task].operation->run.store;
-    return store == STORE_ALL || (!results->kept[run->task] && plan_result_wanted(results->plan, run->task));
+    return store == STORE_ALL || (!results->kept[run->task] && results->plan->tasks[run->task].wanted);
 }
 
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
@@ -157,7 +157,7 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     }
     if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
     /* As much as the run has on its device anyway, up to MOST_AHEAD. */
-    int64_t ahead = plan_stores_in_order(results->plan, run) ? run->memory_bytes : 0;
+    int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
     if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
     if (status) {
         part_discard(it);
@@ -179,15 +179,15 @@ struct sink part_sink(struct part *part, struct trace *trace) {
     return (struct sink){.write = sink_write, .context = part, .trace = trace};
 }
 
-static enum status reader_read(void *context, int input, const struct box *box, void *data, struct error *error) {
+static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     const struct plan *plan = part->results->plan;
     if (input < 0) return h5_read(part->output, box, data, error);
-    return array_read(&plan->arrays[plan->tasks[part->run->task].in[input]], box, data, NULL, error);
+    return reader_read(&part->results->readers->of[plan->tasks[part->run->task].in[input]], box, data, NULL, error);
 }
 
 struct host_reader part_reader(struct part *part) {
-    return (struct host_reader){.read = reader_read, .context = part};
+    return (struct host_reader){.read = read_operand, .context = part};
 }
 
 static enum status write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
@@ -223,7 +223,7 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
         status = h5_create_file(part->path, &part->file, error);
     }
     char key[33];
-    results_key(part->results->plan, part->run, key);
+    keys_of_run(part->results->keys, part->run, key);
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
     if (!status) status = h5_set_text(part->file, "key", key, error);
     if (!status) status = write_samples(part->file, samples, error);
@@ -287,10 +287,11 @@ bool results_find(struct results *results, const struct run *run, struct result_
     return found;
 }
 
-void results_load_output(struct results *results, const struct run *run, struct array *array) {
+void results_load_output(struct results *results, const struct run *run) {
     char *path = results_part_path(results, run, ".h5");
     struct stored former;
     bool in_part = access(path, F_OK) == 0 || !former_stored(results, run, &former);
-    array_place(array, in_part ? path : results->place.path, in_part ? "/output" : former.output);
+    reader_place(&results->readers->of[results->plan->tasks[run->task].out], in_part ? path : results->place.path,
+                 in_part ? "/output" : former.output);
     free(path);
 }

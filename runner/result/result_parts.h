@@ -5,11 +5,13 @@
 #define RUNNER_RESULT_PARTS_H
 
 #include "../base/place.h"
+#include "../storage/h5io.h"
 #include "result.h"
 
 #define RESULT_SCHEMA "tilerun-results"
 #define PART_SCHEMA   "tilerun-part"
 
+struct keys;   /* of a job's tasks and runs, each computed once */
 struct former; /* an OUTPUT of this job that lacks runs */
 
 struct results {
@@ -19,6 +21,8 @@ struct results {
     bool overwrite;     /* may OUTPUT be anybody's */
     bool cleared;       /* all parts were removed */
     const struct plan *plan;
+    struct readers *readers;
+    struct keys *keys;
     struct former *former;      /* NULL: none */
     struct h5_journal *journal; /* of the part that is being made OUTPUT; NULL: none */
     bool *kept;                 /* for each task: an earlier run's part holds its result */
@@ -37,8 +41,14 @@ char *results_part_path(const struct results *results, const struct run *run, co
 /* Makes a rename in a folder last. */
 enum status results_sync_folder(const char *folder, struct error *error);
 
+/* Keys: hex digits of a hash of all that a result depends on. What a task reads must have been hashed when its key, or
+ * that of one of its runs, is asked for. */
+struct keys *keys_create(const struct plan *plan, const struct readers *readers);
+void keys_free(struct keys *keys);
+/* A run's own: the name of its part. */
+void keys_of_run(struct keys *keys, const struct run *run, char key[33]);
 /* One hash of the keys of all tasks (NULL), or of those that `tasks` marks: what a results file stands for. */
-void results_plan_key(const struct plan *plan, const bool *tasks, char key[33]);
+void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
 
 /* Is there a results file? If not `instead` says what the file is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);

@@ -30,7 +30,7 @@ static enum owner owner_of(const char *name) {
 
 char *results_part_path(const struct results *results, const struct run *run, const char *suffix) {
     char key[33];
-    results_key(results->plan, run, key);
+    keys_of_run(results->keys, run, key);
     return must_printf("%s/%s%s", results->parts, key, suffix);
 }
 

@@ -5,7 +5,7 @@
 #ifndef RUNNER_H5IO_H
 #define RUNNER_H5IO_H
 
-#include "../../kernels/core/operation.h"
+#include "h5.h"
 #include <hdf5.h>
 
 /* An open data set. */
@@ -50,17 +50,6 @@ enum status h5_place_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, 
 hid_t h5_look(hid_t dataset, int descriptor);
 void h5_look_away(hid_t look);
 
-/* How a new data set is to lie in the file. */
-struct h5_layout {
-    struct shape chunk; /* rank 0: chosen by h5_create (tiles of about 1 MiB; contiguous where neither
-                           compression nor checksum is asked for) */
-    bool gzip;
-    int gzip_level;
-    bool shuffle, fletcher32;
-};
-
-/* The chunks that h5_create makes; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor filtered. */
-struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout);
 /* Creates /path (with its groups) in an open file. */
 enum status h5_create(hid_t file, const char *path, enum dtype dtype, const struct shape *shape,
                       const struct h5_layout *layout, struct h5_dataset **result, struct error *error);
@@ -103,9 +92,7 @@ char *h5_get_text(hid_t object, const char *name);
 /* What a data set says of the unit of its elements, in its attribute `units`, without blanks around it; NULL: nothing,
  * or nothing that is UTF-8. The caller frees. */
 char *h5_get_units(hid_t object);
-/* HDF5's own account of the last failure, in one line; a static buffer. Silences its printing to stderr when called
- * first at start (h5_quiet). */
+/* HDF5's own account of the last failure, in one line; a static buffer. */
 const char *h5_words(void);
-void h5_quiet(void);
 
 #endif

@@ -39,6 +39,13 @@ void h5_quiet(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 
+const char *h5_version(char text[H5_VERSION_TEXT]) {
+    unsigned major, minor, release;
+    H5get_libversion(&major, &minor, &release);
+    snprintf(text, H5_VERSION_TEXT, "%u.%u.%u", major, minor, release);
+    return text;
+}
+
 /* ---- types ---- */
 
 struct float_layout {

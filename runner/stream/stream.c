@@ -30,8 +30,8 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     struct trace *trace = stream->sink->trace;
     int64_t bytes = box_elements(box) * in->element;
     double begin = range_begin(STAGE_READ);
-    enum status status = fresh && in->hashed ? array_read_hashed(in->array, box, memory, trace, error)
-                                             : array_read(in->array, box, memory, trace, error);
+    enum status status = fresh && in->hashed ? reader_read_hashed(in->reader, box, memory, trace, error)
+                                             : reader_read(in->reader, box, memory, trace, error);
     double end = range_end();
     if (status) return status;
     trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
@@ -68,9 +68,9 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
         return read_box(stream, in, fresh, step->number, in->current, box, in->memory[in->current], error);
     }
     TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
-    const struct storage *storage = &stream->run->in_storage[i];
+    const struct storage *storage = &stream->tiling->in_storage[i];
     struct pieces pieces =
-        pieces_cut(box, &storage->chunk, in->array->first_row, plan_stage_elements(storage, in->element));
+        pieces_cut(box, &storage->chunk, in->reader->array->first_row, plan_stage_elements(storage, in->element));
     for (int64_t number = 0; number < pieces.total; number++) {
         struct box piece = pieces_get(&pieces, number);
         TRY(load_piece(stream, in, fresh, step, box, &piece, error));
@@ -101,7 +101,7 @@ static void *rehearse(void *argument) {
 static void rehearsal_begin(struct stream *stream) {
     struct step step;
     if (!stream->device->operations->rehearse) return;
-    plan_step(stream->plan, stream->run, 0, &step);
+    plan_step(&stream->task->geometry, stream->tiling, 0, &step);
     describe_launch(stream, &step, &stream->rehearsal.launch);
     stream->rehearsal.started = pthread_create(&stream->rehearsal.thread, NULL, rehearse, stream) == 0;
 }
@@ -143,7 +143,7 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
     struct step step;
     int64_t before = stream->result.bytes_read, stored = 0;
     TRY(interrupt_check(error));
-    plan_step(stream->plan, stream->run, number, &step);
+    plan_step(&stream->task->geometry, stream->tiling, number, &step);
     for (int i = 0; i < stream->task->geometry.inputs; i++)
         if (!step.reuse[i]) TRY(load(stream, i, &step, error));
     TRY(compute(stream, &step, error));
@@ -160,14 +160,14 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
 
 static enum status take_all_steps(struct stream *stream, struct error *error) {
     struct stage_times *times = &stream->result.times;
-    for (int64_t number = 0; number < stream->run->steps; number++) TRY(take_step(stream, number, error));
+    for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(take_step(stream, number, error));
     for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], i, &times->h2d_s, error));
     for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(stream, &stream->launches[i], i, &times->kernel_s, error));
     return STATUS_OK;
 }
 
-static enum status pass(struct stream *stream, struct error *error) {
-    if (stream->run->steps == 0) { /* an empty output still has to come to be */
+static enum status take_pass(struct stream *stream, struct error *error) {
+    if (stream->tiling->steps == 0) { /* an empty output still has to come to be */
         struct box nothing = box_whole(&stream->task->geometry.out.shape);
         return stream->sink->write(stream->sink->context, &nothing, "", error);
     }
@@ -185,33 +185,39 @@ static enum status pass(struct stream *stream, struct error *error) {
 static void begin_hashes(struct stream *stream) {
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct input *in = &stream->in[i];
-        in->hashed = in->array->input && array_hash_missing(in->array) && (i == 0 || in->array != stream->in[0].array);
-        if (in->hashed) array_hash_begin(in->array);
+        in->hashed = reader_hash_missing(in->reader) && (i == 0 || in->reader != stream->in[0].reader);
+        if (in->hashed) reader_hash_begin(in->reader);
     }
 }
 
-enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,
-                       const struct run *run, const struct sink *sink, struct stream_result *result,
-                       struct stream **stream, struct error *error) {
-    const struct task *task = &plan->tasks[run->task];
+enum status stream_run(struct device *device, struct residents *residents, const struct pass *pass,
+                       const struct sink *sink, struct stream_result *result, struct stream **stream,
+                       struct error *error) {
+    const struct tiling *tiling = pass->tiling;
+    const struct task *task = &pass->plan->tasks[pass->run->task];
     struct stream *new = must_malloc(sizeof *new);
-    *new =
-        (struct stream){.device = device, .residents = residents, .plan = plan, .run = run, .task = task, .sink = sink};
+    *new = (struct stream){.device = device,
+                           .residents = residents,
+                           .plan = pass->plan,
+                           .run = pass->run,
+                           .tiling = tiling,
+                           .task = task,
+                           .sink = sink};
     for (int i = 0; i < task->geometry.inputs; i++) {
-        new->in[i].array = &plan->arrays[task->in[i]];
+        new->in[i].reader = &pass->readers->of[task->in[i]];
         new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
-        new->in[i].count = run->in_slots[i];
+        new->in[i].count = tiling->in_slots[i];
     }
     new->out.element = (int64_t)dtype_size(task->geometry.out.dtype);
-    new->out.count = run->out_slots;
+    new->out.count = tiling->out_slots;
     begin_hashes(new);
     double begin = now_s();
-    enum status status = pass(new, error);
+    enum status status = take_pass(new, error);
     new->result.times.total_s = now_s() - begin;
     *result = new->result;
     *stream = new;
     for (int i = 0; i < task->geometry.inputs && status == STATUS_OK; i++)
-        if (new->in[i].hashed) array_hash_end(new->in[i].array);
+        if (new->in[i].hashed) reader_hash_end(new->in[i].reader);
     if (status == STATUS_OK) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++)
         if (new->in[i].resident) new->in[i].resident->loaded = false; /* who knows how far it came */
@@ -224,9 +230,9 @@ enum status stream_measure(struct stream *stream, const struct run_options *opti
                            struct error *error) {
     *samples = (struct samples){.count = 0};
     bool once = options->warmup == 0 && options->repeat_max == 1; /* then the pass has timed it */
-    if (stream->run->steps == 1 && !once)
+    if (stream->tiling->steps == 1 && !once)
         return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, samples, error);
-    if (stream->run->steps >= 1)
+    if (stream->tiling->steps >= 1)
         samples_append(samples, stream->result.times.kernel_s, (float)stream->device->clock_mhz(stream->device));
     return STATUS_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef RUNNER_STREAM_H
 #define RUNNER_STREAM_H
 
+#include "../storage/reader.h"
 #include "device.h"
 #include "measure.h"
 
@@ -24,6 +25,14 @@ struct sink {
     struct trace *trace; /* NULL: nobody wants it */
 };
 
+/* What is streamed: a run, in these tiles, from these readers, of which its inputs' are open. */
+struct pass {
+    const struct plan *plan;
+    const struct run *run;
+    const struct tiling *tiling; /* the plan's, or smaller ones where the device is short of memory */
+    struct readers *readers;
+};
+
 struct stage_times {
     double read_s, h2d_s, kernel_s, d2h_s, write_s, total_s;
 };
@@ -37,9 +46,9 @@ struct stream; /* the buffers of one run, while it lasts */
 
 /* One pass over all steps: everything the run stores has been handed to `sink` when it returns. STATUS_INTERRUPTED: a
  * signal came between two steps, or on the way of a box in or out. */
-enum status stream_run(struct device *device, struct residents *residents, const struct plan *plan,
-                       const struct run *run, const struct sink *sink, struct stream_result *result,
-                       struct stream **stream, struct error *error);
+enum status stream_run(struct device *device, struct residents *residents, const struct pass *pass,
+                       const struct sink *sink, struct stream_result *result, struct stream **stream,
+                       struct error *error);
 /* After a pass of a single step, whose operands are still in place: times the kernel alone. For several steps, or where
  * no more than one sample is wanted, the pass itself is the one sample. */
 enum status stream_measure(struct stream *stream, const struct run_options *options, struct samples *samples,

@@ -21,7 +21,7 @@ struct span {
 };
 
 struct input {
-    struct array *array;
+    struct reader *reader;
     int64_t element; /* bytes */
     int count, current;
     void *memory[BUFFERS];
@@ -73,6 +73,7 @@ struct stream {
     struct residents *residents;
     const struct plan *plan;
     const struct run *run;
+    const struct tiling *tiling;
     const struct task *task;
     const struct sink *sink;
     struct stream_result result;

@@ -44,7 +44,7 @@ static enum status store_tile(struct stream *stream, const struct finished *tile
         return write_piece(stream, tile, tile->buffer, &tile->box, memory, error);
     }
     TRY(ops->event_order(stream->device, stream->out.computed[tile->buffer], QUEUE_DOWNLOAD, error));
-    const struct storage *storage = &stream->run->out_storage;
+    const struct storage *storage = &stream->tiling->out_storage;
     struct pieces pieces =
         pieces_cut(&tile->box, &storage->chunk, 0, plan_stage_elements(storage, stream->out.element));
     for (int64_t asked = 0, written = 0; written < pieces.total; written++) {

@@ -77,7 +77,7 @@ void freivalds_free(struct freivalds *freivalds) {
 static struct matrix matrix_of(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
                                int input, int64_t b) {
     const struct operand *operand = input < 0 ? &geometry->out : &geometry->in[input];
-    const struct storage *storage = input < 0 ? &run->out_storage : &run->in_storage[input];
+    const struct storage *storage = input < 0 ? &run->tiling.out_storage : &run->tiling.in_storage[input];
     const int64_t *size = operand->shape.size + operand->shape.rank - 2;
     struct matrix matrix = {reader, input, operand, {0}, b, {size[0], size[1]}, 1};
     if (storage->filtered) matrix.chunk = storage->chunk;

@@ -134,19 +134,6 @@ static int sample_count(const struct geometry *geometry) {
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
-/* Inputs come from the plan's arrays, the output from the run. */
-struct sources {
-    const struct plan *plan;
-    const struct task *task;
-    const struct host_reader *output;
-};
-
-static enum status read_source(void *context, int input, const struct box *box, void *data, struct error *error) {
-    const struct sources *sources = context;
-    if (input < 0) return sources->output->read(sources->output->context, -1, box, data, error);
-    return array_read(&sources->plan->arrays[sources->task->in[input]], box, data, NULL, error);
-}
-
 /* A run under examination. */
 struct examination {
     const struct run *run;
@@ -181,7 +168,7 @@ static enum status compare_box(const struct examination *exam, const struct box 
 
 static enum status check_everything(const struct examination *exam, struct error *error) {
     const struct shape *shape = &exam->geometry->out.shape;
-    const struct storage *storage = &exam->run->out_storage;
+    const struct storage *storage = &exam->run->tiling.out_storage;
     bool keep = shape_elements(shape) <= FULL_ELEMENTS;
     struct box whole = box_whole(shape);
     struct cut cut = box_cut(&whole, storage->filtered ? &storage->chunk : &(struct shape){0}, BOX_ELEMENTS);
@@ -227,7 +214,7 @@ static uint64_t seed_of(const struct plan *plan, const struct task *task) {
     return seed;
 }
 
-enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *output,
+enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
@@ -241,8 +228,7 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     if (options->verify == VERIFY_NONE) return STATUS_OK;
 
     verdict->error = 0;
-    struct sources sources = {plan, task, output};
-    struct examination exam = {run, geometry, {read_source, &sources}, tolerance, seed_of(plan, task), cache, verdict};
+    struct examination exam = {run, geometry, *reader, tolerance, seed_of(plan, task), cache, verdict};
     int64_t elements = shape_elements(&geometry->out.shape);
     bool cheap = !operation->product || (elements <= FULL_ELEMENTS && geometry->flops <= FULL_FLOPS);
     if (options->verify == VERIFY_FULL || elements <= 1 || (options->verify == VERIFY_AUTO && cheap))

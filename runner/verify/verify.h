@@ -19,9 +19,9 @@ void truth_cache_free(struct truth_cache *cache);
 
 /* Compares a run's output with the truth: everything when that is cheap (VERIFY_AUTO) or asked for (VERIFY_FULL), else
  * sampled boxes, and of a product those parts that Freivalds' check suspects. A limit is right whatever it left.
- * `output` reads the run's result. What is drawn at random follows from the operation's resolved text and the seeds of
- * its inputs: the same for the same job. STATUS_RUN: the host has no memory. */
-enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *output,
+ * `reader` reads the inputs and the run's result. What is drawn at random follows from the operation's resolved text
+ * and the seeds of its inputs: the same for the same job. STATUS_RUN: the host has no memory. */
+enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error);
 
 #endif

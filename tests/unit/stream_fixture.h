@@ -25,6 +25,7 @@ struct fixture {
     struct task task;
     struct run run;
     struct plan plan;
+    struct readers readers;
 };
 
 static void open_fixture(struct fixture *f, bool unified, int64_t budget) {
@@ -34,9 +35,11 @@ static void open_fixture(struct fixture *f, bool unified, int64_t budget) {
     f->device->unified = unified;
     f->residents = residents_create(f->device, budget);
     f->plan = (struct plan){.arrays = f->arrays, .array_count = MAX_ARRAYS, .tasks = &f->task, .task_count = 1};
+    readers_init(&f->readers, f->arrays, MAX_ARRAYS);
 }
 
 static void close_fixture(struct fixture *f) {
+    readers_free(&f->readers);
     residents_free(f->residents);
     f->device->operations->close(f->device);
 }
@@ -57,12 +60,12 @@ static void set_task(struct fixture *f, enum op op, struct op_options options, i
         .name = "output", .label = "", .dtype = f->task.geometry.out.dtype, .shape = f->task.geometry.out.shape};
 }
 
-static int64_t tile_bytes(const struct operand *operand, const struct run *run, int64_t element, int *slots) {
+static int64_t tile_bytes(const struct operand *operand, const struct tiling *tiling, int64_t element, int *slots) {
     int64_t bytes = element;
     *slots = 1;
     for (int axis = 0; axis < operand->shape.rank; axis++) {
-        bytes *= run->tile[operand->loop[axis]];
-        if (run->tiles[operand->loop[axis]] > 1) *slots = 2;
+        bytes *= tiling->tile[operand->loop[axis]];
+        if (tiling->tiles[operand->loop[axis]] > 1) *slots = 2;
     }
     return bytes > 256 ? bytes : 256;
 }
@@ -70,23 +73,25 @@ static int64_t tile_bytes(const struct operand *operand, const struct run *run, 
 /* A run of the simplest CPU variant in tiles of this size. */
 static void set_run(struct fixture *f, const int64_t tile[LOOPS]) {
     const struct geometry *geometry = &f->task.geometry;
-    struct run *run = &f->run;
+    struct tiling *tiling = &f->run.tiling;
     bool split = false;
     int ignored;
-    *run = (struct run){.kernel = kernel_find(geometry->op, "cpu"), .label = "cpu", .steps = 1};
+    f->run = (struct run){.kernel = kernel_find(geometry->op, "cpu"), .label = "cpu", .tiling.steps = 1};
     for (int loop = 0; loop < LOOPS; loop++) {
         int64_t extent = geometry->extent[loop];
-        run->tile[loop] = tile[loop] < extent ? tile[loop] : extent;
-        run->tiles[loop] = extent > 0 ? (extent + run->tile[loop] - 1) / run->tile[loop] : geometry->reduces[loop];
-        run->steps *= run->tiles[loop];
-        if (geometry->reduces[loop] && run->tiles[loop] > 1) split = true;
+        tiling->tile[loop] = tile[loop] < extent ? tile[loop] : extent;
+        tiling->tiles[loop] =
+            extent > 0 ? (extent + tiling->tile[loop] - 1) / tiling->tile[loop] : geometry->reduces[loop];
+        tiling->steps *= tiling->tiles[loop];
+        if (geometry->reduces[loop] && tiling->tiles[loop] > 1) split = true;
     }
     for (int i = 0; i < geometry->inputs; i++)
-        run->in_bytes[i] =
-            tile_bytes(&geometry->in[i], run, (int64_t)dtype_size(geometry->in[i].dtype), &run->in_slots[i]);
-    run->out_bytes = tile_bytes(&geometry->out, run, (int64_t)dtype_size(geometry->out.dtype), &run->out_slots);
+        tiling->in_bytes[i] =
+            tile_bytes(&geometry->in[i], tiling, (int64_t)dtype_size(geometry->in[i].dtype), &tiling->in_slots[i]);
+    tiling->out_bytes =
+        tile_bytes(&geometry->out, tiling, (int64_t)dtype_size(geometry->out.dtype), &tiling->out_slots);
     if (geometry->partial_size > 0 && (split || geometry->partial_always))
-        run->partial_bytes = tile_bytes(&geometry->out, run, (int64_t)geometry->partial_size, &ignored);
+        tiling->partial_bytes = tile_bytes(&geometry->out, tiling, (int64_t)geometry->partial_size, &ignored);
 }
 
 static const int64_t whole[LOOPS] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
@@ -140,15 +145,18 @@ static void *new_values(const struct array *array) {
 static enum status run_stream(struct fixture *f, struct collected *c, struct stream_result *result,
                               struct stream **stream) {
     struct sink sink = {.write = collect, .step = collect_step, .context = c};
-    return stream_run(f->device, f->residents, &f->plan, &f->run, &sink, result, stream, &error);
+    struct pass pass = {&f->plan, &f->run, &f->run.tiling, &f->readers};
+    return stream_run(f->device, f->residents, &pass, &sink, result, stream, &error);
 }
 
 /* ---- the truth, by plain loops ----------------------------------------------------------------------------------- */
 
-static void *read_whole(struct array *array) {
+static void *read_whole(struct fixture *f, int number) {
+    const struct array *array = &f->arrays[number];
     void *data = new_values(array);
     struct box box = box_whole(&array->shape);
-    if (box_elements(&box) > 0) assert_int_equal(array_read(array, &box, data, NULL, &error), STATUS_OK);
+    if (box_elements(&box) > 0)
+        assert_int_equal(reader_read(&f->readers.of[number], &box, data, NULL, &error), STATUS_OK);
     return data;
 }
 
@@ -165,7 +173,7 @@ static int64_t matrices_of(const struct array *array) {
 static void *matmul_truth(struct fixture *f) {
     struct array *a = &f->arrays[f->task.in[0]], *b = &f->arrays[f->task.in[1]], *c = &f->arrays[f->task.out];
     int64_t m = rows_of(a), k = columns_of(a), n = columns_of(b);
-    void *x = read_whole(a), *y = read_whole(b), *z = new_values(c);
+    void *x = read_whole(f, f->task.in[0]), *y = read_whole(f, f->task.in[1]), *z = new_values(c);
     for (int64_t s = 0; s < matrices_of(c); s++)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -184,7 +192,7 @@ static void *transpose_truth(struct fixture *f) {
     struct array *in = &f->arrays[f->task.in[0]];
     size_t size = dtype_size(in->dtype);
     int64_t rows = rows_of(in), columns = columns_of(in);
-    char *x = read_whole(in), *y = new_values(&f->arrays[f->task.out]);
+    char *x = read_whole(f, f->task.in[0]), *y = new_values(&f->arrays[f->task.out]);
     for (int64_t s = 0; s < matrices_of(in); s++)
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < columns; c++)
@@ -203,7 +211,7 @@ static void *sum_truth(struct fixture *f) {
         length = in->shape.size[axis];
         for (int later = axis + 1; later < in->shape.rank; later++) inner *= in->shape.size[later];
     }
-    void *x = read_whole(in), *y = new_values(out);
+    void *x = read_whole(f, f->task.in[0]), *y = new_values(out);
     for (int64_t o = 0; o < shape_elements(&out->shape); o++) {
         int64_t sum = 0;
         for (int64_t l = 0; l < length; l++)

@@ -39,8 +39,8 @@ static void set_op(struct fixture *f, enum op op, struct op_options options, enu
     f->geometry = f->task.geometry;
     f->plan = (struct plan){.tasks = &f->task, .task_count = 1};
     f->run.kernel = &kernel;
-    for (int i = 0; i < 2; i++) f->run.in_storage[i].bytes_per_s = 45e9;
-    f->run.out_storage.bytes_per_s = 5e9;
+    for (int i = 0; i < 2; i++) f->run.tiling.in_storage[i].bytes_per_s = 45e9;
+    f->run.tiling.out_storage.bytes_per_s = 5e9;
 }
 
 static void set_matmul(struct fixture *f, int64_t m, int64_t k, int64_t n) {
@@ -50,8 +50,8 @@ static void set_matmul(struct fixture *f, int64_t m, int64_t k, int64_t n) {
 
 static bool fit(struct fixture *f, int64_t budget, bool whole) {
     struct device_facts facts = gpu();
-    bool fits = plan_tiles(&f->geometry, &facts, budget, whole, &f->run);
-    if (fits) assert_true(f->run.memory_bytes <= budget);
+    bool fits = plan_tiles(&f->geometry, &facts, &f->run, budget, whole, &f->run.tiling);
+    if (fits) assert_true(f->run.tiling.memory_bytes <= budget);
     return fits;
 }
 
@@ -76,9 +76,9 @@ static double check_steps(struct fixture *f) {
     int64_t fresh[2] = {0, 0}, stored = 0, sum = 0;
     double loaded = 0;
     bool in_order = true;
-    for (int64_t number = 0; number < f->run.steps; number++) {
+    for (int64_t number = 0; number < f->run.tiling.steps; number++) {
         struct step step;
-        plan_step(&f->plan, &f->run, number, &step);
+        plan_step(&f->geometry, &f->run.tiling, number, &step);
         if (step.last) in_order = in_order && run_start(&f->geometry.out.shape, &step.store) == stored;
         for (int i = 0; i < 2 && i < f->geometry.inputs; i++) {
             if (step.reuse[i]) continue;
@@ -90,7 +90,7 @@ static double check_steps(struct fixture *f) {
     for (int i = 0; i < 2 && i < f->geometry.inputs; i++)
         assert_int_equal(fresh[i], shape_elements(&f->geometry.in[i].shape));
     assert_int_equal(stored, shape_elements(&f->geometry.out.shape));
-    assert_int_equal(plan_stores_in_order(&f->plan, &f->run), in_order);
+    assert_int_equal(plan_stores_in_order(&f->geometry, &f->run.tiling), in_order);
     return loaded;
 }
 
@@ -101,8 +101,8 @@ static void what_is_timed_is_one_step(void **state) {
     struct fixture f;
     set_matmul(&f, 16384, 16384, 16384);
     assert_true(fit(&f, 64 * GIB, true));
-    assert_int_equal(f.run.steps, 1);
-    assert_int_equal(f.run.memory_bytes, 3 * GIB);
+    assert_int_equal(f.run.tiling.steps, 1);
+    assert_int_equal(f.run.tiling.memory_bytes, 3 * GIB);
 }
 
 /* What is computed once is cut although it would fit, so that writing begins before the last launch. */
@@ -112,9 +112,9 @@ static void what_is_not_timed_overlaps(void **state) {
     set_matmul(&one, 16384, 16384, 16384);
     set_matmul(&several, 16384, 16384, 16384);
     assert_true(fit(&one, 64 * GIB, true) && fit(&several, 64 * GIB, false));
-    assert_true(several.run.steps >= 4);
-    assert_true(several.run.predicted_s < 0.8 * one.run.predicted_s);
-    assert_true(several.run.predicted_s >= several.run.bound_s);
+    assert_true(several.run.tiling.steps >= 4);
+    assert_true(several.run.tiling.predicted_s < 0.8 * one.run.tiling.predicted_s);
+    assert_true(several.run.tiling.predicted_s >= several.run.tiling.bound_s);
     assert_true(check_steps(&several) < 2.01 * GIB); /* inputs are still read once */
 }
 
@@ -124,10 +124,10 @@ static void a_large_product_keeps_c_on_the_device(void **state) {
     struct fixture f;
     set_matmul(&f, 16384, 16384, 16384);
     assert_true(fit(&f, 3 * GIB / 8, true));
-    assert_true(f.run.tile[LOOP_K] < 16384);
-    assert_true(f.run.copy_s < f.run.compute_s);
-    assert_true(f.run.predicted_s < 1.3 * fmax(f.run.compute_s, f.run.write_s));
-    assert_true(fabs(check_steps(&f) + GIB - f.run.traffic_bytes) < 1e-6 * f.run.traffic_bytes);
+    assert_true(f.run.tiling.tile[LOOP_K] < 16384);
+    assert_true(f.run.tiling.copy_s < f.run.tiling.compute_s);
+    assert_true(f.run.tiling.predicted_s < 1.3 * fmax(f.run.tiling.compute_s, f.run.tiling.write_s));
+    assert_true(fabs(check_steps(&f) + GIB - f.run.tiling.traffic_bytes) < 1e-6 * f.run.tiling.traffic_bytes);
 }
 
 static void a_stream_is_read_once(void **state) {
@@ -138,7 +138,7 @@ static void a_stream_is_read_once(void **state) {
     assert_true(fit(&f, GIB, false));
     assert_true(check_steps(&f) == 30000.0 * 50000 * 4);
     /* Both ways in runs of kilobytes: small ones cost more than they look. */
-    assert_true(f.run.tile[LOOP_M] >= 512 && f.run.tile[LOOP_N] >= 512);
+    assert_true(f.run.tiling.tile[LOOP_M] >= 512 && f.run.tiling.tile[LOOP_N] >= 512);
     for (int axis = -1; axis < 2; axis++) {
         struct op_options options = {.reduce = REDUCE_SUM, .axis = axis < 0 ? REDUCE_ALL_AXES : axis};
         set_op(&f, OP_REDUCE, options, FLOAT32, (struct shape){2, {30001, 50003}}, (struct shape){0, {0}});
@@ -151,14 +151,14 @@ static void tiles_end_where_chunks_do(void **state) {
     (void)state;
     struct fixture f;
     set_matmul(&f, 9000, 9000, 9000);
-    f.run.in_storage[0].chunk = (struct shape){2, {1000, 300}};
-    f.run.in_storage[0].filtered = true;
-    f.run.out_storage.chunk = (struct shape){2, {1000, 512}};
-    f.run.out_storage.filtered = true;
+    f.run.tiling.in_storage[0].chunk = (struct shape){2, {1000, 300}};
+    f.run.tiling.in_storage[0].filtered = true;
+    f.run.tiling.out_storage.chunk = (struct shape){2, {1000, 512}};
+    f.run.tiling.out_storage.filtered = true;
     assert_true(fit(&f, GIB / 8, false));
-    assert_true(f.run.tile[LOOP_M] % 1000 == 0);
-    assert_true(f.run.tile[LOOP_N] % 512 == 0 || f.run.tile[LOOP_N] == 9000);
-    assert_true(f.run.tile[LOOP_K] % 300 == 0 || f.run.tile[LOOP_K] == 9000);
+    assert_true(f.run.tiling.tile[LOOP_M] % 1000 == 0);
+    assert_true(f.run.tiling.tile[LOOP_N] % 512 == 0 || f.run.tiling.tile[LOOP_N] == 9000);
+    assert_true(f.run.tiling.tile[LOOP_K] % 300 == 0 || f.run.tiling.tile[LOOP_K] == 9000);
 }
 
 static void any_shape_fits_into_64_kib(void **state) {
@@ -179,7 +179,7 @@ static void too_little_memory_says_what_is_needed(void **state) {
     struct fixture f;
     set_matmul(&f, 100, 100, 100);
     assert_false(fit(&f, 700, true));
-    int64_t least = f.run.memory_bytes;
+    int64_t least = f.run.tiling.memory_bytes;
     assert_true(least > 700);
     set_matmul(&f, 100, 100, 100);
     assert_true(fit(&f, least, true));
@@ -192,8 +192,8 @@ static void less_memory_is_never_predicted_to_be_faster(void **state) {
         struct fixture f;
         set_matmul(&f, 20000, 10000, 30000);
         assert_true(fit(&f, budget, false));
-        assert_true(f.run.predicted_s <= before * 1.06); /* the weight of hidden traffic */
-        before = f.run.predicted_s;
+        assert_true(f.run.tiling.predicted_s <= before * 1.06); /* the weight of hidden traffic */
+        before = f.run.tiling.predicted_s;
         check_steps(&f);
     }
 }
@@ -213,11 +213,11 @@ static void modelled_traffic_is_the_sum_over_all_steps(void **state) {
         f.run.kernel = &modelled;
         assert_true(fit(&f, budget, false));
         double sum = 0;
-        for (int64_t number = 0; number < f.run.steps; number++) {
+        for (int64_t number = 0; number < f.run.tiling.steps; number++) {
             struct step step;
             struct launch launch = {.workspace = NULL};
             const void *const nowhere[2] = {NULL, NULL};
-            plan_step(&f.plan, &f.run, number, &step);
+            plan_step(&f.geometry, &f.run.tiling, number, &step);
             operations[OP_MATMUL]->launch(&f.geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
             sum += traffic(&launch);
         }
@@ -236,7 +236,9 @@ static void steps_can_be_counted(void **state) {
     struct fixture f;
     set_matmul(&f, 500000000, 500000000, 1000000000);
     assert_true(fit(&f, GIB, false));
-    assert_true(f.run.steps > 0 && f.run.steps == f.run.tiles[LOOP_M] * f.run.tiles[LOOP_N] * f.run.tiles[LOOP_K]);
+    assert_true(f.run.tiling.steps > 0 && f.run.tiling.steps == f.run.tiling.tiles[LOOP_M] *
+                                                                    f.run.tiling.tiles[LOOP_N] *
+                                                                    f.run.tiling.tiles[LOOP_K]);
     static const struct kernel modelled = {.name = "any", .traffic_bytes = traffic};
     f.run.kernel = &modelled;
     assert_true(plan_modelled_bytes(&f.plan, &f.run) > 0); /* at once */

@@ -202,7 +202,7 @@ static void in_products_beside_nans(void **state) {
     struct shape shape = {2, {side / 2, side / 2}};
     int64_t rows = side / 2, odd_row = rows / 3, odd_column = rows / 5;
     open_inputs(&f, OP_MATMUL, (struct op_options){.alpha = 1}, FLOAT32, shape, shape, around_zero);
-    float *a = read_input(&f.arrays[0]), *b = read_input(&f.arrays[1]);
+    float *a = read_input(&f, 0), *b = read_input(&f, 1);
     a[odd_row * rows + 7] = NAN, a[(odd_row + 300) * rows + 8] = INFINITY, b[9 * rows + odd_column] = -INFINITY;
     put_input(&f, 0, a);
     put_input(&f, 1, b);

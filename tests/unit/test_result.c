@@ -1,7 +1,7 @@
 /* test_result.c - a job's results: refusal, parts, resuming, assembly, reading back; also from full disks. The plan is
  * made by hand: two operations, the second reads the first's result.
  *     double (scale of a file's matrix, variants simple and blocked)     total (reduce of it, store: all) */
-#include "../../runner/result/result.h"
+#include "../../runner/result/result_parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,6 +36,7 @@ struct fixture {
     struct task tasks[2];
     struct run runs[3];
     struct plan plan;
+    struct readers readers;
     struct kernel kernel;
     float *values; /* what `double` gives */
 };
@@ -82,13 +83,14 @@ static void make_plan(struct fixture *f) {
     f->arrays[0].input = &f->inputs[0];
     f->arrays[1].input = &f->inputs[1];
     struct error error = {STATUS_OK, ""};
-    assert_int_equal(h5_open(f->input, "/x", &f->arrays[0].dataset, &error), STATUS_OK);
-    assert_int_equal(array_hash(&f->arrays[0], &error), STATUS_OK);
+    readers_init(&f->readers, f->arrays, 4);
+    assert_int_equal(reader_hash(&f->readers.of[0], &error), STATUS_OK);
 
     struct operand matrix = {.dtype = FLOAT32, .shape = f->arrays[2].shape}, scalar = {.dtype = FLOAT32};
-    f->tasks[0] = (struct task){.operation = &f->operations[0], .in = {0, 0}, .out = 2, .first_run = 0, .run_count = 2};
+    f->tasks[0] = (struct task){.operation = &f->operations[0], .in = {0, 0}, .out = 2, .run_count = 2, .wanted = true};
     f->tasks[0].geometry = (struct geometry){.op = OP_SCALE, .inputs = 1, .in = {matrix}, .out = matrix};
     f->tasks[1] = (struct task){.operation = &f->operations[1], .in = {2, 2}, .out = 3, .first_run = 2, .run_count = 1};
+    f->tasks[1].wanted = true;
     f->tasks[1].geometry = (struct geometry){.op = OP_REDUCE, .inputs = 1, .in = {matrix}, .out = scalar};
     static char *const labels[] = {"simple", "blocked", "tree"};
     for (int i = 0; i < 3; i++)
@@ -120,7 +122,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     char command[64];
-    for (int i = 0; i < 4; i++) array_free(&f->arrays[i]);
+    readers_free(&f->readers);
     yaml_close(f->job.document);
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
     snprintf(command, sizeof command, "rm -r %s", f->folder);
@@ -132,14 +134,14 @@ static int teardown(void **state) {
 static struct results *open_results(struct fixture *f, bool overwrite, bool resume) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    if (results_open(f->output, overwrite, resume, &f->plan, &results, &error)) fail_msg("%s", error.text);
+    if (results_open(f->output, overwrite, resume, &f->plan, &f->readers, &results, &error)) fail_msg("%s", error.text);
     return results;
 }
 
 static void assert_refused(struct fixture *f, const char *output, const char *words) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    assert_int_equal(results_open(output, false, false, &f->plan, &results, &error), STATUS_USAGE);
+    assert_int_equal(results_open(output, false, false, &f->plan, &f->readers, &results, &error), STATUS_USAGE);
     assert_null(results);
     if (!strstr(error.text, words)) fail_msg("\"%s\" lacks \"%s\"", error.text, words);
 }
@@ -223,8 +225,8 @@ static void test_whole_way(void **state) {
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assert_false(exists(f->output));
     struct error error = {STATUS_OK, ""};
-    results_load_output(results, &f->runs[0], &f->arrays[2]);
-    assert_int_equal(array_open(&f->arrays[2], &error), STATUS_OK);
+    results_load_output(results, &f->runs[0]);
+    assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
     assemble(f, results, rows);
     results_close(results);
     assert_true(is_complete(f));
@@ -276,25 +278,32 @@ static void test_refusals(void **state) {
     struct results *results = open_results(f, true, false);
     struct error error = {STATUS_OK, ""};
     struct results *second;
-    assert_int_equal(results_open(f->output, true, false, &f->plan, &second, &error), STATUS_USAGE);
+    assert_int_equal(results_open(f->output, true, false, &f->plan, &f->readers, &second, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "another tilerun"));
     results_close(results);
     snprintf(path, sizeof path, "%s.parts", f->output);
     assert_false(exists(path)); /* no trace of a job that did nothing */
 }
 
+/* As if asked for the first time. */
+static void key_of(struct fixture *f, const struct run *run, char key[33]) {
+    struct keys *keys = keys_create(&f->plan, &f->readers);
+    keys_of_run(keys, run, key);
+    keys_free(keys);
+}
+
 static void test_keys_tell_apart(void **state) {
     struct fixture *f = *state;
     char keys[6][33];
-    results_key(&f->plan, &f->runs[0], keys[0]);
-    results_key(&f->plan, &f->runs[1], keys[1]);
-    results_key(&f->plan, &f->runs[2], keys[2]);
-    f->arrays[0].hash[0] ^= 1;
-    results_key(&f->plan, &f->runs[0], keys[3]);
-    results_key(&f->plan, &f->runs[2], keys[4]); /* through the result that it reads */
-    f->arrays[0].hash[0] ^= 1;
+    key_of(f, &f->runs[0], keys[0]);
+    key_of(f, &f->runs[1], keys[1]);
+    key_of(f, &f->runs[2], keys[2]);
+    f->readers.of[0].hash[0] ^= 1;
+    key_of(f, &f->runs[0], keys[3]);
+    key_of(f, &f->runs[2], keys[4]); /* through the result that it reads */
+    f->readers.of[0].hash[0] ^= 1;
     f->operations[1].resolved = "reduce max";
-    results_key(&f->plan, &f->runs[2], keys[5]);
+    key_of(f, &f->runs[2], keys[5]);
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < i; j++) assert_string_not_equal(keys[i], keys[j]);
 }
@@ -313,8 +322,8 @@ static void test_resume(void **state) {
     assert_false(results_find(results, &f->runs[0], &found)); /* was wrong: tried again */
     assert_true(results_find(results, &f->runs[1], &found));
     assert_memory_equal(&found, &row, sizeof row);
-    results_load_output(results, &f->runs[1], &f->arrays[2]);
-    assert_int_equal(array_open(&f->arrays[2], &error), STATUS_OK);
+    results_load_output(results, &f->runs[1]);
+    assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
     assert_false(results_find(results, &f->runs[2], &found));
     results_close(results);
 
@@ -333,7 +342,7 @@ static void test_resume_without_the_first_part(void **state) {
     run_ok(f, results, 1, &row);
     results_close(results);
     char key[33], path[160];
-    results_key(&f->plan, &f->runs[0], key);
+    key_of(f, &f->runs[0], key);
     snprintf(path, sizeof path, "%s.parts/%s.h5", f->output, key);
     results = open_results(f, false, true);
     assert_true(results_find(results, &f->runs[0], &row));
@@ -354,7 +363,7 @@ static void test_hurt_part_is_redone(void **state) {
         struct results *results = open_results(f, true, false);
         run_ok(f, results, 0, &row);
         results_close(results);
-        results_key(&f->plan, &f->runs[0], key);
+        key_of(f, &f->runs[0], key);
         snprintf(path, sizeof path, "%s.parts/%s.h5", f->output, key);
         struct stat about;
         assert_int_equal(stat(path, &about), 0);
@@ -405,7 +414,7 @@ static int take_turns(struct fixture *f, atomic_int *holders) {
     for (int i = 0; i < TURNS; i++) {
         struct error error = {STATUS_OK, ""};
         struct results *results;
-        enum status status = results_open(f->output, false, false, &f->plan, &results, &error);
+        enum status status = results_open(f->output, false, false, &f->plan, &f->readers, &results, &error);
         if (status && !strstr(error.text, "another tilerun is writing it")) return fputs(error.text, stderr), 2;
         if (status) continue;
         held++;

@@ -14,7 +14,7 @@ static struct stream *stream_and_compare(struct fixture *f, struct stream_result
     void *truth = truth_of(f);
     assert_int_equal(run_stream(f, &c, result, &stream), STATUS_OK);
     assert_int_equal(c.elements, shape_elements(&out->shape));
-    assert_int_equal(c.steps, f->run.steps);
+    assert_int_equal(c.steps, f->run.tiling.steps);
     assert_int_equal(c.step_bytes, result->bytes_read + result->bytes_written);
     assert_memory_equal(c.data, truth, (size_t)c.elements * dtype_size(out->dtype));
     free(truth);
@@ -124,7 +124,7 @@ static void a_sum_of_nothing_is_zero(void **state) {
         set_input(&f, 0, INT32, (struct shape){2, {0, 5}});
         set_task(&f, OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = 0}, 0, 0, 2);
         set_run(&f, whole);
-        assert_int_equal(f.run.steps, 1);
+        assert_int_equal(f.run.tiling.steps, 1);
         stream_free(stream_and_compare(&f, &result), false);
         close_fixture(&f);
     }
@@ -168,7 +168,7 @@ static void a_kept_result_is_the_next_input(void **state) {
         struct collected c = {.array = &f.arrays[3], .data = new_values(&f.arrays[3])};
         struct stream *stream;
         assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_OK);
-        void *input = read_whole(&f.arrays[0]);
+        void *input = read_whole(&f, 0);
         assert_memory_equal(c.data, input, 20 * 30 * 4);
         stream_free(stream, true);
         free(input);
@@ -248,10 +248,10 @@ static void a_pass_is_rehearsed_before_its_first_launch(void **state) {
     set_run(&f, tilings[2]);
     stream_free(stream_and_compare(&f, &result), false);
     assert_int_equal(stage.rehearsals, 1);
-    assert_int_equal(stage.launches, f.run.steps);
-    assert_true(f.run.steps > 1 && !stage.early);
+    assert_int_equal(stage.launches, f.run.tiling.steps);
+    assert_true(f.run.tiling.steps > 1 && !stage.early);
     struct step first;
-    plan_step(&f.plan, &f.run, 0, &first);
+    plan_step(&f.task.geometry, &f.run.tiling, 0, &first);
     assert_int_equal(stage.rows * stage.cols, box_elements(&first.store));
 
     /* And is over when a pass has failed. */
@@ -312,7 +312,7 @@ static void a_signal_ends_a_pass_between_steps(void **state) {
             set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
             set_run(&f, tilings[2]);
             struct collected c = {.array = &f.arrays[2], .data = new_values(&f.arrays[2]), .interrupt_at = at};
-            assert_true(f.run.steps > 7);
+            assert_true(f.run.tiling.steps > 7);
             assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_INTERRUPTED);
             assert_null(stream);
             assert_int_equal(c.steps, at);

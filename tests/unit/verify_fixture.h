@@ -3,6 +3,8 @@
 #ifndef TESTS_VERIFY_FIXTURE_H
 #define TESTS_VERIFY_FIXTURE_H
 
+#include "../../runner/storage/h5io.h"
+#include "../../runner/storage/reader.h"
 #include "../../runner/verify/verify.h"
 
 #include <setjmp.h>
@@ -22,6 +24,7 @@ struct fixture {
     struct task task;
     struct run run;
     struct plan plan;
+    struct readers readers;
     void *out;
     int64_t elements, reads; /* of the output; boxes of it that were asked for */
     int64_t lose_at;         /* the read after which the inputs cannot be read; 0: none */
@@ -33,10 +36,10 @@ struct fixture {
 
 static struct error error;
 
-/* A box of the output, or a failure. */
+/* A box of an input, or of the output; or a failure. */
 static inline enum status read_out(void *context, int input, const struct box *box, void *data, struct error *failure) {
     struct fixture *f = context;
-    assert_int_equal(input, -1);
+    if (input >= 0) return reader_read(&f->readers.of[input], box, data, NULL, failure);
     if (++f->reads == f->fail_at) return FAIL_CALL(failure, STATUS_IO, "read", "planted");
     if (f->reads == f->lose_at) f->arrays[0].input = f->arrays[1].input = NULL;
     const struct shape *shape = &f->arrays[2].shape;
@@ -79,16 +82,17 @@ static inline void put_input(struct fixture *f, int number, const void *data) {
     h5_close(dataset);
     assert_int_equal(h5_close_file(file, &error), STATUS_OK);
     array->input = NULL;
-    array_place(array, path, "/x");
-    assert_int_equal(array_open(array, &error), STATUS_OK);
+    reader_place(&f->readers.of[number], path, "/x");
+    assert_int_equal(reader_open(&f->readers.of[number], &error), STATUS_OK);
     unlink(path);
 }
 
-static inline void *read_input(struct array *array) {
+static inline void *read_input(struct fixture *f, int number) {
+    const struct array *array = &f->arrays[number];
     struct box box = box_whole(&array->shape);
     void *data = malloc((size_t)box_elements(&box) * dtype_size(array->dtype) + 1);
     assert_non_null(data);
-    assert_int_equal(array_read(array, &box, data, NULL, &error), STATUS_OK);
+    assert_int_equal(reader_read(&f->readers.of[number], &box, data, NULL, &error), STATUS_OK);
     return data;
 }
 
@@ -98,7 +102,7 @@ static inline void compute(struct fixture *f) {
     struct launch launch = {.multiprocessors = 2};
     struct tile tile = {{0}, {0}};
     memcpy(tile.count, geometry->extent, sizeof tile.count);
-    void *in[2] = {read_input(&f->arrays[0]), geometry->inputs > 1 ? read_input(&f->arrays[1]) : NULL};
+    void *in[2] = {read_input(f, 0), geometry->inputs > 1 ? read_input(f, 1) : NULL};
     void *partial = malloc((size_t)f->elements * geometry->partial_size + 1);
     const void *operands[2] = {in[0], in[1]};
     operations[geometry->op]->launch(geometry, &tile, true, true, operands, partial, f->out, &launch);
@@ -114,7 +118,7 @@ static inline void compute(struct fixture *f) {
 /* What was generated, from a file: reading is faster. */
 static inline void store_inputs(struct fixture *f) {
     for (int i = 0; i < f->task.geometry.inputs; i++) {
-        void *data = read_input(&f->arrays[i]);
+        void *data = read_input(f, i);
         put_input(f, i, data);
         free(data);
     }
@@ -141,6 +145,7 @@ static inline void open_inputs(struct fixture *f, enum op op, struct op_options 
     f->run = (struct run){.kernel = &f->kernel, .label = "test"};
     f->plan = (struct plan){.arrays = f->arrays, .array_count = 3, .tasks = &f->task, .task_count = 1};
     f->cache = truth_cache_create();
+    readers_init(&f->readers, f->arrays, 3);
 }
 
 static inline void open_fixture(struct fixture *f, enum op op, struct op_options options, enum dtype dtype,
@@ -150,8 +155,7 @@ static inline void open_fixture(struct fixture *f, enum op op, struct op_options
 }
 
 static inline void close_fixture(struct fixture *f) {
-    array_free(&f->arrays[0]);
-    array_free(&f->arrays[1]);
+    readers_free(&f->readers);
     truth_cache_free(f->cache);
     free(f->out);
 }

@@ -1,6 +1,7 @@
-/* test_array.c - reading operands wherever they are, and a hash that does not depend on how they lie. */
-#include "../../runner/storage/array.h"
+/* test_reader.c - reading operands wherever they are, and a hash that does not depend on how they lie. */
+#include "../../runner/storage/h5io.h"
 #include "../../runner/storage/random.h"
+#include "../../runner/storage/reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,10 +14,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-static char folder[] = "/tmp/test_array.XXXXXX";
+static char folder[] = "/tmp/test_reader.XXXXXX";
 
-/* The definition in array.h, done plainly on values in memory (rows of `columns` elements). */
-static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t size, char text[ARRAY_HASH_TEXT]) {
+/* The definition in reader.h, done plainly on values in memory (rows of `columns` elements). */
+static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t size, char text[READER_HASH_TEXT]) {
     uint64_t low = 0, high = 0, number = 0;
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c += 1024, number++) {
@@ -25,21 +26,33 @@ static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t 
             high += hash.high64 + (low + hash.low64 < low);
             low += hash.low64;
         }
-    snprintf(text, ARRAY_HASH_TEXT, "%016llx%016llx", (unsigned long long)high, (unsigned long long)low);
+    snprintf(text, READER_HASH_TEXT, "%016llx%016llx", (unsigned long long)high, (unsigned long long)low);
 }
 
-static struct array open_array(const char *path) {
+/* An input: a data set, or a band of its rows. */
+struct fixture {
+    struct job_input input;
+    struct array array;
+    struct reader reader;
+};
+
+static void open_fixture(struct fixture *f, char *path, const int64_t rows[2]) {
     struct error error = {STATUS_OK, ""};
-    struct array array = {.name = "x", .label = ""};
-    assert_int_equal(h5_open(path, "/x", &array.dataset, &error), STATUS_OK);
-    array.dtype = array.dataset->dtype;
-    array.shape = array.dataset->shape;
-    return array;
+    f->input = (struct job_input){.name = "x", .label = "", .file = path, .dataset = "/x"};
+    assert_int_equal(array_describe(&f->input, &f->array, &error), STATUS_OK);
+    if (rows) f->array.first_row = rows[0], f->array.shape.size[0] = rows[1];
+    reader_init(&f->reader, &f->array);
+    assert_int_equal(reader_open(&f->reader, &error), STATUS_OK);
+}
+
+static void close_fixture(struct fixture *f) {
+    reader_free(&f->reader);
+    array_free(&f->array);
 }
 
 /* Stores `data` in the given layout and returns how it hashes when read from there. */
 static void stored_hash(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout, const void *data,
-                        char text[ARRAY_HASH_TEXT]) {
+                        char text[READER_HASH_TEXT]) {
     struct error error = {STATUS_OK, ""};
     struct h5_dataset *dataset;
     struct box whole = box_whole(shape);
@@ -51,10 +64,11 @@ static void stored_hash(enum dtype dtype, const struct shape *shape, const struc
     assert_int_equal(h5_write(dataset, &whole, data, &error), STATUS_OK);
     h5_close(dataset);
     assert_int_equal(h5_close_file(file, &error), STATUS_OK);
-    struct array array = open_array(path);
-    assert_int_equal(array_hash(&array, &error), STATUS_OK);
-    memcpy(text, array.hash, ARRAY_HASH_TEXT);
-    array_close(&array);
+    struct fixture f;
+    open_fixture(&f, path, NULL);
+    assert_int_equal(reader_hash(&f.reader, &error), STATUS_OK);
+    memcpy(text, f.reader.hash, READER_HASH_TEXT);
+    close_fixture(&f);
 }
 
 static void test_hash_is_as_defined(void **state) {
@@ -74,7 +88,7 @@ static void test_hash_is_as_defined(void **state) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int64_t elements = shape_elements(&cases[c].shape), size = (int64_t)dtype_size(cases[c].dtype);
         int64_t columns = cases[c].shape.size[cases[c].shape.rank - 1];
-        char expected[ARRAY_HASH_TEXT], found[ARRAY_HASH_TEXT], *data = malloc((size_t)(elements * size) + 1);
+        char expected[READER_HASH_TEXT], found[READER_HASH_TEXT], *data = malloc((size_t)(elements * size) + 1);
         for (int64_t i = 0; i < elements * size; i++) data[i] = (char)(i * 31 + i / 977);
         plain_hash(data, elements / columns, columns, size, expected);
         for (int l = 0; l < 3; l++) {
@@ -91,7 +105,7 @@ static void test_hash_sees_place(void **state) {
     int32_t values[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, swapped[2][4] = {{5, 6, 7, 8}, {1, 2, 3, 4}};
     struct shape shape = {2, {2, 4}};
     struct h5_layout layout = {.gzip = false};
-    char one[ARRAY_HASH_TEXT], other[ARRAY_HASH_TEXT];
+    char one[READER_HASH_TEXT], other[READER_HASH_TEXT];
     stored_hash(INT32, &shape, &layout, values, one);
     stored_hash(INT32, &shape, &layout, swapped, other);
     assert_string_not_equal(one, other);
@@ -105,18 +119,17 @@ static void test_band_of_rows(void **state) {
     struct shape shape = {2, {6, 2}}, band_shape = {2, {3, 2}};
     struct box whole = box_whole(&band_shape);
     struct h5_layout layout = {.gzip = false};
-    char path[64], ignored[ARRAY_HASH_TEXT], expected[ARRAY_HASH_TEXT];
+    char path[64], ignored[READER_HASH_TEXT], expected[READER_HASH_TEXT];
     stored_hash(INT32, &band_shape, &layout, values[2], expected);
     stored_hash(INT32, &shape, &layout, values, ignored);
     snprintf(path, sizeof path, "%s/x.h5", folder);
-    struct array array = open_array(path);
-    array.first_row = 2;
-    array.shape.size[0] = 3;
-    assert_int_equal(array_read(&array, &whole, back, NULL, &error), STATUS_OK);
+    struct fixture f;
+    open_fixture(&f, path, (int64_t[]){2, 3});
+    assert_int_equal(reader_read(&f.reader, &whole, back, NULL, &error), STATUS_OK);
     assert_memory_equal(back, values[2], sizeof back);
-    assert_int_equal(array_hash(&array, &error), STATUS_OK);
-    assert_string_equal(array.hash, expected);
-    array_close(&array);
+    assert_int_equal(reader_hash(&f.reader, &error), STATUS_OK);
+    assert_string_equal(f.reader.hash, expected);
+    close_fixture(&f);
 }
 
 static void test_generated_and_missing(void **state) {
@@ -128,9 +141,12 @@ static void test_generated_and_missing(void **state) {
     struct box box = {1, {10}, {20}};
     float expected[20], found[20];
     random_fill(&input.terms, &generated.shape, FLOAT32, &box, expected);
-    assert_int_equal(array_read(&generated, &box, found, NULL, &error), STATUS_OK);
+    struct reader generator, missing;
+    reader_init(&generator, &generated);
+    reader_init(&missing, &result);
+    assert_int_equal(reader_read(&generator, &box, found, NULL, &error), STATUS_OK);
     assert_memory_equal(found, expected, sizeof found);
-    assert_int_equal(array_read(&result, &box, found, NULL, &error), STATUS_IO);
+    assert_int_equal(reader_read(&missing, &box, found, NULL, &error), STATUS_IO);
     assert_non_null(strstr(error.text, "'total'"));
 }
 

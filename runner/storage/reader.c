@@ -1,0 +1,288 @@
+/* reader.c - reads arrays wherever they are, and hashes them. */
+#include "reader.h"
+
+#include "../base/fail.h"
+#include "../base/interrupt.h"
+#include "../base/workers.h"
+#include "pieces.h"
+#include "random.h"
+#include "rawread.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20 };
+
+/* ---- opening and closing ---- */
+
+void reader_init(struct reader *reader, const struct array *array) {
+    *reader = (struct reader){.array = array};
+    if (!array->input || array->input->random) return;
+    reader_place(reader, array->input->file, array->input->dataset);
+    reader->version = array->version;
+}
+
+void reader_place(struct reader *reader, const char *file, const char *object) {
+    reader_close(reader);
+    free(reader->file);
+    free(reader->object);
+    reader->file = must_strdup(file);
+    reader->object = must_strdup(object);
+    reader->version.st_ino = 0;
+}
+
+/* The same file, and nothing written to it? */
+static bool same_version(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static enum status fail_changed(const struct reader *reader, struct error *error) {
+    return fail(error, STATUS_IO, "%s: was changed while the job ran; `--resume` reads it anew", reader->file);
+}
+
+enum status reader_check(const struct reader *reader, struct error *error) {
+    struct stat now;
+    if (!reader->dataset || !reader->file || stat(reader->file, &now) != 0) return STATUS_OK;
+    /* Another file of that name is no matter: the one that is open stays what it was. */
+    if (now.st_dev != reader->version.st_dev || now.st_ino != reader->version.st_ino) return STATUS_OK;
+    return same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
+}
+
+enum status reader_open(struct reader *reader, struct error *error) {
+    if (reader->dataset || !reader->file) return reader_check(reader, error);
+    struct stat version = {.st_ino = 0};
+    stat(reader->file, &version); /* h5_open says best why not */
+    enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
+    if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
+    if (!status && reader->version.st_ino == 0) reader->version = version;
+    if (!status && !same_version(&version, &reader->version)) status = fail_changed(reader, error);
+    if (!status) return STATUS_OK;
+    reader_close(reader);
+    return error->status = STATUS_IO; /* it was there a moment ago */
+}
+
+void reader_close(struct reader *reader) {
+    rawread_close(reader->raw);
+    h5_close(reader->dataset);
+    reader->raw = NULL;
+    reader->dataset = NULL;
+}
+
+void reader_free(struct reader *reader) {
+    reader_close(reader);
+    free(reader->file);
+    free(reader->object);
+    reader->file = reader->object = NULL;
+}
+
+/* ---- the readers of a job ---- */
+
+void readers_init(struct readers *readers, const struct array *arrays, int count) {
+    *readers = (struct readers){.count = count};
+    readers->of = must_malloc((unsigned long)count * sizeof *readers->of + 1);
+    for (int i = 0; i < count; i++) reader_init(&readers->of[i], &arrays[i]);
+}
+
+void readers_free(struct readers *readers) {
+    for (int i = 0; i < readers->count; i++) reader_free(&readers->of[i]);
+    free(readers->of);
+}
+
+/* Takes an entry out of the list of those that are open. */
+static void forget(struct readers *readers, int entry) {
+    int behind = --readers->open_count - entry;
+    memmove(&readers->open[entry], &readers->open[entry + 1], (size_t)behind * sizeof *readers->open);
+}
+
+enum status readers_open(struct readers *readers, int array, struct error *error) {
+    struct reader *reader = &readers->of[array];
+    int entry = 0;
+    while (entry < readers->open_count && readers->open[entry] != reader) entry++;
+    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]); /* the longest unused */
+    if (entry < readers->open_count) forget(readers, entry);
+    readers->open[readers->open_count++] = reader;
+    return reader_open(reader, error);
+}
+
+void readers_close_before(struct readers *readers, int task) {
+    for (int entry = readers->open_count - 1; entry >= 0; entry--) {
+        if (readers->open[entry]->array->last_reader >= task) continue;
+        reader_close(readers->open[entry]);
+        forget(readers, entry);
+    }
+}
+
+/* ---- reading and hashing ---- */
+
+enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
+                        struct error *error) {
+    const struct array *array = reader->array;
+    TRY(interrupt_check(error));
+    if (array->input && array->input->random) {
+        random_fill(&array->input->terms, &array->shape, array->dtype, box, data);
+        return STATUS_OK;
+    }
+    if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
+    struct box in_file = *box;
+    in_file.start[0] += array->first_row;
+    if (reader->raw) return rawread_read(reader->raw, &in_file, data, NULL, trace, error);
+    return h5_read(reader->dataset, &in_file, data, error);
+}
+
+/* Sums modulo 2^128 do not care for order: boxes and threads may come as they like. */
+static void add(XXH128_hash_t *sum, XXH128_hash_t term) {
+    uint64_t low = sum->low64 + term.low64;
+    sum->high64 += term.high64 + (low < term.low64);
+    sum->low64 = low;
+}
+
+static int64_t at_most(int64_t value, int64_t bound) {
+    return value < bound ? value : bound;
+}
+
+/* The segments of a box, which begins at a multiple of SEGMENT along the last axis, hashed in groups. */
+struct hashing {
+    const struct array *array;
+    const struct box *box;
+    const char *data;
+    int64_t rows, columns; /* of the box */
+    int64_t in_row;        /* segments in a row of the box */
+    XXH128_hash_t *sums;   /* by thread */
+};
+
+static void hash_group(void *context, int64_t group, int thread) {
+    const struct hashing *hashing = context;
+    const struct box *box = hashing->box;
+    const int64_t *extent = hashing->array->shape.size;
+    int last = box->rank - 1;
+    int64_t columns = hashing->columns, size = (int64_t)dtype_size(hashing->array->dtype);
+    int64_t matrix_rows = box->rank == 3 ? box->count[1] : hashing->rows;
+    int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
+    int64_t end = at_most((group + 1) * GROUP, hashing->rows * hashing->in_row);
+    for (int64_t i = group * GROUP; i < end; i++) {
+        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT, row = 0; /* row: of the whole array */
+        if (box->rank == 2) row = box->start[0] + r;
+        if (box->rank == 3) row = (box->start[0] + r / matrix_rows) * extent[1] + box->start[1] + r % matrix_rows;
+        int64_t number = row * segments_in_row + (box->start[last] + c) / SEGMENT;
+        add(&hashing->sums[thread],
+            XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
+                                  (size_t)(at_most(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
+    }
+}
+
+static XXH128_hash_t *new_sums(void) {
+    size_t bytes = (size_t)workers_count() * sizeof(XXH128_hash_t);
+    return memset(must_malloc(bytes), 0, bytes);
+}
+
+/* Adds what the threads have, of so many elements, and frees it. */
+static void take_sums(struct reader *reader, XXH128_hash_t *sums, int64_t elements) {
+    XXH128_hash_t sum = {reader->hash_low, reader->hash_high};
+    for (int i = 0; i < workers_count(); i++) add(&sum, sums[i]);
+    reader->hash_low = sum.low64;
+    reader->hash_high = sum.high64;
+    reader->hashed += elements;
+    free(sums);
+}
+
+static bool box_is_whole_segments(const struct reader *reader, const struct box *box) {
+    int last = box->rank - 1;
+    int64_t end = box->start[last] + box->count[last];
+    return box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == reader->array->shape.size[last]);
+}
+
+bool reader_hash_missing(const struct reader *reader) {
+    return reader->array->input && reader->file && reader->hash[0] == '\0';
+}
+
+void reader_hash_begin(struct reader *reader) {
+    reader->hash_low = reader->hash_high = 0;
+    reader->hashed = 0;
+}
+
+static void hash_box(struct reader *reader, const struct box *box, const void *data) {
+    if (!box_is_whole_segments(reader, box)) reader->hashed = -1;
+    if (reader->hashed < 0 || box_elements(box) == 0) return;
+    int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
+    struct hashing hashing = {reader->array, box, data, box_elements(box) / columns, columns, in_row, new_sums()};
+    workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
+    take_sums(reader, hashing.sums, box_elements(box));
+}
+
+void reader_hash_end(struct reader *reader) {
+    if (reader->hashed != shape_elements(&reader->array->shape)) return;
+    snprintf(reader->hash, sizeof reader->hash, "%016llx%016llx", (unsigned long long)reader->hash_high,
+             (unsigned long long)reader->hash_low);
+}
+
+/* Whole segments, one after another, of rows that are whole segments: segment numbers simply count. */
+struct run_hashing {
+    const struct array *array;
+    XXH128_hash_t *sums; /* by thread */
+};
+
+static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
+    const struct run_hashing *hashing = context;
+    const struct array *array = hashing->array;
+    int64_t before = array->first_row, size = (int64_t)dtype_size(array->dtype); /* elements before the band */
+    for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
+    for (int64_t done = 0; done < elements; done += SEGMENT)
+        add(&hashing->sums[thread],
+            XXH3_128bits_withSeed((const char *)data + done * size, (size_t)(at_most(SEGMENT, elements - done) * size),
+                                  (XXH64_hash_t)((first - before + done) / SEGMENT)));
+}
+
+enum status reader_read_hashed(struct reader *reader, const struct box *box, void *data, struct trace *trace,
+                               struct error *error) {
+    TRY(interrupt_check(error));
+    int last = box->rank - 1;
+    bool counts = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
+    bool at_once = reader->raw && rawread_is_contiguous(reader->raw) && counts && reader->hashed >= 0 &&
+                   box_is_whole_segments(reader, box);
+    if (!at_once) {
+        TRY(reader_read(reader, box, data, trace, error));
+        hash_box(reader, box, data);
+        return STATUS_OK;
+    }
+    struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
+    struct rawread_visitor visitor = {hash_run, &hashing};
+    struct box in_file = *box;
+    in_file.start[0] += reader->array->first_row;
+    enum status status = rawread_read(reader->raw, &in_file, data, &visitor, trace, error);
+    take_sums(reader, hashing.sums, box_elements(box));
+    return status;
+}
+
+enum status reader_hash(struct reader *reader, struct error *error) {
+    if (!reader_hash_missing(reader)) return STATUS_OK;
+    const struct array *array = reader->array;
+    bool opened = !reader->dataset;
+    TRY(reader_open(reader, error));
+    int64_t size = (int64_t)dtype_size(array->dtype);
+    int last = array->shape.rank - 1;
+    struct shape grid = reader->dataset->chunk;
+    if (grid.rank == 0) grid = (struct shape){array->shape.rank, {1, 1, 1}};
+    grid.size[last] = (grid.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
+    int64_t chunk = reader->dataset->filtered ? shape_elements(&reader->dataset->chunk) : 1, limit = BAND_BYTES / size;
+    if (chunk > limit) limit = chunk;
+    struct box whole = box_whole(&array->shape);
+    struct pieces pieces = pieces_cut(&whole, &grid, array->first_row, limit);
+    void *data = malloc((size_t)(limit * size));
+    if (!data) {
+        if (opened) reader_close(reader);
+        return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
+    }
+    enum status status = STATUS_OK;
+    reader_hash_begin(reader);
+    for (int64_t number = 0; number < pieces.total && !status; number++) {
+        struct box piece = pieces_get(&pieces, number);
+        status = reader_read_hashed(reader, &piece, data, NULL, error);
+    }
+    free(data);
+    if (!status) status = reader_check(reader, error);
+    if (!status) reader_hash_end(reader);
+    if (opened) reader_close(reader);
+    return status;
+}
