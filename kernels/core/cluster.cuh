@@ -1,5 +1,5 @@
 /* cluster.cuh - blocks of a cluster (compute capability 9.0 and later): they run at the same time, wait for each other
- * and reach into each other's shared memory. */
+ * and access each other's shared memory. */
 #ifndef KERNELS_CLUSTER_CUH
 #define KERNELS_CLUSTER_CUH
 
@@ -12,14 +12,15 @@ __device__ inline uint32_t cluster_column() {
     return column;
 }
 
-/* Where in block `rank` of the cluster (blocks are counted along x first) lies what lies at `shared` in this one. */
+/* The address, in block `rank` of the cluster, of the object that lies at `shared` in this block. Blocks are counted
+ * along x first. */
 template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t rank) {
     uint64_t there;
     asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
     return reinterpret_cast<T *>(there);
 }
 
-/* All threads of all blocks, and what they wrote before. */
+/* A barrier for all threads of all blocks; their earlier writes are visible after it. */
 __device__ inline void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

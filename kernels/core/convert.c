@@ -1,4 +1,4 @@
-/* convert.c - rows of elements between types; one vectorised loop for each pair. */
+/* convert.c - rows of elements from one type to another; one vectorised loop for each pair. */
 #include "convert.h"
 #include "cpu.h"
 #include "float16.h"

@@ -1,4 +1,4 @@
-/* convert.h - rows of elements between their types and those that the CPU computes in; float16.h has single ones. */
+/* convert.h - rows of elements to and from the types that the CPU computes in; float16.h converts single elements. */
 #ifndef KERNELS_CONVERT_H
 #define KERNELS_CONVERT_H
 

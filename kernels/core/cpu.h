@@ -1,14 +1,14 @@
-/* cpu.h - what the CPU variants share: one binary that uses the vectors of the processor it finds, and the threads that
- * the launch may use. */
+/* cpu.h - what the CPU variants share: vector instructions chosen at run time, and the number of threads of a
+ * launch. */
 #ifndef KERNELS_CPU_H
 #define KERNELS_CPU_H
 
 #include "kernel.h"
 #include <omp.h>
 
-/* CPU_VERSIONS(name, (int n, float *x), (n, x)) defines `static void name(int n, float *x)` out of an inline function
- * name_body: compiled for AVX-512, for AVX2 with FMA and for any processor, chosen when called. A body's loops are
- * marked `omp simd`. (GCC's target_clones would do the same, but only where ifunc works.) */
+/* CPU_VERSIONS(name, (int n, float *x), (n, x)) defines `static void name(int n, float *x)` from an inline function
+ * name_body. It is compiled for AVX-512, for AVX2 with FMA and for any processor; each call chooses. A body's loops are
+ * marked `omp simd`. (GCC's target_clones does the same, but only where ifunc works.) */
 #define CPU_BODY static inline __attribute__((always_inline)) void
 #ifdef __x86_64__
 #define CPU_AVX512       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))

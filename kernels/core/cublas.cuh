@@ -1,5 +1,5 @@
 /* cublas.cuh - the vendor's libraries as baselines: opened at run time, so that neither the build nor a machine without
- * them needs them; only their headers, which come with the toolkit, are compiled in. */
+ * them needs them. Only their headers, which come with the toolkit, are compiled in. */
 #ifndef KERNELS_CUBLAS_CUH
 #define KERNELS_CUBLAS_CUH
 
@@ -8,13 +8,13 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
-/* Structures change size from one major version to the next: only the headers' own will do. */
+/* Structures change size from one major version to the next, so only the headers' own major version is opened. */
 #define TEXT_OF(number) #number
 #define TEXT(macro)     TEXT_OF(macro)
 #define CUBLAS_MAJOR    TEXT(CUBLAS_VER_MAJOR)
-#define CUBLAS_DEVICES  16 /* whose handles are kept */
+#define CUBLAS_DEVICES  16 /* devices whose handles are kept */
 
-/* The library called `name`, NULL where there is none; it stays open. */
+/* Opens the library called `name`, else the one at `path`; NULL if there is none. It stays open. */
 inline void *cublas_open(const char *name, const char *path) {
     void *file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     return file ? file : dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -25,7 +25,7 @@ template <typename F> bool cublas_find(void *file, const char *name, F &function
     return function != nullptr;
 }
 
-/* A launch returns a cudaError_t: the nearest one. */
+/* A launch returns a cudaError_t: the one nearest to `status`. */
 inline cudaError_t cublas_error(cublasStatus_t status) {
     switch (status) {
     case CUBLAS_STATUS_SUCCESS: return cudaSuccess;
@@ -47,7 +47,8 @@ inline cudaError_t cublas_error(cublasStatus_t status) {
         if (code_ != cudaSuccess) return code_;                                                                        \
     } while (0)
 
-/* Not in a launch that is only rehearsed, into a graph: a library can neither start up there nor try what is fast. */
+/* Refuses a launch that is only rehearsed under stream capture: there a library can neither start nor time
+ * algorithms. */
 inline cudaError_t cublas_can_run(const struct launch *launch) {
     cudaStreamCaptureStatus capture;
     CUDART(cudaStreamIsCapturing(static_cast<cudaStream_t>(launch->stream), &capture));

@@ -79,7 +79,7 @@ int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index) {
     }
 }
 
-/* To nearest, ties to even, then modulo 2^64; NaN and infinities become 0. */
+/* Rounds to nearest, ties to even, then takes the value modulo 2^64; NaN and infinities become 0. */
 static int64_t integer_of_double(double value) {
     if (!isfinite(value)) return 0;
     double whole = nearbyint(value);

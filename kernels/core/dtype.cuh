@@ -1,7 +1,7 @@
-/* dtype.cuh - the data types as C++ types: dispatch from `enum dtype`, and conversion to and from what kernels compute
- * in.
+/* dtype.cuh - the data types as C++ types: dispatch from `enum dtype`, and conversion to and from the types that
+ * kernels compute in.
  *
- * widen() is exact: the 16-bit floats become float, integers 64 bits of their own signedness, float and double stay.
+ * widen() is exact: 16-bit floats become float, integers become 64 bits of their own signedness, float and double stay.
  * narrow<T>() rounds once, to nearest, ties to even; integers keep their low bits. */
 #ifndef KERNELS_DTYPE_CUH
 #define KERNELS_DTYPE_CUH

@@ -1,5 +1,5 @@
-/* float16.h - float16 and bfloat16 from and to float32 by integer arithmetic on their bits, without branches, so that
- * loops over them vectorise on any processor (after F. Giesen's "float->half variants"). All roundings are to nearest,
+/* float16.h - float16 and bfloat16 from and to float32, by integer arithmetic on their bits and without branches, so
+ * that loops over them vectorise on any processor (after F. Giesen's "float->half variants"). Roundings are to nearest,
  * ties to even. */
 #ifndef KERNELS_FLOAT16_H
 #define KERNELS_FLOAT16_H
@@ -49,8 +49,8 @@ static inline uint16_t float_to_bfloat16(float value) {
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
 }
 
-/* Rounds to odd: what is inexact gets an odd last bit, so that rounding once more, to 16 bits, comes out as if it were
- * the only rounding (Boldo and Melquiond, 2008). */
+/* Rounds to odd: an inexact result gets an odd last bit, so that a second rounding, to 16 bits, gives the same as a
+ * single one (Boldo and Melquiond, 2008). */
 static inline float double_to_odd_float(double value) {
     float nearest = (float)value;
     uint32_t bits = float_bits(nearest);

@@ -1,11 +1,11 @@
 /* kernel.h - the contract between the runner and the kernels; the only header that .c and .cu files share.
  *
- * An operation (op.c in its folder) states shapes, work and truth. A kernel variant (one file each) states only how: it
- * is a `struct kernel` whose `launch` does one tile. The runner never looks inside a launch; a kernel never sees a
- * file, a name or a clock.
+ * An operation (op.c in its folder) states shapes, work and truth. A kernel variant (one file each) states only how to
+ * compute: it is a `struct kernel` whose `launch` does one tile. The runner never looks inside a launch; a kernel never
+ * sees a file, a name or a clock.
  *
- * A tile is packed: rank <= 3, row-major, last axis adjacent, no padding, in the memory of the kernel's own device.
- * All sizes and offsets are int64_t and count elements, unless the name says bytes. */
+ * A tile is packed: rank <= 3, row-major, last axis adjacent, no padding, in the memory of the kernel's own device. All
+ * sizes and offsets are int64_t and count elements, unless the name says bytes. */
 #ifndef KERNELS_KERNEL_H
 #define KERNELS_KERNEL_H
 
@@ -45,7 +45,7 @@ size_t dtype_size(enum dtype dtype);      /* bytes of one element */
 bool dtype_is_float(enum dtype dtype);
 bool dtype_is_signed(enum dtype dtype); /* floats and int8..int64 */
 double dtype_epsilon(enum dtype dtype); /* spacing at 1.0 of a float; 0 for integers */
-double dtype_least(enum dtype dtype);   /* the least positive float, a denormal one; 0 for integers */
+double dtype_least(enum dtype dtype);   /* the least positive float (subnormal); 0 for integers */
 double dtype_largest(enum dtype dtype); /* the largest finite float; 0 for integers */
 /* Finds a type by its name. false: there is none. */
 bool dtype_parse(const char *name, enum dtype *dtype);
@@ -76,7 +76,8 @@ enum reduce_operator {
 #define REDUCE_ALL_OPERATORS  ((1u << REDUCE_OPERATOR_COUNT) - 1u)
 #define REDUCE_ALL_AXES       INT32_MAX /* `axis: all`; negative axes count from the end */
 
-/* An operation's own options, as the job file gives them. Only its own members are meaningful. */
+/* An operation's own options, as the job file gives them. Only the members that belong to the operation have a
+ * meaning. */
 struct op_options {
     bool transpose_a, transpose_b; /* matmul */
     double alpha, beta;            /* matmul (alpha), scale */
@@ -86,10 +87,10 @@ struct op_options {
 
 /* ---- one launch ------------------------------------------------------------------------------------------------ */
 
-/* C[b] (m x n) = alpha * A[b] (m x k) * B[b] (k x n) for each b.
- * Where the reduction over k is split into several launches, they come in order, `first` and `last` marked; in between,
- * the partial sums live in `partial`, in the accumulator's type (float64 for float64, else float32).  For float32 and
- * float64 `partial` is C itself. */
+/* C[b] (m x n) = alpha * A[b] (m x k) * B[b] (k x n) for each b. Where the reduction over k is split into several
+ * launches, they come in order, with `first` and `last` set on the first and last. Between launches the partial sums
+ * are in `partial`, in the accumulator's type (float64 for float64, else float32). For float32 and float64 `partial` is
+ * C itself. */
 struct matmul_args {
     int64_t batch, m, n, k;
     const void *a, *b; /* [batch or 1][m][k] ([k][m] if transpose_a);  [batch or 1][k][n] ([n][k] if transpose_b) */
@@ -102,7 +103,7 @@ struct matmul_args {
     bool first, last;
 };
 
-/* What a reduction knows of one output while it is under way: 16 bytes on either device. */
+/* The intermediate result of a reduction for one output: 16 bytes, on the CPU and the GPU alike. */
 struct reduce_state {
     union {
         double f;
@@ -110,12 +111,12 @@ struct reduce_state {
         uint64_t u;
     } value;       /* f: float inputs and mean or norm2 of integers; i, u: integers */
     int64_t index; /* argmin, argmax: position along the reduced axis, -1: none yet; prod and norm2 of floats: the
-                      exponent that keeps `f` in range; else a variant's own */
+                      exponent that keeps `f` in range; else private to a variant */
 };
 
-/* x[outer][length][inner] -> y[outer][inner]: element (o, i) reduces x[o][0..length-1][i].
- * Where the reduction is split into several launches, they come in order and `state` carries over. Result types:
- * the operation's geometry states them (NumPy's). */
+/* x[outer][length][inner] -> y[outer][inner]: output (o, i) reduces x[o][0..length-1][i]. Where the reduction is split
+ * into several launches, they come in order and `state` passes from one to the next. The operation's geometry states
+ * the result types (NumPy's). */
 struct reduce_args {
     enum reduce_operator operator_;
     int64_t outer, length, inner;
@@ -134,8 +135,8 @@ struct transpose_args {
     void *y;
 };
 
-/* y[i] = alpha * x[i] + beta. Integers compute in 64 bits, modulo 2^64, with integral alpha and beta; floats of any
- * type by one fused multiply-add in float64, which is then rounded to the type: alpha and beta need not fit it. */
+/* y[i] = alpha * x[i] + beta. Integers compute in 64 bits, modulo 2^64, with integral alpha and beta. Floats of any
+ * type take one fused multiply-add in float64, which is then rounded to the type: alpha and beta need not fit it. */
 struct scale_args {
     int64_t count;
     double alpha, beta;
@@ -145,7 +146,7 @@ struct scale_args {
 
 #define KERNEL_MAX_PARAMETERS 4
 #define KERNEL_MAX_EDGES      8
-/* Of a launch, at most: matmul m n k; reduce outer length inner; transpose rows cols; scale count. */
+/* The dimensions of a launch, at most: matmul m n k; reduce outer length inner; transpose rows cols; scale count. */
 #define KERNEL_DIMENSIONS 3
 
 struct launch {
@@ -157,9 +158,9 @@ struct launch {
         struct transpose_args transpose;
         struct scale_args scale;
     } args;
-    int choice[KERNEL_MAX_PARAMETERS]; /* for each of the kernel's parameters the index of the chosen value */
-    void *workspace;     /* what kernel->workspace asked for, 256-byte aligned; zeroed before the run's first launch,
-                            and each launch leaves as zero whatever it wants to find zero */
+    int choice[KERNEL_MAX_PARAMETERS]; /* per kernel parameter: the index of the chosen value */
+    void *workspace;     /* the bytes that kernel->workspace asked for, 256-byte aligned; zeroed before the run's first
+                            launch. What a launch needs as zero, the launch before must leave as zero */
     void *stream;        /* a cudaStream_t; NULL on the CPU */
     int multiprocessors; /* of the device; CPU: worker threads */
 };
@@ -177,7 +178,7 @@ enum accuracy {
     ACCURACY_COUNT
 };
 
-/* A variant's own parameter: a word or number out of a fixed list, because a kernel is compiled for each. */
+/* A variant's parameter: a word or number from a fixed list, because a kernel is compiled for each value. */
 struct kernel_parameter {
     const char *name;      /* "tile" */
     const char *values[8]; /* "32", "16", "8", NULL...: the first is the default */
@@ -192,36 +193,36 @@ struct kernel {
     unsigned dtypes;     /* set of DTYPE_BIT */
     unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
     /* For each dimension of a launch (KERNEL_DIMENSIONS) the sizes, in elements, at whose multiples something changes:
-     * a tile, a vector, a piece of k ends, another kernel begins. Of all its types and parameters together, in any
-     * order, up to the first 0; {1} where there is none. Tests draw sizes at these edges, one below and one above. */
+     * a tile, a vector or a piece of k ends, or another kernel takes over. The list covers all types and parameters of
+     * the variant, in any order, up to the first 0; {1} if there is no such size. Tests draw sizes at these edges, one
+     * below and one above. */
     int edges[KERNEL_DIMENSIONS][KERNEL_MAX_EDGES];
     enum accuracy accuracy;
-    double speed;           /* for the plan's prediction: times the data type's ordinary flops; 0: 1 */
+    double speed;           /* for the plan's prediction: a multiple of the data type's ordinary flops; 0 means 1 */
     bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
-    bool limit;             /* a speed limit to compare with, not the operation: timed, never verified, never a result,
-                               never `auto` */
-    int compute_capability; /* least that it needs: 80 is 8.0; 0: any, or the CPU */
-    int only_below;         /* compute capability from which on it cannot run any more; 0: there is none */
-    /* What it asks of global memory, as modelled, caches left out of account: in words, and the bytes of a launch
-     * (which must not depend on `args` pointers). NULL: nothing is said. */
+    bool limit;             /* a speed limit, not the operation: timed, but never verified, kept or chosen by `auto` */
+    int compute_capability; /* the least that it needs: 80 is 8.0; 0: any, or the CPU */
+    int only_below;         /* the first compute capability that can no longer run it; 0: none */
+    /* Modelled global memory traffic, without caches: in words, and the bytes of a launch (which must not depend on
+     * `args` pointers). NULL: not stated. */
     const char *traffic;
     double (*traffic_bytes)(const struct launch *launch);
     struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
-    /* Bytes of device memory wanted beside the operands; NULL: none. Must not depend on `args` pointers, and must be
+    /* Bytes of device memory needed beside the operands; NULL: none. Must not depend on `args` pointers, and must be
      * enough for any smaller launch of the same run (the last tiles). */
     size_t (*workspace)(const struct launch *launch);
-    /* Why this launch cannot be done by this variant here (a shape it does not take, a library that is missing); NULL:
-     * it can. Asked about a run's largest tile before the run is begun, without pointers: a kernel that takes that one
-     * should take every smaller tile. */
+    /* The reason why this variant cannot do this launch here (a shape it does not take, a library that is missing);
+     * NULL: it can. Asked about a run's largest tile before the run begins, without pointers: a kernel that takes that
+     * tile should take every smaller one. */
     const char *(*refuses)(const struct launch *launch);
-    /* Starts the work on launch->stream and returns without waiting. 0, or a cudaError_t.  CPU: returns when done, 0.
-     * The stream may be under capture, to rehearse the launch (device.h). */
+    /* Starts the work on launch->stream and returns without waiting. Returns 0 or a cudaError_t. On the CPU: returns 0
+     * when done. The stream may be under capture, to rehearse the launch (device.h). */
     int (*launch)(const struct launch *launch);
 };
 
-/* registry.def, one line a variant, declares every descriptor here. In a .cu file a `const` without such a declaration
- * is local to the file, and the build turns "declared but never referenced" into an error: a forgotten line cannot
- * pass. */
+/* registry.def, one line per variant, declares every descriptor here. In a .cu file a `const` without such a
+ * declaration is local to the file, and the build turns "declared but never referenced" into an error, so a forgotten
+ * line does not compile. */
 #define CPU(name)  extern const struct kernel name;
 #define CUDA(name) extern const struct kernel name;
 #include "registry.def"
@@ -236,9 +237,9 @@ extern const int kernel_count;
 const struct kernel *kernel_find(enum op op, const char *name);
 /* Is it in registry.def, but not in this build (a CUDA variant in a build without CUDA)? */
 bool kernel_left_out(enum op op, const char *name);
-/* The bytes that one launch of the kernel wants beside its operands. */
+/* The bytes that one launch of the kernel needs beside its operands. */
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch);
-/* Why it cannot do this launch; NULL: it can. */
+/* The reason why it cannot do this launch; NULL: it can. */
 const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* launch.cuh - from counts to grids and back. A grid's x axis ends at 2^31 - 1 blocks and y at 65535; numbering blocks
- * along both leaves no limit that memory would not reach first. */
+/* launch.cuh - from counts to grids and back. A grid has at most 2^31 - 1 blocks along x and 65535 along y. Blocks are
+ * numbered along both axes, so that memory is the only limit in practice. */
 #ifndef KERNELS_LAUNCH_CUH
 #define KERNELS_LAUNCH_CUH
 
@@ -10,7 +10,8 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
-/* A grid of `blocks` blocks; beyond 2^30 up to one row of x more, which the kernel must let return at once. */
+/* A grid of `blocks` blocks. Beyond 2^30 blocks it may have up to one row of x more; the kernel must let these blocks
+ * return at once. */
 inline dim3 grid_of(int64_t blocks) {
     const int64_t row = int64_t(1) << 30;
     return blocks <= row ? dim3(unsigned(blocks)) : dim3(unsigned(row), unsigned(ceil_div(blocks, row)));

@@ -1,4 +1,4 @@
-/* reference.c - reading inputs for the references, and the truths that they fill. */
+/* reference.c - reading inputs for the references, and the truths that these fill. */
 #include "reference.h"
 
 #include "convert.h"
@@ -71,10 +71,11 @@ void truth_free(struct truth *truth) {
 }
 
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit) {
-    /* What is beyond float64 by its rounding alone counts as its largest: a right result may be on either side. */
+    /* A value that exceeds float64 only by its rounding counts as float64's largest: a right result may be on either
+     * side. */
     bool barely = fabsl(value) > DBL_MAX && fabsl(value) < 0x1.0000000001p1024L;
     truth->value[i] = barely ? copysign(DBL_MAX, (double)value) : (double)value;
-    truth->overflows[i] = isfinite(value) && magnitude > 0.99L * limit; /* with the roundings on the way */
+    truth->overflows[i] = isfinite(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */
     if (truth->overflows[i] && magnitude > limit) magnitude = limit;
     if (isfinite(value) && magnitude > DBL_MAX) magnitude = DBL_MAX;
     truth->magnitude[i] = (double)magnitude;

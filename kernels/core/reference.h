@@ -1,4 +1,5 @@
-/* reference.h - what the operations' references share: a box of an input, read in pieces of bounded size, widened. */
+/* reference.h - what the operations' references share: they read a box of an input in pieces of bounded size,
+ * widened. */
 #ifndef KERNELS_REFERENCE_H
 #define KERNELS_REFERENCE_H
 
@@ -8,10 +9,10 @@ extern const struct operation operation_matmul, operation_reduce, operation_tran
 
 #define PIECE_ELEMENTS (INT64_C(1) << 20) /* 8 MiB of 64-bit elements */
 
-/* A box of an input in pieces that fit a `struct piece`. */
+/* Cuts a box of an input into pieces that fit a `struct piece`. */
 struct cut pieces_of(const struct box *box);
 
-/* Room for one piece: as it was read, and widened to float64, or to 64-bit integers where the type is one. */
+/* Memory for one piece: as read, widened to float64 and, for integer types, widened to 64-bit integers. */
 struct piece {
     void *raw;
     double *value;
@@ -22,14 +23,14 @@ void piece_free(struct piece *piece);
 enum status piece_read(struct piece *piece, const struct geometry *geometry, const struct host_reader *reader,
                        int input, const struct box *box, struct error *error);
 
-/* The unsigned type that has the bits of any type of its size. */
+/* The unsigned type with the size of `dtype`, to hold its bits. */
 static inline enum dtype dtype_of_bits(enum dtype dtype) {
     static const enum dtype unsigned_of[9] = {[1] = UINT8, [2] = UINT16, [4] = UINT32, [8] = UINT64};
     return unsigned_of[dtype_size(dtype)];
 }
 
-/* Element i of a truth that was summed up in `value` and `magnitude`, where no running value can be beyond `limit`
- * without overflow. */
+/* Sets element i of a truth from a sum `value` and its `magnitude`. No running value can exceed `limit` without
+ * overflow. */
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit);
 
 #endif

@@ -1,18 +1,17 @@
-/* status.h - how a call went: what operations and the runner share of errors. runner/base/fail.h says how they are
- * used.
- */
+/* status.h - whether a call succeeded: what operations and the runner share of error handling. runner/base/fail.h
+ * explains its use. */
 #ifndef KERNELS_STATUS_H
 #define KERNELS_STATUS_H
 
 /* The exit codes of the program. */
 enum status {
     STATUS_OK = 0,
-    STATUS_RUN = 1,          /* it ran, but a run failed, was wrong or regressed */
+    STATUS_RUN = 1,          /* a run failed, was wrong or regressed */
     STATUS_USAGE = 2,        /* bad usage, bad job file or unusable input: nothing was run or written */
-    STATUS_IO = 3,           /* reading or writing failed part-way */
+    STATUS_IO = 3,           /* reading or writing failed */
     STATUS_DEVICE = 4,       /* the device is missing or failed */
     STATUS_INTERRUPTED = 75, /* a signal: `--resume` continues */
-    STATUS_MEMORY = 256      /* the device's memory is full: smaller tiles may do. Never seen outside: it becomes 4 */
+    STATUS_MEMORY = 256      /* the device's memory is full: smaller tiles may fit. Internal: it becomes 4 */
 };
 
 struct error {
@@ -20,7 +19,8 @@ struct error {
     char text[1024]; /* one or a few lines, no "tilerun:" in front, no newline at the end */
 };
 
-/* For a user's mistake or the world's: fills `error` unless it is filled already, and returns `status`. */
+/* For a mistake of the user or a failure outside the program: fills `error` unless it is filled already, and returns
+ * `status`. */
 enum status fail(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

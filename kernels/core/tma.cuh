@@ -1,14 +1,13 @@
-/* tma.cuh - Hopper's bulk tensor copies (TMA): how a tile of a matrix comes to shared memory with one instruction of
- * one thread, and how others learn that it has come.
+/* tma.cuh - Hopper's bulk tensor copies (TMA): one instruction of one thread copies a tile of a matrix to shared
+ * memory, and other threads learn at a barrier that it has arrived.
  *
- * The host describes a stack of matrices once, in a tensor map. From then on a thread names the place of a box in it, a
- * place in shared memory and an mbarrier; the copy engine computes addresses, fills with zeros what lies beyond an
- * edge, swizzles, and reports the bytes to the barrier. With multicast it writes the same box into several blocks of a
- * cluster.
+ * The host describes a stack of matrices once, in a tensor map. A thread then names the place of a box in it, a place
+ * in shared memory and an mbarrier. The copy engine computes addresses, fills zeros beyond an edge, swizzles, and
+ * reports the bytes to the barrier. With multicast it writes the same box into several blocks of a cluster.
  *
- * A box here is rows of 128 bytes, 64 of which make a slab. The 128-byte swizzle puts the 16-byte piece p of row r at
- * piece p ^ r % 8 of the same row, so that eight rows at one column lie in different banks; tensor cores read that
- * pattern as it is. Names and semantics: PTX ISA, "Asynchronous copies" and "mbarrier". */
+ * A box here is rows of 128 bytes; 64 rows make a slab. The 128-byte swizzle stores the 16-byte vector p of row r at
+ * position p ^ r % 8 of the same row, so that eight rows of one column lie in different banks. Tensor cores read that
+ * pattern directly. Names and semantics: PTX ISA, "Asynchronous copies" and "mbarrier". */
 #ifndef KERNELS_TMA_CUH
 #define KERNELS_TMA_CUH
 
@@ -16,7 +15,7 @@
 #include "launch.cuh"
 #include <cuda.h>
 
-#define SLAB_BYTES (64 * 128) /* a slab's address is a multiple of 1024, on which the swizzle is anchored */
+#define SLAB_BYTES (64 * 128) /* a slab's address is a multiple of 1024, which the swizzle requires */
 
 /* ---- host: tensor maps ----------------------------------------------------------------------------------------- */
 
@@ -24,11 +23,11 @@
 struct tma_stack {
     const void *base;
     int64_t count, rows, columns;
-    int64_t pitch, stride; /* elements from a row, a matrix, to the next */
+    int64_t pitch, stride; /* elements from row to row, from matrix to matrix */
 };
 
-/* Fills `map`; its boxes are `box_rows` rows of 128 bytes. 0, or a cudaError_t. The encoder belongs to the driver, to
- * which nothing here links. */
+/* Fills `map`; its boxes are `box_rows` rows of 128 bytes. Returns 0 or a cudaError_t. The encoder is a function of the
+ * driver; the driver is not linked, so its address is looked up. */
 inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element, const tma_stack &stack,
                       int box_rows) {
     using encoder = decltype(cuTensorMapEncodeTiled) *;
@@ -45,7 +44,7 @@ inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element
     if (!encode) return cudaErrorNotSupported;
 
     const cuuint64_t size[] = {cuuint64_t(stack.columns), cuuint64_t(stack.rows), cuuint64_t(stack.count)};
-    /* The stride of a single matrix means nothing, but has to be a good one. */
+    /* The stride of a single matrix has no meaning, but must be valid. */
     const cuuint64_t pitch = cuuint64_t(stack.pitch) * element;
     const cuuint64_t step[] = {pitch, stack.count > 1 ? cuuint64_t(stack.stride) * element : pitch};
     const cuuint32_t box[] = {cuuint32_t(128 / element), cuuint32_t(box_rows), 1}, every[] = {1, 1, 1};
@@ -65,13 +64,13 @@ __device__ inline void mbarrier_init(uint64_t *barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
-/* Arrives, and announces `bytes` that copies will bring before the phase is complete. */
+/* Arrives, and announces `bytes` that copies will deliver before the phase is complete. */
 __device__ inline void mbarrier_expect(uint64_t *barrier, uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                  : "memory");
 }
 
-/* Arrives at the barrier of the same place in block `rank` of the cluster. */
+/* Arrives at the same barrier in block `rank` of the cluster. */
 __device__ inline void mbarrier_arrive(uint64_t *barrier, uint32_t rank) {
     asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1;\n"
                  "mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::"r"(shared_address(barrier)),
@@ -88,7 +87,7 @@ __device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
                  : "memory");
 }
 
-/* Copies the slab at (column, row) of matrix `matrix` to `to`, in each block of the cluster whose bit is set in
+/* Copies the box at (column, row) of matrix `matrix` to `to`, in each block of the cluster whose bit is set in
  * `blocks`. */
 __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barrier, int column, int row, int matrix,
                                 uint16_t blocks) {
@@ -98,7 +97,7 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
                  : "memory");
 }
 
-/* The same, to this block alone. */
+/* The same, to this block only. */
 __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barrier, int column, int row, int matrix) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
@@ -108,8 +107,8 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
 
 /* ---- a ring of stages ------------------------------------------------------------------------------------------ */
 
-/* One producer fills stages, consumers empty them. `full` has one arrival (the producer's, which announces the bytes),
- * `empty` one for each consuming warpgroup that reads what the producer's copies overwrite. */
+/* One producer fills stages, consumers empty them. `full` expects one arrival: the producer's, which announces the
+ * bytes. `empty` expects one from each consuming warpgroup whose data the producer's copies overwrite. */
 template <int STAGES> struct ring_barriers {
     uint64_t full[STAGES], empty[STAGES];
 
@@ -122,8 +121,8 @@ template <int STAGES> struct ring_barriers {
     }
 };
 
-/* Where a thread is in the ring. It waits at `full` for parity `phase`, at `empty` for the opposite one, which passes
- * at once in the first round. */
+/* A thread's position in the ring. It waits at `full` for parity `phase`, at `empty` for the opposite parity, which
+ * passes at once in the first round. */
 template <int STAGES> struct ring_position {
     int stage = 0;
     uint32_t phase = 0;

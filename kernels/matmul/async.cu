@@ -1,49 +1,44 @@
-/* matmul/async.cu - copies that pass the registers by, and as much of C in registers as there is room for.
+/* matmul/async.cu - copies that bypass the registers, so that registers can hold more of C.
  *
  *     stages in shared memory, 8 of k each           a block's 128 x 128 elements of C: 4 warps of 64 x 64
  *     +--------+--------+--------+                       +-------+-------+     a thread has 8 rows of 16 columns:
- *     | being  | on its | on its |                       | warp  | warp  |     24 operands feed 128 multiply-adds
- *     | used   | way    | way    |                       |   0   |   1   |     (8 x 8: 16 feed 64), six 16-byte loads
+ *     | being  | being  | being  |                       | warp  | warp  |     24 operands feed 128 multiply-adds
+ *     | used   | copied | copied |                       |   0   |   1   |     (8 x 8: 16 feed 64), six 16-byte loads
  *     +--------+--------+--------+                       +-------+-------+     for 128 multiply-adds
- *       ^ one barrier a stage                            |   2   |   3   |
+ *       ^ one barrier per stage                          |   2   |   3   |
  *                                                        +-------+-------+
  *
- * matmul/vectorized.cu carries the next tiles in registers, which leaves room for 8 x 8 sums a thread, and has only one
- * tile on its way. cp.async needs none: registers go to 128 sums and two sets of operands (this k's and, being loaded,
- * the next one's), 222 in all. Only an operand that must be turned still passes through eight of them. Two blocks of
- * 128 threads a multiprocessor wait at barriers of their own.
+ * matmul/vectorized.cu holds the next tiles in registers. That leaves room for only 8 x 8 sums per thread, and only one
+ * tile can be in flight. cp.async needs no registers: they hold 128 sums and two sets of operands (those of this k, and
+ * those of the next k being loaded), 222 registers in all. Only an operand that must be transposed still passes through
+ * eight of them. Two blocks of 128 threads share a multiprocessor, so that one works while the other waits at a
+ * barrier.
  *
- * Multiply-adds, loads and address arithmetic share the issue slots; nine in ten are multiply-adds here. What cost most
- * on the way (TFLOP/s at 8192, H200):
+ * Multiply-adds, loads and address arithmetic compete for issue slots; nine instructions in ten are multiply-adds here.
+ * Three details matter:
  *
- *     46.5  the first version. Its sums lay in the register banks of B's operands, because the 16-byte stores of C
- *           wanted them in aligned fours; scaled into other registers first, they are free (matmul_leave)
- *     48.1  bursts of copies held up the loads behind them; started one by one, with every k, they do not (feeder)
- *     48.0  turning by single 4-byte copies: an instruction, an address and a wavefront a line; now whole pieces of A
- *           pass through registers
- *     51.1  rows inside, columns outside: the operand that stays is still at hand in the register cache
+ *     the sums must not share register banks with B's operands (matmul_leave)
+ *     copies are started one by one with every k, since a burst of copies delays the loads behind it (feeder)
+ *     the loop over columns is outside: the operand of a column is reused from the register cache
  *
- * Measured, H200, float32, beside cuBLAS in the same run: 4096 50.6 TFLOP/s = 0.99; 8192 51.1 = 0.99; with A transposed
- * (nothing to turn) 54.5 = 1.01, with B transposed 48.9 = 0.96; 2048 0.99; 1024 0.89, with k split in 4. At 8192
- * vectorized does 37.6, registers 28.5.
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32.
  *
- * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32: 64 x 64 x 1,000,000 1.48 of cuBLAS (with large tiles
- * 0.50), 100,000 x 64 x 1000 0.89 (0.51), 4096 x 64 x 4096 0.95 (0.58), 512 0.77 (0.44), 256 0.70 (0.25).
+ * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
- * What holds it back: an instruction is 32 multiply-adds. Tensor cores do more with one. */
+ * The limit: one instruction does 32 multiply-adds. Tensor cores do more with one. */
 #include "async.cuh"
 #include <algorithm>
 
-#define BK   8 /* of k a stage */
-#define ROWS 8 /* of C a thread */
+#define BK   8 /* of k per stage */
+#define ROWS 8 /* of C per thread */
 
-/* Two warps of 64 rows stand side by side, 4 of whose threads have COLUMNS of a row each. */
+/* Two warps of 64 rows stand side by side; in each, a row is shared by 4 threads with COLUMNS elements each. */
 template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape {
-    static constexpr int TILE = TILE_;                                       /* rows and columns of C a block */
-    static constexpr int COLUMNS = COLUMNS_;                                 /* of C a thread */
-    static constexpr int STAGES = STAGES_, THREADS = TILE, BLOCKS = BLOCKS_; /* blocks on a multiprocessor */
-    static constexpr int ROW = TILE + padding<float>;                     /* floats of one k of all lines in a stage */
-    static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's part, then B's */
+    static constexpr int TILE = TILE_;                                       /* rows and columns of C per block */
+    static constexpr int COLUMNS = COLUMNS_;                                 /* of C per thread */
+    static constexpr int STAGES = STAGES_, THREADS = TILE, BLOCKS = BLOCKS_; /* blocks per multiprocessor */
+    static constexpr int ROW = TILE + padding<float>; /* floats that one k takes in a stage: all lines, padding */
+    static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's half, then B's */
     static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
     static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
@@ -70,11 +65,11 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         static_cast<const float *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + BK * ROW, args.n, column,
         B == LINES ? args.n : args.k, piece.k_begin);
 
-    /* Of a warp's outputs a thread has rows y + {0..3, 32..35}, columns x + {0..3, 16..19 ...}. */
+    /* Of a warp's elements of C a thread has rows y + {0..3, 32..35} and columns x + {0..3, 16..19 ...}. */
     const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
     const int y = warp / 2 * 64 + lane / 4 * 4, x = warp % 2 * (4 * COLUMNS) + lane % 4 * 4;
     float sums[ROWS][COLUMNS] = {};
-    float rows[2][ROWS], columns[2][COLUMNS]; /* operands of this k and, being loaded, of the next */
+    float rows[2][ROWS], columns[2][COLUMNS]; /* operands of this k and of the next, being loaded */
     const auto load = [&](int buffer, unsigned offset, int l) {
         const char *const a_stage = reinterpret_cast<const char *>(stages + y) + offset;
         const char *const b_stage = reinterpret_cast<const char *>(stages + BK * ROW + x) + offset;
@@ -88,7 +83,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
                 *reinterpret_cast<const float4 *>(b_stage + (l * ROW + j * 4) * 4);
     };
 
-    const int k = int(piece.k_end - piece.k_begin); /* beyond 2^31 not even a split operand would fit a device */
+    const int k = int(piece.k_end - piece.k_begin); /* a k beyond 2^31 would not fit a device */
     for (int s = 0; s < STAGES - 1; s++) {
         a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
         b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
@@ -118,7 +113,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
             for (int j = 0; j < COLUMNS; j++)
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
-                    const int zigzag = j % 2 ? ROWS - 1 - i : i; /* begins where the last column ended */
+                    const int zigzag = j % 2 ? ROWS - 1 - i : i; /* begins where the column before ended */
                     sums[zigzag][j] += rows[l % 2][zigzag] * columns[l % 2][j];
                 }
         }

@@ -1,24 +1,25 @@
-/* matmul/async.cuh - what the matmul variants built on asynchronous copies share: operands on their way into stages,
- * the order of tiles, and k split over blocks.
+/* matmul/async.cuh - what the matmul variants built on asynchronous copies share: operands copied into stages, the
+ * order of tiles, and k split over blocks.
  *
- * Stages. Shared memory holds several stages, each a piece of k of a tile of A and one of B. While one is multiplied
- * the next ones are on their way (cp.async: global to shared memory, past the registers). An operand is lines (rows of
- * A, columns of B) of k elements; either its k or its lines are adjacent in memory, and a feeder brings a stage of it.
+ * Stages. Shared memory holds several stages; each holds one tile of A and one of B for a few k. While one stage is
+ * multiplied, copies fill the others (cp.async: from global to shared memory, past the registers). An operand consists
+ * of lines (rows of A, columns of B) of k elements each. In memory either k or the lines are adjacent; a feeder handles
+ * both cases.
  *
- * Order. The blocks that run at the same time should share operands in L2. Tiles are numbered in bands of GROUP tile
- * rows, down each band's columns, so that the few hundred blocks of a wave cover a near-square of C instead of a few of
+ * Order. Blocks that run at the same time should share operands in L2. Tiles are numbered in bands of GROUP tile rows,
+ * down the columns of each band, so that the few hundred blocks of a wave cover a near-square of C instead of a few of
  * its rows:
  *                0  4  8 12      GROUP = 4: the first 16 blocks read 4 + 4 strips of the operands; numbered along
  *                1  5  9 13      rows of a wide C they would read 1 + 16.
  *                2  6 10 14
  *                3  7 11 15
  *
- * Splitting k. A C of few tiles leaves most of the device idle, so k is cut into as many pieces as fill it. Piece
- * number s of every tile is summed into plane s of the workspace; a second, small kernel adds the planes, always in the
+ * Splitting k. A C of few tiles leaves most of the device idle, so k is cut into as many pieces as fill the device.
+ * Piece s of every tile is summed into plane s of the workspace. A second, small kernel adds the planes, always in the
  * same order: no atomics, the same bits every run.
  *
- * Large and small tiles. Large ones read least and are fastest where they fill the device. Each kernel here is compiled
- * for tiles of 64 x 64 as well, for a C that is narrow, or small even after k is split (matmul_wants_small). */
+ * Large and small tiles. Large tiles read least and are fastest where they fill the device. Each kernel is also
+ * compiled for tiles of 64 x 64, for a C that is narrow, or small even after k is split (matmul_wants_small). */
 #ifndef KERNELS_MATMUL_ASYNC_CUH
 #define KERNELS_MATMUL_ASYNC_CUH
 
@@ -30,7 +31,7 @@ __device__ inline unsigned shared_address(const void *shared) {
     return unsigned(__cvta_generic_to_shared(shared));
 }
 
-/* Copies BYTES (4, 8 or 16) to a shared address, or writes that many zeros where the source does not exist. */
+/* Copies BYTES (4, 8 or 16) to a shared address; writes zeros if the source does not exist. */
 template <int BYTES> __device__ inline void copy_async(unsigned to, const void *from, bool exists) {
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
@@ -54,41 +55,41 @@ template <int LATER> __device__ inline void copy_wait() {
 
 /* How an operand lies in memory and in a stage. Its lines are rows of A or columns of B. */
 enum layout {
-    K_KEPT,   /* k adjacent in both */
-    K_TURNED, /* k adjacent in memory, lines in the stage */
-    LINES     /* lines adjacent in both */
+    K_KEPT,   /* k is adjacent in both */
+    K_TURNED, /* k is adjacent in memory, lines in the stage */
+    LINES     /* lines are adjacent in both */
 };
 
-/* Elements that a row of a stage is longer than what it holds: 16 bytes of float, 32 of double put the 8 lines x 4 k
- * that a warp touches at once into different banks, 16 of a 16-bit type the 8 rows that ldmatrix does. */
+/* Padding elements at the end of a row of a stage. 16 bytes for float and 32 for double put the 8 lines x 4 k that a
+ * warp reads together into different banks; 16 bytes for a 16-bit type do so for the 8 rows that ldmatrix reads. */
 template <typename T> constexpr int padding = sizeof(T) == 2 ? 8 : 4;
 
 template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) feeder_piece { T element[WIDTH]; };
 
-/* A thread's share in bringing an operand into shared memory: TILE lines, STEP of k a stage, in COPIES copies of WIDTH
- * elements that run down the lines (LINES: down k). They are started one by one, between the arithmetic: a burst would
- * hold up the loads that wait behind it.
+/* One thread's part of copying an operand into shared memory. A stage is TILE lines by STEP of k; the thread makes
+ * COPIES copies of WIDTH elements, one below the other along the lines (LINES: along k). Copies are started one by one
+ * between the arithmetic, because a burst of copies delays the loads behind it.
  *
- * An asynchronous copy cannot turn what it copies, and single elements cost an instruction and an address each. What is
- * K_TURNED is therefore held in registers: fetched as pieces at the beginning of a stage's arithmetic, placed element
- * by element towards its end. Single elements of 16 bits, half of the least that an asynchronous copy takes, are
- * simply copied. */
+ * An asynchronous copy cannot transpose, and copies of single elements cost an instruction and an address each. A
+ * K_TURNED operand therefore passes through registers: it is fetched in vectors when the arithmetic of a stage begins,
+ * and written element by element towards its end. A single element of 16 bits is half the least size of an asynchronous
+ * copy, so it is copied by an ordinary load and store. */
 template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS> struct feeder {
     static constexpr bool HELD = LAYOUT == K_TURNED, SINGLE = !HELD && WIDTH * sizeof(T) < 4;
     static_assert(!SINGLE || WIDTH == 1, "too little for an asynchronous copy: one by one");
-    static constexpr int ACROSS = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* threads along memory */
+    static constexpr int ACROSS = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* threads along adjacent memory */
     static constexpr int DOWN = THREADS / ACROSS;
     static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN;
     static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
     static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + padding<T>;
-    static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* of a stage */
+    static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* per stage */
 
     feeder_piece<T, WIDTH> held[HELD ? COPIES : 1];
-    const T *from; /* of the next copy */
-    int64_t step;  /* from a copy to the next */
-    int lines;     /* of the tile that exist, from the thread's first one on */
-    int l;         /* its first k in a stage */
-    T *to;         /* where its first copy goes in stage 0 */
+    const T *from; /* source of the next copy */
+    int64_t step;  /* from one copy to the next */
+    int lines;     /* lines of the tile that exist, counted from the thread's first one */
+    int l;         /* the thread's first k in a stage */
+    T *to;         /* destination of its first copy in stage 0 */
 
     __device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
         const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
@@ -100,12 +101,12 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         to = shared + (LAYOUT == K_KEPT ? own * ROW + l : l * ROW + own);
     }
 
-    /* How many of the thread's lines (LINES: of its k) exist in a stage with `left` of k. */
+    /* The number of the thread's lines (LINES: of its k) that exist in a stage when `left` of k are left. */
     __device__ int existing(int left) const {
         return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
     }
 
-    /* Starts part `part` of `parts` of the copies into the stage that lies `offset` bytes on. */
+    /* Starts share `part` of `parts` of the copies into the stage `offset` bytes from stage 0. */
     __device__ void copy(int part, int parts, unsigned offset, int exist) {
         if constexpr (HELD) {
             if (part == 0) fetch(exist);
@@ -122,7 +123,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         }
     }
 
-    /* To the next copy; from a stage's last along k to the next stage's first. */
+    /* Moves on to the next copy; from the last copy of a stage to the first of the next stage (along k). */
     __device__ void advance(int c) {
         from += LAYOUT == LINES || c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
     }
@@ -145,7 +146,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         }
     }
 
-    /* In the later half of the parts, when what was fetched has arrived. */
+    /* Writes what was fetched, in the later half of the shares, when it has arrived. */
     __device__ void place(int part, int parts, unsigned offset) {
         const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
         if (late < 0) return;
@@ -161,15 +162,15 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
 /* How a kernel cuts a product: square tiles of C, pieces of k. */
 struct matmul_cut {
     int tile;  /* rows and columns */
-    int slots; /* tiles that a multiprocessor works on at the same time */
-    int step;  /* of k: pieces are a multiple of it */
-    int least; /* of k in a piece: shorter ones cost more in adding than they gain */
+    int slots; /* tiles in flight per multiprocessor */
+    int step;  /* of k: pieces are multiples of it */
+    int least; /* of k per piece: for shorter pieces the addition costs more than they gain */
 };
 
-/* What a tiled kernel works on: a piece of k of one tile of one matrix. */
+/* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
 struct matmul_work {
-    int64_t splits, k_each; /* pieces; of k in each, the last one may have less */
-    int64_t rows, columns;  /* of tiles */
+    int64_t splits, k_each; /* number of pieces; k per piece (the last may have less) */
+    int64_t rows, columns;  /* numbers of tiles */
     void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
 };
 
@@ -189,8 +190,8 @@ inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &
     return work;
 }
 
-/* An upper bound of the planes that does not shrink when any extent grows: a run's last, smaller tiles may be split
- * where its full ones are not. */
+/* An upper bound of the planes' bytes that does not shrink when an extent grows: the last, smaller tiles of a run may
+ * be split where its full ones are not. */
 inline size_t matmul_planes(const struct launch *launch, const matmul_cut &cut, size_t element) {
     const matmul_args &args = launch->args.matmul;
     if (args.k < 2 * cut.least) return 0;
@@ -199,8 +200,8 @@ inline size_t matmul_planes(const struct launch *launch, const matmul_cut &cut, 
     return size_t(wanted < most ? wanted : most) * element;
 }
 
-/* Are small tiles better? Yes, where large ones would be half empty, or too few for half of the device, with k split
- * as far as it may be. */
+/* Are small tiles better? Yes, if large tiles would be half empty or, with k split as far as allowed, would fill less
+ * than half of the device. */
 inline bool matmul_wants_small(const struct launch *launch, const matmul_cut &large, const matmul_cut &small) {
     const matmul_args &args = launch->args.matmul;
     const int64_t splits = args.k < 2 * large.least ? 1 : args.k / large.least;
@@ -208,7 +209,7 @@ inline bool matmul_wants_small(const struct launch *launch, const matmul_cut &la
            2 * splits * matmul_tiles(args, large) < int64_t(large.slots) * launch->multiprocessors;
 }
 
-#define GROUP 16 /* rows of tiles in a band */
+#define GROUP 16 /* tile rows per band */
 
 struct matmul_piece {
     tile_place tile;
@@ -229,10 +230,10 @@ __device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, co
             k_end < args.k ? k_end : args.k};
 }
 
-/* Leaves up to COUNT neighbouring sums of a row of C, as many as `count`: in a plane, or through the epilogue. As one
- * access where `aligned` allows it and nothing but a scale, exact in the accumulator's type, lies between sum and C.
- * (That the scale also makes new registers of the sums matters: a vector store wants them in aligned groups, the loop
- * wants them in other register banks than its operands.) */
+/* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into a plane, or through the
+ * epilogue. Uses one vector store where `aligned` permits and the only step between sum and C is a scale that is exact
+ * in the accumulator's type. (The scale also moves the sums to new registers. This matters: a vector store needs
+ * aligned groups of registers, while the loop needs the sums in other register banks than its operands.) */
 template <typename T, int COUNT>
 __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &work, int64_t split, int64_t at,
                                     const accumulator<T> *sums, int64_t count, bool aligned) {
@@ -272,8 +273,8 @@ __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &
     }
 }
 
-/* A warp's results as mma.sync leaves them, 16 x 8 at a time: thread t of the four of group g has two neighbours in
- * each of rows g and g + 8. `row` and `column` are those of the warp's first result. */
+/* Stores a warp's sums in the layout of mma.sync, 16 x 8 at a time: thread t of the four in group g has two neighbours
+ * in rows g and g + 8. `row` and `column` are those of the warp's first sum. */
 template <typename T, int ROWS, int COLUMNS>
 __device__ inline void matmul_leave_warp(const matmul_args &args, const matmul_work &work, const matmul_piece &piece,
                                          int64_t row, int64_t column, const accumulator<T> (&sums)[ROWS][COLUMNS][4]) {
@@ -292,7 +293,8 @@ __device__ inline void matmul_leave_warp(const matmul_args &args, const matmul_w
     }
 }
 
-/* Adds the planes, first to last. A block's y axis takes a run of planes each, whose sums are added in their order. */
+/* Adds the planes, first to last. Each y of a block adds a range of consecutive planes; these sums are then added in
+ * order. */
 template <typename T>
 static __global__ void __launch_bounds__(512)
     matmul_gather_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
@@ -315,7 +317,7 @@ static __global__ void __launch_bounds__(512)
     if (at < elements) matmul_store<T>(args, at, sum);
 }
 
-/* Starts `kernel` on every piece of the work, and then, where k was split, the addition. `bytes` of shared memory. */
+/* Starts `kernel` on every piece of the work and, where k was split, the addition. `bytes`: shared memory per block. */
 template <typename T>
 int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
                   int threads, int bytes) {

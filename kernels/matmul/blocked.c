@@ -1,17 +1,20 @@
-/* matmul/blocked.c - cache blocks, packed panels and a register tile; after Goto and van de Geijn (2008) and BLIS.
+/* matmul/blocked.c - cache blocks, packed panels and a register tile, after Goto and van de Geijn (2008) and BLIS.
  *
- *        n                     C is summed block by block, MC x NC at most. For each KC terms of the sum the block's
- *      +-----+  B panel,       panels of A and B are packed once: strips as wide as the register tile, in the very
- * order k |     |  KC x NC        in which they are read, widened to the type that sums are kept in, transposed
- * operands
- *      +-----+                 turned on the way. Threads then share out the register tiles. A tile of 12 x 2 vectors
- *    +---+-----+               (AVX-512; 6 x 2 for 16 registers) loads 2 vectors and 12 scalars for 24 multiply-adds,
- *  m | A |  C  |  MC x NC      so that arithmetic and not the cache sets the pace. A strip of A (12 KiB) stays in the
- *    +---+-----+               first-level cache, a group of them and the strip of B in the second.
+ *        n
+ *      +-----+  B panel,          C is summed in blocks of at most MC x NC. For every KC terms of the sum the block's
+ *   k  |     |  KC x NC           panels of A and B are packed once: cut into strips as wide as the register tile,
+ *      +-----+                    stored in the order in which they are read, widened to the type of the sums, and
+ *    +---+-----+                  transposed if needed. Then the threads divide the register tiles among themselves.
+ * m | A |  C  |  MC x NC
+ *    +---+-----+
  *
- * Sums live in the workspace, padded to whole register tiles, so that only packing and the last step see an edge. */
+ * A register tile of 12 x 2 vectors (AVX-512; 6 x 2 for 16 registers) loads 2 vectors and 12 scalars for 24
+ * multiply-adds, so arithmetic and not the cache limits the speed. A strip of A (12 KiB) stays in the L1 cache; GROUP
+ * strips of A and the strip of B stay in L2.
+ *
+ * Sums live in the workspace, padded to whole register tiles, so that only packing and the last step handle edges. */
 #ifndef __clang__
-#pragma GCC optimize("fp-contract=fast") /* a * b + c is one instruction; clang does so anyway */
+#pragma GCC optimize("fp-contract=fast") /* a * b + c is one instruction; clang does so by default */
 #endif
 #include "../core/convert.h"
 #include "../core/cpu.h"
@@ -20,8 +23,8 @@
 #define MC    960 /* multiples of both register tiles */
 #define NC    1024
 #define KC    256
-#define GROUP 8  /* strips of A that meet one strip of B */
-#define LINE  16 /* elements: at least a cache line, and a vector */
+#define GROUP 8  /* strips of A that are multiplied by one strip of B */
+#define LINE  16 /* elements: at least one cache line, and one vector */
 
 static int64_t round_up(int64_t count, int64_t multiple) {
     return ceil_div(count, multiple) * multiple;
@@ -62,7 +65,7 @@ static struct panel panel_of_b(const struct matmul_args *args, enum dtype dtype,
 }
 
 static void widen_to_double(enum dtype dtype, const void *from, int64_t count, double *to) {
-    (void)dtype; /* float64 alone is summed in double */
+    (void)dtype; /* only float64 is summed in double */
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 

@@ -1,5 +1,5 @@
-/* matmul/blocked.h - the blocked product in one real type: matmul/blocked.c includes it with REAL, NAME(word) and
- * WIDEN (rows of elements to REAL) defined, once for float and once for double. */
+/* matmul/blocked.h - the blocked product for one real type. matmul/blocked.c includes this file twice, for float and
+ * for double, with REAL, NAME(word) and WIDEN (converts rows of elements to REAL) defined. */
 
 /* ---- micro-kernel: sum[ROWS][2 vectors] += a[k][ROWS] b[k][2 vectors], the sums in registers --------------------- */
 
@@ -43,7 +43,7 @@ static struct NAME(micro) NAME(micro_kernel)(void) {
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
 /* Packs strip number `strip` of an operand, `width` lines (rows of A or columns of B) over k terms of the sum, as
- * packed[k][width]. Lines past the end become zeros: they cost nothing else, and no kernel sees an edge. */
+ * packed[k][width]. Lines past the end become zeros, so that no micro-kernel has to handle an edge. */
 static void NAME(pack)(const struct panel *panel, int64_t strip, int64_t width, REAL *packed) {
     int64_t line = panel->line + strip * width, lines = min_int64(width, panel->line + panel->lines - line);
     REAL run[KC];
@@ -66,7 +66,7 @@ struct NAME(buffers) {
     REAL *a, *b, *sum;
 };
 
-/* Elements of each, in whole cache lines; returns their sum. */
+/* Sets the number of elements of each buffer, in whole cache lines, and returns their sum. */
 static int64_t NAME(buffer_sizes)(const struct matmul_args *args, int64_t sizes[3]) {
     struct NAME(micro) micro = NAME(micro_kernel)();
     int64_t m = round_up(min_int64(args->m, MC), micro.rows), n = round_up(min_int64(args->n, NC), micro.columns);
@@ -77,7 +77,8 @@ static int64_t NAME(buffer_sizes)(const struct matmul_args *args, int64_t sizes[
     return sizes[0] + sizes[1] + sizes[2];
 }
 
-/* Rows of the block come from `partial` or start at zero; they end scaled in C or go back to `partial`. */
+/* load_row takes a row of the block from `partial`, or zeros it; store_row scales it into C, or returns it to
+ * `partial`. */
 static void NAME(load_row)(const struct matmul_args *args, int64_t at, int64_t columns, REAL *sum) {
     if (args->first)
         memset(sum, 0, (size_t)columns * sizeof *sum);
@@ -100,9 +101,9 @@ static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, in
     }
 }
 
-/* C[block] for all of k. Runs inside a parallel region: each loop is shared out and ends in a barrier, but for two:
- * the barrier of packing B serves loading and packing A as well (and without any k, rows are stored by who loaded
- * them). */
+/* Computes C[block] over all of k. Runs inside a parallel region. The threads divide each loop and meet at a barrier
+ * after it, with two exceptions: the barrier after packing B also covers loading rows and packing A. (If k is 0 there
+ * is no such barrier, but each thread stores the rows that it loaded.) */
 static void NAME(block)(const struct matmul_args *args, enum dtype dtype, const struct block *block,
                         const struct NAME(buffers) * buffers) {
     struct NAME(micro) micro = NAME(micro_kernel)();

@@ -1,5 +1,5 @@
-/* matmul/cpu.c - the sequential triple loop, as every tutorial begins: one thread, no blocks, no vectors. What all
- * other variants are measured against. */
+/* matmul/cpu.c - the sequential triple loop: one thread, no blocks, no vectors. All other variants are compared with
+ * it. */
 #include "../core/float16.h"
 #include "../core/kernel.h"
 
@@ -11,7 +11,8 @@ static uint16_t bfloat16_of(double value) {
     return float_to_bfloat16(double_to_odd_float(value));
 }
 
-/* One function a type. `sum_type` accumulates; LOAD goes from the element's type to it, STORE from double back. */
+/* One function per type. `sum_type` accumulates; LOAD converts an element to it, STORE converts a double to an
+ * element. */
 #define TRIPLE_LOOP(name, element, sum_type, LOAD, STORE)                                                              \
     static void name(const struct matmul_args *args) {                                                                 \
         int64_t m = args->m, n = args->n, k = args->k;                                                                 \

@@ -1,16 +1,17 @@
-/* matmul/cublas.cu - the vendor's library, as a baseline beside the variants here: cuBLASLt, opened at run time, so
- * that neither the build nor a machine without it needs it.
+/* matmul/cublas.cu - the vendor's library as a baseline: cuBLASLt, opened at run time, so that neither the build nor a
+ * machine without it needs it.
  *
- * It is given its best. The library proposes algorithms for a problem, best guess first; the first launch of a problem
- * times the leading CANDIDATES of them on the job's own data and keeps the fastest for later launches. It has up to 64
- * MiB of workspace (but no more than the operands take, so that a small memory budget stays one), and the arithmetic of
- * the type: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums are in float32, of float64 in float64.
+ * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first launch
+ * of a problem times the first CANDIDATES of them on the job's own data and keeps the fastest for later launches. It
+ * gets up to 64 MiB of workspace (but no more bytes than the operands have, so that a small memory budget is respected)
+ * and computes in the type's own arithmetic: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums are in
+ * float32, for float64 in float64.
  *
- * The library's matrices are column by column: a row-major C is its transpose C' = B' A', so the operands change places
- * and nothing moves in memory.
+ * The library stores matrices column by column: a row-major C is its transpose C' = B' A', so the operands change
+ * places and nothing moves in memory.
  *
- * What has to outlive a launch, the library's handle and the algorithms chosen, lives in one object, made at the first
- * use and guarded by its mutex; the process's end takes it along. */
+ * The library's handles and the chosen algorithms outlive a launch: one static object holds them. It is loaded at first
+ * use, guarded by its mutex, and never freed. */
 #include "../core/cublas.cuh"
 #include "matmul.cuh"
 
@@ -22,9 +23,9 @@
 
 #define CANDIDATES 6
 #define WORKSPACE  (size_t(64) << 20)
-#define PROBLEMS   64 /* whose algorithm is remembered; then the oldest is forgotten */
+#define PROBLEMS   64 /* whose algorithms are remembered; a new problem then replaces the oldest */
 
-/* All that an algorithm's choice depends on. */
+/* Everything that the choice of an algorithm depends on. */
 struct problem {
     int device;
     enum dtype dtype;
@@ -58,7 +59,7 @@ struct lt_library {
 static struct lt_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void library_load() {
-    unsetenv("NVIDIA_TF32_OVERRIDE"); /* read by the library when it starts */
+    unsetenv("NVIDIA_TF32_OVERRIDE"); /* the library reads it when it starts */
     void *const file =
         cublas_open("libcublasLt.so." CUBLAS_MAJOR, "/usr/local/cuda/lib64/libcublasLt.so." CUBLAS_MAJOR);
     one.complete = cublas_find(file, "cublasLtCreate", one.create) && cublas_find(file, "cublasLtMatmul", one.matmul) &&
@@ -125,7 +126,7 @@ static cudaError_t product_fill(const lt_library &lt, const struct launch *launc
                        args.batch, args.b_batch_stride));
     CUDART(layout_fill(lt, &product->c, whole ? type : type_of(sums), args.m, args.n, args.batch, args.m * args.n));
     product->out = whole ? args.c : args.partial;
-    /* The last launch scales what earlier ones left as well. */
+    /* The last launch also scales the sums of earlier launches. */
     const double alpha = args.last ? args.alpha : 1, beta = args.first ? 0 : alpha;
     if (sums == FLOAT64)
         product->alpha.d = alpha, product->beta.d = beta;
@@ -156,7 +157,8 @@ static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const stru
     return cudaSuccess;
 }
 
-/* Milliseconds that one launch takes, the best of two after one that also loads the code; INFINITY where it fails. */
+/* Milliseconds per launch, the better of two trials, after one launch that also loads the code; INFINITY if it
+ * fails. */
 static float time_of(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
                      const struct product *product, const cublasLtMatmulAlgo_t *algorithm,
                      const cudaEvent_t events[2]) {
@@ -176,14 +178,14 @@ static float time_of(const lt_library &lt, cublasLtHandle_t handle, const struct
     return best / repeats;
 }
 
-/* Trying an algorithm overwrites C, which is harmless only where nothing is added to it: there the fastest of the
- * proposed is found by trial, elsewhere the first is taken. Waits for the trials. */
+/* A trial overwrites C, which is harmless only where nothing is added to C: there the fastest of the proposed
+ * algorithms is found by trials, elsewhere the first is taken. Waits for the trials. */
 static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
                           const struct product *product, cublasLtMatmulAlgo_t *algorithm) {
     const size_t workspace = matmul_cublas_workspace(launch);
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t results[CANDIDATES];
-    /* Of split sums: in the accumulator's type, not rounded to 16 bits in between. */
+    /* Where sums are split, they stay in the accumulator's type and are not rounded to 16 bits in between. */
     const uint32_t reduction =
         dtype_size(launch->dtype) > 2 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     int found = 0;
@@ -209,7 +211,7 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
     }
     cudaEventDestroy(events[0]);
     if (code == cudaSuccess) cudaEventDestroy(events[1]);
-    cudaGetLastError(); /* of an algorithm that could not be tried */
+    cudaGetLastError(); /* clears the error of an algorithm that failed */
     return code;
 }
 
@@ -253,7 +255,7 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
 
 #define NARROW_THREADS 256
 
-/* The last of several launches over k leaves a 16-bit type's sums in `partial`, scaled; here they are rounded. */
+/* After several launches over k, a 16-bit type's scaled sums are in `partial`; this kernel rounds them into C. */
 template <typename T>
 static __global__ void __launch_bounds__(NARROW_THREADS) narrow_kernel(const float *from, T *to, int64_t elements) {
     const int64_t at = block_number() * NARROW_THREADS + threadIdx.x;
@@ -273,7 +275,7 @@ static int matmul_cublas_launch(const struct launch *launch) {
         const cudaError_t code = multiply(lt, launch);
         pthread_mutex_unlock(&lt.mutex);
         CUDART(code);
-    } else if (args.first) /* the library takes no empty sum */
+    } else if (args.first) /* the library refuses an empty sum */
         CUDART(cudaMemsetAsync(args.last ? args.c : args.partial, 0, size_t(elements) * size, stream_of(launch)));
     if (!args.last || args.first || args.partial == args.c) return cudaGetLastError();
     return dispatch_float(launch->dtype, [&](auto type) -> int {

@@ -1,33 +1,32 @@
 /* matmul/dmma.cu - float64 on tensor cores: a warp multiplies a 16 x 4 by a 4 x 8 matrix in one instruction.
  *
- *     A 64 x 4   B 4 x 32     C 64 x 32 a warp       For every 4 of k a thread loads 8 elements of A and 4 of B, and
+ *     A 64 x 4   B 4 x 32     C 64 x 32 per warp     For every 4 of k a thread loads 8 elements of A and 4 of B, and
  *       +--+      +--------+   +--+--+--+--+         the warp multiplies 16 times, once for each 16 x 8 of C. The
- *       |  |  x   |        | = |  |  |  |  |         sums take 128 registers of a thread, two sets of operands 48:
+ *       |  |  x   |        | = |  |  |  |  |         sums take 128 registers per thread, two sets of operands 48:
  *       |  |      +--------+   +--+--+--+--+         a block of 8 warps, 128 x 128 of C, fills a multiprocessor.
  *       |  |                   |  |  |  |  |
- *       +--+                   +--+--+--+--+         Four stages of 16 of k come by cp.async, as in matmul/async.cu,
- *                                                    but nothing is turned: a thread loads single elements, as
- * easily where k is adjacent as where lines are. Either way 4 lines x 4 k of 8 bytes, which is what half a warp loads
- * at once, lie in different banks, thanks to four elements of padding.
+ *       +--+                   +--+--+--+--+
  *
- * The form of the instruction with 8 of k wants twice the operands at once; with no room left for a second set it ran
- * at 0.73 of cuBLAS where this runs at 0.97. Before compute capability 9.0 the 16 rows are two instructions of 8.
+ * Four stages of 16 of k are filled by cp.async, as in matmul/async.cu, but no operand is transposed: a thread loads
+ * single elements, which is as easy where k is adjacent as where lines are. Either way half a warp loads 4 lines x 4 k
+ * of 8 bytes at once, and four elements of padding put them into different banks.
  *
- * Measured, H200, against cuBLAS in the same run (both vary from run to run): 4096 52 to 61 TFLOP/s = 0.98 to 0.995,
- * 8192 50 to 59 = 0.97 to 0.98 whichever operand is transposed, 16384 1.00; 8193 (copies of 8 bytes) 53 to 57 = 1.24 to
- * 1.34. Tiles of 64 x 64 for what is narrow or small: 64 x 64 x 1,000,000 0.92 to 1.07, 100,000 x 64 x 1000 0.89, 4096
- * x 64 x 4096 0.75. float64 without tensor cores (vectorized): 17. What holds it back: warps wait for the tensor cores
- * more than for anything else. */
+ * The instruction for 8 of k needs twice the operands at once, which leaves no registers for a second set; it ran at
+ * 0.73 of cuBLAS's speed. Before compute capability 9.0 the 16 rows take two instructions of 8.
+ *
+ * Measured on an H200 at 8192: 0.97 to 0.98 of cuBLAS's speed, 50 to 59 TFLOP/s (without tensor cores,
+ * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
+ * else. */
 #include "async.cuh"
 #include <algorithm>
 
 #define BK     16
-#define WARP_M 64 /* rows and columns of C a warp */
+#define WARP_M 64 /* rows and columns of C per warp */
 #define WARP_N 32
 
 template <int TILE_, int STAGES_, int BLOCKS_> struct dmma_shape {
-    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C a block */
-    static constexpr int BLOCKS = BLOCKS_;               /* on a multiprocessor */
+    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C per block */
+    static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
     static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
 
     static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
@@ -36,9 +35,8 @@ using dmma_large = dmma_shape<128, 4, 1>;
 using dmma_small = dmma_shape<64, 3, 3>;
 static constexpr matmul_cut large_cut = dmma_large::cut(256), small_cut = dmma_small::cut(64);
 
-/* D += A B for a 16 x 8 tile of D; thread 4g + t of the warp holds (rows, columns)
- *     A  (g, t), (g + 8, t), then the same 4 columns on      D  (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
- *     B  (t, g), (t + 4, g), ... */
+/* D += A B for a 16 x 8 tile of D. Thread 4g + t of the warp holds (row, column)
+ *     A  (g, t), (g + 8, t)      B  (t, g)      D  (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) */
 __device__ inline void multiply(double (&d)[4], const double (&a)[2], double b) {
 #if __CUDA_ARCH__ >= 900
     asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
@@ -73,7 +71,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     b_feeder b(static_cast<const double *>(args.b) + piece.tile.batch * args.b_batch_stride,
                stages + a_feeder::ELEMENTS, args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
 
-    /* Where the thread's operands begin in a stage, and how far apart lines and k lie there. */
+    /* Where the thread's operands begin in a stage, and the distance there from line to line and from k to k. */
     const int warp = int(threadIdx.x) / 32, g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
     const int y = warp / (TILE / WARP_N) * WARP_M, x = warp % (TILE / WARP_N) * WARP_N;
     constexpr int A_LINE = A == LINES ? 1 : a_feeder::ROW, A_K = A == LINES ? a_feeder::ROW : 1;
@@ -81,7 +79,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     const int a_at = (y + g) * A_LINE + t * A_K, b_at = a_feeder::ELEMENTS + (x + g) * B_LINE + t * B_K;
 
     double sums[WARP_M / 16][WARP_N / 8][4] = {};
-    double rows[2][WARP_M / 16][2], columns[2][WARP_N / 8]; /* operands of these 4 k and, being loaded, the next */
+    double rows[2][WARP_M / 16][2], columns[2][WARP_N / 8]; /* operands of these 4 k and of the next, being loaded */
     const auto load = [&](int buffer, const double *stage, int l) {
 #pragma unroll
         for (int i = 0; i < WARP_M / 8; i++) rows[buffer][i / 2][i % 2] = stage[a_at + i * 8 * A_LINE + l * A_K];

@@ -1,15 +1,16 @@
-/* matmul.cuh - what every matmul variant shares: the accumulator's type, where a block works, and the one epilogue. */
+/* matmul.cuh - what every matmul variant shares: the accumulator's type, the tile of a block, and the epilogue. */
 #ifndef KERNELS_MATMUL_CUH
 #define KERNELS_MATMUL_CUH
 
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 
-/* Sums are kept in float, of float64 in double. */
+/* Sums are kept in float, for float64 in double. */
 template <typename T> using accumulator = widened<T>;
 
-/* Disposes of one sum, C[at] or a part of it: adds what earlier launches found, then leaves it for later ones or, the
- * reduction being complete, scales and stores it. alpha multiplies in double, so that it is rounded only once. */
+/* The epilogue for one sum, C[at] or a part of it. It adds the result of earlier launches; then it scales and stores
+ * the sum or, if launches are still to come, leaves it in `partial`. alpha multiplies in double, so that the result is
+ * rounded only once. */
 template <typename T> __device__ inline void matmul_store(const matmul_args &args, int64_t at, accumulator<T> sum) {
     auto *partial = static_cast<accumulator<T> *>(args.partial);
     if (!args.first) sum += partial[at];
@@ -19,7 +20,7 @@ template <typename T> __device__ inline void matmul_store(const matmul_args &arg
         partial[at] = sum;
 }
 
-/* Blocks that cover C in square tiles. */
+/* The number of square tiles that cover C; each is one block. */
 inline int64_t matmul_blocks(const matmul_args &args, int tile) {
     return args.batch * ceil_div(args.m, tile) * ceil_div(args.n, tile);
 }

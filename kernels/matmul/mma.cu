@@ -1,5 +1,5 @@
-/* matmul/mma.cu - bfloat16 and float16 on the tensor cores of every chip since compute capability 8.0: one warp, one
- * instruction, 16 x 16 times 16 x 8.
+/* matmul/mma.cu - bfloat16 and float16 on tensor cores, compute capability 8.0 and later: one instruction of a warp
+ * multiplies 16 x 16 by 16 x 8.
  *
  *     stage                                 a warp's 64 x 64 of C (small tiles: 64 x 32), 16 of k at a time
  *     +---------+                             B  | 8 | 8 | 8 | 8 | 8 | 8 | 8 | 8 |    4 x ldmatrix
@@ -10,41 +10,40 @@
  *     |    ...  |  lie along m or n       16     |   |   |   |   |   |   |   |   |
  *     +---------+                            4 x ldmatrix
  *
- * The frame is matmul/async.cu's: stages that cp.async fills, bands of tiles, k split over blocks for a small C. What
- * changes is who multiplies. The instruction wants its operands spread over the threads in a way of its own, which
- * ldmatrix produces from rows of 16 bytes in shared memory; as it can also transpose, an operand may lie either way
- * there and nothing has to be turned. A row of a stage is 16 bytes longer than what it holds: the eight rows of a
- * matrix then lie in different banks. Sums are in float32.
+ * The frame is that of matmul/async.cu: stages that cp.async fills, bands of tiles, k split over blocks for a small C.
+ * The tensor core's instruction needs its operands spread over the threads of a warp in its own layout. ldmatrix
+ * produces that layout from rows of 16 bytes in shared memory, and can transpose: an operand may lie either way in
+ * shared memory. A row of a stage has 16 bytes of padding, which puts the eight rows of a matrix into different banks.
+ * Sums are in float32.
  *
- * Measured, H200, bfloat16, beside cuBLAS in the same run: 334 TFLOP/s = 0.42 at 4096, 350 to 370 = 0.46 to 0.49 at
- * 8192; with small tiles 64 x 64 x 1,000,000 0.84, 100,000 x 64 x 1000 0.59, 4096 x 64 x 4096 0.45.
+ * Measured on an H200, bfloat16: 0.46 to 0.49 of cuBLAS's speed at 8192 (350 to 370 TFLOP/s).
  *
- * What holds it back there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s
- * is 5.4 TB/s out of L2, all that it gives; on a chip of compute capability 8.0, with the same L2 and a third of the
- * tensor cores' speed, it is enough. A narrow C waits for memory, whose answers come 64 or 128 bytes of a row at a
- * time. matmul/wgmma.cu, with larger tiles shared between blocks and the copy engine, is the answer to both, and hands
- * over to this one what is too small for its tiles and long in k. */
+ * The limit there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s is 5.4 TB/s
+ * from L2, all that it delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
+ * speed, so there it is enough. A narrow C waits for memory, which delivers 64 or 128 bytes of a row at a time.
+ * matmul/wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine; it hands products
+ * that are too small for its tiles, but long in k, over to this variant. */
 #include "async.cuh"
 #include <algorithm>
 
-#define WARP_M 64 /* rows of C a warp */
+#define WARP_M 64 /* rows of C per warp */
 
 /* Two warps stand side by side. */
 template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
-    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C a block */
-    static constexpr int BK = BK_;                       /* of k a stage */
-    static constexpr int WARP_N = TILE / 2;              /* columns of C a warp */
-    static constexpr int BLOCKS = BLOCKS_;               /* on a multiprocessor */
+    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C per block */
+    static constexpr int BK = BK_;                       /* of k per stage */
+    static constexpr int WARP_N = TILE / 2;              /* columns of C per warp */
+    static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
     static constexpr int THREADS = TILE / WARP_M * 64;
 
     static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
 };
 using mma_large = mma_shape<128, 32, 4, 2>;
-using mma_small = mma_shape<64, 64, 3, 4>; /* for what memory holds back: it likes 128 bytes at a time */
+using mma_small = mma_shape<64, 64, 3, 4>; /* for products that wait for memory, which is fastest 128 bytes at a time */
 static constexpr matmul_cut large_cut = mma_large::cut(256), small_cut = mma_small::cut(128);
 
-/* Four 8 x 8 matrices; thread i gives the address of row i % 8 of matrix i / 8, and receives of each two neighbours of
- * row i / 4 (TRANSPOSED: of column i / 4). */
+/* Loads four 8 x 8 matrices. Thread i gives the address of row i % 8 of matrix i / 8. From each matrix it receives two
+ * neighbours of row i / 4 (TRANSPOSED: of column i / 4). */
 template <bool TRANSPOSED> __device__ inline void load_matrices(uint32_t (&r)[4], unsigned address) {
     if constexpr (TRANSPOSED)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -58,8 +57,8 @@ template <bool TRANSPOSED> __device__ inline void load_matrices(uint32_t (&r)[4]
                      : "memory");
 }
 
-/* D += A B for a 16 x 8 tile of D; thread 4g + t of the warp holds of it (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t
- * + 1). */
+/* D += A B for a 16 x 8 tile of D. Thread 4g + t of the warp holds (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
+ * of it. */
 template <typename T>
 __device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b_low, uint32_t b_high) {
     if constexpr (std::is_same_v<T, __half>)
@@ -77,8 +76,8 @@ __device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t 
 template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
 using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;
 
-/* Where in a stage of an operand a thread's row for load_matrices lies, in bytes, from the first of the 16 lines and 16
- * k of the four matrices. LINE_FIRST: the second matrix is 8 lines on (A); else 8 k on (B). */
+/* The offset in bytes of a thread's row for load_matrices, from the first of the 16 lines and 16 k of the four matrices
+ * in a stage. LINE_FIRST: the second matrix is 8 lines on (A); else 8 k on (B). */
 template <typename FEEDER, enum layout LAYOUT, bool LINE_FIRST> __device__ inline unsigned matrix_row() {
     const int lane = int(threadIdx.x) % 32, row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
     const int line = LINE_FIRST ? second : third, k = LINE_FIRST ? third : second;
@@ -104,7 +103,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     b_feeder b(static_cast<const T *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + a_feeder::ELEMENTS,
                args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
 
-    /* In bytes: from a line, a k, of a stage to the next. */
+    /* In bytes, within a stage: from line to line, from k to k. */
     constexpr int A_LINE = 2 * (A == LINES ? 1 : a_feeder::ROW), A_K = 2 * (A == LINES ? a_feeder::ROW : 1);
     constexpr int B_LINE = 2 * (B == LINES ? 1 : b_feeder::ROW), B_K = 2 * (B == LINES ? b_feeder::ROW : 1);
     const int warp = int(threadIdx.x) / 32, y = warp / 2 * WARP_M, x = warp % 2 * WARP_N;
@@ -112,7 +111,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     const unsigned b_at = shared_address(stages + a_feeder::ELEMENTS) + x * B_LINE + matrix_row<b_feeder, B, false>();
 
     float sums[WARP_M / 16][WARP_N / 8][4] = {};
-    /* Operands of these 16 k and, being loaded, the next. */
+    /* Operands of these 16 k and of the next, being loaded. */
     uint32_t rows[2][WARP_M / 16][4], columns[2][WARP_N / 16][4];
     const auto load = [&](int buffer, unsigned stage, int l) {
 #pragma unroll
@@ -164,7 +163,8 @@ static size_t matmul_mma_workspace(const struct launch *launch) {
     return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
 }
 
-/* Elements that do not come in aligned eights pass through registers one by one, which leaves none for large tiles. */
+/* Elements that do not lie in aligned groups of eight pass through registers one by one; with large tiles the registers
+ * would not suffice. */
 template <typename T, enum layout A, enum layout B> static int matmul_mma_with(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const bool eights = (A == LINES ? args.m : args.k) % 8 == 0 && (B == LINES ? args.n : args.k) % 8 == 0 &&

@@ -6,19 +6,20 @@
  *               +--#---+
  *     A           |               Threads of a warp are neighbours along a row of C. They read the same element of A
  *     +-----+   +--|---+          (one broadcast) and 32 adjacent ones of B (one 128-byte access), so every access
- * row |#####|---|--C   | m        is coalesced, with either operand; of a transposed B each thread reads its own row.
+ * row |#####|---|--C   | m        is coalesced, except in a transposed B: there each thread reads a row of its own.
  *     +-----+   +------+
  *        k          n
  *
- * What holds it back: an element of C costs 2k reads, and nobody remembers what a neighbour read. Global traffic as
- * modelled, before any cache: 2k elements read for each element of C. The caches catch most of it, but every
- * multiply-add still waits for two loads, and the load units, not the multipliers, set the pace. matmul/tiled.cu is the
- * answer. */
+ * The limit: an element of C costs 2k reads, and threads do not share what they read. Global traffic as modelled,
+ * before any cache: 2k elements read for each element of C. The caches catch most of it, but every multiply-add still
+ * waits for two loads, so the load units, not the multipliers, limit the speed. In matmul/tiled.cu the threads of a
+ * block share what they read. */
 #include "matmul.cuh"
 
-#define SIDE 32 /* of a block: 1024 threads, the most there can be */
+#define SIDE 32 /* of a block: 1024 threads, the maximum */
 
-/* a and b stand beside args to be marked __restrict__: nothing else writes there, so loads may go out ahead of need. */
+/* a and b are parameters beside args so that they can be __restrict__: no store changes what they point to, so the
+ * compiler may move loads ahead. */
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(SIDE *SIDE)
     matmul_naive_kernel(const __grid_constant__ matmul_args args, const T *__restrict__ a, const T *__restrict__ b) {
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(SIDE *SIDE)
     const int64_t row = tile.row * SIDE + threadIdx.y, column = tile.column * SIDE + threadIdx.x;
     if (tile.batch >= args.batch || row >= args.m || column >= args.n) return;
 
-    /* Elements from one of the row's (the column's) k elements to the next. */
+    /* Distance in elements along k, in a row of A and in a column of B. */
     const int64_t a_step = TRANSPOSE_A ? args.m : 1, b_step = TRANSPOSE_B ? 1 : args.n;
     a += tile.batch * args.a_batch_stride + row * (TRANSPOSE_A ? 1 : args.k);
     b += tile.batch * args.b_batch_stride + column * (TRANSPOSE_B ? args.k : 1);
@@ -54,7 +55,7 @@ static int matmul_naive_launch(const struct launch *launch) {
     });
 }
 
-/* A row and a column for each element. */
+/* Every element of C reads a row and a column. */
 static double matmul_naive_bytes(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     return double(args.batch) * args.m * args.n * (2.0 * args.k + 1) * dtype_size(launch->dtype);

@@ -1,6 +1,6 @@
-/* pack.cuh - a copy of an operand where TMA can read it: rows that do not begin on 16 bytes get a longer pitch, and a
- * matrix that lies along the wrong axis is transposed on the way. A pass over memory, worth it against a product of
- * many. */
+/* pack.cuh - a copy of an operand that TMA can read: rows that do not begin on 16 bytes get a longer pitch, and a
+ * matrix that lies along the wrong axis is transposed. The copy is one pass over memory, which a product that reads the
+ * operand many times repays. */
 #ifndef KERNELS_PACK_CUH
 #define KERNELS_PACK_CUH
 
@@ -19,8 +19,8 @@ inline bool pack_needed(const tma_stack &stack, size_t element, bool transposed)
     return transposed || stack.pitch * element % 16 || (stack.count > 1 && stack.stride * element % 16);
 }
 
-/* What to keep free for a copy, in bytes, a multiple of 256. Needed or not: where this tile lies well, the run's last
- * and smaller ones may not. */
+/* Bytes to reserve for a copy, a multiple of 256, whether the copy is needed or not: the last, smaller tiles of a run
+ * may need one although this tile does not. */
 inline size_t pack_bytes(const tma_stack &stack, size_t element, bool transposed) {
     const tma_stack copy = pack_stack(stack, element, nullptr, transposed);
     return (size_t(copy.count * copy.stride) * element + 255) / 256 * 256;
@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-/* Where TMA reads the operand: as it is or, after this, in `*room`, which moves behind it. */
+/* The stack that TMA reads: the operand as it is or, where that cannot be read, its copy in `*room`, which is moved
+ * past the copy. */
 template <typename T>
 tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transposed, uint8_t **room) {
     if (!pack_needed(stack, sizeof(T), transposed)) return stack;

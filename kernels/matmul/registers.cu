@@ -7,38 +7,37 @@
  *     |:::|        +--x---x---x--+
  *     |:::| 128    x             |             sums[i][j] += rows[i] * columns[j],   i, j = 0 .. 7
  *     |:::| rows   x      C      |
- *     +---+        x             |         matmul/tiled.cu fetches 2 elements for a single multiply-add: 16 times as
- *                  +-------------+         many. That is what held it back.
+ *     +---+        x             |         matmul/tiled.cu fetches 2 elements for each multiply-add, 8 times as many:
+ *                  +-------------+         that is its limit.
  *
  * A thread's rows and columns lie 16 apart (the x in the picture). So the threads of a warp, 2 x 16, fetch neighbours
- * of B (no two from one bank), two elements of A (broadcast), and store neighbours of C.
+ * of B (from different banks) and two elements of A (broadcast), and store neighbours of C.
  *
- * Both operands are lines (rows of A, columns of B) of k elements, whose k or whose lines are adjacent in memory; in a
- * tile k comes first, then the line. Threads fetch along memory; a row of the tile is four elements longer than its
- * lines, which spreads 8 k of 4 lines over the banks when k is adjacent. Beyond an edge zeros are fetched, which add
+ * Both operands are lines (rows of A, columns of B) of k elements. In memory either k or the lines are adjacent; in a
+ * tile k comes first, then the line. Threads fetch along memory. A row of the tile has four elements of padding, which
+ * spreads 8 k of 4 lines over the banks where k is adjacent. Elements beyond an edge are fetched as zeros, which add
  * nothing.
  *
- * Global traffic as modelled: 2k/128 elements for each element of C, a quarter of the tiles of 32.
+ * Global traffic as modelled: 2k/128 elements for each element of C, a quarter of matmul/tiled.cu's with TILE 32.
  *
- * Measured, float32, H200: 4096 28.7 TFLOP/s (tiled 8.8), 0.56 of cuBLAS; 8192 28.5.
- * What holds it back: a fifth of its instructions load single elements from shared memory, and between two tiles the
- * block waits for global memory. */
+ * Measured on an H200, float32, at 4096: 28.7 TFLOP/s (tiled 8.8), 0.56 of cuBLAS's speed. The limit: a fifth of the
+ * instructions load single elements from shared memory, and between two tiles the block waits for global memory. */
 #include "matmul.cuh"
 
 #define SIDE    16  /* of the block of threads */
-#define EACH    8   /* rows and columns of C a thread */
-#define TILE    128 /* rows and columns of C a block */
-#define STEP    8   /* of k at a time */
+#define EACH    8   /* rows and columns of C per thread */
+#define TILE    128 /* rows and columns of C per block */
+#define STEP    8   /* of k per tile */
 #define THREADS (SIDE * SIDE)
-#define COPIES  (TILE * STEP / THREADS) /* elements of an operand's tile that a thread brings */
+#define COPIES  (TILE * STEP / THREADS) /* elements of an operand's tile that a thread copies */
 
-/* A thread's way through an operand: TILE lines, STEP of k a tile. */
+/* A thread's part of copying an operand: tiles of TILE lines by STEP of k. */
 template <typename T> struct carrier {
     const T *from;      /* its first element of the next tile */
-    int64_t tile, next; /* elements from a tile to the next; from the thread's one element of a tile to its next */
-    int64_t k_left;     /* from its first element on */
+    int64_t tile, next; /* in elements: from tile to tile; between two of the thread's elements in a tile */
+    int64_t k_left;     /* counted from its first element */
     int64_t lines_left;
-    int line, l, line_step, l_step; /* where in a tile its first element lies, and how far it is to the next */
+    int line, l, line_step, l_step; /* place of its first element in a tile, and distance to the next */
 
     __device__ carrier(const T *matrix, int64_t first_line, int64_t lines, int64_t k, bool k_adjacent) {
         const int t = int(threadIdx.x);

@@ -1,58 +1,55 @@
 /* matmul/split.cu - float32 results at float32 accuracy from float16 tensor cores, at four times float32's speed.
  *
- * Each operand is cut into two float16 slices that hold 22 bits of every number (split_slices.cuh). Three products of
- * slices give the product; the fourth is below the rounding:
+ * Each operand is cut into two float16 slices, which together hold 22 bits of every number (split_slices.cuh). Three
+ * products of slices give the product; the fourth is below the rounding:
  *
  *     A * B  ~  hi * hi  +  (lo * hi + hi * lo) / 4096            lo * lo / 2^24 is left out
  *
- * That alone is not float32's accuracy: the tensor core cuts off, rather than rounds, as it adds to a sum, so the error
- * has a direction and grows with k. The cure is to trust it with 32 of k only and to add these parts up in float32:
+ * This alone does not give float32's accuracy. The tensor core truncates where float32 rounds when it adds to a sum, so
+ * errors all have the same direction and grow with k. Therefore the tensor core sums only 32 of k, one part, and
+ * ordinary float32 additions add the parts up:
  *
  *                k   0 .. 31        32 .. 63       64 .. 95
- *     tensor core    hi*hi  small   hi*hi  small   hi*hi  small   small = lo*hi + hi*lo, one sum over all of k:
- *                    |----||-----|  |----||-----|  |----||-----|  2048 times smaller, its cut-offs do not show
+ *     tensor core    hi*hi  small   hi*hi  small   hi*hi  small   small = lo*hi + hi*lo, one sum over all of k: it is
+ *                    |----||-----|  |----||-----|  |----||-----|  2048 times smaller, its truncation does not show
  *     float32              sum+=part      sum+=part      sum+=part
  *
- * The additions run behind the instructions for `small`, so the tensor core does not wait for them. A thread holds 64
- * each of `sum`, `part` and `small`, which makes the tile of a block 128 x 128, half of matmul/wgmma.cu's; the frame
- * (clusters, ring, roles) is the same. One chain of float32 additions over all of a long k would round too often: after
- * each 2048 of k the sums go to a place in memory, where they are added up in turn. Promotion of partial sums:
- * DeepGEMM, for float8. Slices: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores" (2022).
+ * The additions run during the instructions for `small`, so the tensor core does not wait for them. A thread holds 64
+ * each of `sum`, `part` and `small`, so a block's tile is 128 x 128, half of matmul/wgmma.cu's. Clusters, ring and
+ * roles are those of wgmma.cu. A single chain of float32 additions over a long k would round too often: after every
+ * 2048 of k the sums are added to a place in memory and start again from zero.
  *
- * Slices hold numbers down to 2^-28 of the largest of their row of A or column of B, and smaller ones where these do
- * not matter (split_slices.cuh gives the bounds). Elements of C for which they do are left out of the store and
- * computed in plain float32 afterwards, so that each element by itself is right to 2^-21 |A||B| beside the rounding of
- * its sum (tests/e2e/test_componentwise.py). Products too narrow or too small to be worth cutting go to matmul/async.cu
- * (split_pays).
+ * Slices hold numbers down to 2^-28 of the largest in their row of A or column of B, and smaller ones where these do
+ * not matter (split_slices.cuh gives the bounds). The elements of C that slices cannot give are computed in plain
+ * float32 afterwards, so each element is right to 2^-21 |A||B| beside the rounding of its sum
+ * (tests/e2e/test_componentwise.py). Products that are too narrow or too small to be worth cutting go to
+ * matmul/async.cu (split_pays).
  *
- * Measured, H200, splitting included, cuBLAS float32 in the same run: 1.27 times it at 1024, 2.6 at 2048, 3.6 at 4096,
- * 3.7 to 4.0 at 8192 (192 to 205 TFLOP/s), 3.8 at 16384, 3.4 at 8193. tests/e2e/test_accuracy.py
- * compares errors, 1024 x k x 1024, k = 64 ... 16384: integers are exact, and the Frobenius error is below cuBLAS's on
- * U(0,1), N(0,1), scaled lines and elements, near overflow and on subnormal numbers (at k = 4096 2.3e-7 against 5.8e-7,
- * N(0,1)). It is above
- *     where nine numbers in ten are zero: 1.3e-7 against 0.7e-7 at 4096. cuBLAS rounds seldom there, and 22 bits are
- *     what they are (4.8e-7 of a product at most): for the same reason no k below 64 is done this way;
- *     in some draws in the largest |error| / (|A||B|), 6.4e-7 against 5.5e-7, on N(0,1) * 2^(-8..8) from k = 4096 on.
- * Parts of 64 were no faster and twice as far off, parts of 16 an eighth slower. With `small` promoted too the tensor
- * cores were 70 % busy, now 84 %. One chain of additions over all of k = 16384 was 3.1e-7 off on U(0,1), where cuBLAS,
- * when it takes an algorithm that splits k, is 1.2e-7; spells of 2048 cost 0 to 4 %, of 1024 some 2 % more. An epilogue
- * that fetched the scale of each column when it came to it took 18 us a tile, as long as 850 of k. */
+ * Measured on an H200, cutting included: 3.7 to 4.0 times cuBLAS's float32 at 8192 (192 to 205 TFLOP/s), 1.27 times at
+ * 1024. tests/e2e/test_accuracy.py compares errors: the Frobenius error is below cuBLAS's (N(0,1), k = 4096: 2.3e-7
+ * against 5.8e-7), except where nine numbers in ten are zero (1.3e-7 against 0.7e-7): there cuBLAS rounds seldom, while
+ * slices hold 22 bits whatever k is. For the same reason products with k below 64 are not cut.
+ *
+ * Parts of 64 of k were no faster and had twice the error; parts of 16 were an eighth slower.
+ *
+ * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
+ * accuracy from Tensor Cores" (2022). */
 #include "split_slices.cuh"
 #include "wgmma.cuh"
 
 #define TILE_N     128
-#define TILE_K     64 /* a slab's 128 bytes */
-#define CHUNK      32 /* of k, as far as the tensor core is trusted to sum */
+#define TILE_K     64 /* one slab row: 128 bytes */
+#define CHUNK      32 /* of k that the tensor core sums */
 #define STAGES     3
-#define SHORT      64                   /* of k: below, the slices' rounding is the largest */
-#define SPELL      2048                 /* of k, as far as one chain of float32 additions goes */
-#define SUMS_ASIDE (64 / 4 * WARPGROUP) /* of a warpgroup, in fours */
+#define SHORT      64                   /* below this k the rounding of slices is the largest error */
+#define SPELL      2048                 /* of k in one chain of float32 additions */
+#define SUMS_ASIDE (64 / 4 * WARPGROUP) /* per warpgroup, in float4 */
 
 using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
 
-/* The shifts to undo and the weights of the lines at, at + STEP ...: all loads, then what is to be done with them. A
- * line that is not there has the weight of an odd one. */
+/* Loads what is known of lines at, at + STEP ...; gives the shifts that undo their scaling, and their weights. All
+ * loads come first. A line beyond the last one has the weight of an odd line. */
 template <int COUNT, int STEP>
 __device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, int (&shift)[COUNT],
                                    uint32_t (&weight)[COUNT]) {
@@ -68,15 +65,15 @@ __device__ inline void split_lines(const split_line *line, int64_t at, int64_t l
     }
 }
 
-/* Stores a warpgroup's 64 x 128 sums, all but those that slices do not hold: then it says that some are left out. Loads
- * come before the first store and without a branch among them, or they would wait for each other: a warp shares the
- * lines of its 128 columns out, and tells them round. */
+/* Stores a warpgroup's 64 x 128 sums, except those that slices do not hold; sets `left_out` if there are any. All loads
+ * come before the first store and without branches between them, so that they overlap: each lane loads four of the
+ * warp's 128 columns and shares them by shuffles. */
 __device__ inline void split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
                                    uint32_t *left_out, int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    const int64_t m = row + warp * 16 + quad, n = column + lane * 2; /* of the first sum */
+    const int64_t m = row + warp * 16 + quad, n = column + lane * 2; /* row and column of the first sum */
     const int64_t place = (batch * args.m + m) * args.n + n;
-    const auto holder = [&](int i) { return i / 4 % 4 * 8 + lane * 2 + i % 2; }; /* the lane that has sum i's column */
+    const auto holder = [&](int i) { return i / 4 % 4 * 8 + lane * 2 + i % 2; }; /* the lane with sum i's column */
     int up[2], along[TILE_N / 32];
     uint32_t row_weight[2], column_weight[TILE_N / 32];
     split_lines<2, 8>(a_line, m, args.m, up, row_weight);
@@ -84,10 +81,10 @@ __device__ inline void split_store(const matmul_args &args, const split_line *a_
     uint32_t all = row_weight[0] & row_weight[1];
 #pragma unroll
     for (int i = 0; i < TILE_N / 32; i++) all &= column_weight[i];
-    const bool whole = __all_sync(~0u, args.n % 2 == 0 && all & LINE_GOOD); /* all sums, and neighbours as pairs */
+    const bool whole = __all_sync(~0u, args.n % 2 == 0 && all & LINE_GOOD); /* every sum is stored, and in pairs */
 #pragma unroll
     for (int i = 0; i < 64; i++) {
-        /* In two steps, because the power may be beyond float where the product is not. */
+        /* In two factors, because the power may exceed float's range where the product does not. */
         const int shift = up[i / 2 % 2] + __shfl_sync(~0u, along[i / 16], holder(i)), first = shift / 2;
         sum[i] = sum[i] * power_of_two(first) * power_of_two(shift - first);
     }
@@ -125,8 +122,8 @@ __device__ inline void split_store(const matmul_args &args, const split_line *a_
         *reinterpret_cast<float2 *>(to + i % 2 * 8 * args.n + i / 2 * 8) = make_float2(sum[i * 2], sum[i * 2 + 1]);
 }
 
-/* Adds a thread's sums to what lies in its place in memory, and begins them anew; `room` is for the load. `first`:
- * there is nothing yet. */
+/* Adds a thread's sums to its place in memory and zeroes them; `room` holds what is loaded. `first`: the place is still
+ * undefined, so it is overwritten. */
 __device__ inline void split_set_aside(float4 *aside, float (&sum)[64], float (&room)[64], bool first) {
 #pragma unroll
     for (int i = 0; i < 64; i += 4) {
@@ -149,10 +146,9 @@ __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
     }
 }
 
-/* A consumer keeps three sums of its 64 x 128 tile: `part`, hi * hi over one chunk of k; `sum`, to which the parts are
- * added in float32; `small`, lo * hi + hi * lo over all of k, so small that the tensor core's rounding does not show.
- * While the instructions for `small` run, the part is added and the next one begun. After every SPELL of k the sums are
- * set aside. */
+/* A consumer keeps three sums of its 64 x 128 tile: `part`, hi * hi over one chunk of k; `sum`, the float32 sum of the
+ * parts; `small`, lo * hi + hi * lo over all of k, so small that the tensor core's truncation does not show. While the
+ * instructions for `small` run, the part is added to `sum`. After every SPELL of k the sums are set aside in memory. */
 template <bool A_MN, bool B_MN>
 __device__ inline void split_consume(const matmul_args &args, const split_line *a_line, const split_line *b_line,
                                      uint32_t *left_out, float4 *aside, shared_t &shared, int consumer, int64_t tiles) {
@@ -162,7 +158,7 @@ __device__ inline void split_consume(const matmul_args &args, const split_line *
         float sum[64], small[64], part[64];
 #pragma unroll
         for (int i = 0; i < 64; i++) sum[i] = small[i] = 0;
-        int reading = -1; /* the stage that the instructions under way read */
+        int reading = -1; /* the stage that pending instructions read */
         for (int64_t k = 0; k < args.k; k += TILE_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
             const stage_t &stage = shared.stage[at.stage];
@@ -225,10 +221,10 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 #define PLAIN_TILE  64
 #define PLAIN_K     16
-#define PLAIN_CHUNK 32 /* of k, as far as one chain goes before it is added to the rest */
+#define PLAIN_CHUNK 32 /* of k in one chain, before it is added to the rest */
 
-/* Computes in plain float32 the elements of C that were left out, 64 x 64 tile by tile, a thread 4 x 4; tiles with none
- * cost a look. */
+/* Computes in plain float32 the elements of C that were left out, in tiles of 64 x 64, 4 x 4 elements per thread. A
+ * tile without such elements costs one check. */
 __global__ void __launch_bounds__(256)
     split_plain_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ split_pair pair,
                        const uint32_t *left_out) {
@@ -261,10 +257,10 @@ __global__ void __launch_bounds__(256)
         for (int i = 0; i < 16; i++) any = any || is_left(i / 4, i % 4);
         if (!__syncthreads_or(any)) continue;
 
-        float total[4][4] = {}, sum[4][4] = {}, part[4][4] = {}; /* of all, of a spell, of a chunk */
+        float total[4][4] = {}, sum[4][4] = {}, part[4][4] = {}; /* over all of k, over a spell, over a chunk */
         for (int64_t k0 = 0; k0 < args.k; k0 += PLAIN_K) {
             for (int i = thread; i < PLAIN_K * PLAIN_TILE; i += 256) {
-                /* Neighbouring threads fetch along the operand's own rows. */
+                /* Neighbouring threads fetch along the operand's rows in memory. */
                 const int am = args.transpose_a ? i % PLAIN_TILE : i / PLAIN_K,
                           ak = args.transpose_a ? i / PLAIN_TILE : i % PLAIN_K;
                 const int bn = args.transpose_b ? i / PLAIN_K : i % PLAIN_TILE,
@@ -309,10 +305,10 @@ __global__ void __launch_bounds__(256)
 
 /* ---- launch ---------------------------------------------------------------------------------------------------- */
 
-/* The operands and where their parts lie in the workspace: a mark, lines of both, slices of both, sums. */
+/* The operands and the layout of the workspace: the left-out flag, lines of both, slices of both, sums set aside. */
 struct split_plan {
     split_pair pair;
-    float4 *aside;         /* sums of the blocks at work, where k is long */
+    float4 *aside;         /* sums set aside by running blocks, where k is long */
     size_t to_zero, bytes; /* of the workspace */
 };
 
@@ -351,21 +347,21 @@ static split_plan split_plan_make(const struct launch *launch) {
     return {{a, b}, reinterpret_cast<float4 *>(aside), to_zero, end};
 }
 
-/* Do slices pay? Cutting reads and writes (m + n) k numbers, multiplying 2 m n k operations four times faster saves
- * time in proportion to these: C has to be 128 wide, or rather mn / (m + n). And four more launches cost what a product
- * of 930 cubed saves. Where they do not, matmul/async.cu does the work. */
+/* Do slices pay? Cutting handles (m + n) k numbers; multiplying four times faster saves time in proportion to m n k. So
+ * mn / (m + n) must be at least 128. The four extra launches cost what a product of 930 x 930 x 930 saves. Where slices
+ * do not pay, matmul/async.cu does the work. */
 static bool split_pays(const matmul_args &args) {
     const double m = double(args.m), n = double(args.n);
     return m * n >= 128 * (m + n) && m * n * double(args.k) * double(args.batch) >= 8e8;
 }
 
-/* Over a short k there is little rounding for that of the slices to hide behind: never. */
+/* A short k is never cut: its sums round so little that the rounding of slices would show. */
 static bool split_hands_over(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     return args.k < SHORT || (launch->choice[0] == 0 && !split_pays(args));
 }
 
-/* Enough for either way: smaller tiles of a run may go the other one. */
+/* Enough for both ways: smaller tiles of the same run may go the other way. */
 static size_t matmul_split_workspace(const struct launch *launch) {
     const size_t other = kernel_workspace(&matmul_async, launch);
     return split_hands_over(launch) ? other : std::max(split_plan_make(launch).bytes, other);

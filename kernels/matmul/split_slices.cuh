@@ -1,39 +1,37 @@
 /* split_slices.cuh - float32 matrices cut into float16 slices for matmul/split.cu.
  *
- * Each line (a row of A, a column of B) is scaled by a power of two, which is exact, so that its largest number comes
- * to lie in 2^14 .. 2^15, just below float16's end. A scaled number x is then written as
+ * Each line (a row of A, a column of B) is scaled by a power of two, which is exact, so that its largest number lies in
+ * 2^14 .. 2^15, just below float16's limit. A scaled number x is then written as
  *
  *     x = hi + lo / 4096 + rest       hi = float16(x), lo = float16((x - hi) * 4096)
  *
- * hi has 11 bits and lo the next 11. lo is scaled into hi's own range: unscaled it would be subnormal, short of bits,
- * already for numbers 2^-15 of the line's largest. A product a b loses lo lo / 2^24 and what the rests bring. How much
- * that is depends on whether hi is a normal float16 number:
+ * hi has 11 bits and lo the next 11. lo is scaled up into hi's range: unscaled, it would be subnormal and lose bits
+ * already for numbers 2^-15 of the line's largest. A product a b loses lo lo / 2^24 and the products with a rest. The
+ * loss depends on whether hi is a normal float16 number:
  *
  *     x, scaled                  of the largest       |lo / 4096|   |rest|         a b loses at most
  *     from 2^-14 on: normal      down to 2^-28        2^-11 |x|     2^-23 |x|      2^-21 |a b|, both being normal
  *     below: "tiny"              below                2^-25         2^-37          2^-49 of its lines' largest
  *
- * A line without tiny numbers is "good". Between good lines each product is right to 2^-21 of itself, wherever zeros
- * are. A line with tiny numbers is "wide". They do not matter in a sum that also has a product of two large numbers,
- * each within 2^-4 of its line's largest: that product is at least 2^-8 of the lines' largest, and k tiny ones beside
- * it lose no more than k 2^-41 of it. A row and a column that together have more than k large numbers must have such a
- * product, wherever zeros are. So each line's large numbers are counted, and the rule (lines_held) is
+ * A line without tiny numbers is "good". The products of two good lines are each right to 2^-21 of themselves, wherever
+ * zeros are. A line with tiny numbers is "wide". Tiny numbers do not matter in a sum that also has a product of two
+ * large numbers. A number is large if it is within 2^-4 of its line's largest. The product of two large numbers is at
+ * least 2^-8 of the product of the lines' largest, and k tiny products beside it lose at most k 2^-41 of it. A row and
+ * a column that together have more than k large numbers must have such a product. So each line's large numbers are
+ * counted, and the rule (lines_held) is
  *
- *     a row and a column go by slices    when both are good, or when together they have more than k large numbers
+ *     slices give C[i][j]    if row i and column j are both good, or if together they have more than k large numbers
  *
- * A line with Inf or NaN, or with nothing above 2^-112, is "odd" and never goes by slices. The elements of C that do
- * not go by slices are computed in plain float32 (matmul/split.cu).
+ * A line with Inf or NaN, or with nothing above 2^-112, is "odd": slices never give its elements of C. The elements
+ * that slices do not give are computed in plain float32 (matmul/split.cu).
  *
- * Random numbers go by slices. A number of N(0,1) is tiny with a probability of 1e-8, which makes one line of 16384 in
- * 5000 wide, where a line needs more than half of its numbers large: of 36,000 lines drawn, k = 512 ... 16384, the
- * least share was 0.72 for N(0,1) and 0.88 for U(0,1) and U(-1,1), and nothing left the slices. Without the count each
- * wide line would cost what a band of 64 costs in float32; with a longer span and no count (34) products of two tiny
- * numbers were right to 2^-10 only. Numbers of very different size do not all stay: of N(0,1), each times another of
- * 2^(-8..8), 3 elements of C in 10 leave at k = 4096 and 8 in 10 at 16384.
+ * Slices give practically every element of a product of random matrices. A number of N(0,1) is tiny with a probability
+ * of 1e-8, so of lines with 16384 numbers one in 5000 is wide. In each of 36,000 lines drawn, at least 0.72 of the
+ * numbers were large, where half is enough. Numbers of very different size are not all held: with N(0,1), each number
+ * times its own random 2^(-8..8), 3 elements of C in 10 are computed in float32 at k = 4096 and 8 in 10 at 16384.
  *
- * Two passes over an operand, since a line's scale is known only at its end: 8 bytes read and 4 written an element. At
- * 8192 measuring takes 0.23 ms and cutting 0.27, of 5.2 ms with the product (before large numbers were counted, which
- * needs no more of memory). */
+ * Two passes read the operand, because a line's scale is known only at its end: 8 bytes read and 4 written per element.
+ * At 8192 the two passes take 0.5 ms of 5.2 ms on an H200. */
 #ifndef KERNELS_SPLIT_SLICES_CUH
 #define KERNELS_SPLIT_SLICES_CUH
 
@@ -42,15 +40,15 @@
 
 enum { HI, LO, SLICES };
 
-#define LO_SCALE 4096.f /* what 11 bits leave of a number, in hi's range again */
+#define LO_SCALE 4096.f /* brings what is left after 11 bits into hi's range */
 #define TOP      14     /* exponent that a line's largest number is scaled to */
-#define SPAN     28     /* exponents below a line's largest number: beyond, hi is subnormal */
-#define NEAR     4      /* exponents below a line's largest number, down to which numbers count as large */
+#define SPAN     28     /* exponents below a line's largest number; further below, hi is subnormal */
+#define NEAR     4      /* exponents below a line's largest number; down to there, a number is large */
 
 /* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
 
-/* What is known of a line: bits of its largest magnitude, minus those of its least but zero, and how many numbers are
- * large. Zeroed: nothing yet. */
+/* What is known of a line: the bits of its largest magnitude, the negated bits of its least non-zero magnitude, and the
+ * number of its large numbers. All zero: nothing yet. */
 struct alignas(16) split_line {
     uint32_t high, low, large;
 };
@@ -59,19 +57,21 @@ __device__ inline int float_exponent(uint32_t bits) {
     return bits >> 23 ? int(bits >> 23) - 127 : -118 - __clz(int(bits));
 }
 
-/* The power of two that a line is multiplied with whose largest number has the bits `high`; of an odd line anything. */
+/* The exponent of the power of two by which a line is scaled; `high` holds the bits of its largest number. For an odd
+ * line the result has no meaning. */
 __device__ inline int line_shift(uint32_t high) {
     return high == 0 ? 0 : min(TOP - float_exponent(high), 126);
 }
 
-/* Is the number large, in a line whose largest has the bits `high`? In a line of zeros all are. */
+/* Is x large in a line whose largest number has the bits `high`? In a line of zeros every number is. */
 __device__ inline bool is_large(float x, uint32_t high) {
     return __float_as_uint(fabsf(x)) + (NEAR << 23) >= high;
 }
 
 #define LINE_GOOD (1u << 31)
 
-/* What decides with whom a line goes by slices: its large numbers, and whether it is good; 0 of an odd line. */
+/* A line's weight in the rule (lines_held): the count of its large numbers, and LINE_GOOD if it is good; 0 for an odd
+ * line. */
 __device__ inline uint32_t line_weight(split_line line) {
     if (line.high == 0) return line.large | LINE_GOOD;
     const int exponent = float_exponent(line.high);
@@ -79,12 +79,12 @@ __device__ inline uint32_t line_weight(split_line line) {
     return exponent - float_exponent(0 - line.low) > SPAN ? line.large : line.large | LINE_GOOD;
 }
 
-/* Do slices hold the product of lines with these weights? */
+/* Do slices hold the product of a row and a column with these weights? */
 __device__ inline bool lines_held(uint32_t a, uint32_t b, int64_t k) {
     return (a & b & LINE_GOOD) || int64_t(a & ~LINE_GOOD) + (b & ~LINE_GOOD) > k;
 }
 
-/* Takes in what another block found. Most find nothing new, and a look is cheaper than an atomic. */
+/* Merges what a block found. Most blocks find nothing new, and a load is cheaper than an atomic. */
 __device__ inline void line_widen(split_line *line, split_line by) {
     const uint2 known = __ldcg(reinterpret_cast<const uint2 *>(line));
     if (known.x < by.high) atomicMax(&line->high, by.high);
@@ -97,14 +97,15 @@ __device__ inline float power_of_two(int exponent) {
 
 /* ---- the slices ------------------------------------------------------------------------------------------------ */
 
-/* One operand: as it comes, and as it goes into the tensor core: hi of each matrix of the stack, then lo of each. */
+/* One operand: x as the launch is given it; slices as the tensor core reads them, first hi of every matrix of the
+ * stack, then lo of every matrix. */
 struct split_operand {
     const float *x;
     __half *slice;    /* [SLICES][count][rows][pitch] */
     split_line *line; /* [count][rows or columns] */
     int64_t count, rows, columns, stride, pitch;
-    bool by_row; /* lines are rows as stored */
-    bool fours;  /* x can be read in 16-byte pieces */
+    bool by_row; /* lines are rows in memory */
+    bool fours;  /* x can be read 16 bytes at a time */
 };
 
 /* Both operands; a launch's z axis picks one. */
@@ -112,13 +113,13 @@ struct split_pair {
     split_operand operand[2];
 };
 
-/* A block of 256 threads works on a patch of 32 rows by 256 columns: a thread on 8 rows of 4 columns. */
+/* A block of 256 threads cuts a patch of 32 rows by 256 columns, each thread 8 rows of 4 columns. */
 #define PATCH_ROWS    32
 #define PATCH_COLUMNS 256
 #define PATCH_THREADS 256
 #define PATCH_EACH    8
 
-/* Where in its operand a thread begins. */
+/* Where in the operand a thread begins. */
 struct split_place {
     int64_t batch, row, column;
 };
@@ -130,7 +131,7 @@ __device__ inline split_place split_patch(const split_operand &operand) {
             patch.column * PATCH_COLUMNS + threadIdx.x % 64 * 4};
 }
 
-/* Four numbers of a row from `column` on; beyond the edge zeros. */
+/* Four numbers of a row, from `column` on; zeros beyond the edge. */
 __device__ inline float4 split_load(const split_operand &operand, const split_place &at, int i) {
     if (at.row + i >= operand.rows || at.column >= operand.columns) return float4();
     const float *x = operand.x + at.batch * operand.stride + (at.row + i) * operand.columns + at.column;
@@ -139,7 +140,7 @@ __device__ inline float4 split_load(const split_operand &operand, const split_pl
     return make_float4(take(0), take(1), take(2), take(3));
 }
 
-/* Finds each line's largest and least magnitude. Maxima do not depend on the order in which blocks come. */
+/* Finds each line's largest and least magnitude. The order of blocks does not matter to a maximum. */
 __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __grid_constant__ split_pair pair) {
     __shared__ split_line column_line[PATCH_COLUMNS];
     const split_operand &operand = pair.operand[blockIdx.z];

@@ -1,30 +1,32 @@
 /* matmul/tf32.cu - float32 data on Hopper's tensor cores in TF32: 8 bits of exponent, 10 of fraction.
  *
- * matmul/wgmma.cu's frame, with one obstacle: for TF32 the tensor core reads shared memory only along k, and a
- * row-major B lies along n. But its left operand may come from registers, where anything can be put anywhere. So the
- * problem is turned over,
+ * The frame is that of matmul/wgmma.cu (read that first). There is one obstacle: for TF32 the tensor core reads shared
+ * memory only along k, but a row-major B lies along n. The instruction's left operand, however, may come from
+ * registers, where threads can arrange elements in any order. So the kernel computes the transposed problem
  *
  *     C^T (n x m) = B^T (n x k) * A^T (k x m)
  *
- * and B becomes the left operand: threads pick its elements out of the swizzled tile, 16 a stage, while A, which lies
+ * in which B is the left operand. Threads pick B's elements out of the swizzled tile, 16 per stage, while A, which lies
  * along k, goes straight from shared memory to the tensor core. In this file's kernel `a` is B, `m` is n and so on.
- * Loads for the next stage run behind the instructions of the last; unrolling by two gives them registers of their own.
+ * Loads for the next stage overlap with the instructions of the last; the loop is unrolled by two so that they use
+ * different registers.
  *
- * TF32 wants rounding, and the tensor core would only cut off: the copy engine does it, told that the data is TF32.
+ * Float32 must be rounded to TF32, but the tensor core truncates. The copy engine rounds, because the tensor map
+ * declares the data as TF32.
  *
- * Measured, H200, against cuBLAS in TF32 in the same run: 0.98 at 4096 (380 TFLOP/s) and at 8192, with equal errors up
- * to k = 4096; at 16384 on U(0,1) ours is 1.1e-4, cuBLAS's 0.3e-4, because the tensor core cuts off as it adds. */
+ * Measured on an H200: 0.98 of cuBLAS's TF32 speed at 4096 (380 TFLOP/s) and 8192, with equal errors up to k = 4096. At
+ * k = 16384 on U(0,1) the error is 1.1e-4, cuBLAS's 0.3e-4, because the tensor core truncates as it adds. */
 #include "pack.cuh"
 #include "wgmma.cuh"
 
 #define TILE_N 256
-#define TILE_K 32 /* a slab's 128 bytes */
+#define TILE_K 32 /* one slab row: 128 bytes */
 #define STAGES 4
 
 using stage_t = wgmma_stage<1, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
 
-/* The problem turned over: C^T (n x m) = B^T (n x k) * A^T (k x m). */
+/* The transposed problem: C^T (n x m) = B^T (n x k) * A^T (k x m). */
 static matmul_args tf32_turn(const matmul_args &args) {
     matmul_args turned = args;
     turned.m = args.n;
@@ -38,8 +40,9 @@ static matmul_args tf32_turn(const matmul_args &args) {
     return turned;
 }
 
-/* Which of the consumer's 64 rows is row t/4 (upper: + 8) of its warp's 16? Along m rows are dealt out so that a load
- * of the warp touches all 32 banks: the swizzle moves pieces of four by the row of k, hence t%4, in bits 2 and 3. */
+/* The row of the consumer's 64 that this thread holds as row t/4 (upper: t/4 + 8) of its warp's 16. Where A lies along
+ * m, rows are assigned so that a warp's load touches all 32 banks: the swizzle moves groups of four elements by the row
+ * of k, hence by t%4, in bits 2 and 3. */
 template <bool A_MN> __device__ inline int tf32_row(bool upper) {
     const int quad = int(threadIdx.x) % 32 / 4, warp = int(threadIdx.x) % WARPGROUP / 32;
     if constexpr (A_MN)
@@ -48,20 +51,19 @@ template <bool A_MN> __device__ inline int tf32_row(bool upper) {
         return warp * 16 + upper * 8 + quad;
 }
 
-/* One element of the consumer's 64 x 32 tile, where the swizzle has put it. */
+/* One element of the consumer's 64 x 32 tile, from its swizzled place. */
 template <bool A_MN> __device__ inline uint32_t tf32_element(const uint8_t *tile, int row, int k) {
     const int line = A_MN ? row / 32 * 32 + k : row, place = A_MN ? row % 32 : k;
     return *reinterpret_cast<const uint32_t *>(tile + line * 128 + (place * 4 ^ line % 8 * 16));
 }
 
-/* Stores a warpgroup's 64 x 256 sums of C^T, whose first is C[column][row]. */
+/* Stores a warpgroup's 64 x 256 sums of C^T; the first sum is C[column][row]. */
 template <bool A_MN>
 __device__ inline void tf32_store(const matmul_args &args, int64_t batch, int64_t row, int64_t column,
                                   float (&sum)[128]) {
     const bool plain = args.first && args.last && args.alpha == 1, second = threadIdx.x & 16;
     int64_t m[2] = {row + tf32_row<A_MN>(false), row + tf32_row<A_MN>(true)};
-    if constexpr (A_MN) { /* rows 4 apart change places with those 16 apart: eight threads then write 32 adjacent bytes
-                           */
+    if constexpr (A_MN) { /* exchanges rows 4 apart with rows 16 apart, so that eight threads write 32 adjacent bytes */
         const int64_t base = m[0] - second * 16;
         m[0] = base + second * 4;
         m[1] = base + second * 4 + 16;
@@ -97,8 +99,8 @@ __device__ inline void tf32_consume(const matmul_args &args, shared_t &shared, i
         float sum[128];
 #pragma unroll
         for (int i = 0; i < 128; i++) sum[i] = 0;
-        int reading = -1; /* the stage that the instructions under way read */
-#pragma unroll 2          /* so that each turn loads other registers than the instructions under way read */
+        int reading = -1; /* the stage that pending instructions read */
+#pragma unroll 2          /* so that a turn does not load into registers that pending instructions read */
         for (int64_t k = 0; k < args.k; k += TILE_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
             const stage_t &stage = shared.stage[at.stage];
@@ -139,7 +141,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 #endif
 }
 
-/* In the turned problem b, the job's A, has to lie along k. */
+/* In the transposed problem b, the job's A, must lie along k. */
 static size_t matmul_tf32_workspace(const struct launch *launch) {
     const matmul_args turned = tf32_turn(launch->args.matmul);
     return pack_bytes(wgmma_stack_a(turned), sizeof(float), false) +

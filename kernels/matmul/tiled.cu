@@ -1,29 +1,29 @@
 /* matmul/tiled.cu - shared memory as a cache that the program fills: blocks fetch square tiles of A and B once.
  *
- *                  B  +----+         A block computes a TILE x TILE tile of C, one element a thread. It walks along k
- *                  k0 | Bt |         tile by tile; at each stop every thread fetches one element of A's tile and one of
- *                     +----+         B's, the block meets at a barrier, and everyone multiplies out of shared memory:
+ *                  B  +----+         A block computes a TILE x TILE tile of C, one element per thread. It walks along k
+ *                  k0 | Bt |         tile by tile. For each tile every thread fetches an element of A's tile and one of
+ *                     +----+         B's, the block meets at a barrier, and all threads multiply from shared memory:
  *       A  k0         |    |
  *     +----+----+   C +----+             sum += At[y][l] * Bt[l][x],  l = 0 .. TILE-1
  *     | At | -> |     |tile|
- *     +----+----+     +----+         A second barrier keeps the fast from overwriting what the slow still read.
+ *     +----+----+     +----+         After a second barrier the next tile may overwrite this one.
  *
- * The elements of the next stop are fetched into registers while this one's are multiplied, so that the barrier does
- * not wait for memory (measured at 4096: 15.9 ms without, 14.4 ms with).
+ * The elements of the next tile are fetched into registers while this one is multiplied, so that the barrier does not
+ * wait for memory.
  *
  * An element fetched once serves TILE threads. Global traffic as modelled: 2k/TILE elements read for each element of C,
- * TILE times less than matmul/naive.cu. Elements beyond an edge are fetched as zeros, which add nothing: the inner loop
- * needs no test, whatever the sizes.
+ * TILE times less than matmul/naive.cu. Elements beyond an edge are fetched as zeros, which add nothing, so the inner
+ * loop needs no bounds check.
  *
- * TILE 32: 1024 threads a block and two blocks on a multiprocessor. TILE 16 (256 threads) and 8 (64) fetch two and four
- * times as much. With TILE 32 a warp is one row of the tile: it reads At as a broadcast, four l at once (a row of At
- * begins on 16 bytes and is padded by 16), and Bt without bank conflicts. A transposed operand is fetched along its own
- * rows, which keeps global accesses coalesced, and turned as it is put into shared memory; the padding spreads that
- * over banks.
+ * TILE 32: 1024 threads per block and two blocks per multiprocessor. TILE 16 (256 threads) and 8 (64) fetch two and
+ * four times as much. With TILE 32 a warp is one row of the tile: it reads At as a broadcast, four l at once (a row of
+ * At begins on 16 bytes and has 16 bytes of padding), and Bt without bank conflicts. A transposed operand is fetched
+ * along its own rows, which keeps global accesses coalesced, and is transposed as it is stored in shared memory;
+ * padding spreads these stores over banks.
  *
- * Measured at 4096, float32, H200: naive 67.6 ms, TILE 8 28.8 ms, TILE 16 17.6 ms, TILE 32 15.1 ms (9.1 TFLOP/s). What
- * holds it back now: each multiply-add still needs an operand from shared memory, one element of C a thread is too
- * little work for it. */
+ * Measured on an H200, float32, at 4096: 15.1 ms (9.1 TFLOP/s), matmul/naive.cu 67.6 ms. The limit: every multiply-add
+ * still needs operands from shared memory, because a thread computes only one element of C. matmul/registers.cu
+ * computes 64. */
 #include "matmul.cuh"
 
 template <typename T, int TILE>
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(TILE *TILE) matmul_tiled_kernel(const __grid_c
     const int x = int(threadIdx.x), y = int(threadIdx.y);
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
 
-    /* What this thread fetches: element (a_row, a_l) of each tile of A, (b_l, b_column) of B. x runs along memory. */
+    /* This thread fetches element (a_row, a_l) of each tile of A and (b_l, b_column) of B. x runs along memory. */
     const int a_row = args.transpose_a ? x : y, a_l = args.transpose_a ? y : x;
     const int b_l = args.transpose_b ? x : y, b_column = args.transpose_b ? y : x;
     const T *a = static_cast<const T *>(args.a) + tile.batch * args.a_batch_stride +
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(TILE *TILE) matmul_tiled_kernel(const __grid_c
     const T *b = static_cast<const T *>(args.b) + tile.batch * args.b_batch_stride +
                  (args.transpose_b ? (column + b_column) * args.k + b_l : b_l * args.n + column + b_column);
     const int64_t a_step = args.transpose_a ? TILE * args.m : TILE, b_step = args.transpose_b ? TILE : TILE * args.n;
-    /* How much of k the thread may fetch: nothing where its row or column lies beyond the edge. */
+    /* How much of k the thread may fetch: nothing if its row or column lies beyond the edge. */
     const int64_t a_end = row + a_row < args.m ? args.k - a_l : 0;
     const int64_t b_end = column + b_column < args.n ? args.k - b_l : 0;
 
@@ -84,7 +84,8 @@ static int matmul_tiled_launch(const struct launch *launch) {
     }
 }
 
-/* Each row of tiles of A is read once for every column of tiles of B, and the reverse: 2k / tile elements for one. */
+/* Each row of tiles of A is read once per column of tiles of B, and the reverse: 2k / tile elements per element of
+ * C. */
 static double matmul_tiled_bytes(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t tile = 32 >> launch->choice[0];

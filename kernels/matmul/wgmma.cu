@@ -1,64 +1,64 @@
-/* matmul/wgmma.cu - bfloat16 and float16 on Hopper's tensor cores, with every unit of the chip at its own work.
+/* matmul/wgmma.cu - bfloat16 and float16 on Hopper's tensor cores: a copy engine moves the operands, threads only give
+ * orders.
  *
  *     copy engine   | stage 0 | stage 1 | stage 2 | stage 3 | stage 0 ..   48 KiB each: 128 x 64 of A, 64 x 256 of B
- *     producer      one thread orders the copies as stages fall empty
+ *     producer      one thread starts a copy as soon as a stage is empty
  *     consumer 0              | stage 0 | stage 1 | stage 2 | stage 3 ..   64 x 256 of C += 64 x 64 * 64 x 256,
  *     consumer 1              | stage 0 | stage 1 | stage 2 | stage 3 ..   four instructions
  *
- * No thread touches an operand: copies go to shared memory and from there to the tensor core, and the threads only say
- * when. A tile of 128 x 256 is as large as the registers hold (128 sums a thread), so that the least data moves per
- * operation; two blocks of a cluster share their B, which cuts L2's reads by a third. Blocks stay for the whole launch
- * and take tile after tile, so that the next one's operands come while this one's sums are stored.
+ * matmul/mma.cu loads operands from shared memory into registers before it multiplies. Here no thread touches an
+ * operand: the copy engine fills shared memory, the tensor core reads it there, and threads only start both. A block's
+ * tile of 128 x 256 is the largest that registers hold (128 sums per thread), so each byte loaded serves the most
+ * multiplications. Two blocks form a cluster and share their tile of B, which cuts reads from L2 by a third. A block
+ * stays for the whole launch and takes tile after tile: while it stores one tile's sums, the next tile's operands
+ * arrive.
  *
- * What a stage costs: 4 instructions of 128 cycles for each consumer, and 128 KiB through shared memory, which is all
- * that it gives in these 1024 cycles: copies 48, A 8 for each consumer, B 32 for each.
+ * A stage takes 1024 cycles: each of two consumers issues 4 instructions of 128 cycles. Shared memory moves 128 KiB in
+ * that time, which is its limit: copies write 48 KiB, and each consumer reads 8 KiB of A and 32 KiB of B.
  *
- * Measured, H200, against cuBLAS in the same run: bfloat16 0.98 at 4096 (780 TFLOP/s), 0.99 to 1.02 at 8192 (up to
- * 803) and 1.01 at 16384, float16 0.97 to 0.98 and 0.98 to 1.02; 8193 3.3, 777 x 3333 x 555 0.95. The tensor cores are
- * busy 93 % of the time, and at 8192 the power limit sets the clock. A release and an acquire at cluster scope at every
- * stage cost a third of the speed (541 TFLOP/s): barriers are told and awaited with the plain forms, which is enough,
- * because the copy engine and the tensor core alone touch what they guard. What holds it back: at a tile's end both
- * consumers store, and nobody multiplies; at 1024 there are 16 tiles for 66 clusters, 0.43 of cuBLAS. What is small,
- * but long in k, goes to matmul/mma.cu (wide_pays).
+ * Barriers use the plain forms of arrive and wait: only the copy engine and the tensor core touch the data they guard.
+ * A release and an acquire at cluster scope in every stage cost a third of the speed.
  *
- * A narrow C, up to 64 columns, is another matter: its time is that of reading A once. What counts is to have enough of
- * A on its way and little else. The frame stays, the tile becomes 128 x 64, and
+ * Measured on an H200, bfloat16: 0.98 to 1.02 of cuBLAS's speed at 4096 to 16384 (803 TFLOP/s at 8192), but 0.43 at
+ * 1024, where 16 tiles meet 66 clusters. Products that are small but long in k go to matmul/mma.cu (wide_pays). What
+ * remains: at the end of a tile both consumers store, and neither multiplies.
  *
- *     two blocks share a multiprocessor    one loads while the other starts or stores; 128 KiB of A are on their way
- *     a pair still shares B                L2 gives 5 bytes for 4 of A, half a slab of B from each; alone it would be 6
- *     few tiles: k is cut in 2 or 4        a cluster of as many pairs takes one tile, a piece of k each
+ * A narrow C, up to 64 columns, takes as long as reading A once, so the kernel must keep enough of A in flight. It uses
+ * the same frame with a tile of 128 x 64:
+ *
+ *     two blocks per multiprocessor        one loads while the other starts or stores; 128 KiB of A are in flight
+ *     a pair still shares B                L2 delivers 5 bytes for every 4 of A; without sharing it would be 6
+ *     few tiles: k is cut in 2 or 4        a cluster of 2 or 4 pairs takes one tile, each pair one piece of k
  *
  *     pair 0   A, 256 x k/4  |  sums of 256 x 64  |     Every block leaves its sums in its own shared memory, then
- *     pair 1   A, 256 x k/4  |  sums of 256 x 64  |     adds up a quarter of its rows, read out of all four. That takes
- *     pair 2   A, 256 x k/4  |  sums of 256 x 64  |     no workspace, no counter and no second launch, and it adds in
+ *     pair 1   A, 256 x k/4  |  sums of 256 x 64  |     adds up a quarter of its rows, read from all four pairs. This
+ *     pair 2   A, 256 x k/4  |  sums of 256 x 64  |     needs no workspace, counter or second launch, and it adds in
  *     pair 3   A, 256 x k/4  |  sums of 256 x 64  |     the same order every time.
  *
- * More than four pieces would want clusters of more than 8 blocks, which not every chip can place; where that leaves
- * multiprocessors idle over a long k, matmul/mma.cu's planes have no such limit (narrow_pays).
+ * More than four pieces would need clusters of more than 8 blocks, which not every chip can place. Where four pieces
+ * leave multiprocessors idle over a long k, matmul/mma.cu takes over (narrow_pays).
  *
- * Measured, H200, bfloat16, beside cuBLAS in the same run: 0.82 of it at 4096 x 64 x 4096, launch after launch, and
- * 0.89 with the cache evicted before each (matmul/mma.cu: 0.44 and 0.65); 0.89 and 0.92 at 100,000 x 64 x 1000 (0.60
- * and 0.66). */
+ * Measured on an H200, bfloat16, 4096 x 64 x 4096: 0.82 of cuBLAS's speed (matmul/mma.cu: 0.44). */
 #include "pack.cuh"
 #include "wgmma.cuh"
 
-#define TILE_K 64 /* a slab's 128 bytes */
+#define TILE_K 64 /* one slab row: 128 bytes */
 #define STAGES 4
 
 template <int TILE_N_, int BLOCKS_, int PIECES_> struct wgmma_shape {
     static constexpr int TILE_N = TILE_N_;
-    static constexpr int SUMS = TILE_N / 2; /* of a thread */
-    static constexpr int BLOCKS = BLOCKS_;  /* on a multiprocessor */
+    static constexpr int SUMS = TILE_N / 2; /* per thread */
+    static constexpr int BLOCKS = BLOCKS_;  /* per multiprocessor */
     static constexpr int PIECES = PIECES_;  /* of k, at most */
     using stage_t = wgmma_stage<1, TILE_N / 64>;
     using shared_t = wgmma_shared<stage_t, STAGES>;
 };
 using wgmma_wide = wgmma_shape<256, 1, 1>;
-using wgmma_narrow = wgmma_shape<64, 2, 4>; /* 98 KiB: two blocks hold 128 KiB of A on its way, of which memory, at 1 us
-                                               and 4 TB/s, wants 30 */
+using wgmma_narrow = wgmma_shape<64, 2, 4>; /* 98 KiB: two blocks keep 128 KiB of A in flight; memory (1 us, 4 TB/s)
+                                               needs 30 KiB per multiprocessor */
 
-/* A quad's four threads hold word i of four 16-byte pieces, piece by piece: after this each holds one piece, word by
- * word. */
+/* Transposes a 4 x 4 square of words between the four threads of a quad. Before: each thread holds word i of four
+ * 16-byte vectors. After: each thread holds one whole vector. */
 __device__ inline void quad_transpose(uint32_t (&word)[4]) {
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
 #pragma unroll
@@ -80,7 +80,7 @@ template <typename T> __device__ inline uint32_t pack(float low, float high) {
     return word;
 }
 
-/* Stores a warpgroup's 64 rows of sums, whose first is C[row][column] of matrix `batch`. */
+/* Stores a warpgroup's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. */
 template <typename T, int SUMS>
 __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64_t row, int64_t column,
                                    const float (&sum)[SUMS]) {
@@ -91,7 +91,7 @@ __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64
         const int64_t m = row + warp * 16 + half * 8 + quad, line = (batch * args.m + m) * args.n;
         if (plain && args.n % 8 == 0) {
 #pragma unroll
-            for (int j = 0; j < SUMS; j += 16) { /* 32 columns: each of the quad gathers 8, and writes 16 bytes */
+            for (int j = 0; j < SUMS; j += 16) { /* 32 columns: each thread of the quad gathers 8 and writes 16 bytes */
                 const int64_t n = column + j * 2 + lane * 8;
                 uint32_t word[4];
 #pragma unroll
@@ -119,16 +119,16 @@ __device__ inline void wgmma_store(const matmul_args &args, int64_t batch, int64
 
 /* ---- k cut over the pairs of a cluster --------------------------------------------------------------------------- */
 
-/* A block's sums in its shared memory, where its stages were. The pitch puts the four rows that half a warp writes, 8
- * bytes a thread, into different banks. */
+/* A block's sums, in the shared memory that held its stages. With this pitch the four rows that half a warp writes, 8
+ * bytes per thread, fall into different banks. */
 #define SUMS_PITCH (wgmma_narrow::TILE_N + 8)
 struct wgmma_sums {
     alignas(16) float row[WGMMA_TILE_M][SUMS_PITCH];
 };
 static_assert(sizeof(wgmma_sums) <= sizeof(wgmma_narrow::stage_t) * STAGES);
 
-/* Leaves a consumer's sums there, once the other one has read its last stage too. (All copies have come: each of them
- * has been waited for.) */
+/* Leaves a consumer's sums in shared memory, after both consumers have read their last stage. (No copy is still in
+ * flight: the consumers waited for each.) */
 __device__ inline void wgmma_leave(wgmma_sums &sums, int consumer, const float (&sum)[wgmma_narrow::SUMS]) {
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
     asm volatile("bar.sync 1, %0;" ::"n"(2 * WARPGROUP) : "memory");
@@ -139,8 +139,8 @@ __device__ inline void wgmma_leave(wgmma_sums &sums, int consumer, const float (
     }
 }
 
-/* Stores four neighbours of a row of C, as many as there are up to column n. (__stwb is an ordinary store,
- * but one that the compiler does not take apart.) */
+/* Stores four neighbours in a row of C, but none past column n. (__stwb is an ordinary store that the compiler does not
+ * split.) */
 template <typename T>
 __device__ inline void wgmma_store_four(const matmul_args &args, int64_t line, int64_t column, const float (&sum)[4]) {
     if (args.first && args.last && args.alpha == 1 && args.n % 4 == 0) {
@@ -154,8 +154,8 @@ __device__ inline void wgmma_store_four(const matmul_args &args, int64_t line, i
         if (column + i < args.n) matmul_store<T>(args, line + column + i, sum[i]);
 }
 
-/* When all blocks of the cluster have left their sums of one tile, each adds a share of its rows up, reading the
- * others' shared memory. The pieces are added in their order: the same bits every run. */
+/* Adds up one tile, after all blocks of the cluster have left their sums. Each block adds a share of the rows, reading
+ * the shared memory of the others. Pieces are added in order: the same bits every run. */
 template <typename T> __device__ inline void wgmma_gather(const matmul_args &args, wgmma_sums &sums) {
     constexpr int FOURS = wgmma_narrow::TILE_N / 4;
     const tile_place tile = wgmma_tile(args, wgmma_narrow::TILE_N, blockIdx.x / WGMMA_CLUSTER);
@@ -180,8 +180,8 @@ template <typename T> __device__ inline void wgmma_gather(const matmul_args &arg
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* A consumer multiplies its 64 rows of A with the tile of B, stage by stage, the next stage's instructions queued
- * before it waits for the last one's and hands that stage back. */
+/* A consumer multiplies its 64 rows of A by the tile of B, stage by stage. It queues a stage's instructions, then waits
+ * for those of the stage before and releases that stage. */
 template <typename SHAPE, typename T, bool A_MN, bool B_MN>
 __device__ inline void wgmma_consume(const matmul_args &args, typename SHAPE::shared_t &shared, int consumer,
                                      int64_t tiles, const wgmma_piece &piece) {
@@ -190,7 +190,7 @@ __device__ inline void wgmma_consume(const matmul_args &args, typename SHAPE::sh
         float sum[SHAPE::SUMS];
 #pragma unroll
         for (int i = 0; i < SHAPE::SUMS; i++) sum[i] = 0;
-        int reading = -1; /* the stage that the instructions under way read */
+        int reading = -1; /* the stage that pending instructions read */
         for (int64_t k = piece.begin; k < piece.end; k += TILE_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
             const typename SHAPE::stage_t &stage = shared.stage[at.stage];
@@ -241,8 +241,8 @@ template <typename SHAPE, typename T, bool A_MN> static auto matmul_wgmma_choose
 
 /* ---- what goes where --------------------------------------------------------------------------------------------- */
 
-/* Do tiles of 256 x 256, for two blocks, pay? They run at 700 TFLOP/s times the share of what they cover, in whole
- * waves, that is there to do; matmul/mma.cu at 300 or so whatever the shape, but k is split at the cost of 8 us
+/* Do tiles of 256 x 256 (two blocks) pay? They run at 700 TFLOP/s, of which only the share that falls inside C counts;
+ * the device works in whole waves. matmul/mma.cu runs at about 300 TFLOP/s whatever the shape, plus 8 us to split k
  * (H200). */
 static bool wide_pays(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -253,8 +253,9 @@ static bool wide_pays(const struct launch *launch) {
     return there == 0 || flops * cover / there / 700e12 <= flops / 300e12 + 8e-6;
 }
 
-/* Into how many pieces to cut k for narrow tiles: as many as run at one time, each long enough to be worth adding. A
- * cluster lives in a part of the chip that need not hold a whole number of them, so an eighth is left free. */
+/* Number of pieces of k for narrow tiles: as many as run at the same time, each long enough to be worth the addition. A
+ * cluster must fit into one part of the chip, and parts need not hold a whole number of clusters, so an eighth of the
+ * device is left free. */
 static int narrow_pieces(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t tiles = wgmma_tiles(args, wgmma_narrow::TILE_N), least = 4 * TILE_K;
@@ -264,9 +265,9 @@ static int narrow_pieces(const struct launch *launch) {
     return pieces;
 }
 
-/* Do narrow tiles pay? They read A, with what the last tile lacks, at 4 TB/s, a block at up to 70 GB/s of it; adding
- * pieces takes 2 us, copying B, where that has to be, 3. matmul/mma.cu reads at 2.3 TB/s, and takes 8 us where it
- * splits k, which it does for up to half as many tiles of 64 x 64 as run at a time. Copying A is never worth it. */
+/* Do narrow tiles pay? They read A, rounded up to whole tiles, at 4 TB/s, at most 70 GB/s per block. Adding pieces
+ * takes 2 us; copying B, where needed, 3 us. matmul/mma.cu reads at 2.3 TB/s, plus 8 us if it splits k, which it does
+ * while 64 x 64 tiles fill at most half of the device. Copying A never pays. */
 static bool narrow_pays(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.n > wgmma_narrow::TILE_N || pack_needed(wgmma_stack_a(args), 2, false)) return false;
@@ -280,7 +281,7 @@ static bool narrow_pays(const struct launch *launch) {
            double(args.batch) * double(args.m) * row / 2.3e12 + (mma_splits ? 8e-6 : 0);
 }
 
-/* Enough for either way: smaller tiles of a run may go the other one. */
+/* Enough for both ways: smaller tiles of the same run may go the other way. */
 static size_t matmul_wgmma_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const size_t copies = pack_bytes(wgmma_stack_a(args), 2, false) + pack_bytes(wgmma_stack_b(args), 2, false);
@@ -316,7 +317,7 @@ template <typename SHAPE> static int matmul_wgmma_in(const struct launch *launch
     return launch->dtype == FLOAT16 ? start(type_is<__half>()) : start(type_is<__nv_bfloat16>());
 }
 
-/* Of the two shapes of tile the narrow one wherever C fits into it. */
+/* Takes narrow tiles wherever C fits into one column of them. */
 static int matmul_wgmma_launch(const struct launch *launch) {
     const bool hand_over = launch->choice[0] == 0;
     if (hand_over && !narrow_pays(launch) && !wide_pays(launch)) return matmul_mma.launch(launch);

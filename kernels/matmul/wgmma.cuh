@@ -1,14 +1,15 @@
-/* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B, both
- * in shared memory, into sums spread over their registers.
+/* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B. Both
+ * lie in shared memory; the sums are spread over the warps' registers.
  *
  *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 128 or 64; 32 bytes of k: 16 elements of 16 bits
  *
- * Each operand lies in slabs (tma.cuh), 64 rows of 128 bytes. Along k ("K-major", a row-major A or a transposed B) a
- * slab is 64 rows of m or n with 64 of k each; along m or n ("MN-major") it is 64 rows of k with 64 of m or n. 16-bit
- * types are read either way, so transposition costs nothing; TF32 (8 of k at a time) wants both along k.
+ * Each operand lies in slabs (tma.cuh), 64 rows of 128 bytes. A row-major A or a transposed B is "K-major": a slab is
+ * 64 rows of m or n with 64 of k each. The others are "MN-major": a slab is 64 rows of k with 64 of m or n each. The
+ * instruction reads 16-bit types either way, so transposition costs nothing. TF32 (8 of k per instruction) needs both
+ * operands K-major.
  *
- * Who holds what of D: warp w of the four rows 16w .. 16w+15, thread t of the warp rows t/4 and t/4 + 8 of these, of
- * every 8 columns the two from t%4 * 2:
+ * Of D, warp w of the four holds rows 16w .. 16w+15. Thread t of that warp holds two rows of these, and two of every 8
+ * columns:
  *
  *     d[4j], d[4j+1]    row t/4,     columns 8j + t%4 * 2, + 1
  *     d[4j+2], d[4j+3]  row t/4 + 8, the same columns
@@ -23,14 +24,14 @@
 
 /* ---- operands in shared memory --------------------------------------------------------------------------------- */
 
-/* The descriptor of an operand whose first slab is at `slab`, 128-byte swizzled. Groups of 8 rows are 1024 bytes apart;
- * along m or n the next 64 elements are a slab away. */
+/* The descriptor of an operand whose first slab is at `slab`, with the 128-byte swizzle. Groups of 8 rows are 1024
+ * bytes apart; along m or n the next 64 elements are one slab away. */
 __device__ inline uint64_t wgmma_operand(const void *slab) {
     const uint64_t leading = SLAB_BYTES >> 4, stride = 1024 >> 4, swizzle_128 = 1;
     return uint64_t((shared_address(slab) & 0x3ffff) >> 4) | leading << 16 | stride << 32 | swizzle_128 << 62;
 }
 
-/* What to add to a descriptor to go one instruction (32 bytes of k) further along k. */
+/* The amount to add to a descriptor for the next instruction (32 bytes further along k). */
 template <bool MN_MAJOR> constexpr uint64_t wgmma_step = MN_MAJOR ? 16 * 128 >> 4 : 32 >> 4;
 
 /* ---- the instructions ------------------------------------------------------------------------------------------ */
@@ -46,8 +47,8 @@ template <int PENDING> __device__ inline void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the compiler from moving arithmetic on these registers to the other side: past the next instruction it would
- * need as many again, and then runs one instruction at a time (ptxas C7511). */
+/* Keeps the compiler from moving arithmetic on these registers across this point. Moved past the next instruction, it
+ * would need twice the registers, and the compiler would then serialize the instructions (ptxas C7511). */
 template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
@@ -74,7 +75,7 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
                    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "      \
                    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-/* One instruction with both operands in shared memory; the last five are the numbers of asm operands. */
+/* One instruction with both operands in shared memory; the last five arguments are numbers of asm operands. */
 #define WGMMA_SHARED(SHAPE, TYPE, NAMES, A, B, ACCUMULATE, A_MN, B_MN)                                                 \
     "{ .reg .pred accumulate; setp.ne.b32 accumulate, %" #ACCUMULATE ", 0;\n"                                          \
     "wgmma.mma_async.sync.aligned." SHAPE ".f32." TYPE "." TYPE " {" NAMES "}, "                                       \
@@ -104,8 +105,8 @@ template <typename T, bool A_MN, bool B_MN> __device__ inline void wgmma(float (
                      : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));
 }
 
-/* N = 256, TF32: A from registers, as many as a thread's `a` of a 64 x 8 slice: rows t/4 and t/4 + 8, columns t%4 and,
- * of both rows, t%4 + 4; B from shared memory, along k. */
+/* N = 256, TF32. A comes from registers: a thread's four values of a 64 x 8 slice are rows t/4 and t/4 + 8 in column
+ * t%4, then the same rows in column t%4 + 4. B comes from shared memory, K-major. */
 __device__ inline void wgmma_tf32(float (&d)[128], const uint32_t (&a)[4], uint64_t b) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {" WGMMA_NAMES_128 "}, "
                  "{%128, %129, %130, %131}, %132, 1, 1, 1;"
@@ -113,7 +114,7 @@ __device__ inline void wgmma_tf32(float (&d)[128], const uint32_t (&a)[4], uint6
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-/* N = 128. Without `accumulate` the sums start afresh. */
+/* N = 128. Without `accumulate` the sums start at zero. */
 template <typename T, bool A_MN, bool B_MN>
 __device__ inline void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
     static_assert(std::is_same_v<T, __half>);
@@ -122,12 +123,12 @@ __device__ inline void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumu
                  : "l"(a), "l"(b), "r"(int(accumulate)), "n"(A_MN), "n"(B_MN));
 }
 
-/* ---- the division of labour ------------------------------------------------------------------------------------ */
+/* ---- the roles of warps ----------------------------------------------------------------------------------------- */
 
-/* A block of 384 threads is three warpgroups: a producer, one thread of which orders copies, and two consumers that
- * multiply, each 64 rows of the block's tile. The consumers want the producer's registers. They are given out in eights
- * and add up to the 168 a thread that 384 threads start with: 56 + 2 * 224 = 3 * 168. Where two blocks share a
- * multiprocessor a thread has 80, enough for a narrow tile's 32 sums, and nothing is exchanged. */
+/* A block of 384 threads is three warpgroups: a producer, of which one thread starts copies, and two consumers, each of
+ * which multiplies 64 rows of the block's tile. The producer gives registers to the consumers. Registers are allotted
+ * in multiples of 8, and the sum must stay what 384 threads start with, 168 each: 56 + 2 * 224 = 3 * 168. With two
+ * blocks per multiprocessor a thread has 80 registers, enough for a narrow tile's 32 sums, and none change hands. */
 #define WGMMA_THREADS      384
 #define WARPGROUP          128
 #define PRODUCER_REGISTERS 56
@@ -140,24 +141,24 @@ template <int REGISTERS> __device__ inline void registers_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* Two blocks of a cluster stand above one another in C and share their tile of B: each fetches half of it for both.
+/* The two blocks of a pair lie one below the other in C and share their tile of B: each fetches half of it for both.
  *
  *        B  | half 0 | half 1 |          TILE_N = 64 * B_SLABS
  *     A 0   |    block 0      |  128 rows, two consumers of 64
  *     A 1   |    block 1      |  128 rows
  *
- * Half a B is half of its slabs or, of one slab, 32 of its 64 rows of 128 bytes.
+ * Half of B is half of its slabs; if B is a single slab, it is 32 of its 64 rows of 128 bytes.
  *
- * A cluster may hold several such pairs, which then work on one tile, each at its own piece of k (wgmma_piece): x is a
- * block's place in its pair, y the pair's in the cluster, and the grid is as high as the cluster.
+ * A cluster may hold several pairs, which then work on one tile, each on its own piece of k (wgmma_piece). In the
+ * cluster, x is a block's place in its pair and y is the number of the pair; the grid is as high as the cluster.
  *
- * Operands may come in slices (matmul/split.cu): the stack of one slice's matrices, then the next slice's. */
+ * Operands may come in slices (matmul/split.cu): all matrices of the first slice, then all of the next. */
 #define WGMMA_CLUSTER 2
 #define WGMMA_TILE_M  128
 
 template <int SLICES_, int B_SLABS_> struct wgmma_stage {
     static constexpr int SLICES = SLICES_, B_SLABS = B_SLABS_;
-    static constexpr int B_BOX = B_SLABS < WGMMA_CLUSTER ? 64 / WGMMA_CLUSTER : 64; /* rows of 128 bytes in a copy */
+    static constexpr int B_BOX = B_SLABS < WGMMA_CLUSTER ? 64 / WGMMA_CLUSTER : 64; /* rows of 128 bytes per copy */
     uint8_t a[SLICES][WGMMA_TILE_M / 64][SLAB_BYTES], b[SLICES][B_SLABS][SLAB_BYTES];
 };
 
@@ -166,7 +167,7 @@ template <typename STAGE, int STAGES> struct wgmma_shared {
     ring_barriers<STAGES> ring;
 };
 
-/* The operands as they lie in memory. */
+/* The operands as memory holds them. */
 inline tma_stack wgmma_stack_a(const matmul_args &args) {
     const int64_t rows = args.transpose_a ? args.k : args.m, columns = args.transpose_a ? args.m : args.k;
     return {args.a, args.a_batch_stride ? args.batch : 1, rows, columns, columns, args.a_batch_stride};
@@ -181,8 +182,8 @@ inline int64_t wgmma_tiles(const matmul_args &args, int tile_n) {
     return args.batch * ceil_div(args.m, WGMMA_CLUSTER * WGMMA_TILE_M) * ceil_div(args.n, tile_n);
 }
 
-/* Where this block works on the cluster's tile `number`: batch, row and column of C. Clusters walk down bands of 8
- * tiles, so that those at work at one time find each other's operands in L2. */
+/* This block's place in the cluster's tile `number`: batch, row and column of C. Clusters walk down bands of 8 tiles,
+ * so that clusters running at the same time share operands in L2. */
 __device__ inline tile_place wgmma_tile(const matmul_args &args, int tile_n, int64_t number) {
     const int64_t band = 8, height = WGMMA_CLUSTER * WGMMA_TILE_M;
     const int64_t rows = (args.m + height - 1) / height, columns = (args.n + tile_n - 1) / tile_n;
@@ -193,7 +194,7 @@ __device__ inline tile_place wgmma_tile(const matmul_args &args, int tile_n, int
     return {batch, row * height + cluster_column() * WGMMA_TILE_M, column * tile_n};
 }
 
-/* A block's piece of k, and in its cluster the rank of the first block of its pair. */
+/* A block's piece of k, and the rank in the cluster of the first block of its pair. */
 struct wgmma_piece {
     int64_t begin, end;
     uint32_t pair;
@@ -203,19 +204,20 @@ __device__ inline wgmma_piece wgmma_all_of_k(const matmul_args &args) {
     return {0, args.k, 0};
 }
 
-/* The same where the grid is several pairs high. All pieces but the last are whole steps; the last may be empty. */
+/* A block's piece of k where the grid is several pairs high. Every piece but the last is a whole number of steps; the
+ * last may be empty. */
 __device__ inline wgmma_piece wgmma_piece_of_block(const matmul_args &args, int step) {
     const int64_t each = quotient(args.k + gridDim.y * step - 1, gridDim.y * step) * step, begin = blockIdx.y * each;
     return {begin, min(begin + each, args.k), blockIdx.y * WGMMA_CLUSTER};
 }
 
-/* The producer's one thread keeps the ring full: tiles of A for this block, its half of the tiles of B for both. */
+/* The producer thread keeps the ring full: it copies this block's tile of A, and this block's half of B for both. */
 template <int TILE_K, bool A_MN, bool B_MN, typename STAGE, int STAGES>
 __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap *a_map, const CUtensorMap *b_map,
                                      wgmma_shared<STAGE, STAGES> &shared, int64_t tiles, const wgmma_piece &piece) {
     constexpr int B_BOX = STAGE::B_BOX, HALF = STAGE::B_SLABS * 64 / B_BOX / WGMMA_CLUSTER;
     constexpr bool B_ALONG_K = B_MN && B_BOX < 64; /* the next box of B is further along k, not n */
-    constexpr int A_BOX = A_MN ? TILE_K : 64; /* rows of A that a box brings, for a row of the tile takes 128 bytes */
+    constexpr int A_BOX = A_MN ? TILE_K : 64;      /* rows of A (m) per copy; each takes 128 bytes of the tile */
     const int half = int(cluster_column()) * HALF;
     const uint16_t both = uint16_t(((1 << WGMMA_CLUSTER) - 1) << piece.pair);
     const int a_count = args.a_batch_stride ? int(args.batch) : 1, b_count = args.b_batch_stride ? int(args.batch) : 1;
@@ -245,15 +247,15 @@ __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap 
     }
 }
 
-/* A consumer hands a stage back, in both blocks of the pair, for both write into it: two threads tell one block each.
- */
+/* A consumer releases a stage in both blocks of the pair, because the producers of both write to it. Two threads signal
+ * one block each. */
 template <int STAGES> __device__ inline void wgmma_release(ring_barriers<STAGES> &ring, int stage, uint32_t pair = 0) {
     const unsigned thread = threadIdx.x % WARPGROUP;
     if (thread < WGMMA_CLUSTER) mbarrier_arrive(&ring.empty[stage], pair + thread);
 }
 
-/* The frame of a kernel: the barriers, the roles, and a last meeting, since a block must outlive what the other sends
- * it. BLOCKS: on a multiprocessor. */
+/* The frame of a kernel: barriers, roles, and a last cluster barrier, because a block must stay until the other one's
+ * copies and signals to it have arrived. BLOCKS: per multiprocessor. */
 template <int BLOCKS = 1, int STAGES, typename PRODUCE, typename CONSUME>
 __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produce, CONSUME &&consume) {
     if (threadIdx.x == 0) ring.init(2 * WGMMA_CLUSTER);
@@ -269,8 +271,8 @@ __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produc
     cluster_sync();
 }
 
-/* Why such a kernel cannot do a product of these sizes; NULL: it can. Only 9.0a has these instructions: what is
- * compiled for other architectures is empty. TMA counts in 32 bits. */
+/* The reason why such a kernel cannot do a product of these sizes; NULL: it can. Only 9.0a has these instructions; for
+ * other architectures the kernel is compiled empty. TMA counts in 32 bits. */
 inline const char *wgmma_refuses(std::initializer_list<int64_t> sizes) {
     if (!TILERUN_SM90A) return "this build has no code for compute capability 9.0a (CUDA_ARCHS)";
     return std::max(sizes) > INT32_MAX ? "a dimension is beyond 2^31 - 1" : nullptr;
@@ -278,12 +280,12 @@ inline const char *wgmma_refuses(std::initializer_list<int64_t> sizes) {
 
 struct wgmma_grid {
     int64_t tiles;
-    int blocks = 1; /* on a multiprocessor */
-    int pieces = 1; /* of k: pairs in a cluster, which does one tile */
+    int blocks = 1; /* per multiprocessor */
+    int pieces = 1; /* of k: pairs in a cluster; above 1, a cluster does one tile */
 };
 
-/* Starts a kernel on as many clusters as there is work for, and no more than run at a time where they can take tile
- * after tile. */
+/* Starts a kernel on one cluster per tile; where clusters can take tile after tile, on no more than run at the same
+ * time. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 int wgmma_start(const struct launch *launch, const wgmma_grid &grid, size_t shared_bytes, void (*kernel)(PARAMETERS...),
                 const ARGUMENTS &...arguments) {

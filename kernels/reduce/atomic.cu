@@ -1,19 +1,17 @@
-/* reduce/atomic.cu - one thread and one atomic addition an element: right, and slow.
+/* reduce/atomic.cu - one thread and one atomic addition per element: right, and slow.
  *
- *     x     # # # # # # # # ...        a thread an element
+ *     x     # # # # # # # # ...        one thread per element
  *            \ \ \|/ / / /
- *     state      [ ]                   one cell an output; additions to it queue up
+ *     state      [ ]                   one cell per output; additions to it queue up
  *
- * An atomic addition is a read-modify-write that the memory system does for one thread at a time. 2^20 elements with
- * one output are 2^20 additions one after another to one cell: measured 1.86 ms on the H200, where a tree takes 12 us.
- * With many outputs the queues are shorter. Global traffic as modelled: each element read once, and for each a cell
- * read and written in the second-level cache. The order of the additions is whatever happens: last bits of float
- * results vary.
+ * An atomic addition is a read-modify-write, and the memory system does those on one cell one after another. 2^20
+ * elements with one output are 2^20 additions to one cell: 1.86 ms on an H200, where reduce/tree.cu takes 12 us. With
+ * many outputs the queues are shorter. Global traffic, as modelled: each element is read once, and for each a cell is
+ * read and written in the L2 cache. The order of the additions is not fixed, so the last bits of float results vary.
  *
- * Cells are cleared before the first launch and turned into results after the last, by kernels of their own: one thread
- * an output. Squares of float64 elements may leave the range and have a cell for each level of size
- * (reduce/scaled.cuh), three an output, which are joined after each launch. reduce/tree.cu shows how to add without
- * queueing. */
+ * Kernels of their own, one thread per output, clear the cells before the first launch and turn them into results after
+ * the last. Squares of float64 elements may leave the range: such an output has three cells, one for each level of size
+ * (reduce/scaled.cuh), which are joined after each launch. reduce/tree.cu adds without a queue. */
 #include "../core/launch.cuh"
 #include "operators.cuh"
 
@@ -26,7 +24,7 @@ __device__ inline void atomic_add(reduce_state *state, uint64_t value) {
     atomicAdd(reinterpret_cast<unsigned long long *>(&state->value.u), static_cast<unsigned long long>(value));
 }
 
-/* Has an output's sum several levels? */
+/* Does an output have a cell for each level? */
 template <typename A> constexpr bool has_levels = std::is_same_v<A, squares_of<double>>;
 #define LEVELS 3
 
@@ -38,7 +36,7 @@ __global__ void __launch_bounds__(THREADS) reduce_atomic_clear(int64_t outputs, 
 
 template <typename T, typename A>
 __global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args, double *levels) {
-    const int64_t element = block_number() * THREADS + threadIdx.x; /* x[o][l][i], counted through */
+    const int64_t element = block_number() * THREADS + threadIdx.x; /* index of x[o][l][i] in memory */
     const int64_t line = quotient(element, args.inner), o = quotient(line, args.length);
     if (o >= args.outer) return;
     A a = A::identity();
@@ -50,7 +48,7 @@ __global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_consta
         atomic_add(&args.state[output], a.value);
 }
 
-/* Joins the levels to what earlier launches found, and leaves them as zero. */
+/* Merges the levels with the results of earlier launches, and sets them to zero. */
 template <typename A>
 __global__ void __launch_bounds__(THREADS) reduce_atomic_join(int64_t outputs, reduce_state *state, double *levels) {
     const int64_t output = block_number() * THREADS + threadIdx.x;
@@ -99,7 +97,7 @@ static size_t reduce_atomic_workspace(const struct launch *launch) {
     return levels ? size_t(args.outer * args.inner) * LEVELS * sizeof(double) : 0;
 }
 
-/* A cell of 8 bytes read and written for every element that is read. */
+/* For every element read, a cell of 8 bytes is read and written. */
 static double reduce_atomic_bytes(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     return reduce_bytes(launch) + 16.0 * args.outer * args.inner * args.length;

@@ -1,27 +1,27 @@
 /* reduce/blocked.c - vectorised, several threads, and the same bits whatever their number.
  *
- * The work is cut into chunks of a fixed size, which threads take in any order and whose results are merged in one
+ * The work is cut into chunks of a fixed size. Threads take chunks in any order; their results are merged in a fixed
  * order:
  *
  *     inner > 1: a chunk is ROWS x COLUMNS of          inner == 1: a chunk is ROWS x LANES adjacent elements,
  *     one outer slice, a sum for each column           taken as a matrix; a sum for each lane, merged at the end
  *
- * Either way the inner loop is  sum[column] += x[row][column]  over adjacent elements, which vectorises and lets no
- * addition wait for the one before, and rounding errors grow with ROWS and the number of chunks, not with the length.
- * Elements are first widened, a cache-sized piece at a time, to double or 64-bit integers, so that the loops exist for
- * two types instead of twelve. Chunks count from the start of a launch: splitting a reduction into several launches may
- * change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). */
+ * In both cases the inner loop is  sum[column] += x[row][column]  over adjacent elements. It vectorises, and no
+ * addition waits for the one before; rounding errors grow with ROWS and the number of chunks, not with the length.
+ * Elements are first widened to double or 64-bit integers, a block that fits in the cache at a time, so that the loops
+ * exist for two types instead of twelve. Chunks count from the start of a launch, so splitting a reduction into several
+ * launches may change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). */
 #include "../core/convert.h"
 #include "../core/cpu.h"
 #include "state.h"
 
 #define ROWS    1024
-#define COLUMNS 256 /* at most; 2 KiB of accumulators */
+#define COLUMNS 256 /* at most; their accumulators are 2 KiB */
 #define LANES   64
 #define PIECE   4096 /* elements widened at a time: 32 KiB */
-#define GROUP   64   /* chunks whose results wait to be merged */
+#define GROUP   64   /* chunks whose results are kept until they are merged */
 
-/* For each column what has been accumulated, and where a selected element stood. */
+/* For each column the accumulated value and the position of a selected element. */
 struct sums {
     union {
         double f[COLUMNS];
@@ -30,8 +30,8 @@ struct sums {
     int64_t index[COLUMNS];
 };
 
-/* A matrix of widened elements; element (r, c) stands at `position + r * row_step + c * column_step` of the reduced
- * axis. */
+/* A matrix of widened elements; element (r, c) has position `position + r * row_step + c * column_step` along the
+ * reduced axis. */
 struct piece {
     int64_t rows, columns, position, row_step, column_step;
     union {
@@ -49,7 +49,7 @@ struct piece {
         }                                                                                                              \
     }
 
-/* KEEPS(sum, x): does the sum stay, on a tie too? index -1: there is none yet. */
+/* KEEPS(sum, x): does the sum stay (on a tie, too)? index -1: there is no sum yet. */
 #define EACH_ROW_INDEXED(type, member, KEEPS)                                                                          \
     for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
         const type *restrict row = piece->x.member + r * piece->columns;                                               \
@@ -63,7 +63,7 @@ struct piece {
         }                                                                                                              \
     }
 
-/* Each element and each product as a mantissa and an exponent, which `index` gathers. */
+/* Splits each element and each product into a mantissa and an exponent; `index` sums the exponents. */
 #define EACH_ROW_SPLIT()                                                                                               \
     for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
         const double *restrict row = piece->x.f + r * piece->columns;                                                  \
@@ -75,7 +75,8 @@ struct piece {
         }                                                                                                              \
     }
 
-/* A NaN stays, and replaces any number since it compares false. Of equals min and max keep a zero of their sign. */
+/* A NaN stays, and replaces any number, because every comparison with it is false. Of equal zeros min keeps -0 and max
+ * +0. */
 CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW_SPLIT() break;
@@ -92,7 +93,7 @@ CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *pi
 CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
              (operator_, piece, sums))
 
-/* norm2 of float64: raises each column to the level of its largest element, and scales the elements by what that says
+/* norm2 of float64: raises each column to the level of its largest element, and scales the elements to that level
  * (reduce/state.h). */
 CPU_BODY scale_columns_body(struct piece *piece, struct sums *sums) {
     double largest[COLUMNS] = {0}, scale[COLUMNS];
@@ -131,13 +132,13 @@ CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *p
 CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
              (operator_, piece, sums))
 
-/* A launch, with what follows from it. */
+/* A launch, and what follows from its arguments. */
 struct work {
     const struct reduce_args *args;
     enum dtype dtype;
     bool in_double, flips;  /* flips: uint64 compared as int64, with the top bit inverted */
     bool scales;            /* norm2 of float64: squares may leave the range */
-    int64_t blocks, chunks; /* of columns in an outer slice; of rows along the length */
+    int64_t blocks, chunks; /* of columns per outer slice; of rows along the length */
     int64_t chunk_length;
 };
 
@@ -152,7 +153,7 @@ static void take_piece(const struct work *work, struct piece *piece, struct sums
     add_integers(work->args->operator_, piece, sums);
 }
 
-/* Widens `count` adjacent elements of x into the piece, from its element `at` on. */
+/* Widens `count` adjacent elements of x into the piece, from element `at` of the piece on. */
 static void widen(const struct work *work, int64_t element, int64_t count, struct piece *piece, int64_t at) {
     const char *x = (const char *)work->args->x + element * (int64_t)dtype_size(work->dtype);
     if (work->in_double)
@@ -161,7 +162,7 @@ static void widen(const struct work *work, int64_t element, int64_t count, struc
         convert_to_integer(work->dtype, x, count, piece->x.i + at);
 }
 
-/* A matrix of x whose rows lie `pitch` elements apart. */
+/* Takes a matrix of x whose rows lie `pitch` elements apart. */
 static void take_matrix(const struct work *work, int64_t element, int64_t rows, int64_t pitch, struct piece *piece,
                         struct sums *sums) {
     int64_t columns = piece->columns, most = PIECE / columns;
@@ -190,7 +191,7 @@ static int64_t block_columns(const struct work *work, int64_t block) {
     return min_int64(COLUMNS, work->args->inner - block * COLUMNS);
 }
 
-/* Adjacent elements too few for lanes. */
+/* Reduces adjacent elements that are too few for lanes. */
 static struct reduce_state reduce_few(const struct work *work, int64_t element, int64_t count, int64_t position) {
     enum reduce_operator operator_ = work->args->operator_;
     struct reduce_state sum = reduce_state_empty(operator_, work->dtype);
@@ -201,7 +202,8 @@ static struct reduce_state reduce_few(const struct work *work, int64_t element, 
     return sum;
 }
 
-/* One chunk: of `block` (over all outer slices) and `chunk`; a state for each of the block's columns. */
+/* Reduces chunk number `chunk` of block number `block` (blocks are counted over all outer slices) to a state for each
+ * column of the block. */
 static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, struct reduce_state *states) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * work->chunk_length, length = min_int64(work->chunk_length, args->length - start);
@@ -213,7 +215,7 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
         return;
     }
     struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
-    struct piece piece; /* without an initialiser, that would clear 32 KiB */
+    struct piece piece; /* without an initialiser, which would clear 32 KiB */
     struct sums sums;
     piece.columns = lanes ? LANES : block_columns(work, block % work->blocks);
     piece.position = position;
@@ -237,7 +239,7 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
     }
 }
 
-/* Merges the states of a block's next chunk, the last one finishing it. */
+/* Merges the states of a block's next chunk; the last chunk finishes the block. */
 static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, const struct reduce_state *states) {
     const struct reduce_args *args = work->args;
     int64_t columns = block_columns(work, block % work->blocks);

@@ -1,4 +1,4 @@
-/* reduce/cpu.c - a loop over the elements, one after another: the contract of a reduction, written down. */
+/* reduce/cpu.c - a loop over the elements, one after another: the definition of a reduction. */
 #include "state.h"
 
 static int reduce_cpu_launch(const struct launch *launch) {

@@ -1,10 +1,10 @@
-/* reduce/cub.cu - the baseline: CUB, from the toolkit's headers, as its users call it.
+/* reduce/cub.cu - the baseline: CUB from the toolkit's headers, called as its users call it.
  *
- * DeviceReduce for a reduction over everything, DeviceSegmentedReduce for rows of equal length. Floats accumulate in
- * their own type, in CUB's order: a running sum may overflow where NumPy's does not. NaN has no rank of its own in min,
- * max, argmin and argmax, and of zeros either may come out: accuracy as it is. Products and norms CUB does not name.
- * Integers are offered where CUB's accumulator is NumPy's result type (64 bits). CUB has no notion of a reduction in
- * several launches, nor of columns.
+ * DeviceReduce reduces a whole array, DeviceSegmentedReduce rows of equal length. Floats accumulate in their own type,
+ * in CUB's order: a running sum may overflow where NumPy's does not. In min, max, argmin and argmax a NaN has no
+ * defined rank, and either zero may be the result. The accuracy is CUB's own. Products and norms are left out: CUB has
+ * no function for them. Integers are offered where CUB's accumulator is NumPy's result type (64 bits). CUB can reduce
+ * neither in several launches nor along columns.
  *
  * CUB compiles slowly, so only the types worth comparing are here. */
 #include "../core/dtype.cuh"
@@ -14,8 +14,8 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#define EXTREME_BYTES   256         /* of the workspace: the extreme value that comes with its position */
-#define WORKSPACE_BYTES (256 << 10) /* a partial result for each block of CUB's largest grid; no device is asked */
+#define EXTREME_BYTES   256         /* of the workspace: the extreme value, beside its position */
+#define WORKSPACE_BYTES (256 << 10) /* a partial result per block of CUB's largest grid, on any device */
 
 static bool wants_position(const reduce_args &args) {
     return args.operator_ == REDUCE_ARGMIN || args.operator_ == REDUCE_ARGMAX;

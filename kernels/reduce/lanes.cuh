@@ -1,21 +1,22 @@
-/* reduce/lanes.cuh - what one thread of a fast reduction keeps in registers, and sums that hardly show their order.
+/* reduce/lanes.cuh - what a thread of reduce/stream.cu keeps in registers, and sums that hardly depend on order.
  *
- * A thread that reads 16 bytes at a time has a lane for each element of the 16 bytes, and hands each lane a batch of
- * elements at once. A lane computes in as narrow a type as is right, and in the end becomes an accumulator of
- * reduce/operators.cuh, in which lanes, threads, blocks and launches merge.
+ * A thread that reads 16 bytes at a time has one lane per element of the 16 bytes, and gives each lane a batch of
+ * elements at once. A lane computes in the narrowest type that is right. In the end it becomes an accumulator of
+ * reduce/operators.cuh; accumulators of lanes, threads, blocks and launches merge.
  *
- * Sums, means, norms and products of floats are kept as an unevaluated sum hi + lo of two doubles (Knuth's TwoSum,
- * Dekker's and Veltkamp's TwoProduct by fused multiply-add). hi is what double arithmetic gives, lo collects what every
- * addition rounded away, so the error is that of twice the precision: 2^-104 of the sum of magnitudes or so, where
- * elements are added one by one. Two orders of the same elements then differ far below the last bit of a float64, let
- * alone a float32. Batches of narrow floats are added in plain double first; they are exact where all exponents lie
- * within 26 of each other (float32). Numbers further apart that cancel show the order of their addition, so every
- * launch has one order (reduce/stream.cuh), and tiles of another size may give other last bits. hi never sees lo, so
- * infinities and NaNs come out as in plain arithmetic.
+ * Sums, means, norms and products of floats are an unevaluated sum hi + lo of two doubles (Knuth's TwoSum; Dekker's and
+ * Veltkamp's TwoProduct by fused multiply-add). hi is the result of double arithmetic; lo collects what every addition
+ * rounded away. So the error is that of twice the precision, about 2^-104 of the sum of magnitudes, if elements are
+ * added one by one. Two orders of the same elements then differ far below the last bit of a float64. Batches of narrow
+ * floats are first added in plain double, which is exact if all exponents lie within 26 of each other (float32).
+ * Numbers further apart that cancel show the order of their addition, so every launch has one order (reduce/stream.cu),
+ * and tiles of another size may change the last bits. hi never depends on lo, so infinities and NaNs come out as in
+ * plain arithmetic.
  *
- * Least and greatest values and their positions are all sought as the greatest of a mirrored value: flipping the sign
- * bit of a float, some or all bits of an integer turns either order of either signedness into the rising one of
- * unsigned integers or floats. Four operators and twelve types then need two kinds of lane and eight types. */
+ * Every search for a least or greatest value, or its position, is a search for the greatest mirrored value. Flipping
+ * the sign bit of a float, or some or all bits of an integer, turns either order of signed or unsigned numbers into the
+ * rising order of floats or unsigned integers. So four operators on twelve types need two kinds of lane and eight
+ * types. */
 #ifndef KERNELS_REDUCE_LANES_CUH
 #define KERNELS_REDUCE_LANES_CUH
 
@@ -34,7 +35,7 @@ template <typename A> struct two_doubles {
     }
     __device__ double rounded() const {
         const double sum = hi + lo;
-        return isnan(sum) ? hi : sum; /* lo means nothing beside an infinite hi */
+        return isnan(sum) ? hi : sum; /* lo has no meaning beside an infinite hi */
     }
 
     __device__ reduce_state save() const { return {{hi}, __double_as_longlong(lo)}; }
@@ -58,7 +59,7 @@ template <typename A> struct two_doubles {
     }
 };
 
-/* What a 64-bit integer loses on the way to double; nothing else loses anything. */
+/* What a 64-bit integer loses when it is converted to double; other types lose nothing. */
 template <typename T> __device__ inline double lost_by_double(T x) {
     if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
         return static_cast<double>(static_cast<int64_t>(x - static_cast<T>(static_cast<double>(x))));
@@ -66,9 +67,9 @@ template <typename T> __device__ inline double lost_by_double(T x) {
         return 0.0;
 }
 
-/* What a short row's elements, narrower than double, come to in plain double before the row counts as L. A thousand of
- * them lose less than 2^-49 of the sum of their magnitudes, far below the last bit of their type, and half a merge's
- * shuffles and seven eighths of its additions go. */
+/* The sum in plain double of a short row whose elements are narrower than double; it then becomes an L. A thousand
+ * elements lose less than 2^-49 of the sum of their magnitudes, far below the last bit of their type. That saves half
+ * of a merge's shuffles and seven eighths of its additions. */
 template <typename L> struct plain_total {
     double value;
     __device__ void merge(const plain_total &other) { value += other.value; }
@@ -76,8 +77,8 @@ template <typename L> struct plain_total {
     __device__ L whole() const { return {{value, 0.0}}; }
 };
 
-/* sum (divisor 1) and mean. Batches of up to 32 narrow elements are added up first, integers in 64 bits, floats in
- * double: float16 loses nothing that way, float32 only where exponents lie more than 24 apart, bfloat16 more than 40,
+/* sum (divisor 1) and mean. A batch of up to 8 narrow elements is first added up, integers in 64 bits, floats in
+ * double. float16 loses nothing that way; float32 only where exponents lie more than 26 apart, bfloat16 more than 43,
  * and then 2^-53 of the largest. */
 template <typename T> struct total_of : two_doubles<total_of<T>> {
     using element_type = T;
@@ -121,7 +122,7 @@ template <typename T> struct total_of : two_doubles<total_of<T>> {
     }
 };
 
-/* norm2: the root of the sum of squares, none of which leaves the range. */
+/* norm2: the root of the sum of squares. No square leaves double's range. */
 template <typename T> struct norm_of : two_doubles<norm_of<T>> {
     using element_type = T;
     using result_type = mean_result<T>;
@@ -141,7 +142,7 @@ template <typename T> struct norm_of : two_doubles<norm_of<T>> {
             for (int i = 0; i < COUNT; i++) sum += static_cast<uint64_t>(widen(x[i]) * widen(x[i]));
             this->add(static_cast<double>(sum));
         } else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) {
-            uint64_t high = 0, low = 0; /* halves of the squares: exact */
+            uint64_t high = 0, low = 0; /* upper and lower halves of the squares: exact */
 #pragma unroll
             for (int i = 0; i < COUNT; i++) {
                 const auto square = static_cast<uint64_t>(widen(x[i]) * widen(x[i]));
@@ -217,7 +218,7 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
         return quiet(with_exponent(sqrt(rounded()), SQUARE_SHIFT * level));
     }
 
-    /* The level takes the place of the last two bits of lo. */
+    /* The level replaces the last two bits of lo. */
     __device__ reduce_state save() const {
         return {{hi}, (__double_as_longlong(lo) & ~int64_t(3)) | (level + 1)};
     }
@@ -232,8 +233,8 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
     }
 };
 
-/* Products of floats: (hi + lo) * 2^exponent. Elements are multiplied with each other first, as many as double holds
- * the product of. */
+/* Products of floats: (hi + lo) * 2^exponent. First EXACT elements are multiplied with each other, as many as double
+ * can multiply exactly. */
 template <typename T> struct float_product_of : two_doubles<float_product_of<T>> {
     using element_type = T;
     using result_type = T;
@@ -248,7 +249,7 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         this->lo = fma(this->lo, x, fma(this->hi, x, -product));
         this->hi = product;
     }
-    /* Makes a mantissa of hi. */
+    /* Turns hi into a mantissa. */
     __device__ void normalise() {
         int64_t by = 0;
         this->hi = split_exponent(this->hi, by);
@@ -263,7 +264,7 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
             for (int k = i + 1; k < i + EXACT && k < COUNT; k++) product *= static_cast<double>(widen(x[k]));
             if constexpr (EXACT == 1) product = split_exponent(product, exponent);
             multiply(product);
-            if constexpr (EXACT > 1) normalise(); /* of 2^-532 or more, so that lo was in range, too */
+            if constexpr (EXACT > 1) normalise(); /* |hi| is 0 or at least 2^-532, so lo stays in range */
         }
         if constexpr (EXACT == 1) normalise();
     }
@@ -281,8 +282,8 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         return quiet(narrow<T>(with_exponent(mantissa(), exponent)));
     }
 
-    /* Nine bits of the exponent go with hi. Above 24 bits of lo, in units of 2^-75 of the mantissa, are the others: 40
-     * bits are enough for 2^38 elements of any size. */
+    /* Nine bits of the exponent go into hi. The state's index has the rest of the exponent in its upper 40 bits, enough
+     * for 2^38 elements of any size, and lo in its lower 24, in units of 2^-75. */
     __device__ reduce_state save() const {
         float_product_of whole = {{mantissa(), 0.0}, exponent};
         whole.lo = this->lo - (whole.hi - this->hi);
@@ -304,9 +305,9 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
     }
 };
 
-/* ---- what is exact anyway ---------------------------------------------------------------------------------------- */
+/* ---- exact lanes ------------------------------------------------------------------------------------------------ */
 
-/* Sums and products of integers, modulo 2^64. Sums of a batch of narrow ones fit in 32 bits. */
+/* Sums and products of integers, modulo 2^64. The sum of a batch of narrow integers fits in 32 bits. */
 template <typename T, bool PRODUCT> struct modular_lane {
     using element_type = T;
     uint64_t value;
@@ -327,13 +328,13 @@ template <typename T, bool PRODUCT> struct modular_lane {
     }
 };
 
-/* The greater of two, of zeros +0; a NaN is greater than any number. */
+/* The greater of two. +0 is greater than -0, and a NaN greater than any number. */
 template <typename T> __device__ inline T greater(T a, T b) {
     if constexpr (std::is_integral_v<T>)
         return max(a, b);
     else if constexpr (sizeof(T) == 2)
         return __hmax_nan(a, b);
-    else if constexpr (sizeof(T) == 4) { /* one instruction that knows both rules */
+    else if constexpr (sizeof(T) == 4) { /* one instruction that follows both rules */
         float greatest;
         asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
         return greatest;
@@ -341,10 +342,10 @@ template <typename T> __device__ inline T greater(T a, T b) {
         return a > b || (a == b && signbit(b)) || a != a ? a : b;
 }
 
-/* What the positions of greatest values compare in: the type itself, 16-bit floats as float. */
+/* The type in which positions of greatest values are compared: the element's own, but float for 16-bit floats. */
 template <typename T> using compared = std::conditional_t<sizeof(T) <= 2 && !std::is_integral_v<T>, float, T>;
 
-/* As beats() of reduce/operators.cuh, in the type itself. */
+/* Like beats() of reduce/operators.cuh, but in the element's own type. */
 template <typename V> __device__ inline bool displaces(V a, V b) {
     if constexpr (std::is_integral_v<V>)
         return a > b;
@@ -374,8 +375,8 @@ template <typename T> struct extreme_lane {
     }
 };
 
-/* argmin, argmax: a lane's elements are counted, from the first that it could have. What nothing displaced is a lane of
- * nothing but the worst value, and its first element stands for it. */
+/* argmin, argmax. `at` counts a lane's elements, from the first that it could have. If no element displaced the initial
+ * value, all elements equal that worst value, and the first one is the result. */
 template <typename T> struct position_lane {
     using element_type = T;
     using V = compared<T>;
@@ -392,8 +393,8 @@ template <typename T> struct position_lane {
                 at = count + i;
             }
     }
-    /* Element 0 of the lane is element `origin` of the reduced axis (before its start if negative), the next are `step`
-     * apart; the axis has `length` here, and begins at `offset`. */
+    /* Element 0 of the lane is element `origin` of the reduced axis (negative: before its start), and the next ones are
+     * `step` apart. The axis has `length` elements here and begins at `offset`. */
     __device__ position_of<T, true> finish(int64_t origin, int64_t step, int64_t length, int64_t offset) const {
         int64_t index = origin + int64_t(at) * step;
         if (at == NONE) index = origin >= 0 ? origin : step == 1 ? 0 : origin + step;
@@ -401,7 +402,7 @@ template <typename T> struct position_lane {
     }
 };
 
-/* Is the lane's greatest what is sought, of mirrored elements? */
+/* Does the lane search for the greatest mirrored element? */
 template <typename L> constexpr bool mirrors = false;
 template <typename T> constexpr bool mirrors<extreme_lane<T>> = true;
 template <typename T> constexpr bool mirrors<position_lane<T>> = true;
@@ -431,7 +432,7 @@ template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
 
 template <typename L> using accumulator_of = decltype(L::identity().finish(0, 0, 0, 0));
 
-/* Does a result come out the same to the bit in whatever order lanes took their elements? Selections, integers and
+/* Is the result the same, bit for bit, whatever the order in which lanes take their elements? Selections, integers and
  * sums of up to 2^38 narrow integers are exact. */
 template <typename L> constexpr bool any_order = true;
 template <typename T> constexpr bool any_order<total_of<T>> = std::is_integral_v<T> && sizeof(T) <= 4;
@@ -442,7 +443,7 @@ template <typename L> constexpr bool plain_in_rows = false;
 template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
 template <typename T> constexpr bool plain_in_rows<norm_of<T>> = norm_of<T>::plain_in_rows;
 
-/* One load's elements of a short row; the first is element `at` of `length` there. */
+/* One load's elements of a short row; the first of them is element `at` of `length`. */
 template <typename L, typename T, int COUNT>
 __device__ inline auto part_of_row(const T (&x)[COUNT], int at, int length, int64_t offset) {
     if constexpr (plain_in_rows<L>) {
@@ -460,7 +461,7 @@ template <typename A> __device__ inline A whole_row(const A &part) {
     return part;
 }
 
-/* Calls f(type_is<T>) with the unsigned or float type whose order an element's mirrored bits have. */
+/* Calls f(type_is<T>) with the unsigned or float type that has the order of mirrored elements. */
 template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
     switch (dtype) {
     case INT8:
@@ -486,7 +487,7 @@ template <typename F> int dispatch_lanes(enum dtype dtype, enum reduce_operator 
     return dispatch_dtype(dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;
         constexpr bool integral = std::is_integral_v<T>;
-        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same, modulo 2^64 */
+        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same modulo 2^64 */
         switch (operator_) {
         case REDUCE_SUM: return f(type_is<std::conditional_t<integral, modular_lane<M, false>, total_of<T>>>());
         case REDUCE_PROD: return f(type_is<std::conditional_t<integral, modular_lane<M, true>, float_product_of<T>>>());

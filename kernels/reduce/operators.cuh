@@ -1,24 +1,25 @@
-/* reduce/operators.cuh - what each reduction accumulates: identity, taking in an element, merging two, the result.
+/* reduce/operators.cuh - what each reduction accumulates: its identity, how it takes an element, how two merge, the
+ * result.
  *
- * Floats accumulate in double; products and, of float64, squares are scaled so that no order of the elements leaves the
- * range (reduce/scaled.cuh). Integers: sums and products in uint64_t, modulo 2^64, which serves either sign; mean and
- * norm2 in double; min, max and their positions in 64 bits of their own signedness. As in NumPy a NaN beats every
- * number in min, max, argmin and argmax, and the first of equals is the one whose position counts. Of zeros -0 is the
- * least and +0 the greatest, and a result that is NaN is always the same NaN, so that no order shows.
+ * Floats accumulate in double. Products, and squares of float64, are scaled so that no order of the elements leaves the
+ * range (reduce/scaled.cuh). Integers: sums and products in uint64_t, modulo 2^64, which serves signed types too; mean
+ * and norm2 in double; min, max and their positions in 64 bits of the type's own signedness. As in NumPy, a NaN beats
+ * every number in min, max, argmin and argmax, and of equal elements the first one's position counts. -0 is the least
+ * zero and +0 the greatest, and every NaN result is the same NaN, so that the order never shows.
  *
- * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() carry
- * them through struct reduce_state. */
+ * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() convert
+ * them to and from struct reduce_state. */
 #ifndef KERNELS_REDUCE_OPERATORS_CUH
 #define KERNELS_REDUCE_OPERATORS_CUH
 
 #include "../core/dtype.cuh"
 #include "scaled.cuh"
 
-/* What min and max of T compare in. */
+/* The type in which min and max of T are compared. */
 template <typename T> using wide = std::conditional_t<std::is_integral_v<T>, widened<T>, double>;
-/* What sum and product of T accumulate in. */
+/* The type in which sum and product of T accumulate. */
 template <typename T> using modular = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
-/* Result types, NumPy's: of a sum or product, of a mean or norm. */
+/* Result types, NumPy's: of a sum or product; of a mean or norm. */
 template <typename T> using sum_result = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
 template <typename T> using mean_result = std::conditional_t<std::is_integral_v<T>, double, T>;
 
@@ -41,7 +42,7 @@ __device__ inline void load_value(const reduce_state &state, uint64_t &value) {
     value = state.value.u;
 }
 
-/* The accumulators that are one value. */
+/* Accumulators that are one value. */
 template <typename A, typename V> struct one_value {
     V value;
     __device__ reduce_state save() const {
@@ -66,7 +67,7 @@ template <typename A, typename V> struct one_value {
     }
 };
 
-/* The accumulators that are a value and a number: a position, an exponent. */
+/* Accumulators that are a value and an integer: a position or an exponent. */
 template <typename A, typename V> struct indexed_value {
     V value;
     int64_t index;
@@ -95,7 +96,7 @@ template <typename A, typename V> struct indexed_value {
     }
 };
 
-/* A value, and for NaN the quiet one without sign and payload. */
+/* The value itself; a NaN becomes the quiet NaN without sign and payload. */
 template <typename T> __device__ inline T quiet(T value) {
     if constexpr (std::is_integral_v<T>)
         return value;
@@ -135,7 +136,7 @@ template <typename T> struct squares_of : one_value<squares_of<T>, double> {
     __device__ result_type result(double) const { return quiet(narrow<result_type>(sqrt(this->value))); }
 };
 
-/* Of float64, whose squares may leave the range; `index` is the level. */
+/* norm2 of float64, whose squares may leave the range; `index` is the level. */
 template <> struct squares_of<double> : indexed_value<squares_of<double>, double> {
     using result_type = double;
     static __device__ squares_of identity() { return {{0.0, -1}}; }
@@ -152,7 +153,7 @@ template <> struct squares_of<double> : indexed_value<squares_of<double>, double
     __device__ double result(double) const { return quiet(with_exponent(sqrt(value), SQUARE_SHIFT * index)); }
 };
 
-/* Of integers. */
+/* Product of integers. */
 template <typename T> struct product_of : one_value<product_of<T>, uint64_t> {
     using result_type = uint64_t;
     static __device__ product_of identity() { return {{1}}; }
@@ -161,7 +162,7 @@ template <typename T> struct product_of : one_value<product_of<T>, uint64_t> {
     __device__ result_type result(double) const { return this->value; }
 };
 
-/* Of floats: a mantissa and its exponent. */
+/* Product of floats: a mantissa and its exponent. */
 template <typename T>
 requires(!std::is_integral_v<T>) struct product_of<T> : indexed_value<product_of<T>, double> {
     using result_type = T;
@@ -185,14 +186,14 @@ template <bool MAX, typename V> __device__ inline bool beats(V a, V b) {
     return MAX ? a > b : a < b;
 }
 
-/* Of two values the extreme one. */
+/* The extreme one of two values. */
 template <bool MAX, typename V> __device__ inline V extreme(V a, V b) {
     bool first = beats<MAX>(a, b);
     if constexpr (!std::is_integral_v<V>) first = first || (a == b && signbit(b) == MAX);
     return first ? a : b;
 }
 
-/* What every element is at least as good as. */
+/* The value that no element is worse than. */
 template <typename V, bool MAX> __device__ inline V worst_value() {
     if constexpr (std::is_same_v<V, double>)
         return MAX ? -HUGE_VAL : HUGE_VAL;
@@ -256,7 +257,7 @@ template <typename F> int dispatch_reduce(enum dtype dtype, enum reduce_operator
     });
 }
 
-/* Every element read once, every result written once, as modelled; a result has 8 bytes or an element's. */
+/* Modelled traffic: every element read once, every result written once, counted with an element's size. */
 inline double reduce_bytes(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const double outputs = double(args.outer) * args.inner;

@@ -1,18 +1,19 @@
-/* reduce.cuh - one launch reduces anything: how x[outer][length][inner] is laid over blocks, and how blocks finish.
+/* reduce.cuh - one launch reduces any shape: how x[outer][length][inner] is divided among blocks, and how several
+ * blocks finish one output. reduce/tree.cu and reduce/shuffle.cu use it.
  *
- * A block of 256 threads is a little array [groups][rows][columns] over (outer, length, inner), powers of two, columns
- * fastest: neighbouring threads read neighbouring memory whether the reduced axis is the last (columns 1, rows 256), a
- * middle one (columns 32, rows 8) or short (several groups in a block). A thread walks down the reduced axis `rows`
- * elements a step; then the block combines what its rows have found, and how it does that is what variants differ in.
+ * A block of 256 threads is an array [groups][rows][columns] over (outer, length, inner), powers of two, columns
+ * fastest. So neighbouring threads read neighbouring memory whether the reduced axis is the last (columns 1, rows 256),
+ * a middle one (columns 32, rows 8) or short (several groups in a block). A thread walks down the reduced axis `rows`
+ * elements at a time. Then the block combines the results of its rows; variants differ in how they do that.
  *
- * Where that makes too few blocks to fill the GPU, `splits` blocks share a tile. Each leaves partial results in the
- * workspace and draws a ticket; the block with the last ticket combines all in a fixed order, so every run gives the
- * same bits. Splits depend on the shape alone, so every GPU does, too.
+ * Where that makes too few blocks to fill the GPU, `splits` blocks share a tile. Each writes partial results to the
+ * workspace and increments an atomic counter. The block that comes last combines all partial results in a fixed order,
+ * so every run gives the same bits. Splits depend on the shape alone, so every GPU gives the same bits, too.
  *
- *     workspace:  unsigned tickets[512]                       zero before and after every launch
+ *     workspace:  unsigned tickets[512]                       counters; zero before and after every launch
  *                 struct reduce_state partial[splits][outputs]
  *
- * A variant is a Strategy, passed to its threads by value:
+ * A variant is a Strategy, passed to the kernel by value:
  *     template <typename A, typename T> A gather(const T *x, const reduce_walk &walk) const    a thread's own elements
  *     template <typename A> A combine(A a, const reduce_layout &, int row) const               a block's, at row 0 */
 #ifndef KERNELS_REDUCE_CUH
@@ -23,10 +24,10 @@
 #include <algorithm>
 
 #define REDUCE_THREADS  256
-#define REDUCE_RESIDENT 4    /* blocks on a multiprocessor: 64 registers a thread, which none of the operators spills */
+#define REDUCE_RESIDENT 4    /* blocks per multiprocessor: 64 registers per thread, which no operator spills */
 #define REDUCE_BLOCKS   512  /* enough to fill a GPU: REDUCE_RESIDENT on each of 128 multiprocessors */
-#define REDUCE_UNROLL   8    /* elements that a thread has in flight; a split must have as many for each thread */
-#define REDUCE_PARTIALS 2048 /* partial results that any launch may have (32 KiB), and 16 more for each output */
+#define REDUCE_UNROLL   8    /* elements in flight per thread; a split must have as many for each thread */
+#define REDUCE_PARTIALS 2048 /* partial results that any launch may have (32 KiB), plus 16 per output */
 
 struct reduce_layout {
     int groups, rows, columns; /* of a block; their product is REDUCE_THREADS */
@@ -35,7 +36,8 @@ struct reduce_layout {
     int64_t tiles;
 };
 
-/* The elements start, start + step, ... below `end` of the reduced axis, `stride` elements of memory apart each. */
+/* The elements start, start + step, ... below `end` of the reduced axis; neighbours on it lie `stride` elements apart
+ * in memory. */
 struct reduce_walk {
     int64_t start, step, end, stride;
     int64_t offset; /* position of element 0 along the whole axis */
@@ -63,8 +65,8 @@ inline reduce_layout reduce_lay_out(const reduce_args &args) {
     return layout;
 }
 
-/* Enough for this launch and for any smaller one of the same run: of the three bounds none falls as a dimension grows.
- * Two or more splits mean rows * columns = 256 (at least 64 elements a partial result) and at most 512 blocks. */
+/* Enough for this launch and for any smaller one of the same run: none of the three bounds falls as a dimension grows.
+ * Two or more splits imply rows * columns = 256 (at least 64 elements per partial result) and at most 512 blocks. */
 inline size_t reduce_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t outputs = args.outer * args.inner;
@@ -73,7 +75,7 @@ inline size_t reduce_workspace(const struct launch *launch) {
     return partials == 0 ? 0 : REDUCE_BLOCKS * sizeof(unsigned) + size_t(partials) * sizeof(struct reduce_state);
 }
 
-/* Takes the elements of a walk one by one, REDUCE_UNROLL loads in flight. */
+/* Takes the elements of a walk one by one, with REDUCE_UNROLL loads in flight. */
 template <typename A, typename T> __device__ inline A reduce_gather(const T *x, const reduce_walk &walk) {
     A a = A::identity();
     const int64_t stride = walk.step * walk.stride;
@@ -91,12 +93,13 @@ template <typename A, typename T> __device__ inline A reduce_gather(const T *x, 
     return a;
 }
 
-/* Is this the last of a tile's blocks to get here? If so, its threads see what the others wrote before. */
+/* Is this the last of a tile's blocks to arrive? If so, its threads see what the other blocks wrote before. */
 __device__ inline bool reduce_is_last(unsigned *ticket, int splits) {
     __shared__ bool is_last;
     __syncthreads();
     if (threadIdx.x == 0) {
-        /* In one step with releasing what the block wrote and acquiring what others did: half the time. */
+        /* One instruction counts, releases this block's writes and acquires the others': half the time of separate
+         * fences. */
         unsigned drawn;
         asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
         is_last = drawn == unsigned(splits - 1);

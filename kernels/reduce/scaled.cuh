@@ -1,5 +1,5 @@
-/* reduce/scaled.cuh - products and sums of squares whose running value stays in range, in whatever order: the rules of
- * reduce/state.h, for a thread.
+/* reduce/scaled.cuh - products and sums of squares whose running value stays in range in any order. reduce/state.h has
+ * the same rules for the CPU.
  *
  * A product is a mantissa, 1 <= |mantissa| < 2, and an exponent. A sum of squares has a level: its elements were
  * multiplied by 2^(-600 level) before they were squared. */
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
-#define SQUARE_SHIFT 600 /* binary exponents from one level to the next */
+#define SQUARE_SHIFT 600 /* binary exponents per level */
 
 /* 2^exponent; -1022 <= exponent <= 1023. */
 __device__ inline double power_of_two(int exponent) {
@@ -21,7 +21,7 @@ __device__ inline double with_exponent(double value, int64_t exponent) {
     return ldexp(value, int(min(max(exponent, int64_t(-4096)), int64_t(4096))));
 }
 
-/* The mantissa of x; its exponent is added to `exponent`. 0, infinities and NaN stay as they are. */
+/* Returns the mantissa of x and adds its exponent to `exponent`. 0, infinities and NaN stay as they are. */
 __device__ inline double split_exponent(double x, int64_t &exponent) {
     int field = __double2hiint(x) >> 20 & 0x7ff, bias = 1023;
     if (field == 0) {
@@ -34,17 +34,18 @@ __device__ inline double split_exponent(double x, int64_t &exponent) {
     return __hiloint2double((__double2hiint(x) & 0x800fffff) | 0x3ff00000, __double2loint(x));
 }
 
-/* The least level for which the square of x, and 2^60 such squares, are in range. `high`: the high word of |x|. */
+/* The least level at which the square of x, and the sum of 2^60 such squares, is in range. `high`: the high word of
+ * |x|. */
 __device__ inline int square_level(int high) {
     return high < (1023 - 400) << 20 ? -1 : high < (1023 + 480) << 20 ? 0 : 1;
 }
 
-/* What elements are multiplied by before they are squared. */
+/* The factor of elements before they are squared. */
 __device__ inline double square_scale(int level) {
     return power_of_two(-SQUARE_SHIFT * level);
 }
 
-/* A sum of squares of one level, as of one that is as high or higher. */
+/* Converts a sum of squares from one level to a level as high or higher. */
 __device__ inline double square_sum(double sum, int level, int higher) {
     for (; level < higher; level++) sum = sum * power_of_two(-SQUARE_SHIFT) * power_of_two(-SQUARE_SHIFT);
     return sum;

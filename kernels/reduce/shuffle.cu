@@ -1,16 +1,19 @@
-/* reduce/shuffle.cu - threads of a warp hand registers to each other; shared memory sees one value a warp.
+/* reduce/shuffle.cu - the threads of a warp exchange registers; shared memory holds one value per warp.
  *
  *     lane   0   1   2   3   4   5   6   7           __shfl_down by 4, 2, 1 (of 32 lanes: by 16, 8, 4, 2, 1):
  *            |<--------------+   |   |   |           lane i takes the value of lane i + 4,
  *            |<------+   |<------+                   of lane i + 2,
- *            |<--+                                   of lane i + 1. Lane 0 has all.
+ *            |<--+                                   of lane i + 1. Lane 0 has the sum of all.
  *
- * Five shuffles replace five barriers and ten trips to shared memory of reduce/tree.cu; then the 8 warps of a block put
- * one value each (or one a column) into shared memory, and after a single barrier the first warp adds them in order.
+ * Five shuffles replace five barriers and ten accesses to shared memory of reduce/tree.cu. Then each of a block's 8
+ * warps stores one value (or one per column) in shared memory, and after a single barrier the first warp adds them in
+ * order.
  *
  * Where the reduced axis is contiguous and aligned, threads read 16 bytes at a time, four such loads in flight: a
- * quarter of the load instructions of a float32 walk, a sixteenth of an int8 one. Global traffic: each element read
- * once. */
+ * quarter of the load instructions for float32, a sixteenth for int8. Global traffic: each element read once.
+ *
+ * The limit: only aligned rows are read 16 bytes at a time, and every element is converted to double. reduce/stream.cu
+ * lifts both. */
 #include "reduce.cuh"
 
 #define LOADS 4 /* 16-byte loads in flight */
@@ -20,7 +23,7 @@ struct reduce_shuffle_strategy {
         constexpr int PER_LOAD = 16 / sizeof(T);
         if (walk.stride != 1 || reinterpret_cast<uintptr_t>(x) % 16 != 0) return reduce_gather<A>(x, walk);
 
-        /* The walk in units of 16 bytes, then the elements that are left over. */
+        /* The walk in units of 16 bytes, then the remaining elements. */
         A a = A::identity();
         const auto *from = reinterpret_cast<const uint4 *>(x);
         const int64_t units = walk.end / PER_LOAD;

@@ -1,17 +1,17 @@
-/* reduce/state.h - the rules of each reduction, NumPy's, on one struct reduce_state at a time.
+/* reduce/state.h - the rules of each reduction, NumPy's, for one struct reduce_state at a time.
  *
- * Integers: sums and products in 64 bits modulo 2^64, which serves either sign; mean and norm2 in double; min and max
- * compare in 64 bits of their own signedness. Floats accumulate in double:
+ * Integers: sums and products in 64 bits modulo 2^64, which serves signed types too; mean and norm2 in double; min and
+ * max compare in 64 bits of the type's own signedness. Floats accumulate in double:
  *
  *     sum, mean        the plain sum: it overflows where NumPy's does
  *     prod             value.f * 2^index with 1 <= |value.f| < 2, so that no order of the elements leaves the range
- *     norm2            the sum of (x * 2^(-600 index))^2, index 1 where the largest |x| is so large that squares might
- *                      overflow, -1 where it is so small that they might underflow, else 0 (J. Blue, 1978)
+ *     norm2            the sum of (x * 2^(-600 index))^2: index 1 if the largest |x| is so large that squares might
+ *                      overflow, -1 if it is so small that they might underflow, else 0 (J. Blue, 1978)
  *     min, max         a NaN beats every number; -0 is less than +0
  *     argmin, argmax   a NaN beats every number; of equals (-0 equals +0) the one at the least position stays
  *
- * For the last four `index` is the position, -1 where nothing has been seen. A result that is NaN is always the one
- * quiet NaN without sign and payload, whatever NaNs went in. */
+ * For the last four, `index` is the position, -1 if nothing has been seen. A NaN result is always the same quiet NaN
+ * without sign and payload, whatever NaNs went in. */
 #ifndef KERNELS_REDUCE_STATE_H
 #define KERNELS_REDUCE_STATE_H
 
@@ -28,15 +28,15 @@ static inline bool reduce_seeks_least(enum reduce_operator operator_) {
     return operator_ == REDUCE_MIN || operator_ == REDUCE_ARGMIN;
 }
 
-/* Does value.f count, rather than value.i or value.u? */
+/* Is the value in value.f, rather than in value.i or value.u? */
 static inline bool reduce_in_double(enum reduce_operator operator_, enum dtype dtype) {
     return (DTYPES_FLOAT & DTYPE_BIT(dtype)) || operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2;
 }
 
 enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype);
 
-/* The mantissa of x, 1 <= |mantissa| < 2; its exponent is added to *exponent. 0, infinities and NaN stay as they are.
- * Without branches, so that loops over it vectorise. */
+/* Returns the mantissa of x, 1 <= |mantissa| < 2, and adds its exponent to *exponent. 0, infinities and NaN stay as
+ * they are. There are no branches, so that loops over it vectorise. */
 static inline double reduce_split(double x, int64_t *exponent) {
     const bool subnormal = fabs(x) < 0x1p-1022;
     const double normal = subnormal ? x * 0x1p64 : x;
@@ -51,24 +51,24 @@ static inline double reduce_split(double x, int64_t *exponent) {
     return mantissa;
 }
 
-/* The least index of norm2 for which the square of x, and 2^60 such squares, are in range. */
+/* The least index of norm2 at which the square of x, and the sum of 2^60 such squares, is in range. */
 static inline int64_t reduce_square_level(double x) {
     const double magnitude = fabs(x);
     return magnitude < 0x1p-400 ? -1 : magnitude < 0x1p480 ? 0 : 1;
 }
 
-/* What elements are multiplied by before they are squared. */
+/* The factor of elements before they are squared. */
 static inline double reduce_square_scale(int64_t level) {
     return level < 0 ? 0x1p600 : level > 0 ? 0x1p-600 : 1;
 }
 
-/* A sum of squares of one level, as of one that is as high or higher. */
+/* Converts a sum of squares from one level to a level as high or higher. */
 static inline double reduce_square_sum(double sum, int64_t level, int64_t higher) {
     for (; level < higher; level++) sum = sum * 0x1p-600 * 0x1p-600;
     return sum;
 }
 
-/* Nothing yet. */
+/* The state before any element. */
 static inline struct reduce_state reduce_state_empty(enum reduce_operator operator_, enum dtype dtype) {
     struct reduce_state state = {.value.i = 0, .index = -1};
     if (!reduce_in_double(operator_, dtype))
@@ -78,7 +78,7 @@ static inline struct reduce_state reduce_state_empty(enum reduce_operator operat
     return state;
 }
 
-/* One element, x[element], at `position` along the reduced axis. */
+/* The state of a single element, x[element], at `position` along the reduced axis. */
 static inline struct reduce_state reduce_state_of(enum reduce_operator operator_, enum dtype dtype, const void *x,
                                                   int64_t element, int64_t position) {
     struct reduce_state state = {.index = position};
@@ -99,7 +99,7 @@ static inline struct reduce_state reduce_state_of(enum reduce_operator operator_
     return state;
 }
 
-/* Is `a` to be taken rather than `b`, whatever their positions? */
+/* Does `a` replace `b`, whatever their positions? */
 static inline bool reduce_beats(enum reduce_operator operator_, enum dtype dtype, const struct reduce_state *a,
                                 const struct reduce_state *b) {
     bool least = reduce_seeks_least(operator_);
@@ -113,7 +113,7 @@ static inline bool reduce_beats(enum reduce_operator operator_, enum dtype dtype
     return least ? a->value.u < b->value.u : a->value.u > b->value.u;
 }
 
-/* Two parts into one. */
+/* Merges `from` into `into`. */
 static inline void reduce_state_merge(enum reduce_operator operator_, enum dtype dtype, struct reduce_state *into,
                                       const struct reduce_state *from) {
     if (reduce_selects(operator_)) {

@@ -1,81 +1,70 @@
-/* reduce/stream.cu - wide loads, many in flight, and sums that hardly show their order: reduction at memory speed.
+/* reduce/stream.cu - wide loads, many of them in flight, and sums that hardly depend on their order.
  *
- *     a lane for each element of 16 bytes             x[length][inner], one output a lane
- *     +----+----+----+----+                           (or inner 1: lanes of a thread merge at the end)
+ *     one lane per element of 16 bytes                x[length][inner], one output per lane
+ *     +----+----+----+----+                           (or inner 1: a thread's lanes merge at the end)
  *     | l0 | l1 | l2 | l3 |  step s
- *     +----+----+----+----+                           8 such loads are under way before the first is used:
- *     | l0 | l1 | l2 | l3 |  step s + rows            128 bytes a thread, 64 KiB a multiprocessor; 40 KiB would
+ *     +----+----+----+----+                           8 such loads are in flight before the first is used:
+ *     | l0 | l1 | l2 | l3 |  step s + rows            128 bytes per thread, 64 KiB per multiprocessor; 40 KiB would
  *     +----+----+----+----+                           hide the memory's latency at 4.8 TB/s
  *       :    :    :    :     8 steps: a batch
  *
  * reduce/shuffle.cu widens only contiguous rows, has 4 loads in flight, and converts every element to double before it
- * adds or compares. Here every shape is read 16 bytes at a time (8 of the 1-byte types, so that lanes fit in
- * registers), and a lane works in as narrow a type as is right: max of float32 compares float32. Sums are the
- * exception: they are kept in two doubles (reduce/lanes.cuh). Adding each float32 to two doubles would cost 2 % at full
- * speed (7 additions an element, on a pipe half as wide as float32's); batches of 8 are added in one double first,
- * exactly where their exponents lie within 26 of each other, and cost nothing.
+ * adds or compares. Here every shape is read 16 bytes at a time (8 for 1-byte types, so that lanes fit in registers),
+ * and a lane computes in the narrowest type that is right: max of float32 compares float32. Sums are the exception: two
+ * doubles hold them (reduce/lanes.cuh). Adding one float32 to two doubles takes 7 additions, so a batch of 8 is first
+ * added in one double. That is exact where their exponents lie within 26 of each other, and costs no time.
  *
- * The same launch adds in the same order every run. Tiles of another size are another order, and they follow the memory
- * budget; what that changes is about 2^-50 of the sum of magnitudes, 2^-100 for float64. It shows in the last bit where
- * the exact result lies so close to the middle between two floats, and in more of them where numbers cancel that lie
- * further apart than these precisions. Everything else is the same bits for any tiles, splits and GPU: least and
- * greatest values, positions, integers, and products but for those within about 2^-70 of such a middle.
+ * The same launch adds in the same order every run. The memory budget decides the size of tiles, and another size is
+ * another order: it changes a sum by about 2^-50 of the sum of magnitudes (float64: 2^-100). That shows in the last bit
+ * if the exact result lies so close to the middle between two floats, and in more bits if numbers cancel that lie
+ * further apart than these precisions. Everything else is the same, bit for bit, for any tiles, splits and GPU: least
+ * and greatest values, positions, integers, and products not within about 2^-70 of such a middle.
  *
- * A block is an array [groups][rows][columns] over (outer, length, inner), as in reduce.cuh, columns counting loads.
- * Each of several blocks that share outputs takes a chunk of the reduced axis: chunks are read 1 to 2 % faster than
- * interleaved steps, and 264 blocks (2 on each of 132 multiprocessors, all at once) faster than more. The last block
- * to finish merges what the others left.
+ * A block is an array [groups][rows][columns] over (outer, length, inner), as in reduce.cuh; a column is one load wide.
+ * Where several blocks share outputs, each takes a chunk of the reduced axis (1 to 2 % faster than interleaved steps),
+ * and the last block to finish merges all partial results. 264 blocks, 2 on each of 132 multiprocessors, run at once.
  *
  *     x of one tile    |--chunk--|--chunk--|--chunk--|--chunk--|-|-|-|-|-|-|    pieces, drawn one by one
  *
- * Multiprocessors do not all read equally fast, so equal shares do not end together. Chunks of many batches therefore
- * cover 15/16 of the tile, and blocks that finish early take the rest piece by piece from a counter (prediction: 1 to 3
- * % of 2^30; found: 1.0 %, the same with pieces of 2 to 8 batches and a 32nd to an eighth left; with pieces of 1 and a
- * quarter left, half of it). Which block gets which piece differs from run to run. Where that could show in the result
- * (any_order in reduce/lanes.cuh says where not) a block leaves what it found in a piece as a partial result of that
- * piece, and the last block merges all partial results in the order of their numbers. In columns a piece would leave a
- * partial result for every output, thousands of them for the last block to read: there, shares stay equal for such
- * reductions. Three kinds of shape:
- *     inner 1, long rows         threads of a row side by side. Loads are aligned; the first and last of a row hold
- *                                elements of its neighbours, which are set to what changes nothing
- *     inner 1, up to 256 loads   a kernel of its own: a thread holds 8 loads of up to 8 rows. Of two threads that
- *                                hold the same rows each takes over half of them, so that 8 rows of 4 threads take 6
- *                                merges a thread, not 16. So short a row is summed in one double
- *     columns                    lanes are outputs, as long as a row is a whole number of loads
+ * Multiprocessors do not all read equally fast, so equal shares do not end together. Therefore chunks of many batches
+ * cover 15/16 of the tile; blocks that finish early take the rest, piece by piece, from an atomic counter (1.0 % faster
+ * at 2^30 on an H200). The assignment of pieces to blocks differs from run to run. Where that could show in the result
+ * (any_order in reduce/lanes.cuh), a block writes one partial result per piece, and the last block merges all partial
+ * results in the order of their numbers. In columns that would mean a partial result per piece for each of thousands of
+ * outputs, so such reductions of columns keep equal shares.
  *
- * Ragged columns, of rows that begin anywhere, are made whole ones: a few such rows are one glued row.
+ * There are three kinds of shape:
+ *     inner 1, long rows         The threads of a row stand side by side. Loads are aligned; the first and last load of
+ *                                a row hold elements of its neighbours, which the neutral element replaces.
+ *     inner 1, up to 256 loads   A kernel of its own: a thread holds 8 loads of up to 8 rows. Two threads with the same
+ *                                rows divide them: each keeps half, and merges the other's values for it, so that 8
+ *                                rows of 4 threads take 6 merges per thread, not 16. So short a row is summed in one
+ *                                double.
+ *     columns                    Lanes are outputs, if a row is a whole number of loads.
+ *
+ * Where a row is no whole number of loads ("ragged" columns), a few rows together are one glued row of whole loads:
  *
  *     4 rows of 5    0 1 2 3 4
  *                    0 1 2 3 4             one of 20, 5 loads    0 1 2 3|4 0 1 2|3 4 0 1|2 3 4 0|1 2 3 4
  *                    0 1 2 3 4
  *                    0 1 2 3 4             its columns 0, 5, 10 and 15 are each a quarter of column 0
  *
- * The same kernel leaves what it finds of glued columns in the workspace, as it would for a next launch; a second one
- * folds that into one result a column, and takes in the rows left over. Glued columns fill blocks better, too: 17
- * columns are 5 loads for 8 threads, 20 rows of them 85 for 96. Elsewhere (input of less than GLUE_BYTES, for which a
- * second launch is too long; short columns; slices of a stack that do not begin on a load) a unit is put together out
- * of the two aligned ones that it lies across, the second of which a neighbour reads too: twice the loads out of the
- * first cache, and 7 % slower than whole columns.
+ * The same kernel reduces glued columns and saves their results in the workspace, as if for another launch. A second
+ * kernel folds them into one result per column and adds the rows left over. Glued columns also fill blocks better: 17
+ * columns are 5 loads for 8 threads, 20 rows of them 85 loads for 96 threads. Rows are not glued for input below
+ * GLUE_BYTES (the second launch takes too long), for short columns, or where slices of a stack do not begin on a load.
+ * There a load is assembled from the two aligned ones that it straddles: twice the loads from the L1 cache, and 7 %
+ * slower than whole columns.
  *
- * Few blocks in all, up to 8, are a cluster where the GPU has clusters: the first block reads what the others have
- * found out of their shared memory, without a ticket and a way through global memory, 0.9 us less.
+ * Up to 8 blocks that share a tile of long rows form a cluster, on GPUs that have clusters: the first block reads the
+ * others' results from their shared memory, which is 0.9 us faster than a counter and partial results in global memory.
  *
- * Loads are plain. Marked to leave the cache first (ld.global.cs) they are as fast over and over, and 6 % slower while
- * the cache is full of what somebody else wrote: the streaming data then has but a few ways of it. Kept out of the
- * first cache (L1::no_allocate) they are 9 % slower, warm or cold.
+ * Loads use the default cache policy. Evict-first loads (ld.global.cs) are 6 % slower while the cache is full of other
+ * data; loads that bypass L1 (L1::no_allocate) are 9 % slower.
  *
- * Measured on the H200, float32, TB/s of input and output, launched over and over (4 GiB are 70 times the cache):
- *     2^30       sum 4.58, CUB 4.55 in the same run (GPUs differ: 4.68 and 4.64 on another)
- *     sum of     32768^2   2^26 x 16   16 x 2^26   1000003 x 1021
- *       rows      4.55      4.39        4.57        4.48
- *       columns   4.50      4.55        4.39        4.37
- *     2^16 in 4.7 us where a kernel of one element takes 3.2; with the cache evicted before 6.4 and 3.3
- * What holds it back: with 16 inputs to an output the memory turns between reading and writing. Of ragged columns the
- * second launch takes 4 us, and the last blocks' merging another few (with one partial result on its way at a time
- * instead of two 1 % of the whole). Glued rows are 2 to 3 % faster than units put together from 30,001 x 1021 to
- * 1,000,003 x 1021, and 24 % of 2^26 x 17, where threads were idle; tiles of 128 or 256 loads' columns, longer pieces
- * of memory, are 1 and 4 % slower, since more blocks then share a tile. Beside CUB, in one run: sum of 2^30 1.006 to
- * 1.009 of its speed, max 1.009 to 1.011, argmax 1.01 to 1.04, sum of 2^20 with the cache evicted 0.91. */
+ * Measured on an H200: sum of 2^30 float32 at 4.58 TB/s (CUB: 4.55); sum of 32768 x 32768 over rows 4.55, over columns
+ * 4.50. The limits: with 16 inputs per output the memory alternates between reading and writing; for ragged columns the
+ * second launch takes 4 us; the last block's merging takes another few us. */
 #include "stream_columns.cuh"
 #include "stream_rows.cuh"
 #include <numeric>
@@ -91,13 +80,13 @@ static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
     const int64_t width = along ? 1 : ceil_div(args.inner, lanes);
     const int64_t steps = along ? ceil_div(args.length + (args.length % lanes ? lanes - 1 : 0), lanes) : args.length;
 
-    /* So much of a row where threads below take the next rows, else as much as there is; whole warps if that fits
-     * better. */
+    /* If a thread has few steps, a block is as wide as the row; else at most `most_columns`, and its other threads take
+     * further rows. Whole warps where that wastes fewer threads. */
     layout.columns = power_of_two_up_to(width, steps <= 8 * batch ? THREADS : most_columns);
     if (ceil_div(width, 32) * 32 * 8 < ceil_div(width, layout.columns) * layout.columns * 7) layout.columns = 32;
     layout.column_tiles = ceil_div(width, layout.columns);
 
-    /* 8 batches a thread, unless that leaves multiprocessors or threads idle. */
+    /* 8 batches per thread, unless that leaves multiprocessors or threads idle. */
     const int most_rows = THREADS / layout.columns;
     const auto outer_tiles = [&] { return ceil_div(args.outer, most_rows / layout.rows); };
     layout.rows = std::max(power_of_two_up_to(ceil_div(steps, 8 * batch), most_rows), along ? 32 : 1);
@@ -126,7 +115,7 @@ static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
     return layout;
 }
 
-/* Was the kernel compiled for an architecture that has clusters, and is that what runs here? */
+/* Was the kernel compiled for an architecture that has clusters, and does that code run here? */
 static bool has_clusters(const void *kernel) {
     cudaFuncAttributes attributes;
     return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
@@ -157,7 +146,7 @@ static int launch_columns(const struct launch *launch, uint64_t mirror, int most
     return cudaGetLastError();
 }
 
-/* What is left to reduce by whole loads: the glued rows, whose columns are as many partial results. */
+/* The part that whole loads reduce: glued rows. Each of their columns gives a partial result. */
 static reduce_args glued(reduce_args args, const stream_glue &glue) {
     args.length = glue.steps;
     args.inner *= glue.rows;
@@ -167,9 +156,10 @@ static reduce_args glued(reduce_args args, const stream_glue &glue) {
     return args;
 }
 
-/* Ragged columns: as few rows as make a glued row of whole loads that keeps seven eighths of the threads busy, and so
- * many of the blocks that would be otherwise. In a stack no rows may be left over, so that each slice begins on a load.
- * None where that cannot be, or does not pay; `must`: where it does not pay, too. */
+/* Ragged columns: the fewest rows that make a glued row of whole loads, keep seven eighths of the threads busy, and
+ * keep seven eighths of the blocks that there would be without gluing. In a stack no rows may be left over, so that
+ * each slice begins on a load. Returns no rows where that is impossible or does not pay; `must`: only where it is
+ * impossible. */
 static stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int size, bool must) {
     const int64_t whole = lanes / std::gcd(args.inner, int64_t(lanes));
     const auto fits = [&](int64_t rows) { return args.length >= rows && (args.outer == 1 || args.length % rows == 0); };
@@ -189,22 +179,22 @@ static stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int 
     return must && fits(whole) ? stream_glue{whole, args.length / whole, KIB_OF_ROW} : stream_glue{};
 }
 
-/* Partial results: in all this has to be enough for a launch and any smaller one.
+/* The partial results must be enough for a launch and for any smaller one.
  *
  *     workspace:  stream_turns turns[SHARED_TILES]            zero before and after every launch
  *                 struct reduce_state partial[splits + pieces][outputs], up to partials_of_splits()
  *                 struct reduce_state found[outer][rows][inner], of glued rows, up to partials_of_glued()
  *
- * Of splits and pieces one stands for LEAST_STEPS elements or more, and there are BLOCKS times THREADS loads of them at
- * most; of pieces, which only rows leave results of, BLOCKS times PIECES_EACH. */
+ * A split or a piece covers at least LEAST_STEPS elements. All splits together leave results for at most BLOCKS times
+ * THREADS loads of outputs. Pieces leave results only where rows are reduced, at most BLOCKS times PIECES_EACH. */
 static int64_t partials_of_splits(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t elements = args.outer * args.inner * args.length, lanes = 16 / int64_t(dtype_size(launch->dtype));
     return std::min(elements / LEAST_STEPS, BLOCKS * THREADS * lanes);
 }
 
-/* Of glued rows one stands for GLUE_COLUMN bytes or more, and there are as many at most. Where rows are glued though it
- * does not pay, they are as few as make whole loads, and none is empty. */
+/* A partial result of glued rows covers at least GLUE_COLUMN bytes, and their number has the same limit as that of
+ * splits. With `glue: yes` as few rows are glued as make whole loads, and no glued row is empty. */
 static int64_t partials_of_glued(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t outputs = args.outer * args.inner, size = int64_t(dtype_size(launch->dtype)), lanes = 16 / size;
@@ -268,7 +258,7 @@ static int reduce_stream_launch(const struct launch *launch) {
                                  : launch_columns<L, LANES, true>(launch, mirror);
         }
         if (args.inner != 1) return launch_columns<L, LANES, false>(launch, mirror);
-        /* A row that begins anywhere touches one more unit than one that begins on one. */
+        /* A row that begins inside a load touches one more load than a row that begins on one. */
         const int64_t loads_of_row = ceil_div(args.length + (args.length % LANES ? LANES - 1 : 0), LANES);
         return loads_of_row <= 32 * BATCH ? launch_short<L, LANES>(launch, loads_of_row, mirror)
                                           : launch_long<L, LANES>(launch, mirror);

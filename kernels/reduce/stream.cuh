@@ -1,7 +1,7 @@
 /* reduce/stream.cuh - what the kernels of reduce/stream.cu share: units of 16 bytes in, results out.
  *
- * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types), and a lane of a thread
- * takes one element of each. */
+ * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types). Each lane of a thread
+ * takes one element of every unit. */
 #ifndef KERNELS_REDUCE_STREAM_CUH
 #define KERNELS_REDUCE_STREAM_CUH
 
@@ -10,20 +10,20 @@
 #include <cstring>
 
 #define THREADS      256
-#define BLOCKS       264          /* that fill a GPU: 2 on each multiprocessor */
+#define BLOCKS       264          /* that fill a GPU: 2 per multiprocessor */
 #define SHARED_TILES (BLOCKS / 2) /* that may be split */
-#define LEAST_STEPS  32           /* of a split */
-#define CLUSTER      8            /* blocks that can hand results to each other directly */
-#define PIECE        4            /* batches of a thread that make a piece, or more */
-#define PIECES_EACH  8            /* pieces that there are for each block, at most */
-#define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut in pieces */
-#define GLUE_BYTES   (100 << 20)  /* of input: measured to pay from 122 MB on; a second launch costs small ones more */
-#define GLUE_COLUMN  4096         /* bytes of input to a partial result of glued rows, which are 16, out and in */
+#define LEAST_STEPS  32           /* per split */
+#define CLUSTER      8            /* blocks that can read each other's shared memory */
+#define PIECE        4            /* batches of a thread per piece, at least */
+#define PIECES_EACH  8            /* pieces per block, at most */
+#define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut into pieces */
+#define GLUE_BYTES   (100 << 20)  /* of input: gluing pays from 122 MB on; below, the second launch costs more */
+#define GLUE_COLUMN  4096 /* bytes of input per partial result of glued rows, which is 16 bytes written and read */
 
-/* Elements of a load; loads in flight: up to 64 values in registers, 32 where they have to be unpacked. */
+/* Elements per load; loads in flight: up to 64 values in registers, 32 where values must be unpacked. */
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
 template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
-/* Blocks on a multiprocessor, as far as registers go round: the compiler takes more of them for 8.0. */
+/* Blocks per multiprocessor, as registers permit: the compiler needs more registers for 8.0. */
 template <typename L> constexpr int long_resident = 2;
 template <typename L, bool RAGGED>
 constexpr int column_resident = sizeof(typename L::element_type) == 4 && !RAGGED ? 3 : 2;
@@ -42,13 +42,13 @@ struct stream_layout {
     int groups, rows, columns; /* of a block; their product is THREADS */
     int splits;                /* blocks that share a tile */
     bool clustered;            /* these blocks are a cluster */
-    int64_t chunk;             /* steps of a split */
+    int64_t chunk;             /* steps per split */
     int64_t piece;             /* steps; 0: there are no pieces */
-    int pieces;                /* of a tile */
+    int pieces;                /* per tile */
     int64_t column_tiles, tiles;
 };
 
-/* What a block is to do. */
+/* What a block works on. */
 struct stream_place {
     int64_t tile, outer_tile, first_column;
     int split;
@@ -64,22 +64,22 @@ __device__ inline stream_place place_of_block(const stream_layout &layout) {
 
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
-/* Of a tile that several blocks share. All zero before and after every launch. */
+/* The counters of a tile that several blocks share. All zero before and after every launch. */
 struct stream_turns {
     unsigned finished; /* blocks */
     unsigned pieces;   /* drawn */
 };
 
-/* Elements are counted from where a gathering began: its lanes must be finished where it ends. */
+/* Does a lane count its elements? It counts from where a gathering began, so it must be finished where that ends. */
 template <typename L> constexpr bool counts_elements = false;
 template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
 
-/* Thread 0 draws while the piece before is read. */
+/* Thread 0 draws a number while the block reads the piece before. */
 __device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns *turns) {
     return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
 }
 
-/* Tells all of the block which piece thread 0 has drawn. */
+/* Tells the whole block which piece thread 0 has drawn. */
 __device__ inline int piece_drawn(unsigned drawn) {
     __shared__ int piece;
     __syncthreads();
@@ -92,7 +92,7 @@ __device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece)
     return layout.splits * layout.chunk + piece * layout.piece;
 }
 
-/* Is this the last of a tile's blocks? If so, it has the turns ready for the next launch. */
+/* Is this the last of a tile's blocks? If so, it resets the counters for the next launch. */
 __device__ inline bool is_last_block(const stream_layout &layout, stream_turns *turns) {
     if (!reduce_is_last(&turns->finished, layout.splits)) return false;
     if (threadIdx.x == 0) turns->pieces = 0;
@@ -103,7 +103,7 @@ __device__ inline bool is_last_block(const stream_layout &layout, stream_turns *
 
 template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
 
-/* A whole unit, mirrored where L wants that. */
+/* A whole unit, mirrored if L wants that. */
 template <typename L, int LANES, typename T = typename L::element_type>
 __device__ inline unit_of<T, LANES> load_unit(const T *from, uint64_t mirror) {
     unit_of<T, LANES> unit;
@@ -123,7 +123,8 @@ __device__ inline unit_of<T, LANES> load_unit(const T *from, uint64_t mirror) {
     return unit;
 }
 
-/* A unit that begins on any element: out of the two whole ones that it lies across. Both must lie in the array. */
+/* A unit that begins on any element, assembled from the two aligned units that it straddles. Both must lie in the
+ * array. */
 template <typename L, int LANES, typename T = typename L::element_type>
 __device__ inline unit_of<T, LANES> load_across(const T *from, uint64_t mirror) {
     constexpr int WORDS = LANES * sizeof(T) / 4;
@@ -148,7 +149,7 @@ __device__ inline unit_of<T, LANES> load_across(const T *from, uint64_t mirror) 
     return unit;
 }
 
-/* Sets the elements of a unit outside [low, high) to what changes nothing. */
+/* Replaces the elements of a unit outside [low, high) by the neutral element. */
 template <typename L, typename T, int LANES, typename I>
 __device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
 #pragma unroll
@@ -156,7 +157,7 @@ __device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
         if (j < low || j >= high) unit.x[j] = L::neutral();
 }
 
-/* The first `count` elements of a unit; a whole one is read at once, unless it may begin on any element. */
+/* The first `count` elements of a unit. A whole unit is one load, unless it may begin on any element. */
 template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
 __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
     if constexpr (!RAGGED)
@@ -180,7 +181,7 @@ template <typename L, typename A> __device__ inline auto result_of(const A &a, d
         return result;
 }
 
-/* Results are written once and read by nobody here: they leave the cache first, so that writes come in runs. */
+/* Results are written once and not read here: they are stored evict-first, so that memory is written in long bursts. */
 template <typename R, int COUNT> __device__ inline void store_once(R *to, const R (&result)[COUNT]) {
     constexpr int BYTES = COUNT * int(sizeof(R));
     if constexpr (BYTES % 16 == 0) {
@@ -204,7 +205,8 @@ template <typename R, int COUNT> __device__ inline void store_once(R *to, const 
     }
 }
 
-/* Of LANES neighbours, or of one of them alone: merged with what earlier launches found, saved or finished. */
+/* Stores the results of LANES neighbours (or of a single output): merges those of earlier launches, then saves the
+ * state for the next launch or finishes. */
 template <typename L, typename A, int LANES>
 __device__ inline void store_results(const reduce_args &args, int64_t output, A (&a)[LANES], double divisor,
                                      uint64_t mirror) {

@@ -1,10 +1,11 @@
-/* reduce/stream_columns.cuh - another axis is reduced: neighbours in memory are neighbouring outputs. */
+/* reduce/stream_columns.cuh - reductions over another axis: neighbours in memory belong to neighbouring outputs. */
 #ifndef KERNELS_REDUCE_STREAM_COLUMNS_CUH
 #define KERNELS_REDUCE_STREAM_COLUMNS_CUH
 
 #include "stream.cuh"
 
-/* Accumulators in shared memory, those of more than 16 bytes as states: eight lanes of 24 bytes a thread do not fit. */
+/* Accumulators in shared memory. Those above 16 bytes are stored as states: eight lanes of 24 bytes per thread would
+ * not fit. */
 template <typename A> constexpr bool as_state = sizeof(A) > sizeof(struct reduce_state);
 template <typename A> using in_slot = std::conditional_t<as_state<A>, struct reduce_state, A>;
 
@@ -21,8 +22,8 @@ template <typename A> __device__ inline A got(const in_slot<A> &slot) {
         return slot;
 }
 
-/* What the rows of a block hold, at row 0: a tree in shared memory, since shuffles of LANES values would be as many
- * times the code. */
+/* Merges the accumulators of a block's rows; row 0 has the result. A tree in shared memory: shuffles of LANES values
+ * would take LANES times the code. */
 template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[LANES], int rows, int columns, int row) {
     if (rows == 1) return;
     __shared__ in_slot<A> slot[LANES][THREADS];
@@ -43,9 +44,9 @@ template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[L
     for (int j = 0; j < LANES; j++) a[j] = got<A>(slot[j][thread]);
 }
 
-/* A thread's own elements of LANES neighbouring columns, from `x` on, of which `count` are there. RAGGED: rows begin on
- * any element; what is read beyond a row's end is never stored. `safe`: the first row whose units might lie across the
- * end of the array. */
+/* Takes a thread's elements of LANES neighbouring columns, from `x` on; `count` of the columns exist. RAGGED: rows
+ * begin on any element; what is read beyond a row's end is never stored. `safe`: the first row whose units might
+ * straddle the end of the array. */
 template <typename L, int LANES, bool RAGGED>
 __device__ inline void gather_columns(const typename L::element_type *x, int64_t inner, int count, int64_t first,
                                       int64_t step, int64_t end, int64_t safe, uint64_t mirror, L (&lane)[LANES]) {
@@ -78,7 +79,7 @@ __device__ inline void gather_columns(const typename L::element_type *x, int64_t
     }
 }
 
-/* As store_results, of the first `count` of LANES neighbours. */
+/* Like store_results, for the first `count` of LANES neighbours. */
 template <bool RAGGED, typename L, typename A, int LANES>
 __device__ inline void store_columns(const reduce_args &args, int64_t output, A (&a)[LANES], int count, double divisor,
                                      uint64_t mirror) {
@@ -93,7 +94,7 @@ __device__ inline void store_columns(const reduce_args &args, int64_t output, A 
     }
 }
 
-/* Where the order does not show and there are registers to go round more than once. */
+/* Are columns cut into pieces? Only where the order does not show and registers suffice for another round. */
 template <typename L> constexpr bool columns_in_pieces = false;
 template <typename T> constexpr bool columns_in_pieces<total_of<T>> = any_order<total_of<T>>;
 template <typename T, bool PRODUCT> constexpr bool columns_in_pieces<modular_lane<T, PRODUCT>> = true;
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     using T = typename L::element_type;
     using A = accumulator_of<L>;
     constexpr bool IN_PIECES = columns_in_pieces<L> && !RAGGED;
-    constexpr int AHEAD = LANES >= 8 ? 1 : 8 / LANES; /* partial results of other splits on their way */
+    constexpr int AHEAD = LANES >= 8 ? 1 : 8 / LANES; /* partial results of other splits in flight */
     const stream_place place = place_of_block(layout);
     if (place.tile >= layout.tiles) return;
     const int thread = int(threadIdx.x);
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     const bool inside = o < args.outer && c < args.inner;
     const int count = RAGGED ? int(min(int64_t(LANES), args.inner - c)) : LANES;
     const int64_t first_of_chunk = place.split * layout.chunk + row;
-    /* The rows whose units cannot lie across the array's end; counted on, through the slices that follow. */
+    /* The first row whose units might straddle the end of the array, counted on through the slices that follow. */
     const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : args.length;
     stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
 
@@ -173,21 +174,21 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
 
 /* ---- glued rows -------------------------------------------------------------------------------------------------- */
 
-/* `rows` rows of ragged columns are one glued row of whole loads, of which there are `steps`; fewer than `rows` rows
- * are left over. rows 0: they are not glued. */
+/* `rows` rows of ragged columns are one glued row of whole loads, and there are `steps` glued rows; fewer than `rows`
+ * rows are left over. rows 0: nothing is glued. */
 struct stream_glue {
     int64_t rows, steps;
-    int columns; /* the most of a block */
+    int columns; /* of a block, at most */
 };
 
-/* What was found in part `part` of glued rows, as of the rows that these parts are: only positions change. */
+/* Makes a result of column part `part` of glued rows one of the original rows: only positions change. */
 template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
 template <typename T, bool MAX>
 __device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {
     if (a.index >= 0) a.index = offset + a.index * rows + part;
 }
 
-/* An output a thread, out of what stream_columns_kernel has found, [outer][rows][inner], and of the rows left over. */
+/* One output per thread, from the results of stream_columns_kernel, [outer][rows][inner], and the rows left over. */
 template <typename L>
 __global__ void __launch_bounds__(THREADS)
     stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue,

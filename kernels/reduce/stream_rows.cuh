@@ -1,4 +1,4 @@
-/* reduce/stream_rows.cuh - the reduced axis is the last: its rows are contiguous, long or short. */
+/* reduce/stream_rows.cuh - reductions over the last axis: rows are contiguous, long or short. */
 #ifndef KERNELS_REDUCE_STREAM_ROWS_CUH
 #define KERNELS_REDUCE_STREAM_ROWS_CUH
 
@@ -7,8 +7,9 @@
 
 /* ---- long rows --------------------------------------------------------------------------------------------------- */
 
-/* What the threads of each of a block's groups hold, at their first. No branches, so that the next level's shuffle
- * overtakes this level's error terms: neutral values stand in for those not wanted. */
+/* Merges the accumulators of each group's threads; the group's first thread has the result. There are no branches, so
+ * that the shuffle of the next level overtakes the error terms of this level: neutral values stand in for absent
+ * ones. */
 template <typename A> __device__ inline A combine_rows(A a, int rows) {
     constexpr int WARPS = THREADS / 32;
     __shared__ A of_warp[WARPS];
@@ -26,7 +27,7 @@ template <typename A> __device__ inline A combine_rows(A a, int rows) {
     return a;
 }
 
-/* What the blocks of a cluster hold, at the first threads of the first block. */
+/* Merges the accumulators of a cluster's blocks; the first threads of the first block have the results. */
 template <typename A> __device__ inline A combine_cluster(A a, const stream_layout &layout, int split) {
 #if __CUDA_ARCH__ >= 900
     __shared__ A of_group[THREADS / 32];
@@ -35,20 +36,21 @@ template <typename A> __device__ inline A combine_cluster(A a, const stream_layo
     cluster_sync();
     a = A::identity();
     if (split == 0 && row < layout.splits) a = *cluster_shared(&of_group[group], unsigned(row));
-    cluster_sync(); /* no block may go before it has been read */
+    cluster_sync(); /* no block may end before it has been read */
 #pragma unroll
     for (int lanes = CLUSTER / 2; lanes > 0; lanes /= 2) a.merge(a.shuffle_down(lanes));
 #endif
     return a;
 }
 
-/* A thread's own elements of a long row, into its lanes; `a` takes those that have to be finished. */
+/* Takes a thread's elements of a long row into its lanes; `a` receives lanes that must be finished at the end. */
 template <typename L, int LANES>
 __device__ inline void gather_row(const reduce_args &args, const stream_layout &layout, int64_t o, int64_t first,
                                   int64_t end, uint64_t mirror, L (&lane)[LANES], accumulator_of<L> &a) {
     using T = typename L::element_type;
     constexpr int BATCH = batch_of<T>;
-    /* Unit s holds elements s * LANES - before and on of the row, neighbours' beyond its ends. */
+    /* Unit s begins at element s * LANES - before of the row; elements beyond the row's ends belong to its
+     * neighbours. */
     const int64_t begin = o * args.length, before = begin % LANES, step = layout.rows;
     const int64_t whole_from = before > 0, whole_to = (before + args.length) / LANES;
     const int64_t elements = args.outer * args.length - (begin - before);
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
     L lane[LANES];
 #pragma unroll
     for (int j = 0; j < LANES; j++) lane[j] = L::identity();
-    int part = place.split; /* a chunk, or behind those a piece */
+    int part = place.split; /* number of the chunk, or after all chunks that of the piece */
     for (int64_t begin = place.split * layout.chunk, count = layout.chunk;; count = layout.piece) {
         const unsigned drawn = draw_piece(layout, turns);
         const int64_t first = begin + row, end = min(begin + count, steps);
@@ -138,7 +140,7 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
         if (place.split != 0) return;
     } else if (layout.splits > 1) {
         if (!is_last_block(layout, turns)) return;
-        constexpr int AHEAD = 4; /* partial results on their way */
+        constexpr int AHEAD = 4; /* partial results in flight */
         const int parts = layout.splits + (any_order<L> ? 0 : layout.pieces);
         a[0] = A::identity();
         if (inside)
@@ -158,7 +160,7 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
 
 /* ---- short rows -------------------------------------------------------------------------------------------------- */
 
-/* Threads to a row, and a thread's loads of one row, as a power of two. */
+/* Threads per row, and a thread's loads per row as a power of two. */
 struct short_layout {
     int threads, loads_log;
 };
@@ -179,9 +181,9 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
     const int64_t apart = int64_t(rows_per_pass) * length, elements = (args.outer - o0) * length;
     const int phase = int(o0 * length % LANES), turn = int(apart % LANES);
 
-    /* Units are read whole, neighbours' elements and all, unless they end beyond the array. */
+    /* Units are read whole, with elements of neighbouring rows, unless they end beyond the array. */
     unit_of<T, LANES> batch[BATCH];
-    int at[BATCH]; /* of a unit's first element in its row */
+    int at[BATCH]; /* position of a unit's first element in its row */
 #pragma unroll
     for (int i = 0; i < BATCH; i++) {
         const int number = i >> layout.loads_log;
@@ -196,7 +198,7 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
         if (at[i] < 0 || at[i] + LANES > length) keep_part<L>(batch[i], -at[i], length - at[i]);
         a[i] = part_of_row<L>(batch[i].x, at[i], length, args.offset);
     }
-    /* A thread's units of a row; then a[0], a[1] ... are of different rows. */
+    /* Merges a thread's units of the same row; afterwards a[0], a[1] ... belong to different rows. */
 #pragma unroll
     for (int rows = BATCH / 2; rows > 0; rows /= 2)
         if (rows >= rows_each)
@@ -205,7 +207,7 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
                 a[i] = a[2 * i];
                 a[i].merge(a[2 * i + 1]);
             }
-    /* Of two threads with many rows each takes over half of them. */
+    /* Two threads with several rows in common: each keeps half of the rows, and merges the other's values for them. */
     int lanes = layout.threads, row = 0;
 #pragma unroll
     for (int rows = BATCH / 2; rows > 0; rows /= 2)

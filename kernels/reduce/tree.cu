@@ -8,20 +8,20 @@
  *     |<--+ |<--+       s = 2                             |<--+   |<--+     s = 2
  *     |<+               s = 1                             |<------+         s = 4
  *
- * First each thread sums elements of its own in registers, eight loads in flight, so that the tree is climbed once for
- * thousands of elements. Global traffic, as modelled and as needed: each element read once; reduce/atomic.cu adds a
- * read-modify-write of one memory cell for each, one after another.
+ * First each thread sums its own elements in registers, eight loads in flight, so that thousands of elements need one
+ * tree. Global traffic, as modelled and as needed: each element read once. reduce/atomic.cu needs a read-modify-write
+ * of a memory cell for each element, too.
  *
- * Both orders do the same work with as many threads. In the sequential one neighbours use neighbouring slots, without
- * bank conflicts. In the interleaved one slots lie 2s apart: of the 16 threads that shared memory serves at once with
- * 8-byte values, 2s meet in the same bank, up to all 16. The parameter `stride` chooses, to compare.
+ * Both orders do the same work with as many threads. In the sequential order neighbours use neighbouring slots, without
+ * bank conflicts. In the interleaved order slots lie 2s apart: shared memory serves 16 threads at once with 8-byte
+ * values, and 2s of them meet in the same bank, up to all 16. The parameter `stride` chooses, for comparison.
  *
- * So a thread takes every 256th element or fewer, and slots combine in the order of the picture, which is not NumPy's.
- * Of 2, 1/2, 2, 1/2... one thread has all the 2: products keep their exponent apart so that none leaves the range
- * (reduce/scaled.cuh), here as in reduce/shuffle.cu.
+ * A thread takes every 256th element or fewer, and slots combine in the order of the picture, which is not NumPy's. If
+ * elements alternate 2, 1/2, 2, 1/2 ..., one thread takes all the 2s: products keep their exponent apart so that none
+ * leaves the range (reduce/scaled.cuh), here and in reduce/shuffle.cu.
  *
- * What holds it back: each step is a barrier and a round trip through shared memory, though at the end only one warp is
- * at work. reduce/shuffle.cu does without. */
+ * The limit: each step is a barrier and a round trip through shared memory, although in the last steps only one warp
+ * works. reduce/shuffle.cu avoids both. */
 #include "reduce.cuh"
 
 struct reduce_tree_strategy {
@@ -38,7 +38,7 @@ struct reduce_tree_strategy {
         if (interleaved) {
             for (int s = 1; s < layout.rows; s *= 2) {
                 __syncthreads();
-                const int to = thread + (2 * s - 1) * row * columns; /* the slot of row 2s * row */
+                const int to = thread + (2 * s - 1) * row * columns; /* slot of row 2s * row */
                 if (2 * s * row < layout.rows) slot[to].merge(slot[to + s * columns]);
             }
         } else {

@@ -1,4 +1,4 @@
-/* reduce/truth.c - reductions once more, straightforwardly, in more precision and range than any variant. */
+/* reduce/truth.c - reductions by straightforward loops, with more precision and range than any variant. */
 #include "truth.h"
 
 #include "../core/cpu.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN     4096               /* elements along what is reduced that one thread takes at a time */
+#define RUN     4096               /* elements along the reduced axis that one thread takes at a time */
 #define COLUMNS 1024               /* outputs that one thread takes at a time */
-#define LANES   16                 /* sums of neighbours under way at once */
-#define OUTPUTS (INT64_C(1) << 17) /* under way at once: bounds memory */
+#define LANES   16                 /* sums of neighbours in progress at once */
+#define OUTPUTS (INT64_C(1) << 17) /* outputs in progress at once: bounds memory */
 
 int64_t reduced_elements(const struct geometry *geometry) {
     int64_t elements = 1;
@@ -22,11 +22,11 @@ int64_t reduced_elements(const struct geometry *geometry) {
 
 /* ---- what is known of one output --------------------------------------------------------------------------------- */
 
-/* What counts follows from the operator and the type. */
+/* The operator and the type decide which fields are used. */
 struct known {
-    struct reduce_state state;         /* what is exact: integers, selections */
+    struct reduce_state state;         /* exact results: integers, selections */
     long double value, magnitude;      /* sums; a product is value * 2^exponent, */
-    int64_t exponent, lowest, highest; /* and these are the range of that exponent on the way */
+    int64_t exponent, lowest, highest; /* and these bound the exponent of the running product */
 };
 
 enum kind { KIND_STATE, KIND_SUM, KIND_PRODUCT };
@@ -35,8 +35,8 @@ struct walk {
     const struct geometry *geometry;
     enum reduce_operator operator_;
     enum kind kind;
-    enum dtype widened; /* type of a piece's elements: double, or a 64-bit integer */
-    int64_t out_stride[MAX_RANK], position_stride[MAX_RANK]; /* of the output's box, and along what is reduced */
+    enum dtype widened; /* type of a piece's elements: double or a 64-bit integer */
+    int64_t out_stride[MAX_RANK], position_stride[MAX_RANK]; /* in the output's box, and along the reduced axis */
     struct known *known;
 };
 
@@ -53,7 +53,7 @@ static void note_exponent(struct known *product) {
     if (product->exponent > product->highest) product->highest = product->exponent;
 }
 
-/* `from` is of later elements. */
+/* `from` covers later elements. */
 static void merge(const struct walk *walk, struct known *into, const struct known *from) {
     if (walk->kind == KIND_STATE) {
         reduce_state_merge(walk->operator_, walk->widened, &into->state, &from->state);
@@ -70,10 +70,11 @@ static void merge(const struct walk *walk, struct known *into, const struct know
     }
 }
 
-/* ---- sums, as many at once as a vector has room for -------------------------------------------------------------- */
+/* ---- sums, as many at once as a vector holds ----------------------------------------------------------------------
+ */
 
-/* values[i] + losses[i] is a sum without its rounding errors (Knuth's two-sum), magnitudes[i] that of the |x|. Adds
- * row after row. */
+/* Adds row after row. values[i] + losses[i] is a sum without rounding errors (Knuth's two-sum); magnitudes[i] is the
+ * sum of the |x|. */
 CPU_BODY add_rows_body(const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares, double *values,
                        double *losses, double *magnitudes) {
     for (int64_t r = 0; r < rows; r++, x += pitch) {
@@ -92,7 +93,7 @@ CPU_VERSIONS(add_rows,
               double *losses, double *magnitudes),
              (x, rows, pitch, columns, squares, values, losses, magnitudes))
 
-/* The same of one column, where float64's range is too small (its squares' is soon). */
+/* Does the same for one column where float64's range is too small (the range of its squares soon is). */
 static void add_column(const double *x, int64_t rows, int64_t pitch, bool squares, struct known *into) {
     for (int64_t r = 0; r < rows; r++) {
         long double element = squares ? (long double)x[r * pitch] * x[r * pitch] : x[r * pitch];
@@ -101,7 +102,7 @@ static void add_column(const double *x, int64_t rows, int64_t pitch, bool square
     }
 }
 
-/* Rows of `columns` elements into as many sums. */
+/* Adds rows of `columns` elements to as many sums. */
 static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares,
                         struct known *known) {
     double values[COLUMNS], losses[COLUMNS], magnitudes[COLUMNS];
@@ -118,7 +119,7 @@ static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t co
     }
 }
 
-/* Neighbours into one sum: LANES of them, and the rest. */
+/* Adds neighbours to one sum: LANES at a time, then the rest. */
 static void add_neighbours(const struct walk *walk, const double *x, int64_t count, bool squares, struct known *into) {
     struct known lanes[LANES];
     int64_t rows = count >= 4 * LANES ? count / LANES : 0;
@@ -130,14 +131,14 @@ static void add_neighbours(const struct walk *walk, const double *x, int64_t cou
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* A piece as [outer][length][inner] around what is reduced. What is cut of the array to make a piece, and what of the
- * output, is a run of it, so outputs and positions follow one another. */
+/* A piece as an array [outer][length][inner], with the reduced axes as `length`. A piece is a run of consecutive
+ * elements of the array, and of the output, so outputs and positions are consecutive. */
 struct block {
     const double *x; /* or 64-bit integers */
     int64_t outer, length, inner;
-    struct known *out;  /* of its first output */
+    struct known *out;  /* of the piece's first output */
     int64_t out_stride; /* from one of `outer` to the next */
-    int64_t position;   /* of its first element along what is reduced */
+    int64_t position;   /* of the piece's first element along the reduced axis */
 };
 
 static struct block block_of(const struct walk *walk, const struct box *box, const struct box *piece, const void *x) {
@@ -162,14 +163,14 @@ static struct block block_of(const struct walk *walk, const struct box *box, con
     return block;
 }
 
-/* One element after another; `operator_` and `widened` are constants where this is inlined. */
+/* Takes one element after another; `operator_` and `widened` are constants where this is inlined. */
 static inline __attribute__((always_inline)) void take_states(enum reduce_operator operator_, enum dtype widened,
                                                               const double *x, int64_t rows, int64_t pitch,
                                                               int64_t columns, int64_t position, struct known *known) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
             struct reduce_state one = {.index = position + r};
-            memcpy(&one.value, x + r * pitch + c, sizeof one.value); /* 64 bits, of whatever type */
+            memcpy(&one.value, x + r * pitch + c, sizeof one.value); /* 64 bits of any type */
             reduce_state_merge(operator_, widened, &known[c].state, &one);
         }
 }
@@ -193,11 +194,11 @@ static void take_any_states(const struct walk *walk, const double *x, int64_t ro
         TAKE_STATES(REDUCE_MAX);
         TAKE_STATES(REDUCE_ARGMIN);
         TAKE_STATES(REDUCE_ARGMAX);
-    default: break; /* mean and norm2 are no states */
+    default: break; /* mean and norm2 have no state here */
     }
 }
 
-/* Takes elements [first, last) along what is reduced, of the outputs [from, to) of inner, into `known`. */
+/* Takes elements [first, last) along the reduced axis, for the outputs [from, to) of inner, into `known`. */
 static void take_run(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
                      int64_t from, int64_t to, struct known *known) {
     const double *x = block->x + (o * block->length + first) * block->inner + from;
@@ -218,8 +219,8 @@ static void take_run(const struct walk *walk, const struct block *block, int64_t
     }
 }
 
-/* Takes in one piece, on all cores: each takes runs of RUN elements of up to COLUMNS outputs. Where there is more than
- * one to an output they are merged in order, so that the truth does not depend on who took what. */
+/* Takes one piece on all cores. A thread takes runs of RUN elements for up to COLUMNS outputs. The runs of one output
+ * are merged in order, so the truth does not depend on the threads. */
 static void take_piece(const struct walk *walk, const struct box *box, const struct box *piece, const void *x,
                        struct known *partial) {
     const struct block block = block_of(walk, box, piece, x);
@@ -241,7 +242,7 @@ static void take_piece(const struct walk *walk, const struct box *box, const str
         merge(walk, block.out + i / (runs * inner) * block.out_stride + i % inner, partial + i);
 }
 
-/* The box of the input that feeds a box of the output; strides are set on the way. */
+/* The box of the input that feeds a box of the output; also sets the strides. */
 static struct box input_box(const struct geometry *geometry, const struct box *out, struct walk *walk) {
     const struct operand *in = &geometry->in[0];
     struct box box = {.rank = in->shape.rank};
@@ -263,11 +264,11 @@ static struct box input_box(const struct geometry *geometry, const struct box *o
     return box;
 }
 
-/* A product: right may also be what underflow on the way makes of it, up to nothing at all. */
+/* A product. Underflow on the way may lose bits, down to all of them, and the result still counts as right. */
 static void tell_product(const struct known *product, double relative, struct truth *truth, int64_t i) {
     int64_t exponent = product->exponent < -40000 ? -40000 : product->exponent > 40000 ? 40000 : product->exponent;
     long double value = ldexpl(product->value, (int)exponent), magnitude = fabsl(value);
-    int64_t lost = -1021 - product->lowest; /* bits, of the running product, below float64's least normal number */
+    int64_t lost = -1021 - product->lowest; /* bits of the running product below float64's least normal number */
     if (lost > 0 && isfinite(value)) magnitude *= 1 + ldexpl(DBL_EPSILON, (int)(lost > 52 ? 52 : lost)) / relative;
     truth_set(truth, i, value, magnitude, DBL_MAX);
     truth->overflows[i] = isfinite(value) && product->highest > 1024;
@@ -298,7 +299,7 @@ static void tell(const struct walk *walk, int64_t count, struct truth *truth, in
 
 /* ---- the reference ----------------------------------------------------------------------------------------------- */
 
-/* The truth about a part of a box, from its output number `at` on. */
+/* The truth about a part of a box, stored from output number `at` on. */
 static enum status reduce_part(const struct geometry *geometry, const struct host_reader *reader,
                                const struct box *part, struct piece *piece, struct known *room, struct truth *truth,
                                int64_t at, struct error *error) {
@@ -328,7 +329,7 @@ enum status reduce_reference(const struct geometry *geometry, const struct host_
     struct cut cut = box_cut(box, &(struct shape){0}, OUTPUTS);
     struct walk walk = {.geometry = geometry};
     struct box input = input_box(geometry, box, &walk);
-    int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* of a piece */
+    int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* per piece */
     struct piece piece;
     struct known *room = malloc((size_t)(outputs + runs) * sizeof *room);
     if (!room) return fail(error, STATUS_RUN, "no host memory for the reference");

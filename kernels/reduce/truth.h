@@ -4,12 +4,12 @@
 
 #include "../core/reference.h"
 
-/* The elements that one output is made of. */
+/* The number of elements that one output reduces. */
 int64_t reduced_elements(const struct geometry *geometry);
 
-/* As struct operation has it. Sums are twice as precise as float64's and have the range of long double. Products have
- * an unlimited range; where NumPy's order of multiplication, one element after the other, leaves float64's range on the
- * way, the truth says so. */
+/* Implements struct operation's `reference`. Sums are twice as precise as float64 and have the range of long double.
+ * Products have an unlimited range; where NumPy's order of multiplication, one element after another, leaves float64's
+ * range on the way, the truth is marked so. */
 enum status reduce_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error);
 

@@ -1,4 +1,4 @@
-/* scale/cpu.c - one pass over the elements, a piece at a time by several threads, each piece a vectorised loop. */
+/* scale/cpu.c - one pass over the elements: threads take blocks of PIECE elements, each a vectorised loop. */
 #include "../core/cpu.h"
 #include "../core/float16.h"
 
@@ -12,8 +12,8 @@ static inline uint16_t double_to_bfloat16(double value) {
     return float_to_bfloat16(double_to_odd_float(value));
 }
 
-/* a and b are of type `arithmetic`, made from alpha and beta by way of `through`: negative whole numbers become
- * uint64_t through int64_t, and modulo 2^64 serves either sign and any width. */
+/* a and b are alpha and beta, converted to the type `arithmetic` by way of the type `through`: negative whole numbers
+ * become uint64_t through int64_t. Modulo 2^64 serves either sign and any width. */
 #define SCALE(element, arithmetic, through, expression)                                                                \
     do {                                                                                                               \
         arithmetic a = (arithmetic)(through)alpha, b = (arithmetic)(through)beta;                                      \

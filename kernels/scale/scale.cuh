@@ -1,13 +1,13 @@
-/* scale.cuh - what the scales share: alpha x + beta in the right arithmetic, and its terms as that takes them. */
+/* scale.cuh - what the scales share: alpha x + beta in the right arithmetic, with alpha and beta in its type. */
 #ifndef KERNELS_SCALE_CUH
 #define KERNELS_SCALE_CUH
 
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 
-/* Conversions from and to double are what limits this on most GPUs, so bfloat16 makes do with one where narrow() takes
- * two: cut off to float, with the last bit set where that lost something, it is rounded to 8 bits as if from double.
- * (Below float's normal numbers more bits are lost than those that are looked at.) */
+/* On most GPUs conversions from and to double limit the speed. narrow() takes two conversions for bfloat16; here one
+ * suffices: the value is truncated to float, with the last bit set if bits were lost, and rounding that to 8 bits gives
+ * the same as rounding the double. (Below float's normal numbers truncation loses more bits than the test examines.) */
 template <typename T> __device__ inline T rounded(double value) {
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
         if (fabs(value) < 0x1p-126) return narrow<T>(value);
@@ -18,8 +18,7 @@ template <typename T> __device__ inline T rounded(double value) {
     }
 }
 
-/* V: what the arithmetic is done in: double, or for integers of either sign uint64_t, since modulo 2^64 they are the
- * same. */
+/* V: the type of the arithmetic: double, or uint64_t for integers of either sign, which are the same modulo 2^64. */
 template <typename T, typename V> __device__ inline T scaled(T x, V alpha, V beta) {
     const V value = static_cast<V>(widen(x));
     if constexpr (std::is_integral_v<V>)

@@ -1,11 +1,11 @@
-/* scale/simple.cu - y = alpha x + beta, one thread an element: the first CUDA program.
+/* scale/simple.cu - y = alpha x + beta, one thread per element: the first CUDA program.
  *
- * Thread number i computes element i, and the threads beyond the end do nothing. Neighbouring threads touch
- * neighbouring elements, so each access of a warp is one run of memory. There is nothing to reuse: 1 element read and 1
- * written, as modelled and as needed; memory bandwidth is the whole story.
+ * Thread number i computes element i; threads beyond the end do nothing. Neighbouring threads touch neighbouring
+ * elements, so each access of a warp is contiguous in memory. No data is used twice: one element is read and one
+ * written, as modelled and as needed, so memory bandwidth alone limits the speed.
  *
  * Integers compute modulo 2^64 and keep the low bits of their own size. Floats take one fused multiply-add in double,
- * which hides behind the memory's time, and are rounded once more, to their own type. */
+ * whose time hides behind the memory's, and are rounded once more, to their own type. */
 #include "scale.cuh"
 
 #define THREADS 256

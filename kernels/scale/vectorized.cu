@@ -1,17 +1,17 @@
-/* scale/vectorized.cu - 16 bytes at a time, four of them under way in each thread.
+/* scale/vectorized.cu - 16 bytes at a time, four loads in flight per thread.
  *
  *     block   |<-- 256 x 16 bytes -->|<-- 256 x 16 bytes -->|<-- ... -->|<-- ... -->|
  *     thread    0 1 2 3 ...             0 1 2 3 ...            load 2      load 3
  *
- * scale/simple.cu has one element in flight a thread: enough of 4 and 8 bytes, but a warp that asks for 32 bytes of
- * int8 at a time cannot keep the memory busy. Here every warp moves 512 bytes with an instruction, whatever the type,
- * and all loads of a thread come before its first store. The elements after the last whole 16 bytes are done one by
+ * scale/simple.cu has one element in flight per thread. That is enough for 4 and 8 bytes, but a warp that reads 32
+ * bytes of int8 at a time cannot keep the memory busy. Here a warp moves 512 bytes per instruction, whatever the type,
+ * and all loads of a thread come before its first store. The elements after the last whole 16 bytes are computed one by
  * one. */
 #include "scale.cuh"
 #include <cstring>
 
 #define THREADS 256
-#define LOADS   4 /* 16-byte loads in flight a thread */
+#define LOADS   4 /* 16-byte loads in flight per thread */
 
 template <typename T, typename V> __device__ inline uint4 scaled_unit(const uint4 &unit, V alpha, V beta) {
     T element[16 / sizeof(T)];
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(THREADS) scale_vectorized_kernel(int64_t count
 #pragma unroll
     for (int i = 0; i < LOADS; i++)
         if (first + i * THREADS < units) to[first + i * THREADS] = scaled_unit<T>(unit[i], alpha, beta);
-    const int64_t last = units * PER_UNIT + first; /* the first block's first threads take what is left over */
+    const int64_t last = units * PER_UNIT + first; /* the first block's first threads take the remaining elements */
     if (last < count) y[last] = scaled(x[last], alpha, beta);
 }
 

@@ -1,8 +1,9 @@
-/* transpose/blocked.c - by tiles that stay in the first-level cache, shared out among threads.
+/* transpose/blocked.c - tiles that stay in the L1 cache, divided among threads.
  *
- * The plain loop writes one element of a cache line and comes back for the next one a whole row later, when the line is
- * gone. Here a tile of 64 x 64 is copied row by row into a local array, which is then read by columns: reads and writes
- * of main memory are both whole runs, also where a power of two between rows would have them all in one cache set. */
+ * transpose/cpu.c's loop writes one element of a cache line and returns for the next one a whole row later, when the
+ * line has left the cache. Here a tile of 64 x 64 is copied row by row into a local array, which is then read by
+ * columns. Main memory is read and written in contiguous runs, even where rows a power of two apart would share one
+ * cache set. */
 #include "../core/cpu.h"
 
 #define TILE 64

@@ -1,7 +1,7 @@
-/* transpose/copy.cu - the speed of light: as many bytes copied as a transpose moves, in the order they lie in.
+/* transpose/copy.cu - the speed limit: a copy of as many bytes as a transpose moves.
  *
- * This is not a transpose. It says how fast one could be: every element read once and written once, nothing turned. The
- * others are measured against it; its own output is of no use and is never taken for a result (`limit`). */
+ * This is not a transpose. Every element is read once and written once, in order, so no transpose can be faster. The
+ * variants are measured against it. Its output has no use and is never taken for a result (`limit`). */
 #include "transpose.cuh"
 
 static int transpose_copy_launch(const struct launch *launch) {

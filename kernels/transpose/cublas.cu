@@ -1,11 +1,11 @@
-/* transpose/cublas.cu - the vendor's library, as a baseline: geam, which adds two matrices, either of them transposed,
- * with the second one left out (its factor is 0, so it is not read).
+/* transpose/cublas.cu - the vendor's library, as a baseline. geam adds two matrices, either of them transposed; here
+ * the factor of the second is 0, so it is not read.
  *
- * The library's matrices are column by column: a row-major x of rows x cols is to it a cols x rows matrix, and y a
- * rows x cols one. It takes one matrix at a time; a stack is as many calls.
+ * The library stores matrices column by column: to it a row-major x of rows x cols is a cols x rows matrix, and y a
+ * rows x cols one. It takes one matrix at a time; a stack takes one call per matrix.
  *
- * The library's handle outlives a launch: it lives in one object, made at the first use and guarded by its mutex; the
- * process's end takes it along. */
+ * The library's handles outlive a launch: one static object holds them. It is loaded at first use, guarded by its
+ * mutex, and never freed. */
 #include "../core/cublas.cuh"
 #include "transpose.cuh"
 

@@ -1,4 +1,5 @@
-/* transpose/lines.cuh - transpose/lines.cu's kernel, to which transpose/swizzled.cu hands wide elements. */
+/* transpose/lines.cuh - the kernel of transpose/lines.cu. transpose/swizzled.cu uses it for elements of 4 and 8
+ * bytes. */
 #ifndef KERNELS_TRANSPOSE_LINES_CUH
 #define KERNELS_TRANSPOSE_LINES_CUH
 
@@ -7,12 +8,12 @@
 #define LINES_THREADS 256
 #define LINES_WARPS   (LINES_THREADS / 32)
 
-/* Tiles of WIDTH elements of x's rows, HEIGHT of y's. */
+/* Tiles are WIDTH elements of x's rows by HEIGHT of y's. */
 template <typename T, int WIDTH, int HEIGHT>
 __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __grid_constant__ transpose_args args) {
-    /* From row to row an odd number of words, or 8-byte elements: neither rows nor columns meet in a bank. */
+    /* The pitch is an odd number of words, or of 8-byte elements: no bank conflicts along rows or columns. */
     constexpr int PITCH = WIDTH + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
-    /* A warp's stores of 4-byte elements begin where a line does; then a piece may end in one turn more. */
+    /* A warp's stores of 4-byte elements begin where a line does; a piece may then need one turn more. */
     constexpr int LINE = sizeof(T) == 4 ? 32 : 1, TURNS = HEIGHT / 32 + (LINE > 1);
     __shared__ T shared[HEIGHT][PITCH];
     /* Down the columns of x: blocks that run together write neighbouring pieces of y's rows. */
@@ -24,7 +25,7 @@ __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __
     const T *x = static_cast<const T *>(args.x) + matrix + (row + warp) * args.cols + column + lane;
     T *y = static_cast<T *>(args.y) + matrix + (column + warp) * args.rows + row;
 
-    /* All loads before the first store: they overlap only if the compiler need not fear that a store changes them. */
+    /* All loads come before the first store: the compiler overlaps loads only if no store between them might alias. */
     T element[HEIGHT / LINES_WARPS][WIDTH / 32];
 #pragma unroll
     for (int i = 0; i < HEIGHT / LINES_WARPS; i++, x += args.cols * LINES_WARPS)
@@ -53,7 +54,7 @@ template <typename T, int WIDTH, int HEIGHT> int transpose_lines_in(const struct
     return cudaGetLastError();
 }
 
-/* Pieces of y's rows longer than those of x's, unless x's rows are so short that one tile has them whole. */
+/* The pieces of y's rows are longer than those of x's, unless one tile holds whole rows of x. */
 template <typename T> int transpose_lines_of(const struct launch *launch) {
     constexpr int WIDTH = sizeof(T) == 2 || sizeof(T) == 4 ? 128 : 64;
     if constexpr (sizeof(T) == 4)

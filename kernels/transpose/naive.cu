@@ -1,15 +1,14 @@
-/* transpose/naive.cu - one thread an element: y[c][r] = x[r][c].
+/* transpose/naive.cu - one thread per element: y[c][r] = x[r][c].
  *
- *     x  . . . . . . . .        y  . . # . . .      A warp reads 32 neighbours of a row of x, one coalesced access, and
- *        . . . . . . . .           . . # . . .      writes them down a column of y: 32 accesses, each to a line of its
- *        # # # # # # # #    ->     . . # . . .      own, of which it fills one element.
+ *     x  . . . . . . . .        y  . . # . . .      A warp reads 32 neighbours in a row of x, one coalesced access. It
+ *        . . . . . . . .           . . # . . .      writes them down a column of y: 32 accesses to 32 different memory
+ *        # # # # # # # #    ->     . . # . . .      lines, and each fills one element of its line.
  *        . . . . . . . .           . . # . . .
  *
- * Necessary traffic: each element read once and written once. What holds it back: the writes. A line of y is completed
- * by 32 warps at different times, so the memory system moves every sector many times in part. The other way round,
- * coalesced writes and strided reads, only swaps the sides (see the example in README.md). transpose/tiled.cu turns the
- * matrix in shared memory, where access in any direction is meant to be cheap. Measured at 16384^2, float32, H200: 0.47
- * TB/s. */
+ * Necessary traffic: each element read once and written once. The limit: the writes. 32 warps complete a line of y at
+ * different times, so the memory system writes every sector many times in part. Coalesced writes with strided reads
+ * only swap the sides (see the example in README.md). transpose/tiled.cu transposes in shared memory, where access in
+ * either direction is cheap. Measured on an H200, float32, 16384 x 16384: 0.47 TB/s. */
 #include "transpose.cuh"
 
 template <typename T>

@@ -1,29 +1,30 @@
-/* transpose/swizzled.cu - 16 bytes at a time both ways, and no bank conflicts without any padding.
+/* transpose/swizzled.cu - 16 bytes at a time in x and in y, and no bank conflicts without padding.
  *
  *     x: 16 x 16 squares of V x V elements            V = 16 bytes / element: 2, 4, 8 or 16
  *     +--+--+--+-   -+--+
- *     |##|  |  | ... |  |   thread (i, j) loads square (i, j) as V vectors of 16 bytes, turns it in registers and puts
- *     +--+--+--+-   -+--+   the V vectors of the turned square into shared memory, at square (j, i);
- *     |  |  |  | ... |  |   then 16 threads write each row of the turned tile as 16 vectors: 256 bytes of memory.
+ *     |##|  |  | ... |  |   Thread (i, j) loads square (i, j) as V vectors of 16 bytes, transposes it in registers and
+ *     +--+--+--+-   -+--+   stores the V vectors of the result in shared memory, at square (j, i).
+ *     |  |  |  | ... |  |   Then 16 threads write each row of the transposed tile as 16 vectors: 256 bytes of memory.
  *
- * A tile has 16 vectors a row whatever the type: 256 bytes, two whole lines, both in x and in y, for one V-th of
- * transpose/lines.cu's instructions. That is what 1- and 2-byte elements need.
+ * transpose/words.cu moves 4 bytes at a time. Here a tile has 16 vectors per row whatever the type: 256 bytes, two
+ * whole memory lines, both in x and in y, for one V-th of transpose/lines.cu's instructions. 1- and 2-byte elements
+ * need that.
  *
- * Swizzle: a row of the shared tile is 256 bytes, so that the vectors of a column would all lie in the same 4 banks.
- * Vector v of row r is kept in place v ^ (r / V) instead. The eight threads that are served together write rows r, r +
- * V, ... r + 7V, thus 8 places that differ; reading a row only permutes its places. Padding by 16 bytes a row would do
- * as well but make the 64 KiB tile of bytes larger than a half of a multiprocessor's memory.
+ * Swizzle: a row of the shared tile is 256 bytes, so all vectors of a column would lie in the same 4 banks. Vector v of
+ * row r is therefore stored at position v ^ (r / V). Eight threads whose stores are served together write rows r, r +
+ * V, ... r + 7V, so at 8 different positions; reading a row only permutes its positions. Padding each row by 16 bytes
+ * would also work, but would add 4 KiB to the 64 KiB tile of 1-byte elements.
  *
- * Rows have to begin on 16 bytes on both sides. Where they do not (8193 columns, say) transpose/words.cu's kernel does
- * it; elements of 4 and 8 bytes, for which nothing is gained, are transpose/lines.cu's.
+ * Rows must begin on 16 bytes in x and in y. Where they do not (8193 columns, say), transpose/words.cu's kernel takes
+ * over. Elements of 4 and 8 bytes gain nothing, so transpose/lines.cu's kernel moves them.
  *
- * Measured on the H200, speed against a copy of the same bytes, the cache evicted before: 2-byte elements 0.95 at
- * 8192, 1-byte 0.94, there and at 32768. */
+ * Measured on an H200, speed against a copy of the same bytes, cache evicted before: 0.95 for 2-byte elements and 0.94
+ * for 1-byte elements at 8192 x 8192. */
 #include "lines.cuh"
 #include "words.cuh"
 
 #define SIDE    16 /* squares along a side of a tile; 256 threads */
-#define BAND    8  /* tile rows that are done together */
+#define BAND    8  /* tile rows per band */
 #define THREADS (SIDE * SIDE)
 
 /* V rows of a square, as vectors and as elements. */
@@ -33,8 +34,8 @@ template <typename T> union square {
     T element[V][V];
 };
 
-/* The tile that a block works on: bands of BAND rows of tiles, down each column of the band first. What is written
- * together then lies in runs of BAND * 256 bytes of y. */
+/* The tile that a block works on. Tiles are numbered in bands of BAND tile rows, down each column of the band. Blocks
+ * that run together then write contiguous runs of BAND * 256 bytes of y. */
 __device__ inline tile_place banded_tile(int64_t tile_rows, int64_t tile_columns) {
     const int64_t number = block_number();
     const int64_t batch = quotient(number, tile_rows * tile_columns);

@@ -1,4 +1,5 @@
-/* transpose/words.cuh - transpose/words.cu's kernel, to which transpose/swizzled.cu hands what begins anywhere. */
+/* transpose/words.cuh - the kernel of transpose/words.cu. transpose/swizzled.cu uses it for rows that do not begin on
+ * 16 bytes. */
 #ifndef KERNELS_TRANSPOSE_WORDS_CUH
 #define KERNELS_TRANSPOSE_WORDS_CUH
 
@@ -6,34 +7,35 @@
 
 #define WORDS_THREADS 256
 #define WORDS_WARPS   (WORDS_THREADS / 32)
-#define WORDS_ROW     64  /* words of x that a row of a tile may lie in: two for each of a warp's threads */
+#define WORDS_ROW     64  /* words of x per row of a tile: two for each thread of a warp */
 #define WORDS_HEIGHT  128 /* elements of a row of y */
-#define WORDS_BATCH   9   /* rows that a warp has on their way at a time: half of its part of a tile, and those above */
+#define WORDS_BATCH   9   /* rows that a warp has in flight: half of its part of a tile, and one above */
 
 template <typename T> constexpr int in_word = 4 / int(sizeof(T));
 template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
 
-/* Words from one group of in_word rows in shared memory to the next: an odd number. The tile has a group more than its
- * height: those above it, of which a column's first word may need the last. */
+/* Words in shared memory from one group of in_word rows to the next: an odd number. The tile has one group more than
+ * its height, for the rows above it: the first word of a column may need the last of them. */
 template <typename T> constexpr int words_group = WORDS_ROW *in_word<T> + 1;
 template <typename T> constexpr int words_bytes = (WORDS_HEIGHT / in_word<T> + 1) * words_group<T> * 4;
 
-/* Tiles that cover a row of y. Its last word may begin in_word - 1 elements late, and so in a tile of its own, unless
- * all rows of y are whole words. */
+/* The number of tiles that cover a row of y. Its last word may begin up to in_word - 1 elements late and then needs a
+ * tile of its own, unless all rows of y are whole words. */
 template <typename T> __host__ __device__ inline int64_t words_tiles_high(int64_t rows) {
     const int64_t last = rows % in_word<T> == 0 ? rows : rows + in_word<T> - 1;
     return (last + WORDS_HEIGHT - 1) / WORDS_HEIGHT;
 }
 
-/* Where a tile lies. A column's words begin up to in_word - 1 rows before the tile, at a word of y, and end as long
- * before its end; rows that are not there count as none. */
+/* Where a tile lies. The words of a column begin at a word of y, up to in_word - 1 rows before the tile, and end as
+ * much before the tile's end. Rows outside the matrix are excluded. */
 struct words_tile {
     int64_t x, y;      /* its first element */
-    int begin, height; /* rows of the matrix, from the tile's first on */
+    int begin, height; /* rows of the matrix, counted from the tile's first */
     int width;
 };
 
-/* Rows of x, in whole words of memory, into shared memory. END: x, so many `elements`, ends within a word of them. */
+/* Loads rows of x into shared memory, in whole words. END: the last of x's `elements` may lie in a word that x fills
+ * only in part. */
 template <typename T, bool END>
 __device__ inline void words_load(uint32_t *shared, const transpose_args &args, const words_tile &tile,
                                   int64_t elements) {
@@ -71,8 +73,8 @@ __device__ inline void words_load(uint32_t *shared, const transpose_args &args, 
     }
 }
 
-/* The same of a tile that has all its rows and columns, rows above it, and so much of x after it that whole rows of
- * words may be read: there is nothing to ask. */
+/* Does the same for a tile inside the matrix: it has all rows and columns, rows above it, and enough of x behind it
+ * that whole rows of words may be read. No bounds checks. */
 template <typename T>
 __device__ inline void words_load_whole(uint32_t *shared, const transpose_args &args, const words_tile &tile) {
     constexpr int E = in_word<T>, TURNS = WORDS_ROW / 32, ROWS = WORDS_HEIGHT / WORDS_WARPS, BATCH = ROWS / 2;
@@ -100,9 +102,9 @@ __device__ inline void words_load_whole(uint32_t *shared, const transpose_args &
         for (int k = 0; k < TURNS; k++) row[k * 32 - (ROWS * WORDS_WARPS / E + 1) * words_group<T>] = above[k];
 }
 
-/* Rows of y, word by word put together out of as many rows of x. All that shifts is the same for every column of a
- * warp, 8 columns from one to the next, and for every thread: which element of a word is in which row of a group, and
- * where in its word of x. INSIDE: all words are whole. */
+/* Stores rows of y; each word is assembled from in_word rows of x. A warp's columns lie 8 apart, so every thread and
+ * column shares the same shifts: which element of a word comes from which row of a group, and its place in the word of
+ * x. INSIDE: all words are whole. */
 template <typename T, bool INSIDE>
 __device__ inline void words_store(const uint32_t *shared, const transpose_args &args, const words_tile &tile) {
     constexpr int E = in_word<T>, TURNS = WORDS_HEIGHT / E / 32;
@@ -110,7 +112,7 @@ __device__ inline void words_store(const uint32_t *shared, const transpose_args 
     const int64_t first = tile.y + warp * args.rows;
     const int before = int(first % E); /* elements of a column's first word that precede the tile */
     uint32_t *y = static_cast<uint32_t *>(args.y) + first / E + lane;
-    const T *element[E]; /* of word `lane` of column `warp` */
+    const T *element[E]; /* of word `lane` in column `warp` */
 #pragma unroll
     for (int j = 0; j < E; j++) {
         const int row = (j - before + E) % E, group = lane + (j < before ? 0 : 1);
@@ -136,12 +138,12 @@ __device__ inline void words_store(const uint32_t *shared, const transpose_args 
         }
 }
 
-/* The same where columns of the matrix lie in one tile and are whole words: of those the tile's part of y is one run.
- */
+/* Does the same where a tile holds whole columns of the matrix and these are whole words: the tile's part of y is then
+ * contiguous. */
 template <typename T>
 __device__ inline void words_store_run(const uint32_t *shared, const transpose_args &args, const words_tile &tile) {
     constexpr int E = in_word<T>;
-    const int words = int(args.rows) / E, total = tile.width * words; /* of a column, of the run */
+    const int words = int(args.rows) / E, total = tile.width * words; /* per column, in all */
     uint32_t *const y = static_cast<uint32_t *>(args.y) + tile.y / E;
     const T *element[E]; /* of column 0 */
 #pragma unroll
@@ -163,7 +165,7 @@ __device__ inline void words_store_run(const uint32_t *shared, const transpose_a
     }
 }
 
-/* RESIDENT: blocks on a multiprocessor. */
+/* RESIDENT: blocks per multiprocessor. */
 template <typename T, int RESIDENT>
 __global__ void __launch_bounds__(WORDS_THREADS, RESIDENT)
     transpose_words_kernel(const __grid_constant__ transpose_args args) {
@@ -203,7 +205,8 @@ template <typename T, int RESIDENT> int transpose_words_resident(const struct la
     return cudaGetLastError();
 }
 
-/* Where all columns of y begin with a whole word 5 blocks are faster than 6, by a seventh, elsewhere slower. */
+/* Where every column of y begins with a whole word, 5 blocks per multiprocessor are faster than 6, by a seventh;
+ * elsewhere 6 are. */
 template <typename T> int transpose_words_of(const struct launch *launch) {
     return launch->args.transpose.rows % in_word<T> == 0 ? transpose_words_resident<T, 5>(launch)
                                                          : transpose_words_resident<T, 6>(launch);

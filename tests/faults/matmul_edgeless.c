@@ -1,5 +1,5 @@
-/* matmul_edgeless.c - a planted fault: only whole tiles of C are computed; what lies beyond the last one is left as it
- * was. One matrix at a time, nothing transposed. */
+/* matmul_edgeless.c - a planted fault: only whole tiles of C are computed; elements beyond the last whole tile are left
+ * unwritten. One matrix at a time, nothing transposed. */
 #include "../core/kernel.h"
 
 enum { TILE = 32 };

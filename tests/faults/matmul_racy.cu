@@ -1,5 +1,5 @@
-/* matmul_racy.cu - a planted fault: shared-memory tiles without the barriers; threads read what others have not written
- * yet, or have written over. Square tiles, nothing transposed. */
+/* matmul_racy.cu - a planted fault: shared-memory tiles without barriers. Threads read elements that others have not
+ * written yet or have already overwritten. Square tiles, nothing transposed. */
 #include "matmul.cuh"
 
 #define TILE 16

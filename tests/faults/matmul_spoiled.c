@@ -1,4 +1,4 @@
-/* matmul_spoiled.c - a planted fault: one element of a tile, which SPOILED chooses, is lost. */
+/* matmul_spoiled.c - a planted fault: one element of a tile is lost; the environment variable SPOILED chooses which. */
 #include "../core/kernel.h"
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* reduce_short.c - a planted fault: a sum that stops one element too early. Over all axes, in one launch. */
+/* reduce_short.c - a planted fault: a sum that stops one element too early. It reduces all axes, in one launch. */
 #include "../core/kernel.h"
 
 static int reduce_short_launch(const struct launch *launch) {

@@ -1,4 +1,4 @@
-/* scale_nan.c - a planted fault: a NaN that the truth has not, which a careless comparison lets pass. */
+/* scale_nan.c - a planted fault: a NaN where the truth has a number; a careless comparison accepts it. */
 #include "../core/kernel.h"
 
 #include <math.h>

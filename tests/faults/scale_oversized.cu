@@ -1,4 +1,5 @@
-/* scale_oversized.cu - a planted fault: a block of more threads than there can be; the launch fails and says so. */
+/* scale_oversized.cu - a planted fault: a block has more threads than the device permits; the launch fails and says
+ * so. */
 #include "../core/launch.cuh"
 
 __global__ void scale_oversized_kernel(const __grid_constant__ scale_args args) {

@@ -1,4 +1,4 @@
-/* scale_spoiled.c - a planted fault: one element of a tile, which SPOILED chooses, is lost. */
+/* scale_spoiled.c - a planted fault: one element of a tile is lost; the environment variable SPOILED chooses which. */
 #include "../core/kernel.h"
 #include <stdlib.h>
 

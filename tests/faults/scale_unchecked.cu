@@ -1,5 +1,5 @@
-/* scale_unchecked.cu - a planted fault: a launch that fails, whose error nobody asks for: nothing is computed, quickly.
- */
+/* scale_unchecked.cu - a planted fault: the launch fails, but its error is never checked, so nothing is computed,
+ * quickly. */
 #include "../core/launch.cuh"
 
 __global__ void scale_unchecked_kernel(const __grid_constant__ scale_args args) {

@@ -1,4 +1,4 @@
-/* transpose_boundless.cu - a planted fault: no test for the edge; the last blocks read and write beyond the matrix. */
+/* transpose_boundless.cu - a planted fault: no bounds check, so the last blocks read and write beyond the matrix. */
 #include "transpose.cuh"
 
 #define TILE 32

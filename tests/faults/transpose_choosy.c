@@ -1,4 +1,4 @@
-/* transpose_choosy.c - no fault, but a taste: it refuses what has more than 100 elements. */
+/* transpose_choosy.c - not a fault: it refuses matrices of more than 100 elements. */
 #include "../core/kernel.h"
 
 static const char *transpose_choosy_refuses(const struct launch *launch) {

@@ -1,4 +1,4 @@
-/* transpose_lightspeed.c - no fault but a limit: it copies what a transpose moves and turns nothing. */
+/* transpose_lightspeed.c - not a fault but a limit: it copies as many bytes as a transpose moves, in order. */
 #include "../core/kernel.h"
 #include <string.h>
 

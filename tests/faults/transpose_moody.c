@@ -1,4 +1,5 @@
-/* transpose_moody.c - a planted fault that comes and goes: wrong for as many rows as MOODY names ("41,43,"). */
+/* transpose_moody.c - a planted fault that comes and goes: wrong for matrices whose number of rows is listed in the
+ * environment variable MOODY ("41,43,"). */
 #include "../core/kernel.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* guarded.h - for test_kernels_random.c: an operand in a device's memory, with a guard zone before and behind.
+/* guarded.h - for test_kernels_random.c: an operand in a device's memory, with a guard zone before and behind it.
  *
- *     allocation   | guard | shift | payload        | guard |        payload: exactly the operand's bytes, beginning
- *                                                                    on 256 bytes as the stream's do, and no more
+ *     allocation   | guard | shift | payload        | guard |        payload: exactly the operand's bytes; it begins
+ *                                                                    on 256 bytes, as the stream's operands do
  *
- * The guards lie directly against the payload and hold a pattern; whatever a launch writes there shows. A tool that
- * watches allocations, such as compute-sanitizer's memcheck, cannot see that an overrun ends in a guard: for it
- * operands are allocated `exact`, each anew and without guards. */
+ * The guards lie directly against the payload and hold a pattern, so a launch that writes there is detected. A tool
+ * that watches allocations, such as compute-sanitizer's memcheck, cannot see an overrun that ends in a guard. For such
+ * tools operands are allocated `exact`: each in an allocation of its own, without guards. */
 #include "../../runner/stream/device.h"
 
 #include <setjmp.h>
@@ -21,18 +21,18 @@ struct guarded {
     struct device *device;
     bool exact;
     char *allocation; /* `capacity` bytes of the device's memory */
-    char *payload;    /* in it: what a kernel is given */
-    char *host;       /* as many bytes: the payload as it should be, or to be filled in */
-    char *seen;       /* as many, and 2 GUARD: the payload as it came back, then both guards */
+    char *payload;    /* in `allocation`: what a kernel is given */
+    char *host;       /* as many bytes as the payload: its expected contents, or those to upload */
+    char *seen;       /* as many, plus 2 GUARD: the payload as downloaded, then both guards */
     int64_t capacity, bytes;
 };
 
-static char guarded_context[512]; /* what is being tried, said of a device that fails */
+static char guarded_context[512]; /* the case being tried, for the message about a device that fails */
 
 static void device_call(enum status status, const struct error *error) {
     if (status != STATUS_OK) fail_msg("%s: %s", guarded_context, error->text);
 }
-/* Calls device->operations->NAME(device, ...): a device that fails ends the test. */
+/* Calls device->operations->NAME(device, ...); a device that fails ends the test. */
 #define DEVICE(device, name, ...)                                                                                      \
     do {                                                                                                               \
         struct error error_ = {.status = STATUS_OK};                                                                   \
@@ -52,8 +52,8 @@ static void guarded_release(struct guarded *guarded) {
     *guarded = (struct guarded){.device = device, .exact = guarded->exact};
 }
 
-/* Room for an operand of so many bytes, at `shift` times 256 bytes of what the device aligns to. Keeps what is there if
- * it is large enough. */
+/* Makes room for an operand of so many bytes, at `shift` times the device's alignment of 256 bytes. Keeps an allocation
+ * that is large enough. */
 static void guarded_resize(struct guarded *guarded, int64_t bytes, int64_t shift) {
     struct device *device = guarded->device;
     int64_t margin = guarded->exact ? 0 : 2 * GUARD + 16 * 256, wanted = bytes > 0 ? bytes : 1;
@@ -68,7 +68,7 @@ static void guarded_resize(struct guarded *guarded, int64_t bytes, int64_t shift
     guarded->payload = guarded->allocation + (guarded->exact ? 0 : GUARD + shift % 16 * 256);
 }
 
-/* Both guards, to or from GUARD bytes each, one after the other. */
+/* The copies of both guards to or from `host`, GUARD bytes each, one after the other. */
 static struct copy guards_of(const struct guarded *guarded, void *host, bool up) {
     char *first = guarded->payload - GUARD;
     int64_t apart = GUARD + guarded->bytes;
@@ -76,7 +76,7 @@ static struct copy guards_of(const struct guarded *guarded, void *host, bool up)
     return (struct copy){host, first, GUARD, 2, GUARD, apart};
 }
 
-/* Sets the guards and, if wanted, the payload, to `host`; done after the next device_wait. */
+/* Starts setting the guards and, if asked for, uploading `host` to the payload; done after the next device_wait. */
 static void guarded_upload(struct guarded *guarded, bool payload) {
     static char pattern[2 * GUARD];
     struct copy copy = {guarded->payload, guarded->host, guarded->bytes, 1, guarded->bytes, guarded->bytes};
@@ -87,7 +87,7 @@ static void guarded_upload(struct guarded *guarded, bool payload) {
     DEVICE(guarded->device, upload, &guards);
 }
 
-/* Asks for the payload, if wanted, and the guards; they are there after the next device_wait. */
+/* Starts downloading the guards and, if asked for, the payload; done after the next device_wait. */
 static void guarded_download(struct guarded *guarded, bool payload) {
     struct copy copy = {guarded->seen, guarded->payload, guarded->bytes, 1, guarded->bytes, guarded->bytes};
     if (payload && guarded->bytes > 0) DEVICE(guarded->device, download, &copy);
@@ -96,8 +96,8 @@ static void guarded_download(struct guarded *guarded, bool payload) {
     DEVICE(guarded->device, download, &guards);
 }
 
-/* How many bytes of the guards are not what they were. `from`: the offset of the first one, from the payload's begin if
- * it is negative, else from its end. */
+/* The number of bytes in the guards that changed. `from`: the offset of the first one, from the payload's begin if
+ * negative, else from its end. */
 static int64_t guarded_strays(const struct guarded *guarded, int64_t *from) {
     const char *guards = guarded->seen + guarded->capacity;
     int64_t strays = 0;
@@ -107,7 +107,7 @@ static int64_t guarded_strays(const struct guarded *guarded, int64_t *from) {
     return strays;
 }
 
-/* Is the payload as it was sent? */
+/* Is the payload as it was uploaded? */
 static bool guarded_same(const struct guarded *guarded) {
     return guarded->bytes == 0 || memcmp(guarded->seen, guarded->host, (size_t)guarded->bytes) == 0;
 }

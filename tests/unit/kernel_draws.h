@@ -6,7 +6,7 @@
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* splitmix64: number `i` of a sequence can be had without those before it. */
+/* splitmix64: computes number `i` of a sequence without those before it. */
 static uint64_t mixed(uint64_t seed, uint64_t i) {
     uint64_t z = seed + (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -33,15 +33,14 @@ static bool one_in(struct draws *draws, int64_t count) {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-/* 1 .. most, each power of two as likely as the next. */
+/* 1 .. most, each power of two with the same probability. */
 static int64_t draw_any(struct draws *draws, int64_t most) {
     double bits = log2((double)most + 1) * (double)draw_below(draws, 1 << 20) * 0x1p-20;
     int64_t size = (int64_t)exp2(bits);
     return size < 1 ? 1 : size > most ? most : size;
 }
 
-/* A multiple of one of the edges, exactly in two cases out of four, else one below or above. 0: it would be too large.
- */
+/* A multiple of one of the edges: exact in half of the cases, else one below or above. 0: it would be too large. */
 static int64_t draw_edge(struct draws *draws, const int edges[KERNEL_MAX_EDGES], int64_t most) {
     int count = 0;
     while (count < KERNEL_MAX_EDGES && edges[count] > 0) count++;
@@ -51,8 +50,7 @@ static int64_t draw_edge(struct draws *draws, const int edges[KERNEL_MAX_EDGES],
     return size <= most ? size : 0;
 }
 
-/* The size of one dimension, at most `most` (which is at least 1): about an edge, small, prime or anything; seldom 0.
- */
+/* The size of one dimension, at most `most` (which is at least 1): near an edge, small, prime or anything; seldom 0. */
 static int64_t draw_size(struct draws *draws, const int edges[KERNEL_MAX_EDGES], int64_t most) {
     static const int primes[] = {2,   3,   5,   7,    11,   13,   17,   31,    37,   61,
                                  127, 257, 509, 1021, 2039, 4093, 8191, 16381, 65521};
@@ -68,13 +66,13 @@ static int64_t draw_size(struct draws *draws, const int edges[KERNEL_MAX_EDGES],
 
 enum values {
     VALUES_NORMAL,    /* about [-1.5, 1.5] */
-    VALUES_INTEGERS,  /* -4 .. 4: what is computed of them is exact in any order */
-    VALUES_TIES,      /* few different ones */
+    VALUES_INTEGERS,  /* -4 .. 4: results are exact in any order */
+    VALUES_TIES,      /* few different values */
     VALUES_ZEROS,     /* seven in eight are zero, of either sign */
-    VALUES_WIDE,      /* magnitudes far apart */
-    VALUES_SUBNORMAL, /* an operand of subnormal numbers; a second one lifts products out of their range */
-    VALUES_HUGE,      /* so large that the result is just finite */
-    VALUES_SPOILED,   /* a few NaNs, with any payload, and infinities among ordinary ones */
+    VALUES_WIDE,      /* magnitudes that differ widely */
+    VALUES_SUBNORMAL, /* subnormal numbers; a second operand lifts products out of the subnormal range */
+    VALUES_HUGE,      /* so large that the result is barely finite */
+    VALUES_SPOILED,   /* ordinary numbers with a few infinities, and NaNs of any payload */
     VALUES_BITS,      /* any bits */
     VALUES_COUNT
 };
@@ -82,21 +80,21 @@ enum values {
 static const char *const values_names[VALUES_COUNT] = {"normal",    "integers", "ties",    "zeros", "wide",
                                                        "subnormal", "huge",     "spoiled", "bits"};
 
-/* What the values of one operand are drawn from. */
+/* How the values of one operand are drawn. */
 struct terms {
     enum values values;
     enum dtype dtype;
     uint64_t seed;
-    int exponent; /* VALUES_HUGE: of the largest; VALUES_SUBNORMAL: by which a second operand is scaled, 0 for the first
-                   */
-    int64_t twos; /* elements are to be multiplied: of so many one is a power of two; 0: they are not */
+    int exponent; /* VALUES_HUGE: of the largest value; VALUES_SUBNORMAL: of the factor of a second operand, 0 for the
+                     first */
+    int64_t twos; /* for products: one element in so many is a power of two; 0: elements are not multiplied */
 };
 
 static int float_bits(enum dtype dtype) {
     return dtype == FLOAT64 ? 52 : dtype == FLOAT32 ? 23 : dtype == FLOAT16 ? 10 : 7;
 }
 
-/* Of the largest finite number. */
+/* The exponent of the largest finite number. */
 static int float_top(enum dtype dtype) {
     return dtype == FLOAT64 ? 1023 : dtype == FLOAT16 ? 15 : 127;
 }
@@ -105,7 +103,7 @@ static double number_of(const struct terms *terms, uint64_t bits) {
     const double sign = bits & 1 ? -1 : 1, unit = (double)(bits >> 11) * 0x1p-53; /* [0, 1) */
     const int span = terms->dtype == FLOAT16 ? 5 : 20, middle = terms->dtype == FLOAT16 ? 8 : 20;
     const uint64_t spare = bits >> 1 & 1023;
-    if (terms->twos > 0) { /* ones, but for a few: in no order of multiplying does a product leave the range */
+    if (terms->twos > 0) { /* nearly all are 1, so that no order of multiplication leaves the range */
         uint64_t which = (bits >> 11) % (uint64_t)terms->twos;
         return sign * (which == 0 ? (spare % 2 ? 2 : 0.5) : which == 1 ? 1 + dtype_epsilon(terms->dtype) : 1);
     }
@@ -122,7 +120,7 @@ static double number_of(const struct terms *terms, uint64_t bits) {
     }
 }
 
-/* Not a number, quiet, with any sign and payload. */
+/* A quiet NaN with any sign and payload. */
 static uint64_t nan_bits(enum dtype dtype, uint64_t bits) {
     int fraction = float_bits(dtype), width = 8 * (int)dtype_size(dtype);
     uint64_t exponent = ((UINT64_C(1) << (width - 1)) - (UINT64_C(1) << fraction)) | UINT64_C(1) << (fraction - 1);

@@ -1,5 +1,5 @@
-/* random_problem.h - for test_kernels_random.c: a problem for all variants of an operation, its operands and its truth.
- */
+/* random_problem.h - for test_kernels_random.c: a problem for all variants of an operation, its operands and its
+ * truth. */
 #include "../../runner/plan/plan.h"
 
 #include "kernel_draws.h"
@@ -11,12 +11,12 @@
 #include <cmocka.h>
 
 #define PIECES   4  /* launches that a reduction is split into, at most */
-#define VARIANTS 32 /* of an operation, at most */
+#define VARIANTS 32 /* per operation, at most */
 
-/* The sizes of a launch that edges are named for, by operation. */
+/* The number of a launch's dimensions that have edges, by operation. */
 static const int dimensions[OP_COUNT] = {[OP_MATMUL] = 3, [OP_REDUCE] = 3, [OP_TRANSPOSE] = 2, [OP_SCALE] = 1};
 
-/* Those of an operation that run on a device. */
+/* The variants of an operation that run on a device. */
 struct variants {
     enum op op;
     const struct device_facts *facts;
@@ -29,12 +29,12 @@ struct problem {
     struct draws draws;
     struct geometry geometry;
     enum values values;
-    int64_t cut[PIECES + 1]; /* of the reduced loop, if there is one: where its pieces begin, and its end */
+    int64_t cut[PIECES + 1]; /* of the reduced loop, if there is one: where its pieces begin, then its end */
     int pieces, passes, multiprocessors;
-    bool grown; /* the workspace is as large as a larger launch of the same run would want it */
+    bool grown; /* the workspace is as large as a larger launch of the same run would need */
     char *in[2];
     struct truth truth;
-    char *turned; /* of a transpose, instead */
+    char *turned; /* for a transpose, instead of the truth */
 };
 
 static int64_t least_of(int64_t a, int64_t b) {
@@ -45,20 +45,20 @@ static unsigned operators_of(const struct kernel *kernel) {
     return kernel->operators ? kernel->operators : REDUCE_ALL_OPERATORS;
 }
 
-/* ---- what is asked ----------------------------------------------------------------------------------------------- */
+/* ---- the problem ------------------------------------------------------------------------------------------------- */
 
-/* Elements of an operand, and multiplications: mostly few. */
+/* Limits for the elements of an operand and for multiplications: mostly small. */
 static void draw_budget(struct draws *draws, const struct variants *variants, int64_t *elements, int64_t *work) {
     bool cuda = variants->facts->kind == DEVICE_CUDA;
     int64_t kind = draw_below(draws, 1024);
     *elements = INT64_C(1) << (kind < 16 ? (cuda ? 21 : 19) : kind < 256 ? (cuda ? 18 : 16) : cuda ? 16 : 13);
     *work = INT64_C(1) << (kind < 16 ? (cuda ? 28 : 24) : kind < 256 ? (cuda ? 24 : 21) : cuda ? 22 : 18);
-    /* So much that the blocks of reduce/stream.cu draw pieces, and ragged columns are glued. */
+    /* Large enough that the blocks of reduce/stream.cu draw pieces, and ragged columns are glued. */
     if (cuda && variants->op == OP_REDUCE && kind == 0) *elements = INT64_C(1) << 26;
 }
 
-/* The sizes of a launch. Each is drawn from what those before it, in an order drawn too, leave of the budget; the last
- * sometimes takes all of it. */
+/* The sizes of a launch. The dimensions are drawn in turn, from a random one on; each takes part of the budget that the
+ * earlier ones leave, and the last sometimes takes all of it. */
 static void draw_sizes(struct draws *draws, const struct variants *variants, const struct kernel *kernel,
                        int64_t elements, int64_t work, int64_t size[KERNEL_DIMENSIONS]) {
     int count = dimensions[variants->op], first = (int)draw_below(draws, count);
@@ -76,7 +76,7 @@ static void draw_sizes(struct draws *draws, const struct variants *variants, con
     }
 }
 
-/* The `number`th member of a set of bits, counted round. */
+/* Member `number` of a set of bits, counted cyclically. */
 static int member(unsigned set, int64_t number) {
     int members = __builtin_popcount(set), bit = 0;
     for (int64_t skip = number % members;; bit++)
@@ -109,7 +109,7 @@ static struct shape matrices(bool stack, int64_t batch, int64_t rows, int64_t co
     return stack ? (struct shape){3, {batch, rows, columns}} : (struct shape){2, {rows, columns}};
 }
 
-/* Fills the geometry of case `number`. All variants, their types and operators come round in turn. */
+/* Fills the geometry of case `number`. Variants, their types and their operators take turns. */
 static void draw_geometry(const struct variants *variants, struct problem *problem) {
     struct draws *draws = &problem->draws;
     const struct kernel *kernel = variants->kernels[problem->number % variants->count];
@@ -139,8 +139,8 @@ static void draw_geometry(const struct variants *variants, struct problem *probl
                      STATUS_OK);
 }
 
-/* Values for which there is a tolerance: a result that leaves its type's range, or sums that leave the accumulator's,
- * have none. */
+/* Draws a kind of values for which a tolerance exists. There is none for a result that leaves its type's range, or for
+ * sums that leave the accumulator's. */
 static enum values draw_values(struct draws *draws, const struct geometry *geometry) {
     enum dtype dtype = geometry->in[0].dtype;
     enum values values = (enum values)draw_below(draws, VALUES_COUNT);
@@ -158,7 +158,7 @@ static int huge_exponent(const struct geometry *geometry) {
     case OP_REDUCE:
         if (selects(geometry->options.reduce)) return top;
         return top - terms;
-    default: return top - 11; /* the largest alpha is below 2^10 */
+    default: return top - 11; /* alpha is below 2^10 */
     }
 }
 
@@ -175,7 +175,7 @@ static struct terms terms_of(const struct problem *problem, int input) {
     return terms;
 }
 
-/* Cuts what is reduced into pieces, at edges of one of the variants too. */
+/* Cuts the reduced loop into pieces, also at edges of one of the variants. */
 static void draw_pieces(const struct variants *variants, struct problem *problem) {
     struct draws *draws = &problem->draws;
     const struct kernel *kernel = variants->kernels[problem->number % variants->count];
@@ -196,7 +196,7 @@ static void draw_pieces(const struct variants *variants, struct problem *problem
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* A box of an array, packed. */
+/* Packs a box of an array. */
 static void pack(const struct operand *operand, const char *array, const struct box *box, char *packed) {
     size_t size = dtype_size(operand->dtype);
     int64_t extent[MAX_RANK] = {1, 1, 1}, start[MAX_RANK] = {0}, count[MAX_RANK] = {1, 1, 1};
@@ -247,7 +247,7 @@ static void problem_open(const struct variants *variants, uint64_t seed, int64_t
     draw_pieces(variants, problem);
     problem->passes = one_in(draws, 3) ? 2 : 1;
     problem->grown = one_in(draws, 3);
-    /* Other devices have other numbers of multiprocessors, by which work is split. */
+    /* Variants split work by the number of multiprocessors, so other devices' numbers are tried too. */
     int there = variants->facts->multiprocessors, few = there < 8 ? 1 : 8;
     problem->multiprocessors = one_in(draws, 2) ? there : few + (int)draw_below(draws, there - few + 1);
 

@@ -1,4 +1,4 @@
-/* stream_fixture.h - for test_stream.c: a plan made by hand, a sink that puts boxes together, the truth by plain loops.
+/* stream_fixture.h - for test_stream.c: plans made by hand, a sink that assembles boxes, and the truth by plain loops.
  *
  * Inputs are generated integers, so every sum is exact and results can be compared bit for bit. */
 #include "../../runner/base/interrupt.h"
@@ -70,7 +70,7 @@ static int64_t tile_bytes(const struct operand *operand, const struct tiling *ti
     return bytes > 256 ? bytes : 256;
 }
 
-/* A run of the simplest CPU variant in tiles of this size. */
+/* Sets up a run of the simplest CPU variant in tiles of this size. */
 static void set_run(struct fixture *f, const int64_t tile[LOOPS]) {
     const struct geometry *geometry = &f->task.geometry;
     struct tiling *tiling = &f->run.tiling;
@@ -96,15 +96,15 @@ static void set_run(struct fixture *f, const int64_t tile[LOOPS]) {
 
 static const int64_t whole[LOOPS] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
 
-/* ---- a sink that puts boxes together ----------------------------------------------------------------------------- */
+/* ---- a sink that assembles boxes --------------------------------------------------------------------------------- */
 
 struct collected {
     const struct array *array;
     char *data;
     int boxes, steps;
     int64_t elements, step_bytes;
-    int fail_at;      /* box whose writing fails; 0: none */
-    int interrupt_at; /* step after which a signal comes; 0: none */
+    int fail_at;      /* the box whose writing fails; 0: none */
+    int interrupt_at; /* the step after which a signal comes; 0: none */
 };
 
 static enum status collect(void *context, const struct box *box, const void *data, struct error *failure) {

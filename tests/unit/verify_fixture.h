@@ -1,5 +1,5 @@
-/* verify_fixture.h - for test_verify.c and test_planted.c: a task made by hand, its inputs generated or in a file, its
- * output in memory, made by a CPU kernel. */
+/* verify_fixture.h - for test_verify.c and test_planted.c: a task made by hand. Its inputs are generated or in a file;
+ * its output is in memory, computed by a CPU kernel. */
 #ifndef TESTS_VERIFY_FIXTURE_H
 #define TESTS_VERIFY_FIXTURE_H
 
@@ -26,17 +26,17 @@ struct fixture {
     struct plan plan;
     struct readers readers;
     void *out;
-    int64_t elements, reads; /* of the output; boxes of it that were asked for */
-    int64_t lose_at;         /* the read after which the inputs cannot be read; 0: none */
+    int64_t elements, reads; /* elements of the output; boxes of it that were read */
+    int64_t lose_at;         /* the read after which the inputs become unreadable; 0: none */
     int64_t fail_at;         /* the read that fails; 0: none */
     struct truth_cache *cache;
     struct verdict verdict;
-    char resolved[64]; /* what is drawn at random follows from it */
+    char resolved[64]; /* random choices follow from it */
 };
 
 static struct error error;
 
-/* A box of an input, or of the output; or a failure. */
+/* Reads a box of an input or of the output, or fails as asked. */
 static inline enum status read_out(void *context, int input, const struct box *box, void *data, struct error *failure) {
     struct fixture *f = context;
     if (input >= 0) return reader_read(&f->readers.of[input], box, data, NULL, failure);
@@ -66,7 +66,7 @@ static inline void set_input(struct fixture *f, int number, enum dtype dtype, st
         (struct array){.name = "input", .label = "", .dtype = dtype, .shape = shape, .input = &f->inputs[number]};
 }
 
-/* Puts an input's elements into a file of its own, and reads them from there. */
+/* Writes an input's elements to a file of its own, from which they are then read. */
 static inline void put_input(struct fixture *f, int number, const void *data) {
     char path[] = "/tmp/test_verify_XXXXXX";
     hid_t file;
@@ -96,7 +96,7 @@ static inline void *read_input(struct fixture *f, int number) {
     return data;
 }
 
-/* The right result, by a CPU kernel in one launch. */
+/* Computes the right result, by a CPU kernel in one launch. */
 static inline void compute(struct fixture *f) {
     const struct geometry *geometry = &f->task.geometry;
     struct launch launch = {.multiprocessors = 2};
@@ -115,7 +115,7 @@ static inline void compute(struct fixture *f) {
     free(in[1]);
 }
 
-/* What was generated, from a file: reading is faster. */
+/* Stores the generated inputs in a file, because reading is faster than generating. */
 static inline void store_inputs(struct fixture *f) {
     for (int i = 0; i < f->task.geometry.inputs; i++) {
         void *data = read_input(f, i);
@@ -124,7 +124,7 @@ static inline void store_inputs(struct fixture *f) {
     }
 }
 
-/* Everything but the result; then the inputs' elements may be put in. */
+/* Opens everything but the result; afterwards put_input may replace the inputs' elements. */
 static inline void open_inputs(struct fixture *f, enum op op, struct op_options options, enum dtype dtype,
                                struct shape a, struct shape b, struct random_terms terms) {
     error = (struct error){.status = STATUS_OK};
@@ -190,7 +190,7 @@ static inline bool says(const struct fixture *f, const char *words) {
     return false;
 }
 
-/* Is this value, put there alone, found? */
+/* Is this value found when it is the only wrong one? */
 static inline bool is_found(struct fixture *f, int64_t at, double value) {
     double right = get(f, at);
     set(f, at, value);
