@@ -145,13 +145,15 @@ static enum status stream_verify_measure(struct execution *execution, const stru
         say(row, "wrong", verdict.message);
     }
     bool is_result = !status && verdict.right && !run->kernel->limit && execution->result_run[run->task] < 0;
-    stream_free(stream, is_result);
+    stream_free(stream, is_result && plan->arrays[plan->tasks[run->task].out].last_reader > run->task);
     return status;
 }
 
 /* Opens what a run reads, and closes what nobody reads any more. */
 static enum status open_inputs(struct execution *execution, const struct task *task, struct error *error) {
-    readers_close_before(&execution->readers, (int)(task - execution->plan->tasks));
+    int number = (int)(task - execution->plan->tasks);
+    readers_close_before(&execution->readers, number);
+    for (int kind = 0; kind < 2; kind++) residents_drop_before(execution->residents[kind], number);
     for (int i = 0; i < task->geometry.inputs; i++) TRY(readers_open(&execution->readers, task->in[i], error));
     return STATUS_OK;
 }

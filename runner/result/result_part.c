@@ -23,7 +23,7 @@
 #include <xxhash.h>
 
 #define MOST_AHEAD (INT64_C(1) << 30)
-enum { TRAILER = 64, BLOCK = 4 << 20 };
+enum { TRAILER = 64, BLOCK = 4 << 20, LITTLE = 64 << 10 };
 static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
 
 struct part {
@@ -123,13 +123,17 @@ static void part_free(struct part *part) {
     free(part);
 }
 
-/* Closes what is open. */
-static enum status part_close(struct part *part, struct error *error) {
+static void close_output(struct part *part) {
     rawwrite_close(part->raw);
     h5_close(part->output);
     part->raw = NULL;
-    enum status status = part->file >= 0 ? h5_close_file(part->file, error) : STATUS_OK;
     part->output = NULL;
+}
+
+/* Closes what is open. */
+static enum status part_close(struct part *part, struct error *error) {
+    close_output(part);
+    enum status status = part->file >= 0 ? h5_close_file(part->file, error) : STATUS_OK;
     part->file = H5I_INVALID_HID;
     return status;
 }
@@ -213,15 +217,26 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     return status;
 }
 
+/* HDF5 does not give space back within a file: where it is much, another file is begun. */
+static enum status drop_output(struct part *part, struct error *error) {
+    if (!part->output) return STATUS_OK;
+    const struct operand *out = &part->results->plan->tasks[part->run->task].geometry.out;
+    bool little = shape_elements(&out->shape) * (int64_t)dtype_size(out->dtype) <= LITTLE;
+    struct error ignored = {STATUS_OK, ""};
+    if (!little) {
+        part_close(part, &ignored);
+        return h5_create_file(part->path, &part->file, error);
+    }
+    close_output(part);
+    if (H5Ldelete(part->file, "output", H5P_DEFAULT) < 0) return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
+    return STATUS_OK;
+}
+
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error) {
     enum status status = STATUS_OK;
     bool keep = strcmp(row->status, "ok") == 0 && wants_output(part->results, part->run);
-    if (!keep && part->output) { /* HDF5 does not give space back within a file: begin another */
-        struct error ignored = {STATUS_OK, ""};
-        part_close(part, &ignored);
-        status = h5_create_file(part->path, &part->file, error);
-    }
+    if (!keep) status = drop_output(part, error);
     char key[33];
     keys_of_run(part->results->keys, part->run, key);
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);

@@ -31,16 +31,19 @@ static bool is_ok(const struct result_row *row) {
     return strcmp(row->status, "ok") == 0;
 }
 
-/* The first variant of the same operation that is ok; ratios are against it. NULL: none. */
-static const struct result_row *baseline(const struct result_row *rows, int count, const struct result_row *row) {
-    for (int i = 0; i < count; i++)
-        if (is_ok(&rows[i]) && !strcmp(rows[i].operation, row->operation) &&
-            !strcmp(rows[i].parameters, row->parameters))
-            return &rows[i];
-    return NULL;
+static bool same_task(const struct result_row *a, const struct result_row *b) {
+    return strcmp(a->operation, b->operation) == 0 && strcmp(a->parameters, b->parameters) == 0;
 }
 
-static void fill_line(const struct result_row *rows, int count, const struct result_row *row, table_line line) {
+/* The first variant of the same task, whose rows stand together, that is ok; ratios are against it. The row is ok. */
+static const struct result_row *baseline(const struct result_row *rows, const struct result_row *row) {
+    const struct result_row *first = row;
+    for (const struct result_row *before = row; before > rows && same_task(before - 1, row);)
+        if (is_ok(--before)) first = before;
+    return first;
+}
+
+static void fill_line(const struct result_row *rows, const struct result_row *row, table_line line) {
     memset(line, 0, sizeof(table_line));
     snprintf(line[OPERATION], CELL, "%s", row->operation);
     snprintf(line[PARAMETERS], CELL, "%s", row->parameters);
@@ -54,8 +57,7 @@ static void fill_line(const struct result_row *rows, int count, const struct res
         snprintf(line[RATE], CELL, "%.1f GFLOP/s", row->gflops);
     else
         snprintf(line[RATE], CELL, "%.1f GB/s", row->gbytes_per_s);
-    const struct result_row *first = baseline(rows, count, row);
-    double ratio = first ? first->kernel_median_s / row->kernel_median_s : NAN;
+    double ratio = baseline(rows, row)->kernel_median_s / row->kernel_median_s;
     if (!isnan(ratio)) snprintf(line[RATIO], CELL, "%.2fx", ratio);
 }
 
@@ -76,7 +78,7 @@ void result_print_table(const struct result_row *rows, int count, FILE *to) {
     int width[COLUMNS] = {0};
     for (int i = 0; i < COLUMNS; i++) snprintf(lines[0][i], CELL, "%s", headings[i].text);
     for (int r = 0; r < count; r++) {
-        fill_line(rows, count, &rows[r], lines[r + 1]);
+        fill_line(rows, &rows[r], lines[r + 1]);
         for (int i = 0; i < COLUMNS; i++)
             if ((int)strlen(lines[r + 1][i]) > width[i]) width[i] = (int)strlen(lines[r + 1][i]);
     }

@@ -13,7 +13,8 @@ struct h5_layout {
     bool shuffle, fletcher32;
 };
 
-/* The chunks that a new data set gets; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor filtered. */
+/* The chunks that a new data set gets; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor
+ * filtered. */
 struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout);
 
 /* Silences HDF5's printing to stderr: to be called first. */

@@ -9,8 +9,8 @@
 #ifndef RUNNER_READER_H
 #define RUNNER_READER_H
 
-#include "array.h"
 #include "../base/trace.h"
+#include "array.h"
 
 #define READER_HASH_TEXT 33 /* 32 hex digits and a NUL */
 #define READER_SEGMENT   1024

@@ -97,6 +97,14 @@ void residents_drop(struct residents *residents, const struct array *array) {
         }
 }
 
+void residents_drop_before(struct residents *residents, int task) {
+    for (struct resident **link = residents ? &residents->first : NULL; link && *link;)
+        if ((*link)->users == 0 && (*link)->array->last_reader < task)
+            remove_entry(residents, link);
+        else
+            link = &(*link)->next;
+}
+
 void residents_leave(struct residents *residents, struct resident *resident) {
     if (--resident->users == 0 && !resident->loaded) residents_drop(residents, resident->array);
 }

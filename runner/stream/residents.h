@@ -40,6 +40,8 @@ enum status residents_reserve(struct residents *residents, const struct array *a
                               struct resident **resident, struct error *error);
 /* Ends one use; a copy that was never loaded goes with its last user. */
 void residents_leave(struct residents *residents, struct resident *resident);
+/* Forgets an array (its contents changed). */
+void residents_drop(struct residents *residents, const struct array *array);
 /* Makes memory from residents_allocate an array's copy, in place of any older one. */
 void residents_adopt(struct residents *residents, const struct array *array, void *memory, int64_t bytes);
 

@@ -12,8 +12,8 @@
 struct residents;
 struct residents *residents_create(struct device *device, int64_t budget);
 void residents_free(struct residents *residents);
-/* Forgets an array (its contents changed). */
-void residents_drop(struct residents *residents, const struct array *array);
+/* Gives up copies of arrays that no task from number `task` on reads. `residents` may be NULL. */
+void residents_drop_before(struct residents *residents, int task);
 
 /* Where a run's finished output boxes go, and who hears of it. */
 struct sink {

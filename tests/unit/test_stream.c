@@ -1,6 +1,7 @@
 /* test_stream.c - the same values whatever the tiles, staged or in place; residents keep their promises.
  *
  * Everything runs on the CPU device; with `unified` off it also stands for a device that is copied to and from. */
+#include "../../runner/stream/residents.h"
 #include "stream_fixture.h"
 
 #include <stdatomic.h>
