@@ -60,6 +60,7 @@ else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
 endif
+KERNELS := $(wildcard kernels/*/*.c kernels/*/*.cu) # whether they are compiled or not
 OBJECTS := $(patsubst %,$(BUILD)/%.o,$(SOURCES))
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
@@ -82,7 +83,7 @@ $(BUILD)/deps.mk: force
 endif
 endif
 
-all: $(PROGRAM) ## build build/tilerun (CPU-only, and saying so, where there is no nvcc)
+all: $(BUILD)/registered $(PROGRAM) ## build build/tilerun (CPU-only, and saying so, where there is no nvcc)
 ifneq ($(CUDA),1)
 	@echo "tilerun: built without CUDA ($(if $(findstring file,$(origin CUDA)),no nvcc found; set CUDA_HOME,CUDA=0)): CPU variants only"
 endif
@@ -110,8 +111,24 @@ $(eval $(call stamp,cc.flags,CC_WORDS))
 $(eval $(call stamp,nvcc.flags,NVCC_WORDS))
 $(eval $(call stamp,link.flags,LINK_WORDS))
 $(eval $(call stamp,commit,COMMIT))
+$(eval $(call stamp,variants,KERNELS))
 
-$(PROGRAM): $(OBJECTS) $(BUILD)/link.flags
+# A variant without its line in registry.def would be built, but never found.
+REGISTRY := kernels/core/registry.def
+$(BUILD)/registered: $(REGISTRY) $(KERNELS) $(BUILD)/variants
+	@awk -F'[()]' -v registry=$(REGISTRY) '\
+	    FILENAME == registry { if (/^(CPU|CUDA)\(/) line[$$2] = $$1 "(" $$2 ")"; next } \
+	    sub(/^(KERNEL\(|const struct kernel )/, "") && match($$0, /^[A-Za-z0-9_]+/) { \
+	        name = substr($$0, 1, RLENGTH); \
+	        wanted = (FILENAME ~ /\.cu$$/ ? "CUDA(" : "CPU(") name ")"; \
+	        if (line[name] == wanted) next; \
+	        if (line[name] == "") print FILENAME ": add " wanted " to " registry; \
+	        else print FILENAME ": change " line[name] " in " registry " to " wanted; \
+	        bad = 1 } \
+	    END { exit bad }' $(REGISTRY) $(KERNELS) >&2
+	@touch $@
+
+$(PROGRAM): $(OBJECTS) $(BUILD)/link.flags | $(BUILD)/registered
 	$(call say,link)$(CC) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(BUILD)/%.c.o: %.c $(BUILD)/cc.flags
@@ -126,7 +143,7 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
 $(BUILD)/runner/result/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/runner/result/environment.c.o: $(BUILD)/commit
 
-$(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags
+$(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags | $(BUILD)/registered
 	@mkdir -p $(@D)
 	$(call say,test)$(CC) $(CFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 

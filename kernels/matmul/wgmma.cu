@@ -42,6 +42,8 @@
 #include "pack.cuh"
 #include "wgmma.cuh"
 
+DECLARE_KERNEL(matmul_mma); /* takes what neither shape of tile pays for */
+
 #define TILE_K 64 /* a slab's 128 bytes */
 #define STAGES 4
 
@@ -324,7 +326,7 @@ static int matmul_wgmma_launch(const struct launch *launch) {
                                                          : matmul_wgmma_in<wgmma_wide>(launch, 1);
 }
 
-const struct kernel matmul_wgmma = {
+KERNEL(matmul_wgmma) = {
     .name = "wgmma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
