@@ -1,5 +1,5 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
-# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 DEFLATE=0 LZF=0 SANITIZE=1 V=1,
+# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 DEFLATE=0 LZF=0 SANITIZE V=1,
 # and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob concerns is
 # rebuilt.
 
@@ -10,7 +10,8 @@ PREFIX     ?= /usr/local
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA       ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
 CUDA_ARCHS ?= 80 90a
-BUILD      ?= build$(if $(SANITIZE),-sanitize)
+SANITIZE   ?= $(if $(filter sanitize,$(MAKECMDGOALS)),1)
+BUILD      ?= build$(if $(SANITIZE),-$(if $(filter thread,$(SANITIZE)),threads,sanitize))
 
 # ---- where the libraries are: HDF5_DIR, YAML_DIR (a prefix, for yaml, xxhash, deflate, lzf and cmocka), else pkg-config
 HDF5_PC    := $(firstword $(foreach p,hdf5 hdf5-serial,$(if $(shell pkg-config --exists $(p) 2>/dev/null && echo y),$(p))))
@@ -42,7 +43,8 @@ DEFINES  := -D_GNU_SOURCE -DTILERUN_CUDA=$(CUDA) -DTILERUN_LIBDEFLATE=$(DEFLATE)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes
 CFLAGS   ?= -O2 -g
 comma    := ,
-SAN      := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+CHECKS   := $(if $(filter thread,$(SANITIZE)),thread,address$(comma)undefined -fno-sanitize-recover=undefined)
+SAN      := $(if $(SANITIZE),-fsanitize=$(CHECKS) -fno-omit-frame-pointer)
 override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) $(SAN)
 LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
@@ -66,7 +68,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind bare bench deps format lint install clean generated force
+.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install clean generated force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -159,6 +161,9 @@ unit: $(UNITS) ## the C unit tests alone
 valgrind: $(PROGRAM) $(UNITS) ## the host code under valgrind; minutes
 	@BUILD=$(BUILD) UNITS='$(UNITS)' tests/valgrind.sh
 
+sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan and UBSan, with SANITIZE=thread under TSan
+	@BUILD=$(BUILD) UNITS='$(UNITS)' SANITIZE='$(SANITIZE)' tests/sanitize.sh
+
 bare: ## the two commands on a bare Debian, with and without a foreign Python (root, debootstrap); six minutes
 	@tests/bare.sh
 
@@ -183,6 +188,6 @@ install: $(PROGRAM) ## into $(DESTDIR)$(PREFIX)
 	cp -r configs data $(DESTDIR)$(PREFIX)/share/tilerun/
 
 clean: ## remove build products
-	rm -rf build build-sanitize
+	rm -rf build build-sanitize build-threads
 
 -include $(OBJECTS:.o=.d) $(UNITS:=.d)

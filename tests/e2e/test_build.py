@@ -37,7 +37,7 @@ KNOBS = {
     "CFLAGS": ["-O1", "-O2 -DX='\"a b\"'"],
     "NVFLAGS": ["-O1", "-O3 -lineinfo"],
     "CUDA_ARCHS": ["80", "90a", "80 90a"],
-    "SANITIZE": ["", "1"],
+    "SANITIZE": ["", "1", "thread"],
     "CC": ["cc", "other-cc"],
     "HDF5_DIR": ["one", "two"],
     "YAML_DIR": ["one", "two"],
