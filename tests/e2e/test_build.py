@@ -240,3 +240,16 @@ def test_only_the_commit(tree):
     tree.make({})
     tree.commit()
     assert tree.make({}) == ["runner/result/environment.c.o", "tilerun"]
+
+
+def test_a_release_is_tagged_with_its_version():
+    """The version stands in runner/result/environment.c alone. A tagged commit is v and that version."""
+    version = re.match(r"tilerun (\d+\.\d+\.\d+) ", harness.tilerun("--version").stdout)[1]
+    source = (harness.ROOT / "runner/result/environment.c").read_text()
+    assert f'const char tilerun_version[] = "{version}";\n' in source
+    tags = subprocess.run(["git", "tag", "--points-at", "HEAD", "v*"], cwd=harness.ROOT, capture_output=True, text=True)
+    if tags.returncode or not tags.stdout:
+        pytest.skip("this commit has no release's tag")
+    assert tags.stdout.split() == [f"v{version}"]
+    described = subprocess.run(["git", "describe", "--tags", "--exact-match"], cwd=harness.ROOT, capture_output=True)
+    assert described.stdout.decode().strip() == f"v{version}"
