@@ -1,5 +1,5 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
-# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 DEFLATE=0 LZF=0 SANITIZE=1 V=1,
+# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 DEFLATE=0 LZF=0 SANITIZE V=1,
 # and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob concerns is
 # rebuilt.
 
@@ -10,7 +10,8 @@ PREFIX     ?= /usr/local
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA       ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
 CUDA_ARCHS ?= 80 90a
-BUILD      ?= build$(if $(SANITIZE),-sanitize)
+SANITIZE   ?= $(if $(filter sanitize,$(MAKECMDGOALS)),1)
+BUILD      ?= build$(if $(SANITIZE),-$(if $(filter thread,$(SANITIZE)),threads,sanitize))
 
 # ---- where the libraries are: HDF5_DIR, YAML_DIR (a prefix, for yaml, xxhash, deflate, lzf and cmocka), else pkg-config
 HDF5_PC    := $(firstword $(foreach p,hdf5 hdf5-serial,$(if $(shell pkg-config --exists $(p) 2>/dev/null && echo y),$(p))))
@@ -42,7 +43,8 @@ DEFINES  := -D_GNU_SOURCE -DTILERUN_CUDA=$(CUDA) -DTILERUN_LIBDEFLATE=$(DEFLATE)
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes
 CFLAGS   ?= -O2 -g
 comma    := ,
-SAN      := $(if $(SANITIZE),-fsanitize=address$(comma)undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+CHECKS   := $(if $(filter thread,$(SANITIZE)),thread,address$(comma)undefined -fno-sanitize-recover=undefined)
+SAN      := $(if $(SANITIZE),-fsanitize=$(CHECKS) -fno-omit-frame-pointer)
 override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) $(SAN)
 LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
@@ -60,12 +62,13 @@ else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
 endif
+KERNELS := $(wildcard kernels/*/*.c kernels/*/*.cu) # whether they are compiled or not
 OBJECTS := $(patsubst %,$(BUILD)/%.o,$(SOURCES))
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind bare bench deps format lint install clean generated force
+.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install clean generated force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -82,7 +85,7 @@ $(BUILD)/deps.mk: force
 endif
 endif
 
-all: $(PROGRAM) ## build build/tilerun (CPU-only, and saying so, where there is no nvcc)
+all: $(BUILD)/registered $(PROGRAM) ## build build/tilerun (CPU-only, and saying so, where there is no nvcc)
 ifneq ($(CUDA),1)
 	@echo "tilerun: built without CUDA ($(if $(findstring file,$(origin CUDA)),no nvcc found; set CUDA_HOME,CUDA=0)): CPU variants only"
 endif
@@ -110,8 +113,24 @@ $(eval $(call stamp,cc.flags,CC_WORDS))
 $(eval $(call stamp,nvcc.flags,NVCC_WORDS))
 $(eval $(call stamp,link.flags,LINK_WORDS))
 $(eval $(call stamp,commit,COMMIT))
+$(eval $(call stamp,variants,KERNELS))
 
-$(PROGRAM): $(OBJECTS) $(BUILD)/link.flags
+# A variant without its line in registry.def would be built, but never found.
+REGISTRY := kernels/core/registry.def
+$(BUILD)/registered: $(REGISTRY) $(KERNELS) $(BUILD)/variants
+	@awk -F'[()]' -v registry=$(REGISTRY) '\
+	    FILENAME == registry { if (/^(CPU|CUDA)\(/) line[$$2] = $$1 "(" $$2 ")"; next } \
+	    sub(/^(KERNEL\(|const struct kernel )/, "") && match($$0, /^[A-Za-z0-9_]+/) { \
+	        name = substr($$0, 1, RLENGTH); \
+	        wanted = (FILENAME ~ /\.cu$$/ ? "CUDA(" : "CPU(") name ")"; \
+	        if (line[name] == wanted) next; \
+	        if (line[name] == "") print FILENAME ": add " wanted " to " registry; \
+	        else print FILENAME ": change " line[name] " in " registry " to " wanted; \
+	        bad = 1 } \
+	    END { exit bad }' $(REGISTRY) $(KERNELS) >&2
+	@touch $@
+
+$(PROGRAM): $(OBJECTS) $(BUILD)/link.flags | $(BUILD)/registered
 	$(call say,link)$(CC) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(BUILD)/%.c.o: %.c $(BUILD)/cc.flags
@@ -126,7 +145,7 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
 $(BUILD)/runner/result/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/runner/result/environment.c.o: $(BUILD)/commit
 
-$(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags
+$(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags | $(BUILD)/registered
 	@mkdir -p $(@D)
 	$(call say,test)$(CC) $(CFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
@@ -141,6 +160,9 @@ unit: $(UNITS) ## the C unit tests alone
 
 valgrind: $(PROGRAM) $(UNITS) ## the host code under valgrind; minutes
 	@BUILD=$(BUILD) UNITS='$(UNITS)' tests/valgrind.sh
+
+sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan and UBSan, with SANITIZE=thread under TSan
+	@BUILD=$(BUILD) UNITS='$(UNITS)' SANITIZE='$(SANITIZE)' tests/sanitize.sh
 
 bare: ## the two commands on a bare Debian, with and without a foreign Python (root, debootstrap); six minutes
 	@tests/bare.sh
@@ -166,6 +188,6 @@ install: $(PROGRAM) ## into $(DESTDIR)$(PREFIX)
 	cp -r configs data $(DESTDIR)$(PREFIX)/share/tilerun/
 
 clean: ## remove build products
-	rm -rf build build-sanitize
+	rm -rf build build-sanitize build-threads
 
 -include $(OBJECTS:.o=.d) $(UNITS:=.d)

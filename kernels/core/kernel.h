@@ -220,14 +220,17 @@ struct kernel {
     int (*launch)(const struct launch *launch);
 };
 
-/* registry.def, one line per variant, declares every descriptor here. In a .cu file a `const` without such a
- * declaration is local to the file, and the build turns "declared but never referenced" into an error, so a forgotten
- * line does not compile. */
-#define CPU(name)  extern const struct kernel name;
-#define CUDA(name) extern const struct kernel name;
-#include "registry.def"
-#undef CPU
-#undef CUDA
+/* A descriptor that another file defines: `DECLARE_KERNEL(matmul_async);` where a variant hands over to it. */
+#ifdef __cplusplus
+#define DECLARE_KERNEL(name) extern "C" const struct kernel name
+#else
+#define DECLARE_KERNEL(name) extern const struct kernel name
+#endif
+/* Begins the definition of a descriptor: `KERNEL(matmul_naive) = {...};`. The declaration in it is for CUDA C, where a
+ * `const` without one is local to its file. Each KERNEL needs a line in registry.def: without it the build fails. */
+#define KERNEL(name)                                                                                                   \
+    DECLARE_KERNEL(name);                                                                                              \
+    const struct kernel name
 
 /* The registry: every variant that was compiled in, grouped by operation, each group from the simplest to the fastest
  * (registry.def). `auto` takes the last that can run. */

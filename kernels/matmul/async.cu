@@ -164,7 +164,7 @@ static int matmul_async_launch(const struct launch *launch) {
                             : matmul_async_with<K_TURNED, LINES>(launch);
 }
 
-const struct kernel matmul_async = {
+KERNEL(matmul_async) = {
     .name = "async",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

@@ -97,7 +97,7 @@ static int matmul_blocked_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel matmul_blocked = {
+KERNEL(matmul_blocked) = {
     .name = "blocked",
     .op = OP_MATMUL,
     .device = DEVICE_CPU,

@@ -50,7 +50,7 @@ static int matmul_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel matmul_cpu = {
+KERNEL(matmul_cpu) = {
     .name = "cpu",
     .op = OP_MATMUL,
     .device = DEVICE_CPU,

@@ -296,7 +296,7 @@ static const char *matmul_cublas_refuses(const struct launch *launch) {
     return nullptr;
 }
 
-const struct kernel matmul_cublas = {
+KERNEL(matmul_cublas) = {
     .name = "cublas",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

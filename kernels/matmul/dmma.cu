@@ -155,7 +155,7 @@ static int matmul_dmma_launch(const struct launch *launch) {
     return args.transpose_b ? matmul_dmma_with<K_KEPT, K_KEPT>(launch) : matmul_dmma_with<K_KEPT, LINES>(launch);
 }
 
-const struct kernel matmul_dmma = {
+KERNEL(matmul_dmma) = {
     .name = "dmma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

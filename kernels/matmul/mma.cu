@@ -191,7 +191,7 @@ static int matmul_mma_launch(const struct launch *launch) {
     return launch->dtype == FLOAT16 ? matmul_mma_of<__half>(launch) : matmul_mma_of<__nv_bfloat16>(launch);
 }
 
-const struct kernel matmul_mma = {
+KERNEL(matmul_mma) = {
     .name = "mma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

@@ -61,7 +61,7 @@ static double matmul_naive_bytes(const struct launch *launch) {
     return double(args.batch) * args.m * args.n * (2.0 * args.k + 1) * dtype_size(launch->dtype);
 }
 
-const struct kernel matmul_naive = {
+KERNEL(matmul_naive) = {
     .name = "naive",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

@@ -114,7 +114,7 @@ static int matmul_registers_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel matmul_registers = {
+KERNEL(matmul_registers) = {
     .name = "registers",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

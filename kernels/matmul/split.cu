@@ -37,6 +37,8 @@
 #include "split_slices.cuh"
 #include "wgmma.cuh"
 
+DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
+
 #define TILE_N     128
 #define TILE_K     64 /* one slab row: 128 bytes */
 #define CHUNK      32 /* of k that the tensor core sums */
@@ -416,7 +418,7 @@ static int matmul_split_launch(const struct launch *launch) {
     return cudaGetLastError();
 }
 
-const struct kernel matmul_split = {
+KERNEL(matmul_split) = {
     .name = "split",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

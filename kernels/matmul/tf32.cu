@@ -171,7 +171,7 @@ static int matmul_tf32_launch(const struct launch *launch) {
     return wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, turned, a_map, b_map);
 }
 
-const struct kernel matmul_tf32 = {
+KERNEL(matmul_tf32) = {
     .name = "tf32",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

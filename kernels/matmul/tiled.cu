@@ -94,7 +94,7 @@ static double matmul_tiled_bytes(const struct launch *launch) {
     return args.batch * (of_a + of_b + double(args.m) * args.n) * dtype_size(launch->dtype);
 }
 
-const struct kernel matmul_tiled = {
+KERNEL(matmul_tiled) = {
     .name = "tiled",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

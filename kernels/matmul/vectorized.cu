@@ -146,7 +146,7 @@ static int matmul_vectorized_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel matmul_vectorized = {
+KERNEL(matmul_vectorized) = {
     .name = "vectorized",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

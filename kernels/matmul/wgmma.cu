@@ -42,7 +42,13 @@
 #include "pack.cuh"
 #include "wgmma.cuh"
 
+<<<<<<< HEAD
 #define TILE_K 64 /* one slab row: 128 bytes */
+=======
+DECLARE_KERNEL(matmul_mma); /* takes what neither shape of tile pays for */
+
+#define TILE_K 64 /* a slab's 128 bytes */
+>>>>>>> registry
 #define STAGES 4
 
 template <int TILE_N_, int BLOCKS_, int PIECES_> struct wgmma_shape {
@@ -325,7 +331,7 @@ static int matmul_wgmma_launch(const struct launch *launch) {
                                                          : matmul_wgmma_in<wgmma_wide>(launch, 1);
 }
 
-const struct kernel matmul_wgmma = {
+KERNEL(matmul_wgmma) = {
     .name = "wgmma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

@@ -103,7 +103,7 @@ static double reduce_atomic_bytes(const struct launch *launch) {
     return reduce_bytes(launch) + 16.0 * args.outer * args.inner * args.length;
 }
 
-const struct kernel reduce_atomic = {
+KERNEL(reduce_atomic) = {
     .name = "atomic",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,

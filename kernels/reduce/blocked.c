@@ -286,7 +286,7 @@ static int reduce_blocked_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel reduce_blocked = {
+KERNEL(reduce_blocked) = {
     .name = "blocked",
     .op = OP_REDUCE,
     .device = DEVICE_CPU,

@@ -22,7 +22,7 @@ static int reduce_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel reduce_cpu = {
+KERNEL(reduce_cpu) = {
     .name = "cpu",
     .op = OP_REDUCE,
     .device = DEVICE_CPU,

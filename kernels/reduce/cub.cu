@@ -94,7 +94,7 @@ static int reduce_cub_launch(const struct launch *launch) {
     }
 }
 
-const struct kernel reduce_cub = {
+KERNEL(reduce_cub) = {
     .name = "cub",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,

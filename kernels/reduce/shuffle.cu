@@ -66,7 +66,7 @@ static int reduce_shuffle_launch(const struct launch *launch) {
     return reduce_launch(launch, reduce_shuffle_strategy());
 }
 
-const struct kernel reduce_shuffle = {
+KERNEL(reduce_shuffle) = {
     .name = "shuffle",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,

@@ -265,7 +265,7 @@ static int reduce_stream_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel reduce_stream = {
+KERNEL(reduce_stream) = {
     .name = "stream",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,

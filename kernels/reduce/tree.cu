@@ -55,7 +55,7 @@ static int reduce_tree_launch(const struct launch *launch) {
     return reduce_launch(launch, reduce_tree_strategy{.interleaved = launch->choice[0] == 1});
 }
 
-const struct kernel reduce_tree = {
+KERNEL(reduce_tree) = {
     .name = "tree",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,

@@ -53,7 +53,7 @@ static int scale_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel scale_cpu = {
+KERNEL(scale_cpu) = {
     .name = "cpu",
     .op = OP_SCALE,
     .device = DEVICE_CPU,

@@ -27,7 +27,7 @@ static int scale_simple_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel scale_simple = {
+KERNEL(scale_simple) = {
     .name = "simple",
     .op = OP_SCALE,
     .device = DEVICE_CUDA,

@@ -51,7 +51,7 @@ static int scale_vectorized_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel scale_vectorized = {
+KERNEL(scale_vectorized) = {
     .name = "vectorized",
     .op = OP_SCALE,
     .device = DEVICE_CUDA,

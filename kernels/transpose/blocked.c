@@ -38,7 +38,7 @@ static int transpose_blocked_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel transpose_blocked = {
+KERNEL(transpose_blocked) = {
     .name = "blocked",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,

@@ -10,7 +10,7 @@ static int transpose_copy_launch(const struct launch *launch) {
     return bytes == 0 ? 0 : cudaMemcpyAsync(args.y, args.x, bytes, cudaMemcpyDeviceToDevice, stream_of(launch));
 }
 
-const struct kernel transpose_copy = {
+KERNEL(transpose_copy) = {
     .name = "copy",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

@@ -19,7 +19,7 @@ static int transpose_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel transpose_cpu = {
+KERNEL(transpose_cpu) = {
     .name = "cpu",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,

@@ -75,7 +75,7 @@ static const char *transpose_cublas_refuses(const struct launch *) {
     return library_open().complete ? nullptr : "cuBLAS " CUBLAS_MAJOR " is not installed here";
 }
 
-const struct kernel transpose_cublas = {
+KERNEL(transpose_cublas) = {
     .name = "cublas",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

@@ -28,7 +28,7 @@ static int transpose_lines_launch(const struct launch *launch) {
                          [&](auto element) -> int { return transpose_lines_of<decltype(element)>(launch); });
 }
 
-const struct kernel transpose_lines = {
+KERNEL(transpose_lines) = {
     .name = "lines",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

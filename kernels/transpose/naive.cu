@@ -33,7 +33,7 @@ static int transpose_naive_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel transpose_naive = {
+KERNEL(transpose_naive) = {
     .name = "naive",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

@@ -17,7 +17,7 @@ static int transpose_padded_launch(const struct launch *launch) {
     return transpose_tile_launch<TRANSPOSE_TILE + 1>(launch);
 }
 
-const struct kernel transpose_padded = {
+KERNEL(transpose_padded) = {
     .name = "padded",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

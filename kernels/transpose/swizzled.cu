@@ -105,7 +105,7 @@ static int transpose_swizzled_launch(const struct launch *launch) {
     });
 }
 
-const struct kernel transpose_swizzled = {
+KERNEL(transpose_swizzled) = {
     .name = "swizzled",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

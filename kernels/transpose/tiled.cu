@@ -19,7 +19,7 @@ static int transpose_tiled_launch(const struct launch *launch) {
     return transpose_tile_launch<TRANSPOSE_TILE>(launch);
 }
 
-const struct kernel transpose_tiled = {
+KERNEL(transpose_tiled) = {
     .name = "tiled",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

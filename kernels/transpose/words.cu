@@ -27,7 +27,7 @@ static int transpose_words_launch(const struct launch *launch) {
     return dtype_size(launch->dtype) == 1 ? transpose_words_of<uint8_t>(launch) : transpose_words_of<uint16_t>(launch);
 }
 
-const struct kernel transpose_words = {
+KERNEL(transpose_words) = {
     .name = "words",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

@@ -337,12 +337,13 @@ enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
 
 enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error) {
     struct stat about;
-    *journal = must_malloc(sizeof **journal);
-    **journal =
+    struct h5_journal *made = must_malloc(sizeof *made);
+    *made =
         (struct h5_journal){.path = must_strdup(path), .size = stat(path, &about) == 0 ? (haddr_t)about.st_size : 0};
-    pthread_mutex_init(&(*journal)->mutex, NULL);
+    pthread_mutex_init(&made->mutex, NULL);
+    __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* complete: from now on a signal's thread may restore it */
     enum status status = open_file(path, false, file, error);
-    if (!status) find_file(*file)->journal = *journal;
+    if (!status) find_file(*file)->journal = made;
     return status;
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import harness
+import tree as real
 
 # Says what it was called with and what it read. Writes the dependencies that -MMD asks for, and logs what it makes.
 COMPILER = """\
@@ -26,7 +27,7 @@ while [ $# -gt 0 ]; do
 done
 echo "$out" >> ROOT/log
 case $out in
-    *.o) printf '%s: %s runner/base/all.h\\nrunner/base/all.h:\\n' "$out" "$in" > "${out%.o}.d"; in="$in runner/base/all.h" ;;
+    *.o) in="$in INCLUDED"; printf '%s: %s\\n' "$out" "$in" > "${out%.o}.d" ;;
 esac
 { echo "$words"; cat $in; } > "$out"
 """
@@ -36,7 +37,7 @@ KNOBS = {
     "CFLAGS": ["-O1", "-O2 -DX='\"a b\"'"],
     "NVFLAGS": ["-O1", "-O3 -lineinfo"],
     "CUDA_ARCHS": ["80", "90a", "80 90a"],
-    "SANITIZE": ["", "1"],
+    "SANITIZE": ["", "1", "thread"],
     "CC": ["cc", "other-cc"],
     "HDF5_DIR": ["one", "two"],
     "YAML_DIR": ["one", "two"],
@@ -44,22 +45,26 @@ KNOBS = {
     "LZF": ["0", "1"],
 }
 
+SOURCES = ["runner/main.c", "runner/result/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
+           "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu", "kernels/core/registry.def"]
+
+# What a source includes from the tree, as the real preprocessor finds it; of CUDA C too, without CUDA's headers.
+INCLUDED = f"$({shutil.which('cc')} -x c++ -MM -MG $in | tr ' \\\\' '\\n\\n' | grep -E '^(runner|kernels)/' | tr '\\n' ' ')"
+
 
 class Tree:
-    """A copy of the Makefile with a few sources, and its own compilers first in PATH."""
+    """A copy of the Makefile with a few sources, or all, and its own compilers first in PATH."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, whole=False):
         self.folder = folder
-        for name in ("runner/base", "runner/result", "runner/stream", "kernels/core", "bin", "cuda/bin"):
-            (folder / name).mkdir(parents=True)
         shutil.copy(harness.ROOT / "Makefile", folder)
         for name in ("bin/cc", "bin/other-cc", "cuda/bin/nvcc"):
-            script = folder / name
-            script.write_text(COMPILER.replace("ROOT", str(folder)).replace("NAME", script.name))
-            script.chmod(0o755)
-        for name in ("runner/main.c", "runner/result/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
-                     "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu"):
-            (folder / name).write_text(f"{name}\n")
+            self.write(name, COMPILER.replace("INCLUDED", INCLUDED if whole else "runner/base/all.h")
+                       .replace("ROOT", str(folder)).replace("NAME", name.split("/")[-1])).chmod(0o755)
+        for part in ("runner", "kernels") if whole else ():
+            shutil.copytree(harness.ROOT / part, folder / part)
+        for name in () if whole else SOURCES:
+            self.write(name, f"{name}\n")
         (folder / "release").write_text("0")
         # Not what `make test` was given.
         given = [key for key in os.environ if key in KNOBS or re.match("MAKE|MFLAGS|GIT_|V$", key)]
@@ -68,6 +73,12 @@ class Tree:
         self.git("init", "-q")
         self.commit()
 
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
     def git(self, *arguments):
         identity = ["-c", "user.name=a", "-c", "user.email=b"]
         subprocess.run(["git", *identity, *arguments], cwd=self.folder, check=True, capture_output=True)
@@ -75,15 +86,18 @@ class Tree:
     def commit(self):
         self.git("commit", "-q", "--allow-empty", "-m", "x")
 
-    def make(self, knobs, *arguments, build="build"):
-        """Returns what was made, in BUILD."""
+    def make(self, knobs, *arguments, build="build", expect=None):
+        """Returns what was made, in BUILD. `expect`: make fails, and says this line."""
         (self.folder / "log").write_text("")
         words = [f"{key}={value}" for key, value in knobs.items()]
         done = subprocess.run(
             ["make", f"BUILD={build}", f"CUDA_HOME={self.folder}/cuda", *words, *arguments],
             cwd=self.folder, env=self.environment, capture_output=True, text=True,
         )
-        assert done.returncode == 0, done.stderr
+        if expect is None:
+            assert done.returncode == 0, done.stderr
+        else:
+            assert done.returncode == 2 and expect in done.stderr.splitlines(), done.stderr
         return [line.removeprefix(f"{build}/") for line in (self.folder / "log").read_text().splitlines()]
 
     def built(self, build="build"):
@@ -182,7 +196,60 @@ def test_an_interrupted_compiler_leaves_nothing(tree):
     assert "runner/main.c.o" in tree.make({"CUDA": "0"})
 
 
+def test_a_line_of_the_registry_concerns_the_registry(tmp_path):
+    """Of all sources, those in CUDA C too. (kernel.h concerns every variant, so includes are seen.)"""
+    tree = Tree(tmp_path, whole=True)
+    made = tree.make({"CUDA": "1"})
+    variants = {name for name in made if re.fullmatch(r"kernels/(matmul|reduce|scale|transpose)/\w+\.c.?\.o", name)}
+    assert len(variants) > 30
+    (tmp_path / "kernels/core/registry.def").touch()
+    assert tree.make({"CUDA": "1"}) == ["kernels/core/registry.c.o", "tilerun"]
+    (tmp_path / "kernels/core/kernel.h").touch()
+    assert variants < set(tree.make({"CUDA": "1"}))
+
+
+@pytest.mark.parametrize("begin", ["KERNEL({})", "const struct kernel {}"])
+@pytest.mark.parametrize("cuda", ["0", "1"])
+@pytest.mark.parametrize("suffix, macro, other", [("c", "CPU", "CUDA"), ("cu", "CUDA", "CPU")])
+def test_a_variant_needs_its_line(tree, suffix, macro, other, cuda, begin):
+    """Whether it is compiled or not, and however old the file is."""
+    knobs, registry = {"CUDA": cuda}, "kernels/core/registry.def"
+    tree.make(knobs)
+    file = f"kernels/transpose/strips.{suffix}"
+    source = tree.write(file, "/* KERNEL(like_this) */\n" + begin.format("transpose_strips") + " = {\n};\n")
+    os.utime(source, (0, 0))
+    forgotten = f"{file}: add {macro}(transpose_strips) to {registry}"
+    for _ in range(2):
+        assert "tilerun" not in tree.make(knobs, expect=forgotten)
+    tree.write(registry, f"CPU(transpose_cpu)\n{other}(transpose_strips)\n")
+    tree.make(knobs, expect=f"{file}: change {other}(transpose_strips) in {registry} to {macro}(transpose_strips)")
+    tree.write(registry, f"CPU(transpose_strip)\n/* a comment */\n{macro}(transpose_strips)\n")
+    tree.make(knobs)
+    tree.write(registry, f"/* {macro}(transpose_strips) */\n")
+    tree.make(knobs, expect=forgotten)
+
+
+def test_a_stale_line_does_not_link(folder):
+    copy = real.copy_tree(folder)
+    real.register(copy, ["CPU(transpose_stale)"])
+    done = real.make(copy)
+    assert done.returncode == 2 and re.search("undefined reference to .transpose_stale", done.stdout), done.stdout
+
+
 def test_only_the_commit(tree):
     tree.make({})
     tree.commit()
     assert tree.make({}) == ["runner/result/environment.c.o", "tilerun"]
+
+
+def test_a_release_is_tagged_with_its_version():
+    """The version stands in runner/result/environment.c alone. A tagged commit is v and that version."""
+    version = re.match(r"tilerun (\d+\.\d+\.\d+) ", harness.tilerun("--version").stdout)[1]
+    source = (harness.ROOT / "runner/result/environment.c").read_text()
+    assert f'const char tilerun_version[] = "{version}";\n' in source
+    tags = subprocess.run(["git", "tag", "--points-at", "HEAD", "v*"], cwd=harness.ROOT, capture_output=True, text=True)
+    if tags.returncode or not tags.stdout:
+        pytest.skip("this commit has no release's tag")
+    assert tags.stdout.split() == [f"v{version}"]
+    described = subprocess.run(["git", "describe", "--tags", "--exact-match"], cwd=harness.ROOT, capture_output=True)
+    assert described.stdout.decode().strip() == f"v{version}"

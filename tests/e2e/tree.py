@@ -30,16 +30,14 @@ def copy_tree(folder):
 
 
 def register(tree, lines, after=None):
-    """Adds lines to the copy's table of contents, at the end or after one that is there. Its time stays, since only the
-    registry itself, which make() removes, has to know of them."""
+    """Adds lines to the copy's table of contents, at the end or after one that is there."""
     path = tree / "kernels/core/registry.def"
-    text, time = path.read_text(), path.stat().st_mtime_ns
+    text = path.read_text()
     if after:
         assert after + "\n" in text
         path.write_text(text.replace(after + "\n", after + "\n" + "\n".join(lines) + "\n"))
     else:
         path.write_text(text + "\n".join(lines) + "\n")
-    os.utime(path, ns=(time, time))
 
 
 def make(tree):

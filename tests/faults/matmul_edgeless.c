@@ -17,7 +17,7 @@ static int matmul_edgeless_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel matmul_edgeless = {
+KERNEL(matmul_edgeless) = {
     .name = "edgeless",
     .op = OP_MATMUL,
     .device = DEVICE_CPU,

@@ -27,7 +27,7 @@ static int matmul_racy_launch(const struct launch *launch) {
     return cudaGetLastError();
 }
 
-const struct kernel matmul_racy = {
+KERNEL(matmul_racy) = {
     .name = "racy",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,

@@ -2,6 +2,8 @@
 #include "../core/kernel.h"
 #include <stdlib.h>
 
+DECLARE_KERNEL(matmul_blocked); /* whose result is then spoiled */
+
 static int matmul_spoiled_launch(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     const char *number = getenv("SPOILED");
@@ -15,7 +17,7 @@ static size_t matmul_spoiled_workspace(const struct launch *launch) {
     return kernel_workspace(&matmul_blocked, launch);
 }
 
-const struct kernel matmul_spoiled = {
+KERNEL(matmul_spoiled) = {
     .name = "spoiled",
     .op = OP_MATMUL,
     .device = DEVICE_CPU,

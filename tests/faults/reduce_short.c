@@ -10,7 +10,7 @@ static int reduce_short_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel reduce_short = {
+KERNEL(reduce_short) = {
     .name = "short",
     .op = OP_REDUCE,
     .device = DEVICE_CPU,

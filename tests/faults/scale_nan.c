@@ -11,7 +11,7 @@ static int scale_nan_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel scale_nan = {
+KERNEL(scale_nan) = {
     .name = "nan",
     .op = OP_SCALE,
     .device = DEVICE_CPU,

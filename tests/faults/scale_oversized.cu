@@ -12,7 +12,7 @@ static int scale_oversized_launch(const struct launch *launch) {
     return cudaGetLastError();
 }
 
-const struct kernel scale_oversized = {
+KERNEL(scale_oversized) = {
     .name = "oversized",
     .op = OP_SCALE,
     .device = DEVICE_CUDA,

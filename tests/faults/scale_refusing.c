@@ -5,7 +5,7 @@ static int scale_refusing_launch(const struct launch *launch) {
     return launch->args.scale.count > 0 ? 1 : 0; /* cudaErrorInvalidValue */
 }
 
-const struct kernel scale_refusing = {
+KERNEL(scale_refusing) = {
     .name = "refusing",
     .op = OP_SCALE,
     .device = DEVICE_CPU,

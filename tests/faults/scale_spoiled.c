@@ -2,6 +2,8 @@
 #include "../core/kernel.h"
 #include <stdlib.h>
 
+DECLARE_KERNEL(scale_cpu); /* whose result is then spoiled */
+
 static int scale_spoiled_launch(const struct launch *launch) {
     const struct scale_args *args = &launch->args.scale;
     const char *number = getenv("SPOILED");
@@ -11,7 +13,7 @@ static int scale_spoiled_launch(const struct launch *launch) {
     return status;
 }
 
-const struct kernel scale_spoiled = {
+KERNEL(scale_spoiled) = {
     .name = "spoiled",
     .op = OP_SCALE,
     .device = DEVICE_CPU,

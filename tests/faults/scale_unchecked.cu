@@ -12,7 +12,7 @@ static int scale_unchecked_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel scale_unchecked = {
+KERNEL(scale_unchecked) = {
     .name = "unchecked",
     .op = OP_SCALE,
     .device = DEVICE_CUDA,

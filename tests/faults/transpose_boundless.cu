@@ -17,7 +17,7 @@ static int transpose_boundless_launch(const struct launch *launch) {
     return cudaGetLastError();
 }
 
-const struct kernel transpose_boundless = {
+KERNEL(transpose_boundless) = {
     .name = "boundless",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

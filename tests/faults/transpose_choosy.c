@@ -1,6 +1,8 @@
 /* transpose_choosy.c - not a fault: it refuses matrices of more than 100 elements. */
 #include "../core/kernel.h"
 
+DECLARE_KERNEL(transpose_cpu); /* does what is small */
+
 static const char *transpose_choosy_refuses(const struct launch *launch) {
     const struct transpose_args *args = &launch->args.transpose;
     return args->batch * args->rows * args->cols > 100 ? "more than 100 elements are too much" : NULL;
@@ -10,7 +12,7 @@ static int transpose_choosy_launch(const struct launch *launch) {
     return transpose_cpu.launch(launch);
 }
 
-const struct kernel transpose_choosy = {
+KERNEL(transpose_choosy) = {
     .name = "choosy",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,

@@ -23,7 +23,7 @@ static int transpose_divergent_launch(const struct launch *launch) {
     return cudaGetLastError();
 }
 
-const struct kernel transpose_divergent = {
+KERNEL(transpose_divergent) = {
     .name = "divergent",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CUDA,

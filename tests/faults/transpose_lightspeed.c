@@ -8,7 +8,7 @@ static int transpose_lightspeed_launch(const struct launch *launch) {
     return 0;
 }
 
-const struct kernel transpose_lightspeed = {
+KERNEL(transpose_lightspeed) = {
     .name = "lightspeed",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+DECLARE_KERNEL(transpose_cpu); /* whose result is then spoiled */
+
 static int transpose_moody_launch(const struct launch *launch) {
     const struct transpose_args *args = &launch->args.transpose;
     const char *moods = getenv("MOODY");
@@ -16,7 +18,7 @@ static int transpose_moody_launch(const struct launch *launch) {
     return status;
 }
 
-const struct kernel transpose_moody = {
+KERNEL(transpose_moody) = {
     .name = "moody",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,

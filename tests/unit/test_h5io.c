@@ -322,11 +322,12 @@ static void test_a_file_is_restored_under_its_writer(void **state) {
     for (int round = 0; round < 10; round++) {
         pid_t child = fork();
         if (child == 0) {
-            static struct h5_journal *volatile journal;
+            static struct h5_journal *journal;
             pthread_t thread;
-            pthread_create(&thread, NULL, edit, (void *)&journal);
+            pthread_create(&thread, NULL, edit, &journal);
             usleep((useconds_t)(2000 + round * 3000));
-            _exit(journal && !h5_restore(journal));
+            struct h5_journal *made = __atomic_load_n(&journal, __ATOMIC_ACQUIRE);
+            _exit(made && !h5_restore(made));
         }
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);

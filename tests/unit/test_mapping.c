@@ -84,6 +84,9 @@ static void closed_before_anything_is_written(void **state) {
  * the mapping works on before it. */
 static void cut_short(void **state) {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it blocks SIGBUS while a handler runs, and the jump out of the handler leaves it blocked */
+#endif
     char page[4096] = {1};
     bool written[64];
     int64_t step = BYTES / 64;

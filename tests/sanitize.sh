@@ -1,0 +1,94 @@
+#!/bin/bash
+# The unit tests and a few streamed jobs, in a build with sanitizers: `make SANITIZE=1 sanitize` for ASan and UBSan,
+# `make SANITIZE=thread sanitize` for TSan. Ends in a plain line; silent about what is clean.
+# The Makefile gives BUILD, UNITS and SANITIZE.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export OMP_WAIT_POLICY=passive TILERUN_CASES=20 PLANTED_TRIES=1 HONEST_CASES=50 CUDA_VISIBLE_DEVICES=
+export TILERUN=$BUILD/tilerun
+if [ "$SANITIZE" = thread ]; then
+    # TSan does not see how libgomp's threads wait for each other, and would report every parallel region. So a region
+    # has one thread; the program's own threads are as many as ever.
+    export OMP_THREAD_LIMIT=1
+    # The first four compute in parallel regions alone, of which TSan sees nothing; the last takes minutes, and the
+    # threads that read for it are those of the gzip job below.
+    left_out=' test_kernels_cpu test_kernels_random test_planted test_verify test_rawio '
+fi
+
+# A command, by name; 0: it ended with the status 0 and no sanitizer had anything to say.
+under() {
+    local name=$1 log status
+    shift
+    log=$scratch/$name.log
+    ASAN_OPTIONS=log_path=$log UBSAN_OPTIONS=log_path=$log:print_stacktrace=1 TSAN_OPTIONS=log_path=$log \
+        timeout 900 "$@" > "$scratch/$name.out" 2>&1
+    status=$?
+    # Not all that they write is a report: LeakSanitizer counts the threads that it could not stop.
+    if [ "$status" = 0 ] && ! grep -qsE 'WARNING: Thread|ERROR: |runtime error: ' "$log".*; then
+        touch "$scratch/$name.clean"
+    else
+        touch "$scratch/$name.reported"
+        { echo "$name: exit status $status"; cat "$scratch/$name.out"; cat "$log".* 2> /dev/null; } > "$log"
+        cat "$log"
+    fi
+}
+export -f under
+export scratch
+
+# ---- streamed jobs: each way of a step through the device's queues, of data in memory, on disk and from other runs ----
+cat > "$scratch/streams.yaml" << 'END'
+version: 1
+device: cpu
+sync: false
+inputs:
+  a: {random: {shape: [200, 300]}}
+  b: {random: {shape: [300, 100], seed: 2}}
+  long: {random: {shape: [8, 20000], dtype: float16}}
+  cube: {random: {shape: [3, 90, 110], dtype: int16, distribution: integer, low: -99, high: 99}}
+defaults: {warmup: 1, repeat: 2, verify: full}
+operations:
+  - {id: product, op: matmul, inputs: [a, b], variants: [cpu, blocked], store: all, compression: gzip, chunks: [32, 32]}
+  - {id: split_k, op: matmul, inputs: [long, long], transpose_b: true}
+  - {id: total, op: reduce, inputs: [product], operator: sum, axis: all}
+  - {id: columns, op: reduce, inputs: [a], operator: argmax, axis: 0}
+  - {id: turned, op: transpose, inputs: [cube], compression: gzip, shuffle: true, chunks: [1, 32, 32]}
+  - {id: scaled, op: scale, inputs: [turned], alpha: 2}
+END
+cat > "$scratch/again.yaml" << 'END'
+version: 1
+device: cpu
+inputs:
+  product: {file: tiles.h5, dataset: outputs/product}
+  turned: {file: tiles.h5, dataset: outputs/turned}
+defaults: {warmup: 0, repeat: 1}
+operations:
+  - {id: gram, op: matmul, inputs: [product, product], transpose_b: true}
+  - {id: back, op: transpose, inputs: [turned]}
+END
+
+streams() {
+    local run=("$TILERUN" run --progress plain)
+    under tiles "${run[@]}" "$scratch/streams.yaml" --memory 64KiB --trace "$scratch/trace" -o "$scratch/tiles.h5"
+    under whole "${run[@]}" "$scratch/streams.yaml" --memory 1GiB -o "$scratch/whole.h5"
+    under gzip "${run[@]}" "$scratch/again.yaml" --memory 64KiB -o "$scratch/again.h5"
+    under one_tile "${run[@]}" "$scratch/again.yaml" -o "$scratch/again.h5" --overwrite
+    # A signal at some moment; what is left of the job then.
+    # shellcheck disable=SC2016 # for the inner shell to expand
+    under signal bash -c 'timeout -s TERM "0.$((RANDOM % 9 + 1))" "$@"; [[ $? = @(0|124) ]]' signal \
+        "${run[@]}" "$scratch/streams.yaml" --memory 64KiB -o "$scratch/cut.h5"
+    under resume "${run[@]}" "$scratch/streams.yaml" --memory 64KiB -o "$scratch/cut.h5" --resume
+}
+
+# ---- unit tests: as many at a time as there are cores -------------------------------------------------------------------
+for unit in ${UNITS:?are the unit tests, which the Makefile names}; do
+    [[ ${left_out:-} = *" ${unit##*/} "* ]] || printf '%s\0' "$unit"
+done > "$scratch/units"
+streams
+# shellcheck disable=SC2016 # for the inner shell to expand
+xargs -0 -n 1 -P "$(nproc)" bash -c 'under "${1##*/}" "$1"' sanitize < "$scratch/units"
+
+count() { find "$scratch" -name "*.$1" | wc -l; }
+echo "sanitize: $(count clean) clean, $(count reported) with reports"
+[ "$(count reported)" = 0 ]
