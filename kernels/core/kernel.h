@@ -38,6 +38,7 @@ enum dtype {
 /* A set of data types, for a kernel's `dtypes`: DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64). */
 #define DTYPE_BIT(dtype) (1u << (dtype))
 #define DTYPES_FLOAT     (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16))
+#define DTYPES_UNSIGNED  (DTYPE_BIT(UINT8) | DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
 #define DTYPES_ALL       ((1u << DTYPE_COUNT) - 1u)
 
 const char *dtype_name(enum dtype dtype); /* "float32" */

@@ -193,7 +193,9 @@ static void take_any_states(const struct walk *walk, const double *x, int64_t ro
         TAKE_STATES(REDUCE_MAX);
         TAKE_STATES(REDUCE_ARGMIN);
         TAKE_STATES(REDUCE_ARGMAX);
-    default: break; /* mean and norm2 are no states */
+    case REDUCE_MEAN:
+    case REDUCE_NORM2:
+    case REDUCE_OPERATOR_COUNT: break; /* mean and norm2 are no states */
     }
 }
 

@@ -158,8 +158,20 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_DTYPE:
         for (; count < DTYPE_COUNT; count++) words[count] = dtype_name(count);
         return count;
-    default: return 0;
+    case KEY_BOOL:
+    case KEY_INTEGER:
+    case KEY_REAL:
+    case KEY_TEXT:
+    case KEY_SHAPE:
+    case KEY_ROWS:
+    case KEY_AXIS:
+    case KEY_FRACTION:
+    case KEY_REPEAT:
+    case KEY_DEVICE:
+    case KEY_MEMORY:
+    case KEY_TYPE_COUNT: break;
     }
+    return count;
 }
 
 bool key_allows(enum key_scope scope, const char *name, const char *word) {
