@@ -191,7 +191,7 @@ struct kernel {
     enum kernel_device device;
     const char *summary; /* one line, for `tilerun list` */
     unsigned dtypes;     /* set of DTYPE_BIT */
-    unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
+    unsigned operators;  /* of the operation's those that it does (reduce: set of REDUCE_BIT); 0: all */
     /* For each dimension of a launch (KERNEL_DIMENSIONS) the sizes, in elements, at whose multiples something changes:
      * a tile, a vector, a piece of k ends, another kernel begins. Of all its types and parameters together, in any
      * order, up to the first 0; {1} where there is none. Tests draw sizes at these edges, one below and one above. */

@@ -231,6 +231,26 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     return status;
 }
 
+static double matmul_factor(const struct op_options *options) {
+    return options->alpha;
+}
+
+/* ---- the cost ---------------------------------------------------------------------------------------------------- */
+
+#define BLOCK_ELEMENTS 32768 /* of the output, that a multiprocessor works on at a time in a fast variant */
+#define FILL_K         200.0 /* of k, that a block could have done while it fills and drains; times the speed */
+
+/* The last blocks leave multiprocessors idle, and where k is split each block fills and drains its pipelines anew. */
+static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOOPS], int multiprocessors,
+                              double speed) {
+    double out_elements = (double)(tile[LOOP_B] * tile[LOOP_M] * tile[LOOP_N]);
+    double waves = out_elements / ((double)multiprocessors * BLOCK_ELEMENTS);
+    double idle = waves > 0 ? ceil(waves) / waves : 1;
+    return tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)tile[LOOP_K]) : idle;
+}
+
+/* ---- the unit ---------------------------------------------------------------------------------------------------- */
+
 /* "m" times "s" is "m s"; a factor of "1" leaves the other. */
 static bool matmul_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     (void)options;
@@ -244,10 +264,12 @@ const struct operation operation_matmul = {
     .name = "matmul",
     .summary = "C = alpha A B, of matrices or stacks of them",
     .inputs = 2,
+    .rate = RATE_FLOPS,
     .geometry = matmul_geometry,
     .launch = matmul_launch,
     .reference = matmul_reference,
     .units = matmul_units,
     .tolerance = matmul_tolerance,
-    .product = true,
+    .product = matmul_factor,
+    .slowdown = matmul_slowdown,
 };

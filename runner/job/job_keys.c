@@ -153,7 +153,8 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
         for (; count < OP_COUNT; count++) words[count] = operations[count]->name;
         return count;
     case KEY_OPERATOR:
-        for (; count < REDUCE_OPERATOR_COUNT; count++) words[count] = reduce_operator_name(count);
+        for (const char *const *names = operation_find(key->of[0])->operators; names[count]; count++)
+            words[count] = names[count];
         return count;
     case KEY_DTYPE:
         for (; count < DTYPE_COUNT; count++) words[count] = dtype_name(count);

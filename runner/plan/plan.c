@@ -87,9 +87,9 @@ static char *kernel_unfit(const struct kernel *kernel, const struct geometry *ge
     const char *op = operations[geometry->op]->name;
     if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
         return must_printf("variant '%s' of %s does not take %s", kernel->name, op, dtype_name(geometry->in[0].dtype));
-    if (geometry->op == OP_REDUCE && kernel->operators && !(kernel->operators & REDUCE_BIT(geometry->options.reduce)))
+    if (!kernel_has_operator(kernel, &geometry->options))
         return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
-                           reduce_operator_name(geometry->options.reduce));
+                           operation_operator(operations[geometry->op], &geometry->options));
     return NULL;
 }
 

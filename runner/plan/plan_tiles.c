@@ -22,8 +22,6 @@
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* one piece of a box that is contiguous in its file, by one core */
 #define PARTIAL_CHUNKS  4.0    /* writing part of a filtered chunk reads, decodes and encodes it again and again */
-#define BLOCK_ELEMENTS  32768  /* of the output, that a multiprocessor works on at a time in a fast matmul */
-#define FILL_K          200.0  /* of k, that a block could have done while it fills and drains; times the speed */
 #define TRAFFIC_WEIGHT  0.2    /* of the busy time that hides behind the slowest: of equals the one that moves least */
 
 static int64_t round_up(int64_t value, int64_t to) {
@@ -106,7 +104,7 @@ struct launch plan_launch(const struct geometry *geometry, const struct device_f
     memset(&launch, 0, sizeof launch);
     struct tile tile = {{0}, {0}};
     memcpy(tile.count, run->tile, sizeof tile.count);
-    const void *const nowhere[2] = {NULL, NULL};
+    const void *const nowhere[MAX_INPUTS] = {NULL};
     operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
     memcpy(launch.choice, run->choice, sizeof launch.choice);
     launch.multiprocessors = facts->multiprocessors;
@@ -139,15 +137,12 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     run->memory_bytes += run->out_slots * run->out_bytes + run->partial_bytes + run->workspace_bytes;
 }
 
-/* How much longer a product takes in these tiles on a GPU: the last blocks leave multiprocessors idle, and where k is
- * split each block fills and drains its pipelines anew. */
-static double tile_factor(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+/* How much longer the arithmetic takes in these tiles than its flops alone. */
+static double slowdown_of(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                           double speed) {
-    if (geometry->inputs < 2 || facts->kind != DEVICE_CUDA) return 1;
-    double out_elements = (double)operand_tile_elements(&geometry->out, run->tile);
-    double waves = out_elements / ((double)facts->multiprocessors * BLOCK_ELEMENTS);
-    double idle = waves > 0 ? ceil(waves) / waves : 1;
-    return run->tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)run->tile[LOOP_K]) : idle;
+    const struct operation *operation = operations[geometry->op];
+    if (!operation->slowdown || facts->kind != DEVICE_CUDA) return 1;
+    return operation->slowdown(run->tile, run->tiles, facts->multiprocessors, speed);
 }
 
 /* Predicts the stages' busy times and the pass. */
@@ -187,7 +182,7 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     run->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(run->write_s, copy_out);
-    double kernels = fmax(flops_s * tile_factor(geometry, facts, run, speed), memory_s) + beside_s +
+    double kernels = fmax(flops_s * slowdown_of(geometry, facts, run, speed), memory_s) + beside_s +
                      (double)run->steps * STEP_SECONDS;
     double last_launch = run->steps ? kernels / (double)run->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
