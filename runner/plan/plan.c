@@ -54,9 +54,9 @@ static void make_task(struct plan *plan, int index) {
     struct task *task = &plan->tasks[index];
     task->operation = operation;
     task->out = job->input_count + index;
-    struct shape shapes[2];
-    enum dtype dtypes[2];
-    const char *units[2] = {NULL, NULL};
+    struct shape shapes[MAX_INPUTS];
+    enum dtype dtypes[MAX_INPUTS];
+    const char *units[MAX_INPUTS] = {NULL};
     char text[UNITS_TEXT];
     for (int i = 0; i < operation->input_count; i++) {
         struct job_reference from = operation->inputs[i];
@@ -396,7 +396,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
         KINDS
     }; /* of tiles along a loop; those between are alike, and there may be billions */
     const struct geometry *geometry = &plan->tasks[run->task].geometry;
-    const void *const nowhere[2] = {NULL, NULL};
+    const void *const nowhere[MAX_INPUTS] = {NULL};
     double bytes = 0;
     for (int kinds = 0; kinds < KINDS * KINDS * KINDS * KINDS; kinds++) {
         int64_t number = 0;

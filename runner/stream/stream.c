@@ -83,7 +83,7 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
 /* The launch of a step, from and into the current buffers. */
 static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {
     const struct geometry *geometry = &stream->task->geometry;
-    const void *operands[2] = {NULL, NULL};
+    const void *operands[MAX_INPUTS] = {NULL};
     for (int i = 0; i < geometry->inputs; i++) operands[i] = stream->in[i].memory[stream->in[i].current];
     operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, stream->partial,
                                      stream->out.memory[stream->out.current], launch);

@@ -76,7 +76,7 @@ struct stream {
     const struct task *task;
     const struct sink *sink;
     struct stream_result result;
-    struct input in[2];
+    struct input in[MAX_INPUTS];
     struct output out;
     struct store store;
     struct rehearsal rehearsal;
