@@ -38,17 +38,6 @@ int64_t box_elements(const struct box *box);
 struct box box_whole(const struct shape *shape);
 bool box_equal(const struct box *a, const struct box *b);
 
-/* A box cut into pieces, in row-major order. */
-struct cut {
-    struct box whole;
-    int64_t step[MAX_RANK]; /* elements of a piece along each axis; those at the end may have fewer */
-    int64_t pieces;         /* 0: the box is empty */
-};
-/* Pieces of at most `elements`: as much of the last axes as fits, in whole grains (rank 0: a grain is one element; a
- * chunk, so that each is read once). A piece is a grain at least. */
-struct cut box_cut(const struct box *box, const struct shape *grain, int64_t elements);
-struct box cut_piece(const struct cut *cut, int64_t number);
-
 struct operand {
     enum dtype dtype;
     struct shape shape;

@@ -1,10 +1,11 @@
 /* array.c - operands wherever they are, and their hash. */
 #include "array.h"
 
+#include "../../kernels/core/cut.h"
+
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
-#include "pieces.h"
 #include "random.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,7 +242,7 @@ enum status array_hash(struct array *array, struct error *error) {
     int64_t chunk = array->dataset->filtered ? shape_elements(&array->dataset->chunk) : 1, limit = BAND_BYTES / size;
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
-    struct pieces pieces = pieces_cut(&whole, &grid, array->first_row, limit);
+    struct cut cut = cut_box(&whole, &(struct grid){.grain = grid, .shift = array->first_row}, limit);
     void *data = malloc((size_t)(limit * size));
     if (!data) {
         if (opened) array_close(array);
@@ -249,8 +250,8 @@ enum status array_hash(struct array *array, struct error *error) {
     }
     enum status status = STATUS_OK;
     array_hash_begin(array);
-    for (int64_t number = 0; number < pieces.total && !status; number++) {
-        struct box piece = pieces_get(&pieces, number);
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number);
         status = array_read_hashed(array, &piece, data, NULL, error);
     }
     free(data);

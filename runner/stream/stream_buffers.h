@@ -3,8 +3,8 @@
 #ifndef RUNNER_STREAM_BUFFERS_H
 #define RUNNER_STREAM_BUFFERS_H
 
+#include "../../kernels/core/cut.h"
 #include "../base/trace.h"
-#include "../storage/pieces.h"
 #include "residents.h"
 
 #include <pthread.h>
