@@ -97,6 +97,7 @@ struct operation {
     const char *name; /* "matmul" */
     const char *summary;
     int inputs;
+    int dimensions; /* of a launch, at whose sizes a variant has edges (kernel.h) */
     enum rate rate;
     /* Where one operation stands for several, as reduce does: their names, up to a NULL, and which of them the options
      * choose. A variant states which it does (kernel->operators). NULL: it is just one. */

@@ -264,6 +264,7 @@ const struct operation operation_matmul = {
     .name = "matmul",
     .summary = "C = alpha A B, of matrices or stacks of them",
     .inputs = 2,
+    .dimensions = 3,
     .rate = RATE_FLOPS,
     .geometry = matmul_geometry,
     .launch = matmul_launch,

@@ -124,6 +124,7 @@ const struct operation operation_reduce = {
     .name = "reduce",
     .summary = "sum, prod, min, max, mean, norm2, argmin or argmax along one axis or over all",
     .inputs = 1,
+    .dimensions = 3,
     .operators = operators,
     .operator_of = reduce_operator_of,
     .geometry = reduce_geometry,

@@ -344,7 +344,7 @@ static void all_variants_name_their_edges(void **state) {
         for (int dimension = 0; dimension < KERNEL_DIMENSIONS; dimension++) {
             const struct kernel *kernel = kernel_registry[i];
             const int *edges = kernel->edges[dimension];
-            bool wanted = dimension < dimensions[kernel->op], ended = !wanted;
+            bool wanted = dimension < operations[kernel->op]->dimensions, ended = !wanted;
             if ((edges[0] > 0) != wanted)
                 fail_msg("%s of %s names %s edges for dimension %d", kernel->name, operations[kernel->op]->name,
                          wanted ? "no" : "needless", dimension);
