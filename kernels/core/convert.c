@@ -17,7 +17,17 @@ CPU_BODY to_float_body(enum dtype dtype, const void *from, int64_t count, float 
     switch (dtype) {
     case FLOAT16: ROW(uint16_t, float, float16_to_float(value)); break;
     case BFLOAT16: ROW(uint16_t, float, bfloat16_to_float(value)); break;
-    default: memcpy(to, from, (size_t)count * sizeof *to);
+    case FLOAT32: memcpy(to, from, (size_t)count * sizeof *to); break;
+    case FLOAT64:
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32:
+    case UINT64:
+    case DTYPE_COUNT: break; /* not summed in float */
     }
 }
 CPU_VERSIONS(to_float, (enum dtype dtype, const void *from, int64_t count, float *to), (dtype, from, count, to))
@@ -26,7 +36,17 @@ CPU_BODY from_float_body(enum dtype dtype, const float *from, int64_t count, voi
     switch (dtype) {
     case FLOAT16: ROW(float, uint16_t, float_to_float16(value)); break;
     case BFLOAT16: ROW(float, uint16_t, float_to_bfloat16(value)); break;
-    default: memcpy(to, from, (size_t)count * sizeof *from);
+    case FLOAT32: memcpy(to, from, (size_t)count * sizeof *from); break;
+    case FLOAT64:
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32:
+    case UINT64:
+    case DTYPE_COUNT: break; /* not summed in float */
     }
 }
 CPU_VERSIONS(from_float, (enum dtype dtype, const float *from, int64_t count, void *to), (dtype, from, count, to))
@@ -34,6 +54,7 @@ CPU_VERSIONS(from_float, (enum dtype dtype, const float *from, int64_t count, vo
 CPU_BODY to_double_body(enum dtype dtype, const void *from, int64_t count, double *to) {
     switch (dtype) {
     case FLOAT32: ROW(float, double, value); break;
+    case FLOAT64: memcpy(to, from, (size_t)count * sizeof *to); break;
     case FLOAT16: ROW(uint16_t, double, float16_to_float(value)); break;
     case BFLOAT16: ROW(uint16_t, double, bfloat16_to_float(value)); break;
     case INT8: ROW(int8_t, double, value); break;
@@ -44,7 +65,7 @@ CPU_BODY to_double_body(enum dtype dtype, const void *from, int64_t count, doubl
     case UINT16: ROW(uint16_t, double, value); break;
     case UINT32: ROW(uint32_t, double, value); break;
     case UINT64: ROW(uint64_t, double, value); break;
-    default: memcpy(to, from, (size_t)count * sizeof *to);
+    case DTYPE_COUNT: break;
     }
 }
 CPU_VERSIONS(to_double, (enum dtype dtype, const void *from, int64_t count, double *to), (dtype, from, count, to))
@@ -55,8 +76,17 @@ CPU_BODY from_double_body(enum dtype dtype, const double *from, int64_t count, v
     case FLOAT64: memcpy(to, from, (size_t)count * sizeof *from); break;
     case FLOAT16: ROW(double, uint16_t, float_to_float16(double_to_odd_float(value))); break;
     case BFLOAT16: ROW(double, uint16_t, float_to_bfloat16(double_to_odd_float(value))); break;
-    default:
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32:
+    case UINT64:
         for (int64_t i = 0; i < count; i++) dtype_store(dtype, to, i, from[i]);
+        break;
+    case DTYPE_COUNT: break;
     }
 }
 CPU_VERSIONS(from_double, (enum dtype dtype, const double *from, int64_t count, void *to), (dtype, from, count, to))
@@ -69,7 +99,13 @@ CPU_BODY to_integer_body(enum dtype dtype, const void *from, int64_t count, int6
     case UINT8: ROW(uint8_t, int64_t, value); break;
     case UINT16: ROW(uint16_t, int64_t, value); break;
     case UINT32: ROW(uint32_t, int64_t, value); break;
-    default: memcpy(to, from, (size_t)count * sizeof *to);
+    case INT64:
+    case UINT64: memcpy(to, from, (size_t)count * sizeof *to); break;
+    case FLOAT32:
+    case FLOAT64:
+    case FLOAT16:
+    case BFLOAT16:
+    case DTYPE_COUNT: break; /* no integers */
     }
 }
 CPU_VERSIONS(to_integer, (enum dtype dtype, const void *from, int64_t count, int64_t *to), (dtype, from, count, to))

@@ -63,8 +63,16 @@ double dtype_load(enum dtype dtype, const void *data, int64_t index) {
     case FLOAT16: return float16_to_float(((const uint16_t *)data)[index]);
     case BFLOAT16: return bfloat16_to_float(((const uint16_t *)data)[index]);
     case UINT64: return (double)((const uint64_t *)data)[index];
-    default: return (double)dtype_load_integer(dtype, data, index);
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32: return (double)dtype_load_integer(dtype, data, index);
+    case DTYPE_COUNT: break;
     }
+    return NAN;
 }
 
 int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index) {
@@ -72,11 +80,18 @@ int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index) {
     case INT8: return ((const int8_t *)data)[index];
     case INT16: return ((const int16_t *)data)[index];
     case INT32: return ((const int32_t *)data)[index];
+    case INT64:
+    case UINT64: return ((const int64_t *)data)[index];
     case UINT8: return ((const uint8_t *)data)[index];
     case UINT16: return ((const uint16_t *)data)[index];
     case UINT32: return ((const uint32_t *)data)[index];
-    default: return ((const int64_t *)data)[index];
+    case FLOAT32:
+    case FLOAT64:
+    case FLOAT16:
+    case BFLOAT16:
+    case DTYPE_COUNT: break; /* no integers */
     }
+    return 0;
 }
 
 /* Rounds to nearest, ties to even, then takes the value modulo 2^64; NaN and infinities become 0. */
@@ -94,15 +109,32 @@ void dtype_store(enum dtype dtype, void *data, int64_t index, double value) {
     case FLOAT64: ((double *)data)[index] = value; break;
     case FLOAT16: ((uint16_t *)data)[index] = float_to_float16(double_to_odd_float(value)); break;
     case BFLOAT16: ((uint16_t *)data)[index] = float_to_bfloat16(double_to_odd_float(value)); break;
-    default: dtype_store_integer(dtype, data, index, integer_of_double(value));
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32:
+    case UINT64: dtype_store_integer(dtype, data, index, integer_of_double(value)); break;
+    case DTYPE_COUNT: break;
     }
 }
 
 void dtype_store_integer(enum dtype dtype, void *data, int64_t index, int64_t value) {
-    switch (dtype_size(dtype)) {
-    case 1: ((uint8_t *)data)[index] = (uint8_t)value; break;
-    case 2: ((uint16_t *)data)[index] = (uint16_t)value; break;
-    case 4: ((uint32_t *)data)[index] = (uint32_t)value; break;
-    default: ((uint64_t *)data)[index] = (uint64_t)value;
+    switch (dtype) {
+    case INT8:
+    case UINT8: ((uint8_t *)data)[index] = (uint8_t)value; break;
+    case INT16:
+    case UINT16: ((uint16_t *)data)[index] = (uint16_t)value; break;
+    case INT32:
+    case UINT32: ((uint32_t *)data)[index] = (uint32_t)value; break;
+    case INT64:
+    case UINT64: ((uint64_t *)data)[index] = (uint64_t)value; break;
+    case FLOAT32:
+    case FLOAT64:
+    case FLOAT16:
+    case BFLOAT16:
+    case DTYPE_COUNT: break; /* no integers */
     }
 }

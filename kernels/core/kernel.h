@@ -38,6 +38,7 @@ enum dtype {
 /* A set of data types, for a kernel's `dtypes`: DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64). */
 #define DTYPE_BIT(dtype) (1u << (dtype))
 #define DTYPES_FLOAT     (DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16))
+#define DTYPES_UNSIGNED  (DTYPE_BIT(UINT8) | DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
 #define DTYPES_ALL       ((1u << DTYPE_COUNT) - 1u)
 
 const char *dtype_name(enum dtype dtype); /* "float32" */
@@ -191,7 +192,7 @@ struct kernel {
     enum kernel_device device;
     const char *summary; /* one line, for `tilerun list` */
     unsigned dtypes;     /* set of DTYPE_BIT */
-    unsigned operators;  /* reduce: set of REDUCE_BIT; 0: all */
+    unsigned operators;  /* of the operation's those that it does (reduce: set of REDUCE_BIT); 0: all */
     /* For each dimension of a launch (KERNEL_DIMENSIONS) the sizes, in elements, at whose multiples something changes:
      * a tile, a vector or a piece of k ends, or another kernel takes over. The list covers all types and parameters of
      * the variant, in any order, up to the first 0; {1} if there is no such size. Tests draw sizes at these edges, one

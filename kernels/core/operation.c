@@ -1,4 +1,4 @@
-/* operation.c - the table of operations, and the names of reduce's operators. */
+/* operation.c - the table of operations. */
 #include "reference.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,17 +21,12 @@ bool units_of_input(const struct op_options *options, const char *const in[], ch
     return in[0] && snprintf(text, UNITS_TEXT, "%s", in[0]) < UNITS_TEXT;
 }
 
-static const char *const operator_names[REDUCE_OPERATOR_COUNT] = {
-    [REDUCE_SUM] = "sum",   [REDUCE_PROD] = "prod",   [REDUCE_MIN] = "min",       [REDUCE_MAX] = "max",
-    [REDUCE_MEAN] = "mean", [REDUCE_NORM2] = "norm2", [REDUCE_ARGMIN] = "argmin", [REDUCE_ARGMAX] = "argmax",
-};
-
-const char *reduce_operator_name(enum reduce_operator operator_) {
-    return operator_names[operator_];
+const char *operation_operator(const struct operation *operation, const struct op_options *options) {
+    return operation->operators ? operation->operators[operation->operator_of(options)] : NULL;
 }
 
-bool reduce_operator_parse(const char *name, enum reduce_operator *operator_) {
-    for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
-        if (strcmp(name, operator_names[i]) == 0) return *operator_ = (enum reduce_operator)i, true;
-    return false;
+bool kernel_has_operator(const struct kernel *kernel, const struct op_options *options) {
+    const struct operation *operation = operations[kernel->op];
+    return !operation->operators || kernel->operators == 0 ||
+           (kernel->operators >> operation->operator_of(options) & 1);
 }

@@ -12,8 +12,9 @@
 #include "kernel.h"
 #include "status.h"
 
-#define MAX_RANK 3
-#define LOOPS    4
+#define MAX_RANK   3
+#define MAX_INPUTS 2 /* of an operation */
+#define LOOPS      4
 
 enum loop { LOOP_B, LOOP_M, LOOP_N, LOOP_K }; /* steps run in this order, k fastest */
 
@@ -37,17 +38,6 @@ int64_t box_elements(const struct box *box);
 struct box box_whole(const struct shape *shape);
 bool box_equal(const struct box *a, const struct box *b);
 
-/* A box cut into pieces, in row-major order. */
-struct cut {
-    struct box whole;
-    int64_t step[MAX_RANK]; /* elements of a piece along each axis; those at the end may have fewer */
-    int64_t pieces;         /* 0: the box is empty */
-};
-/* Pieces of at most `elements`: as much of the last axes as fits, in whole grains (rank 0: a grain is one element; a
- * chunk, so that each is read once). A piece is a grain at least. */
-struct cut box_cut(const struct box *box, const struct shape *grain, int64_t elements);
-struct box cut_piece(const struct cut *cut, int64_t number);
-
 struct operand {
     enum dtype dtype;
     struct shape shape;
@@ -60,7 +50,7 @@ struct geometry {
     struct op_options options; /* axis made non-negative */
     int64_t extent[LOOPS];     /* 1 for a loop that is not used; 0 where a dimension is */
     int inputs;
-    struct operand in[2], out;
+    struct operand in[MAX_INPUTS], out;
     bool reduces[LOOPS];         /* loops that the result lacks */
     size_t partial_size;         /* bytes an output element needs between launches of a split reduction; 0: none
                                     (`out` itself holds it) */
@@ -100,10 +90,19 @@ struct tolerance {
 
 #define UNITS_TEXT 128
 
+/* What people compare an operation's speed by. */
+enum rate { RATE_BYTES, RATE_FLOPS };
+
 struct operation {
     const char *name; /* "matmul" */
     const char *summary;
     int inputs;
+    int dimensions; /* of a launch, at whose sizes a variant has edges (kernel.h) */
+    enum rate rate;
+    /* Where one operation stands for several, as reduce does: their names, up to a NULL, and which of them the options
+     * choose. A variant states which it does (kernel->operators). NULL: it is just one. */
+    const char *const *operators;
+    int (*operator_of)(const struct op_options *options);
     /* Checks shapes and types and fills `geometry`. A user's mistake (inner dimensions differ, an axis that is not
      * there) is STATUS_USAGE with a sentence that names shapes. */
     enum status (*geometry)(const struct op_options *options, const struct shape shapes[], const enum dtype dtypes[],
@@ -120,8 +119,13 @@ struct operation {
     bool (*units)(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
     /* What a right result of a variant of that accuracy class may be off by. */
     struct tolerance (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);
-    bool exact;   /* it moves elements: every bit counts, a NaN's and a zero's sign too */
-    bool product; /* it is bilinear: too much work to be done again, and Freivalds' check can do without */
+    bool exact; /* it moves elements: every bit counts, a NaN's and a zero's sign too */
+    /* Of a product, out[b,m,n] = factor * sum over k of in0[b,m,k] in1[b,k,n], the factor. It is too much work to be
+     * done again, and Freivalds' check can do without. NULL: it is none. */
+    double (*product)(const struct op_options *options);
+    /* For the plan's prediction: how much longer than its flops it takes a GPU in `tiles` tiles of size `tile`, by a
+     * variant of that `speed` (kernel.h). NULL: no longer. */
+    double (*slowdown)(const int64_t tile[LOOPS], const int64_t tiles[LOOPS], int multiprocessors, double speed);
 };
 
 /* Room for the truth about so many elements of an operation's result. STATUS_RUN: the host has none. */
@@ -132,7 +136,9 @@ extern const struct operation *const operations[OP_COUNT]; /* by enum op */
 const struct operation *operation_find(const char *name);
 /* For operations whose result has its input's unit. */
 bool units_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
-const char *reduce_operator_name(enum reduce_operator operator_);
-bool reduce_operator_parse(const char *name, enum reduce_operator *operator_);
+/* The name of the operator that the options choose; NULL: the operation has none. */
+const char *operation_operator(const struct operation *operation, const struct op_options *options);
+/* Does the variant do the operator that the options choose? */
+bool kernel_has_operator(const struct kernel *kernel, const struct op_options *options);
 
 #endif

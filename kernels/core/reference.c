@@ -10,7 +10,7 @@
 #define CONVERTED (INT64_C(1) << 14) /* elements at a time */
 
 struct cut pieces_of(const struct box *box) {
-    return box_cut(box, &(struct shape){0}, PIECE_ELEMENTS);
+    return cut_box(box, NULL, PIECE_ELEMENTS);
 }
 
 enum status piece_allocate(struct piece *piece, int64_t elements, struct error *error) {

@@ -3,7 +3,7 @@
 #ifndef KERNELS_REFERENCE_H
 #define KERNELS_REFERENCE_H
 
-#include "operation.h"
+#include "cut.h"
 
 extern const struct operation operation_matmul, operation_reduce, operation_transpose, operation_scale;
 

@@ -1,7 +1,6 @@
 /* shape.c - shapes and boxes. */
 #include "operation.h"
 
-#include "cpu.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -57,31 +56,4 @@ bool box_equal(const struct box *a, const struct box *b) {
     for (int axis = 0; equal && axis < a->rank; axis++)
         equal = a->start[axis] == b->start[axis] && a->count[axis] == b->count[axis];
     return equal;
-}
-
-struct cut box_cut(const struct box *box, const struct shape *grain, int64_t elements) {
-    struct cut cut = {.whole = *box, .pieces = 1};
-    int64_t room = elements;
-    for (int axis = 0; axis < grain->rank; axis++) room /= min_int64(grain->size[axis], box->count[axis] + 1);
-    for (int axis = box->rank - 1; axis >= 0; axis--) {
-        int64_t unit = grain->rank > 0 ? grain->size[axis] : 1, count = box->count[axis];
-        if (count == 0) return (struct cut){.whole = *box};
-        int64_t units = min_int64(ceil_div(count, unit), room > 1 ? room : 1);
-        cut.step[axis] = min_int64(units * unit, count);
-        cut.pieces *= ceil_div(count, cut.step[axis]);
-        room /= units;
-    }
-    return cut;
-}
-
-struct box cut_piece(const struct cut *cut, int64_t number) {
-    struct box piece = {.rank = cut->whole.rank};
-    for (int axis = piece.rank - 1; axis >= 0; axis--) {
-        int64_t count = cut->whole.count[axis], step = cut->step[axis], pieces = ceil_div(count, step);
-        int64_t before = number % pieces * step;
-        piece.start[axis] = cut->whole.start[axis] + before;
-        piece.count[axis] = min_int64(step, count - before);
-        number /= pieces;
-    }
-    return piece;
 }

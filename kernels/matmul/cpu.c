@@ -42,10 +42,19 @@ TRIPLE_LOOP(multiply_bfloat16, uint16_t, float, bfloat16_to_float, bfloat16_of)
 static int matmul_cpu_launch(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     switch (launch->dtype) {
+    case FLOAT32: multiply_float32(args); break;
     case FLOAT64: multiply_float64(args); break;
     case FLOAT16: multiply_float16(args); break;
     case BFLOAT16: multiply_bfloat16(args); break;
-    default: multiply_float32(args);
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32:
+    case UINT64:
+    case DTYPE_COUNT: break; /* not among its dtypes */
     }
     return 0;
 }

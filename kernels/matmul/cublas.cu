@@ -92,11 +92,21 @@ struct product {
 
 static cudaDataType_t type_of(enum dtype dtype) {
     switch (dtype) {
+    case FLOAT32: return CUDA_R_32F;
     case FLOAT64: return CUDA_R_64F;
     case FLOAT16: return CUDA_R_16F;
     case BFLOAT16: return CUDA_R_16BF;
-    default: return CUDA_R_32F;
+    case INT8:
+    case INT16:
+    case INT32:
+    case INT64:
+    case UINT8:
+    case UINT16:
+    case UINT32:
+    case UINT64:
+    case DTYPE_COUNT: break; /* not among its dtypes */
     }
+    return CUDA_R_32F;
 }
 
 /* A row-major rows x columns matrix (or a stack of them) is a column-major columns x rows one. */

@@ -43,6 +43,11 @@ static struct operand operand_of(const struct shape *shape, enum dtype dtype, en
     return operand;
 }
 
+/* The type that sums of products are kept in. */
+static enum dtype accumulator_of(enum dtype dtype) {
+    return dtype == FLOAT64 ? FLOAT64 : FLOAT32;
+}
+
 static enum status matmul_geometry(const struct op_options *options, const struct shape shapes[],
                                    const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     enum status status = check(options, shapes, dtypes, error);
@@ -60,7 +65,8 @@ static enum status matmul_geometry(const struct op_options *options, const struc
         return fail(error, STATUS_USAGE, "the product has more elements than 64 bits can count");
     geometry->out = operand_of(&out, dtype, LOOP_M, LOOP_N, extent);
     geometry->reduces[LOOP_K] = true;
-    geometry->partial_size = dtype_size(dtype) == 2 ? sizeof(float) : 0;
+    enum dtype accumulator = accumulator_of(dtype);
+    geometry->partial_size = accumulator == dtype ? 0 : dtype_size(accumulator);
     geometry->flops = 2.0 * (double)b * (double)m * (double)n * (double)k;
     geometry->bytes = (double)dtype_size(dtype) * ((double)shape_elements(&shapes[0]) +
                                                    (double)shape_elements(&shapes[1]) + (double)shape_elements(&out));
@@ -100,10 +106,6 @@ static void matmul_launch(const struct geometry *geometry, const struct tile *ti
 
 #define BLOCK 512  /* rows and columns of the output that are summed at a time */
 #define PANEL 1024 /* of k */
-
-static enum dtype accumulator_of(const struct geometry *geometry) {
-    return geometry->out.dtype == FLOAT64 ? FLOAT64 : FLOAT32;
-}
 
 struct sums {
     long double value;
@@ -181,7 +183,7 @@ static enum status sum_block(const struct geometry *geometry, const struct host_
 static struct tolerance matmul_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     static const double inputs[ACCURACY_COUNT] = {
         [ACCURACY_TF32] = 0x1p-9, [ACCURACY_FLOAT16] = 0x1p-10, [ACCURACY_BFLOAT16] = 0x1p-7};
-    enum dtype dtype = geometry->out.dtype, accumulator = accumulator_of(geometry);
+    enum dtype dtype = geometry->out.dtype, accumulator = accumulator_of(dtype);
     double k = (double)geometry->extent[LOOP_K], result = dtype == accumulator ? 0 : dtype_epsilon(dtype);
     double absolute = (1 + fabs(geometry->options.alpha) * k) * dtype_least(accumulator) + dtype_least(dtype);
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
@@ -201,7 +203,7 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     int64_t batch = stack ? box->count[0] : 1, m = box->count[stack], n = box->count[stack + 1];
     double alpha = geometry->options.alpha;
     double relative = matmul_tolerance(geometry, ACCURACY_FULL).relative;
-    long double limit = fabsl(alpha) * dtype_largest(accumulator_of(geometry));
+    long double limit = fabsl(alpha) * dtype_largest(accumulator_of(geometry->out.dtype));
     struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
     struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
     if (!sums) return fail(error, STATUS_RUN, "no host memory for the reference");
@@ -229,6 +231,26 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     return status;
 }
 
+static double matmul_factor(const struct op_options *options) {
+    return options->alpha;
+}
+
+/* ---- the cost ---------------------------------------------------------------------------------------------------- */
+
+#define BLOCK_ELEMENTS 32768 /* of the output, that a multiprocessor works on at a time in a fast variant */
+#define FILL_K         200.0 /* of k, that a block could have done while it fills and drains; times the speed */
+
+/* The last blocks leave multiprocessors idle, and where k is split each block fills and drains its pipelines anew. */
+static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOOPS], int multiprocessors,
+                              double speed) {
+    double out_elements = (double)(tile[LOOP_B] * tile[LOOP_M] * tile[LOOP_N]);
+    double waves = out_elements / ((double)multiprocessors * BLOCK_ELEMENTS);
+    double idle = waves > 0 ? ceil(waves) / waves : 1;
+    return tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)tile[LOOP_K]) : idle;
+}
+
+/* ---- the unit ---------------------------------------------------------------------------------------------------- */
+
 /* "m" times "s" is "m s"; a factor of "1" leaves the other. */
 static bool matmul_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     (void)options;
@@ -242,10 +264,13 @@ const struct operation operation_matmul = {
     .name = "matmul",
     .summary = "C = alpha A B, of matrices or stacks of them",
     .inputs = 2,
+    .dimensions = 3,
+    .rate = RATE_FLOPS,
     .geometry = matmul_geometry,
     .launch = matmul_launch,
     .reference = matmul_reference,
     .units = matmul_units,
     .tolerance = matmul_tolerance,
-    .product = true,
+    .product = matmul_factor,
+    .slowdown = matmul_slowdown,
 };

@@ -42,13 +42,9 @@
 #include "pack.cuh"
 #include "wgmma.cuh"
 
-<<<<<<< HEAD
-#define TILE_K 64 /* one slab row: 128 bytes */
-=======
 DECLARE_KERNEL(matmul_mma); /* takes what neither shape of tile pays for */
 
 #define TILE_K 64 /* a slab's 128 bytes */
->>>>>>> registry
 #define STAGES 4
 
 template <int TILE_N_, int BLOCKS_, int PIECES_> struct wgmma_shape {

@@ -87,7 +87,9 @@ CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *pi
         EACH_ROW_INDEXED(double, f, (sum > x) | (sum != sum) | ((sum == x) & (sums->value.i[c] >= 0))) break;
     case REDUCE_ARGMIN: EACH_ROW_INDEXED(double, f, (sum <= x) | (sum != sum)) break;
     case REDUCE_ARGMAX: EACH_ROW_INDEXED(double, f, (sum >= x) | (sum != sum)) break;
-    default: EACH_ROW(double, f, sum + x)
+    case REDUCE_SUM:
+    case REDUCE_MEAN: EACH_ROW(double, f, sum + x) break;
+    case REDUCE_OPERATOR_COUNT: break;
     }
 }
 CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
@@ -126,7 +128,10 @@ CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *p
     case REDUCE_ARGMIN: EACH_ROW_INDEXED(int64_t, i, sum <= x) break;
     case REDUCE_MAX:
     case REDUCE_ARGMAX: EACH_ROW_INDEXED(int64_t, i, sum >= x) break;
-    default: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum + (uint64_t)x))
+    case REDUCE_SUM: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum + (uint64_t)x)) break;
+    case REDUCE_MEAN:
+    case REDUCE_NORM2:
+    case REDUCE_OPERATOR_COUNT: break; /* computed in double */
     }
 }
 CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),

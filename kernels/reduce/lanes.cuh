@@ -472,8 +472,13 @@ template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
     case UINT32: return f(type_is<uint32_t>());
     case INT64:
     case UINT64: return f(type_is<uint64_t>());
-    default: return dispatch_float(dtype, f);
+    case FLOAT32:
+    case FLOAT64:
+    case FLOAT16:
+    case BFLOAT16: return dispatch_float(dtype, f);
+    case DTYPE_COUNT: break;
     }
+    return cudaErrorInvalidValue;
 }
 
 /* Calls f(type_is<L>) with the lane type of a reduction. */

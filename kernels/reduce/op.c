@@ -6,6 +6,15 @@
 #include "truth.h"
 #include <math.h>
 
+static const char *const operators[REDUCE_OPERATOR_COUNT + 1] = {
+    [REDUCE_SUM] = "sum",   [REDUCE_PROD] = "prod",   [REDUCE_MIN] = "min",       [REDUCE_MAX] = "max",
+    [REDUCE_MEAN] = "mean", [REDUCE_NORM2] = "norm2", [REDUCE_ARGMIN] = "argmin", [REDUCE_ARGMAX] = "argmax",
+};
+
+static int reduce_operator_of(const struct op_options *options) {
+    return (int)options->reduce;
+}
+
 /* Which loop runs along each axis: k along the reduced one; b, m, n where einsum would write them. */
 static void name_loops(int rank, int axis, enum loop loop[MAX_RANK]) {
     static const enum loop along[MAX_RANK + 1][MAX_RANK][MAX_RANK] = {
@@ -48,7 +57,7 @@ static enum status reduce_geometry(const struct op_options *options, const struc
     }
     if (reduced_elements(geometry) == 0 && reduce_selects(options->reduce))
         return fail(error, STATUS_USAGE, "%s of nothing: the axis to reduce is empty in shape %s",
-                    reduce_operator_name(options->reduce), shape_format(shape, text));
+                    operators[options->reduce], shape_format(shape, text));
     geometry->flops = (double)shape_elements(shape);
     geometry->bytes = (double)shape_elements(shape) * (double)dtype_size(in->dtype) +
                       (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
@@ -115,6 +124,9 @@ const struct operation operation_reduce = {
     .name = "reduce",
     .summary = "sum, prod, min, max, mean, norm2, argmin or argmax along one axis or over all",
     .inputs = 1,
+    .dimensions = 3,
+    .operators = operators,
+    .operator_of = reduce_operator_of,
     .geometry = reduce_geometry,
     .launch = reduce_launch,
     .reference = reduce_reference,

@@ -10,8 +10,11 @@ enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype) 
     case REDUCE_MAX: return dtype;
     case REDUCE_MEAN:
     case REDUCE_NORM2: return dtype_is_float(dtype) ? dtype : FLOAT64;
-    default: return dtype_is_float(dtype) ? dtype : dtype_is_signed(dtype) ? INT64 : UINT64;
+    case REDUCE_SUM:
+    case REDUCE_PROD: return dtype_is_float(dtype) ? dtype : dtype_is_signed(dtype) ? INT64 : UINT64;
+    case REDUCE_OPERATOR_COUNT: break;
     }
+    return DTYPE_COUNT;
 }
 
 static void store_float(enum dtype dtype, void *y, int64_t i, double value) {

@@ -109,7 +109,7 @@ static inline bool reduce_beats(enum reduce_operator operator_, enum dtype dtype
         if (a->value.f == b->value.f && operator_ == REDUCE_MAX) return signbit(b->value.f) && !signbit(a->value.f);
         return least ? a->value.f < b->value.f : a->value.f > b->value.f;
     }
-    if (dtype < UINT8) return least ? a->value.i < b->value.i : a->value.i > b->value.i;
+    if (!(DTYPES_UNSIGNED & DTYPE_BIT(dtype))) return least ? a->value.i < b->value.i : a->value.i > b->value.i;
     return least ? a->value.u < b->value.u : a->value.u > b->value.u;
 }
 

@@ -194,7 +194,9 @@ static void take_any_states(const struct walk *walk, const double *x, int64_t ro
         TAKE_STATES(REDUCE_MAX);
         TAKE_STATES(REDUCE_ARGMIN);
         TAKE_STATES(REDUCE_ARGMAX);
-    default: break; /* mean and norm2 have no state here */
+    case REDUCE_MEAN:
+    case REDUCE_NORM2:
+    case REDUCE_OPERATOR_COUNT: break; /* mean and norm2 are no states */
     }
 }
 
@@ -326,7 +328,7 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
 
 enum status reduce_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error) {
-    struct cut cut = box_cut(box, &(struct shape){0}, OUTPUTS);
+    struct cut cut = cut_box(box, NULL, OUTPUTS);
     struct walk walk = {.geometry = geometry};
     struct box input = input_box(geometry, box, &walk);
     int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* per piece */

@@ -35,7 +35,9 @@ CPU_BODY scale_piece_body(enum dtype dtype, double alpha, double beta, int64_t c
     case UINT16: SCALE(uint16_t, uint64_t, int64_t, a * value + b); break;
     case INT32:
     case UINT32: SCALE(uint32_t, uint64_t, int64_t, a * value + b); break;
-    default: SCALE(uint64_t, uint64_t, int64_t, a * value + b);
+    case INT64:
+    case UINT64: SCALE(uint64_t, uint64_t, int64_t, a * value + b); break;
+    case DTYPE_COUNT: break;
     }
 }
 CPU_VERSIONS(scale_piece, (enum dtype dtype, double alpha, double beta, int64_t count, const void *x, void *y),

@@ -112,6 +112,7 @@ const struct operation operation_scale = {
     .name = "scale",
     .summary = "y = alpha x + beta",
     .inputs = 1,
+    .dimensions = 1,
     .geometry = scale_geometry,
     .launch = scale_launch,
     .reference = scale_reference,

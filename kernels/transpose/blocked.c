@@ -21,18 +21,26 @@
 static int transpose_blocked_launch(const struct launch *launch) {
     const struct transpose_args *args = &launch->args.transpose;
     int64_t rows = args->rows, cols = args->cols;
-    size_t size = dtype_size(launch->dtype);
 #pragma omp parallel for collapse(3) num_threads(cpu_threads(launch))
     for (int64_t b = 0; b < args->batch; b++)
         for (int64_t row = 0; row < rows; row += TILE)
             for (int64_t col = 0; col < cols; col += TILE) {
                 int64_t first = (b * rows + row) * cols + col, to = (b * cols + col) * rows + row;
                 int64_t height = min_int64(TILE, rows - row), width = min_int64(TILE, cols - col);
-                switch (size) {
-                case 1: TRANSPOSE_TILE(uint8_t); break;
-                case 2: TRANSPOSE_TILE(uint16_t); break;
-                case 4: TRANSPOSE_TILE(uint32_t); break;
-                default: TRANSPOSE_TILE(uint64_t);
+                switch (launch->dtype) {
+                case INT8:
+                case UINT8: TRANSPOSE_TILE(uint8_t); break;
+                case INT16:
+                case UINT16:
+                case FLOAT16:
+                case BFLOAT16: TRANSPOSE_TILE(uint16_t); break;
+                case INT32:
+                case UINT32:
+                case FLOAT32: TRANSPOSE_TILE(uint32_t); break;
+                case INT64:
+                case UINT64:
+                case FLOAT64: TRANSPOSE_TILE(uint64_t); break;
+                case DTYPE_COUNT: break;
                 }
             }
     return 0;

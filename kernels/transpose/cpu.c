@@ -10,11 +10,20 @@
 static int transpose_cpu_launch(const struct launch *launch) {
     const struct transpose_args *args = &launch->args.transpose;
     int64_t rows = args->rows, cols = args->cols;
-    switch (dtype_size(launch->dtype)) {
-    case 1: TRANSPOSE(uint8_t); break;
-    case 2: TRANSPOSE(uint16_t); break;
-    case 4: TRANSPOSE(uint32_t); break;
-    default: TRANSPOSE(uint64_t);
+    switch (launch->dtype) {
+    case INT8:
+    case UINT8: TRANSPOSE(uint8_t); break;
+    case INT16:
+    case UINT16:
+    case FLOAT16:
+    case BFLOAT16: TRANSPOSE(uint16_t); break;
+    case INT32:
+    case UINT32:
+    case FLOAT32: TRANSPOSE(uint32_t); break;
+    case INT64:
+    case UINT64:
+    case FLOAT64: TRANSPOSE(uint64_t); break;
+    case DTYPE_COUNT: break;
     }
     return 0;
 }

@@ -84,6 +84,7 @@ const struct operation operation_transpose = {
     .name = "transpose",
     .summary = "swaps the last two axes",
     .inputs = 1,
+    .dimensions = 2,
     .geometry = transpose_geometry,
     .launch = transpose_launch,
     .reference = transpose_reference,

@@ -18,15 +18,21 @@ static void print_dtypes(unsigned dtypes) {
         if (dtypes & DTYPE_BIT(i)) printf("%s%s", separator, dtype_name((enum dtype)i)), separator = " ";
 }
 
+/* Nothing where it does all of them. */
+static void print_operators(const struct kernel *kernel, const char *const *names) {
+    int count = 0;
+    while (names && names[count]) count++;
+    if (kernel->operators == 0 || kernel->operators == (1u << count) - 1u) return;
+    printf("; operators:");
+    for (int i = 0; i < count; i++)
+        if (kernel->operators >> i & 1) printf(" %s", names[i]);
+}
+
 static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {
     printf("  %-10s %s\n", kernel->name, kernel->summary);
     printf("            types: ");
     print_dtypes(kernel->dtypes);
-    if (kernel->operators && kernel->operators != REDUCE_ALL_OPERATORS) {
-        printf("; operators:");
-        for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
-            if (kernel->operators & REDUCE_BIT(i)) printf(" %s", reduce_operator_name((enum reduce_operator)i));
-    }
+    print_operators(kernel, operations[kernel->op]->operators);
     if (kernel->limit)
         printf("; a limit: timed beside the others, never verified, never a result\n");
     else

@@ -71,7 +71,7 @@ struct job_operation {
     enum op op;
     struct op_options options;
     int input_count;
-    struct job_reference inputs[2];
+    struct job_reference inputs[MAX_INPUTS];
     int variant_count;
     struct job_variant *variants;
     struct run_options run;

@@ -153,13 +153,26 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
         for (; count < OP_COUNT; count++) words[count] = operations[count]->name;
         return count;
     case KEY_OPERATOR:
-        for (; count < REDUCE_OPERATOR_COUNT; count++) words[count] = reduce_operator_name(count);
+        for (const char *const *names = operation_find(key->of[0])->operators; names[count]; count++)
+            words[count] = names[count];
         return count;
     case KEY_DTYPE:
         for (; count < DTYPE_COUNT; count++) words[count] = dtype_name(count);
         return count;
-    default: return 0;
+    case KEY_BOOL:
+    case KEY_INTEGER:
+    case KEY_REAL:
+    case KEY_TEXT:
+    case KEY_SHAPE:
+    case KEY_ROWS:
+    case KEY_AXIS:
+    case KEY_FRACTION:
+    case KEY_REPEAT:
+    case KEY_DEVICE:
+    case KEY_MEMORY:
+    case KEY_TYPE_COUNT: break;
     }
+    return count;
 }
 
 bool key_allows(enum key_scope scope, const char *name, const char *word) {

@@ -25,7 +25,7 @@ enum key_type {
     KEY_TEXT,
     KEY_WORD,     /* one of `words`; the field gets its index */
     KEY_OP,       /* the name of an operation... */
-    KEY_OPERATOR, /* ...of a reduce operator... */
+    KEY_OPERATOR, /* ...of an operator of the operation that the key is of... */
     KEY_DTYPE,    /* ...of a data type */
     KEY_SHAPE,    /* 1 to 3 sizes of at least `low` */
     KEY_ROWS,     /* [first, count] */

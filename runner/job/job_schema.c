@@ -111,7 +111,8 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
         print_string(to, key->help);
         fputs(", \"anyOf\": [", to);
         if (part)
-            fputs("{\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, \"items\": {\"type\": \"string\"}}", to);
+            fprintf(to, "{\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": {\"type\": \"string\"}}",
+                    MAX_INPUTS);
         else
             print_value_schema(to, key);
         fprintf(to, "%s]}", key->type == KEY_PART ? "" : ", {\"$ref\": \"#/$defs/parameter\"}");

@@ -54,7 +54,15 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
         else
             fprintf(to, ", repeat: %lld", (long long)run->repeat_min);
         break;
-    default: break;
+    case KEY_PART:
+    case KEY_TEXT:
+    case KEY_OP:
+    case KEY_DTYPE:
+    case KEY_ROWS:
+    case KEY_FRACTION:
+    case KEY_DEVICE:
+    case KEY_MEMORY:
+    case KEY_TYPE_COUNT: break; /* no key of an operation's options or of a run's, or told by another */
     }
 }
 

@@ -48,9 +48,9 @@ static void make_task(struct plan *plan, int index) {
     task->operation = operation;
     task->out = job->input_count + index;
     task->wanted = operation->run.store != STORE_NONE; /* or a later one reads it */
-    struct shape shapes[2];
-    enum dtype dtypes[2];
-    const char *units[2] = {NULL, NULL};
+    struct shape shapes[MAX_INPUTS];
+    enum dtype dtypes[MAX_INPUTS];
+    const char *units[MAX_INPUTS] = {NULL};
     char text[UNITS_TEXT];
     for (int i = 0; i < operation->input_count; i++) {
         struct job_reference from = operation->inputs[i];
@@ -83,9 +83,9 @@ static char *kernel_unfit(const struct kernel *kernel, const struct geometry *ge
     const char *op = operations[geometry->op]->name;
     if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
         return must_printf("variant '%s' of %s does not take %s", kernel->name, op, dtype_name(geometry->in[0].dtype));
-    if (geometry->op == OP_REDUCE && kernel->operators && !(kernel->operators & REDUCE_BIT(geometry->options.reduce)))
+    if (!kernel_has_operator(kernel, &geometry->options))
         return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
-                           reduce_operator_name(geometry->options.reduce));
+                           operation_operator(operations[geometry->op], &geometry->options));
     return NULL;
 }
 
@@ -389,7 +389,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
     }; /* of tiles along a loop; those between are alike, and there may be billions */
     const struct geometry *geometry = &plan->tasks[run->task].geometry;
     const struct tiling *tiling = &run->tiling;
-    const void *const nowhere[2] = {NULL, NULL};
+    const void *const nowhere[MAX_INPUTS] = {NULL};
     double bytes = 0;
     for (int kinds = 0; kinds < KINDS * KINDS * KINDS * KINDS; kinds++) {
         int64_t number = 0;

@@ -32,7 +32,7 @@ struct device_facts {
 struct task {
     const struct job_operation *operation;
     struct geometry geometry;
-    int in[2], out; /* into plan->arrays */
+    int in[MAX_INPUTS], out; /* into plan->arrays */
     int first_run, run_count;
     bool wanted; /* the results file stores its result, or a later task reads it */
 };
@@ -52,10 +52,10 @@ struct tiling {
     int64_t steps;        /* product of tiles; 0 for an empty result; at least 1 where a reduction is over nothing */
     /* Buffers of an operand: 1 where its box never changes, else 2 (one is loaded or stored while the other computes).
      */
-    int in_slots[2], out_slots;
-    int64_t in_bytes[2], out_bytes, partial_bytes, workspace_bytes; /* of one buffer */
-    int64_t memory_bytes;                                           /* all of it, on the device */
-    struct storage in_storage[2], out_storage;
+    int in_slots[MAX_INPUTS], out_slots;
+    int64_t in_bytes[MAX_INPUTS], out_bytes, partial_bytes, workspace_bytes; /* of one buffer */
+    int64_t memory_bytes;                                                    /* all of it, on the device */
+    struct storage in_storage[MAX_INPUTS], out_storage;
     double traffic_bytes;                      /* read from inputs and written to the output, re-reads counted */
     double read_s, copy_s, compute_s, write_s; /* predicted busy time of each stage */
     double bound_s;                            /* the slowest of them: no pass takes less */
@@ -107,11 +107,11 @@ struct h5_layout plan_layout(const struct run_options *options);
 struct step {
     int64_t number;
     struct tile tile;
-    struct box load[2]; /* of input 0, 1 */
-    bool reuse[2];      /* the previous step loaded the same box: it is still there */
-    bool fresh[2];      /* no earlier step has loaded this box */
-    bool first, last;   /* of the reduction into this output tile */
-    struct box store;   /* of the output, after `last` */
+    struct box load[MAX_INPUTS];
+    bool reuse[MAX_INPUTS]; /* the previous step loaded the same box: it is still there */
+    bool fresh[MAX_INPUTS]; /* no earlier step has loaded this box */
+    bool first, last;       /* of the reduction into this output tile */
+    struct box store;       /* of the output, after `last` */
 };
 void plan_step(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct step *step);
 /* Do the outputs of its steps follow one another as the array has them, each a run of it? */

@@ -22,8 +22,6 @@
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* one piece of a box that is contiguous in its file, by one core */
 #define PARTIAL_CHUNKS  4.0    /* writing part of a filtered chunk reads, decodes and encodes it again and again */
-#define BLOCK_ELEMENTS  32768  /* of the output, that a multiprocessor works on at a time in a fast matmul */
-#define FILL_K          200.0  /* of k, that a block could have done while it fills and drains; times the speed */
 #define TRAFFIC_WEIGHT  0.2    /* of the busy time that hides behind the slowest: of equals the one that moves least */
 
 static int64_t round_up(int64_t value, int64_t to) {
@@ -107,7 +105,7 @@ struct launch plan_launch(const struct geometry *geometry, const struct device_f
     memset(&launch, 0, sizeof launch);
     struct tile tile = {{0}, {0}};
     memcpy(tile.count, tiling->tile, sizeof tile.count);
-    const void *const nowhere[2] = {NULL, NULL};
+    const void *const nowhere[MAX_INPUTS] = {NULL};
     operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
     memcpy(launch.choice, run->choice, sizeof launch.choice);
     launch.multiprocessors = facts->multiprocessors;
@@ -141,15 +139,12 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     tiling->memory_bytes += tiling->out_slots * tiling->out_bytes + tiling->partial_bytes + tiling->workspace_bytes;
 }
 
-/* How much longer a product takes in these tiles on a GPU: the last blocks leave multiprocessors idle, and where k is
- * split each block fills and drains its pipelines anew. */
-static double tile_factor(const struct geometry *geometry, const struct device_facts *facts,
+/* How much longer the arithmetic takes in these tiles than its flops alone. */
+static double slowdown_of(const struct geometry *geometry, const struct device_facts *facts,
                           const struct tiling *tiling, double speed) {
-    if (geometry->inputs < 2 || facts->kind != DEVICE_CUDA) return 1;
-    double out_elements = (double)operand_tile_elements(&geometry->out, tiling->tile);
-    double waves = out_elements / ((double)facts->multiprocessors * BLOCK_ELEMENTS);
-    double idle = waves > 0 ? ceil(waves) / waves : 1;
-    return tiling->tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)tiling->tile[LOOP_K]) : idle;
+    const struct operation *operation = operations[geometry->op];
+    if (!operation->slowdown || facts->kind != DEVICE_CUDA) return 1;
+    return operation->slowdown(tiling->tile, tiling->tiles, facts->multiprocessors, speed);
 }
 
 /* Predicts the stages' busy times and the pass. */
@@ -190,7 +185,7 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     tiling->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);
-    double kernels = fmax(flops_s * tile_factor(geometry, facts, tiling, speed), memory_s) + beside_s +
+    double kernels = fmax(flops_s * slowdown_of(geometry, facts, tiling, speed), memory_s) + beside_s +
                      (double)tiling->steps * STEP_SECONDS;
     double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;

@@ -216,14 +216,13 @@ static enum status take_object(hid_t part, const char *name, hid_t file, const c
 /* `units` NULL: unknown. */
 static enum status describe_output(hid_t file, const char *path, const struct task *task, const char *units,
                                    const struct result_row *row, struct error *error) {
-    const struct op_options *options = &task->geometry.options;
+    const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
     hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
     enum status status = h5_set_integer(output, "run", row->run, error);
     if (!status) status = h5_set_text(output, "operation", row->operation, error);
     if (!status) status = h5_set_text(output, "op", row->op, error);
-    if (!status && task->geometry.op == OP_REDUCE)
-        status = h5_set_text(output, "operator", reduce_operator_name(options->reduce), error);
+    if (!status && operator_) status = h5_set_text(output, "operator", operator_, error);
     if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
     if (!status) status = h5_set_text(output, "variant", row->variant, error);
     if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);

@@ -149,7 +149,8 @@ enum status results_take_lock(struct results *results, struct error *error) {
 
 void results_leave(struct results *results) {
     if (results->lock < 0) return;
-    /* On the signal's thread while another may just be publishing it. Where it cannot be, --resume does that run again. */
+    /* On the signal's thread while another may just be publishing it. Where it cannot be, --resume does that run again.
+     */
     struct h5_journal *journal = __atomic_load_n(&results->journal, __ATOMIC_ACQUIRE);
     if (journal) h5_restore(journal);
     /* Without parts there is nothing to resume: leave no trace. With them the folder stays, and rmdir says no. */

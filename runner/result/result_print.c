@@ -53,7 +53,8 @@ static void fill_line(const struct result_row *rows, const struct result_row *ro
     if (!isnan(row->error)) snprintf(line[ERROR], CELL, "%.1e", row->error);
     if (!is_ok(row) || isnan(row->kernel_median_s)) return;
     format_seconds(row->kernel_median_s, line[MEDIAN]);
-    if (strcmp(row->op, "matmul") == 0)
+    const struct operation *operation = operation_find(row->op);
+    if (operation && operation->rate == RATE_FLOPS)
         snprintf(line[RATE], CELL, "%.1f GFLOP/s", row->gflops);
     else
         snprintf(line[RATE], CELL, "%.1f GB/s", row->gbytes_per_s);

@@ -1,6 +1,8 @@
 /* layout.c - boxes as runs, boxes as cells. */
 #include "layout.h"
 
+#include <string.h>
+
 static int64_t at_most(int64_t value, int64_t bound) {
     return value < bound ? value : bound;
 }
@@ -45,39 +47,30 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
 }
 
 struct cells layout_cells(const struct box *box, const struct shape *shape, const struct shape *chunk) {
-    struct cells cells = {.total = 1};
-    widen(box->start, box->rank, 0, cells.start);
-    widen(box->count, box->rank, 1, cells.count);
+    struct cells cells;
+    struct box wide = {.rank = MAX_RANK};
+    struct grid grid = {.grain.rank = MAX_RANK, .whole = true};
+    widen(box->start, box->rank, 0, wide.start);
+    widen(box->count, box->rank, 1, wide.count);
     widen(shape->size, box->rank, 1, cells.extent);
-    widen(chunk->size, box->rank, 1, cells.chunk);
-    for (int axis = 0; axis < MAX_RANK; axis++) {
-        cells.grid[axis] = ceil_div(cells.extent[axis], cells.chunk[axis]);
-        cells.first[axis] = cells.start[axis] / cells.chunk[axis];
-        cells.span[axis] = ceil_div(cells.start[axis] + cells.count[axis], cells.chunk[axis]) - cells.first[axis];
-        cells.total *= cells.span[axis];
-    }
-    if (box_elements(box) == 0) cells.total = 0;
+    widen(chunk->size, box->rank, 1, grid.grain.size);
+    memcpy(cells.chunk, grid.grain.size, sizeof cells.chunk);
+    for (int axis = 0; axis < MAX_RANK; axis++) cells.grid[axis] = ceil_div(cells.extent[axis], cells.chunk[axis]);
+    cells.cut = cut_box(&wide, &grid, 1);
     return cells;
 }
 
 struct cell layout_cell(const struct cells *cells, int64_t number) {
     struct cell cell = {.whole = true};
-    int64_t at[MAX_RANK];
-    for (int axis = MAX_RANK - 1; axis >= 0; axis--) {
-        at[axis] = cells->first[axis] + number % cells->span[axis];
-        number /= cells->span[axis];
-    }
-    cell.number = (at[0] * cells->grid[1] + at[1]) * cells->grid[2] + at[2];
+    struct box piece = cut_piece(&cells->cut, number);
     for (int axis = 0; axis < MAX_RANK; axis++) {
-        int64_t corner = at[axis] * cells->chunk[axis];
-        int64_t chunk_end = at_most(corner + cells->chunk[axis], cells->extent[axis]);
-        int64_t begin = corner > cells->start[axis] ? corner : cells->start[axis];
-        int64_t end = at_most(chunk_end, cells->start[axis] + cells->count[axis]);
+        int64_t size = cells->chunk[axis], at = piece.start[axis] / size, corner = at * size;
+        cell.number = cell.number * cells->grid[axis] + at;
         cell.corner[axis] = corner;
-        cell.in_chunk[axis] = begin - corner;
-        cell.in_box[axis] = begin - cells->start[axis];
-        cell.count[axis] = end - begin;
-        cell.whole = cell.whole && begin == corner && end == chunk_end;
+        cell.in_chunk[axis] = piece.start[axis] - corner;
+        cell.in_box[axis] = piece.start[axis] - cells->cut.whole.start[axis];
+        cell.count[axis] = piece.count[axis];
+        cell.whole = cell.whole && piece.count[axis] == at_most(size, cells->extent[axis] - corner);
     }
     return cell;
 }

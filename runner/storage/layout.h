@@ -3,7 +3,7 @@
 #ifndef RUNNER_LAYOUT_H
 #define RUNNER_LAYOUT_H
 
-#include "../../kernels/core/operation.h"
+#include "../../kernels/core/cut.h"
 
 /* ---- contiguous: the box is rows, each a run in the array; rows are dealt out in pieces of about equal size ------ */
 
@@ -28,11 +28,9 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
 /* ---- chunked: the cells of the grid of chunks that the box touches ----------------------------------------------- */
 
 struct cells {
-    int64_t start[MAX_RANK], count[MAX_RANK]; /* the box */
+    struct cut cut; /* of the box, a piece for each chunk */
     int64_t chunk[MAX_RANK], extent[MAX_RANK];
-    int64_t grid[MAX_RANK];                  /* chunks along each axis of the data set */
-    int64_t first[MAX_RANK], span[MAX_RANK]; /* of those that the box touches */
-    int64_t total;
+    int64_t grid[MAX_RANK]; /* chunks along each axis of the data set */
 };
 
 struct cells layout_cells(const struct box *box, const struct shape *shape, const struct shape *chunk);
@@ -44,7 +42,7 @@ struct cell {
     int64_t in_chunk[MAX_RANK], in_box[MAX_RANK], count[MAX_RANK];
     bool whole; /* all of the chunk's elements that are in the data set are in the box */
 };
-/* Cell number `number` of 0 .. total - 1. */
+/* Cell number 0 .. cut.pieces - 1. */
 struct cell layout_cell(const struct cells *cells, int64_t number);
 /* Chunks in a data set. */
 int64_t layout_chunks(const struct shape *shape, const struct shape *chunk);

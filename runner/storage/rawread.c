@@ -191,7 +191,7 @@ static enum status look_up(struct reading *reading, struct error *error) {
     enum status status = STATUS_OK;
     int rank = raw->dataset->shape.rank;
     h5_lock();
-    for (int64_t number = 0; number < reading->cells.total && !status; number++) {
+    for (int64_t number = 0; number < reading->cells.cut.pieces && !status; number++) {
         struct cell cell = layout_cell(&reading->cells, number);
         struct chunk *chunk = &raw->chunks[cell.number];
         hsize_t corner[MAX_RANK];
@@ -207,7 +207,7 @@ static enum status look_up(struct reading *reading, struct error *error) {
 /* The part of a chunk that is in the box, from plain bytes (NULL: the fill value) to its place. */
 static void scatter(const struct reading *reading, const struct cell *cell, const char *plain) {
     const struct rawread *raw = reading->raw;
-    const int64_t *chunk = reading->cells.chunk, *box = reading->cells.count;
+    const int64_t *chunk = reading->cells.chunk, *box = reading->cells.cut.whole.count;
     int64_t size = raw->size;
     for (int64_t i = 0; i < cell->count[0]; i++)
         for (int64_t j = 0; j < cell->count[1]; j++) {
@@ -249,7 +249,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
 static void read_lane(void *context, int64_t lane, int thread) {
     (void)thread;
     struct reading *reading = context;
-    for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.total;) {
+    for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.cut.pieces;) {
         struct cell cell = layout_cell(&reading->cells, number);
         read_chunk(reading, &cell, (int)lane);
     }
@@ -269,7 +269,8 @@ enum status rawread_read(struct rawread *raw, const struct box *box, void *data,
         reading.cells = layout_cells(box, shape, &raw->dataset->chunk);
         status = look_up(&reading, error);
         if (!status)
-            workers_run(reading.cells.total < raw->lanes ? reading.cells.total : raw->lanes, read_lane, &reading);
+            workers_run(reading.cells.cut.pieces < raw->lanes ? reading.cells.cut.pieces : raw->lanes, read_lane,
+                        &reading);
     } else {
         reading.rows = layout_rows(box, shape, EXTENT_BYTES / raw->size);
         workers_run(reading.rows.pieces, read_rows, &reading);

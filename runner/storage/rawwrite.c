@@ -72,8 +72,8 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
     struct box whole = box_whole(shape);
     struct cells cells = layout_cells(&whole, shape, &raw->dataset->chunk);
-    raw->addresses = must_malloc((unsigned long)cells.total * sizeof *raw->addresses);
-    for (int64_t number = 0; number < cells.total; number++) {
+    raw->addresses = must_malloc((unsigned long)cells.cut.pieces * sizeof *raw->addresses);
+    for (int64_t number = 0; number < cells.cut.pieces; number++) {
         struct cell cell = layout_cell(&cells, number);
         struct h5_place place;
         hsize_t corner[MAX_RANK];
@@ -195,7 +195,7 @@ static void write_rows(void *context, int64_t lane, int thread) {
 
 /* Rows of a cell, in the box and in its chunk. */
 static int64_t row_in_box(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
-    const int64_t *box = writing->cells.count;
+    const int64_t *box = writing->cells.cut.whole.count;
     return ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
 }
 
@@ -209,7 +209,7 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;
     int64_t size = writing->raw->size;
-    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;) {
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.cut.pieces;) {
         struct cell cell = layout_cell(&writing->cells, number);
         for (int64_t i = 0; i < cell.count[0]; i++)
             for (int64_t j = 0; j < cell.count[1]; j++)
@@ -223,7 +223,7 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
 static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
     const struct rawwrite *raw = writing->raw;
     *begin = HADDR_MAX, *end = 0;
-    for (int64_t number = 0; number < writing->cells.total; number++) {
+    for (int64_t number = 0; number < writing->cells.cut.pieces; number++) {
         haddr_t chunk = raw->addresses[layout_cell(&writing->cells, number).number];
         if (chunk < *begin) *begin = chunk;
         if (chunk + (haddr_t)raw->chunk_bytes > *end) *end = chunk + (haddr_t)raw->chunk_bytes;
@@ -327,7 +327,7 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
 static void write_filtered(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;
-    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.total;) {
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.cut.pieces;) {
         struct cell cell = layout_cell(&writing->cells, number);
         if (writing->failure) break;
         if (cell.whole)
@@ -344,7 +344,8 @@ enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const vo
     pthread_mutex_init(&writing.mutex, NULL);
     if (raw->chunk_bytes > 0) writing.cells = layout_cells(box, &dataset->shape, &dataset->chunk);
     if (raw->rooms) {
-        workers_run(writing.cells.total < raw->lanes ? writing.cells.total : raw->lanes, write_filtered, &writing);
+        workers_run(writing.cells.cut.pieces < raw->lanes ? writing.cells.cut.pieces : raw->lanes, write_filtered,
+                    &writing);
     } else if (raw->chunk_bytes > 0) {
         write_plain(&writing, write_plain_chunks);
     } else {

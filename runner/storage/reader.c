@@ -1,10 +1,11 @@
 /* reader.c - reads arrays wherever they are, and hashes them. */
 #include "reader.h"
 
+#include "../../kernels/core/cut.h"
+
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
-#include "pieces.h"
 #include "random.h"
 #include "rawread.h"
 #include <stdio.h>
@@ -268,7 +269,7 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     int64_t chunk = reader->dataset->filtered ? shape_elements(&reader->dataset->chunk) : 1, limit = BAND_BYTES / size;
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
-    struct pieces pieces = pieces_cut(&whole, &grid, array->first_row, limit);
+    struct cut cut = cut_box(&whole, &(struct grid){.grain = grid, .shift = array->first_row}, limit);
     void *data = malloc((size_t)(limit * size));
     if (!data) {
         if (opened) reader_close(reader);
@@ -276,8 +277,8 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     }
     enum status status = STATUS_OK;
     reader_hash_begin(reader);
-    for (int64_t number = 0; number < pieces.total && !status; number++) {
-        struct box piece = pieces_get(&pieces, number);
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number);
         status = reader_read_hashed(reader, &piece, data, NULL, error);
     }
     free(data);

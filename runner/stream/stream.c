@@ -69,10 +69,10 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
     }
     TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
     const struct storage *storage = &stream->tiling->in_storage[i];
-    struct pieces pieces =
-        pieces_cut(box, &storage->chunk, in->reader->array->first_row, plan_stage_elements(storage, in->element));
-    for (int64_t number = 0; number < pieces.total; number++) {
-        struct box piece = pieces_get(&pieces, number);
+    struct grid grid = {.grain = storage->chunk, .shift = in->reader->array->first_row};
+    struct cut cut = cut_box(box, &grid, plan_stage_elements(storage, in->element));
+    for (int64_t number = 0; number < cut.pieces; number++) {
+        struct box piece = cut_piece(&cut, number);
         TRY(load_piece(stream, in, fresh, step, box, &piece, error));
     }
     return ops->event_record(device, in->loaded[in->current], QUEUE_UPLOAD, error);
@@ -83,7 +83,7 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
 /* The launch of a step, from and into the current buffers. */
 static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {
     const struct geometry *geometry = &stream->task->geometry;
-    const void *operands[2] = {NULL, NULL};
+    const void *operands[MAX_INPUTS] = {NULL};
     for (int i = 0; i < geometry->inputs; i++) operands[i] = stream->in[i].memory[stream->in[i].current];
     operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, stream->partial,
                                      stream->out.memory[stream->out.current], launch);

@@ -3,8 +3,8 @@
 #ifndef RUNNER_STREAM_BUFFERS_H
 #define RUNNER_STREAM_BUFFERS_H
 
+#include "../../kernels/core/cut.h"
 #include "../base/trace.h"
-#include "../storage/pieces.h"
 #include "residents.h"
 
 #include <pthread.h>
@@ -77,7 +77,7 @@ struct stream {
     const struct task *task;
     const struct sink *sink;
     struct stream_result result;
-    struct input in[2];
+    struct input in[MAX_INPUTS];
     struct output out;
     struct store store;
     struct rehearsal rehearsal;

@@ -45,19 +45,19 @@ static enum status store_tile(struct stream *stream, const struct finished *tile
     }
     TRY(ops->event_order(stream->device, stream->out.computed[tile->buffer], QUEUE_DOWNLOAD, error));
     const struct storage *storage = &stream->tiling->out_storage;
-    struct pieces pieces =
-        pieces_cut(&tile->box, &storage->chunk, 0, plan_stage_elements(storage, stream->out.element));
-    for (int64_t asked = 0, written = 0; written < pieces.total; written++) {
-        for (; asked < pieces.total && asked - written < STAGES; asked++) {
-            struct box piece = pieces_get(&pieces, asked);
+    struct grid grid = {.grain = storage->chunk};
+    struct cut cut = cut_box(&tile->box, &grid, plan_stage_elements(storage, stream->out.element));
+    for (int64_t asked = 0, written = 0; written < cut.pieces; written++) {
+        for (; asked < cut.pieces && asked - written < STAGES; asked++) {
+            struct box piece = cut_piece(&cut, asked);
             TRY(ask_piece(stream, tile, (int)((store->next + asked) % STAGES), &piece, error));
         }
         int stage = (int)((store->next + written) % STAGES);
-        struct box piece = pieces_get(&pieces, written);
+        struct box piece = cut_piece(&cut, written);
         TRY(span_collect(stream, &store->downloads[stage], stage, &store->d2h_s, error));
         TRY(write_piece(stream, tile, stage, &piece, stream->residents->stages[DOWN][stage].memory, error));
     }
-    store->next += pieces.total;
+    store->next += cut.pieces;
     return STATUS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* freivalds.c - weighed sums of C beside those of alpha A B. */
+/* freivalds.c - weighed sums of C beside those of f A B, where f is the product's factor. */
 #include "freivalds.h"
 
 #include "../base/fail.h"
@@ -27,7 +27,7 @@ struct side {
     int blocks;
     double *weights;    /* [batch][line]; 0 where the line is odd */
     double *truth;      /* [batch][line][block of the other side] */
-    double *magnitudes; /* [batch][line]: what `truth` would be without signs, |alpha| |A||B| weighed */
+    double *magnitudes; /* [batch][line]: what `truth` would be without signs, |f| |A||B| weighed */
     bool *odd;          /* [batch][line]: its operand holds a NaN or an infinity, so all of it is one of these */
 };
 
@@ -82,6 +82,11 @@ static struct matrix matrix_of(const struct geometry *geometry, const struct hos
     struct matrix matrix = {reader, input, operand, {0}, b, {size[0], size[1]}, 1};
     if (storage->filtered) matrix.chunk = storage->chunk;
     return matrix;
+}
+
+/* Which of a matrix's axes a loop runs along: 0, its rows, or 1, its columns. */
+static int axis_of(const struct operand *operand, enum loop loop) {
+    return operand->loop[operand->shape.rank - 1] == loop;
 }
 
 /* The largest element of each line along `axis`, and which lines hold a NaN or an infinity. */
@@ -175,7 +180,7 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
                                   const struct vectors vectors[2], struct error *error) {
     struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
     struct matrix a_matrix = matrix_of(geometry, reader, run, 0, b), b_matrix = matrix_of(geometry, reader, run, 1, b);
-    int m_of_a = geometry->options.transpose_a ? 1 : 0, n_of_b = geometry->options.transpose_b ? 0 : 1;
+    int m_of_a = axis_of(&geometry->in[0], LOOP_M), n_of_b = axis_of(&geometry->in[1], LOOP_N);
     int64_t k = geometry->extent[LOOP_K], m = rows->lines, n = columns->lines;
     memset(vectors[0].sums, 0, (size_t)(k * rows->blocks) * sizeof(double));
     memset(vectors[0].magnitudes, 0, (size_t)k * sizeof(double));
@@ -196,11 +201,11 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
     TRY(matrix_visit(&b_matrix, on_b, 2, error));
     TRY(matrix_visit(&a_matrix, &then_on_a, 1, error));
 
-    double alpha = geometry->options.alpha;
-    for (int64_t i = 0; i < m * columns->blocks; i++) of_rows.sums[i] *= alpha;
-    for (int64_t j = 0; j < n * rows->blocks; j++) of_columns.sums[j] *= alpha;
-    for (int64_t i = 0; i < m; i++) of_rows.magnitudes[i] *= fabs(alpha);
-    for (int64_t j = 0; j < n; j++) of_columns.magnitudes[j] *= fabs(alpha);
+    double factor = operations[geometry->op]->product(&geometry->options);
+    for (int64_t i = 0; i < m * columns->blocks; i++) of_rows.sums[i] *= factor;
+    for (int64_t j = 0; j < n * rows->blocks; j++) of_columns.sums[j] *= factor;
+    for (int64_t i = 0; i < m; i++) of_rows.magnitudes[i] *= fabs(factor);
+    for (int64_t j = 0; j < n; j++) of_columns.magnitudes[j] *= fabs(factor);
     freivalds->scale[b] = a_matrix.scale * b_matrix.scale;
     return STATUS_OK;
 }

@@ -1,8 +1,8 @@
-/* freivalds.h - which elements of a large product are most likely wrong? Freivalds' check, C r = alpha A (B r) for a
- * random r, made to tell where.
+/* freivalds.h - which elements of a large product are most likely wrong? Freivalds' check, C r = f A (B r) for a random
+ * r, made to tell where; f is the factor that operation.h has a product state.
  *
  * The rows of C are cut into blocks and so are its columns. For each column and each block of rows the weighed sum of
- * the elements is compared with the same of alpha A B, and for each row and each block of columns: an element is in
+ * the elements is compared with the same of f A B, and for each row and each block of columns: an element is in
  * one sum with others of its column and in one with others of its row, so that it cannot hide behind larger ones, be
  * they in other columns or in other rows. Weights are random, between 1/2 and 1 of either sign, divided by the size of
  * the row of A, or column of B, that they stand for.
@@ -17,7 +17,7 @@
 
 #include "../plan/plan.h"
 
-struct freivalds; /* weights and sums of alpha A B, for one task: the same for all its variants */
+struct freivalds; /* weights and sums of f A B, for one task: the same for all its variants */
 
 /* Reads A three times and B twice. `seed` chooses the weights. */
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,

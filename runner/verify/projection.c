@@ -3,6 +3,7 @@
 
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
+#include "../../kernels/core/cut.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     struct box whole = box_whole(&matrix->operand->shape);
     int row = whole.rank - 2, column = whole.rank - 1;
     if (whole.rank == 3) whole.start[0] = matrix->b, whole.count[0] = 1;
-    struct cut cut = box_cut(&whole, &matrix->chunk, BAND_ELEMENTS);
+    struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .whole = true}, BAND_ELEMENTS);
     if (cut.pieces == 0) return STATUS_OK;
     struct box first = cut_piece(&cut, 0);
     size_t elements = (size_t)box_elements(&first); /* the largest */

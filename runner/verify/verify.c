@@ -7,6 +7,7 @@
  * Either way it is elements that are compared with their truth, in compare.c. */
 #include "verify.h"
 
+#include "../../kernels/core/cut.h"
 #include "../base/fail.h"
 #include "compare.h"
 #include "freivalds.h"
@@ -171,7 +172,8 @@ static enum status check_everything(const struct examination *exam, struct error
     const struct storage *storage = &exam->run->tiling.out_storage;
     bool keep = shape_elements(shape) <= FULL_ELEMENTS;
     struct box whole = box_whole(shape);
-    struct cut cut = box_cut(&whole, storage->filtered ? &storage->chunk : &(struct shape){0}, BOX_ELEMENTS);
+    struct grid grid = {.grain = storage->chunk, .whole = true};
+    struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, BOX_ELEMENTS);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box box = cut_piece(&cut, number);
         TRY(compare_box(exam, &box, keep, error));

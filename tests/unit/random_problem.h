@@ -13,9 +13,6 @@
 #define PIECES   4  /* launches that a reduction is split into, at most */
 #define VARIANTS 32 /* per operation, at most */
 
-/* The number of a launch's dimensions that have edges, by operation. */
-static const int dimensions[OP_COUNT] = {[OP_MATMUL] = 3, [OP_REDUCE] = 3, [OP_TRANSPOSE] = 2, [OP_SCALE] = 1};
-
 /* The variants of an operation that run on a device. */
 struct variants {
     enum op op;
@@ -61,7 +58,7 @@ static void draw_budget(struct draws *draws, const struct variants *variants, in
  * earlier ones leave, and the last sometimes takes all of it. */
 static void draw_sizes(struct draws *draws, const struct variants *variants, const struct kernel *kernel,
                        int64_t elements, int64_t work, int64_t size[KERNEL_DIMENSIONS]) {
-    int count = dimensions[variants->op], first = (int)draw_below(draws, count);
+    int count = operations[variants->op]->dimensions, first = (int)draw_below(draws, count);
     int64_t all = 1, largest = 1;
     for (int i = 0; i < count; i++) {
         int dimension = (first + i) % count;
@@ -120,7 +117,7 @@ static void draw_geometry(const struct variants *variants, struct problem *probl
     int64_t batch = one_in(draws, 4) ? draw_below(draws, 6) : 1;
     draw_sizes(draws, variants, kernel, elements / (batch > 1 ? batch : 1), work / (batch > 1 ? batch : 1), size);
     struct op_options options = draw_options(draws, variants->op, dtype, operator_);
-    struct shape shapes[2] = {{1, {size[0]}}};
+    struct shape shapes[MAX_INPUTS] = {{1, {size[0]}}, {1, {size[0]}}};
     if (variants->op == OP_MATMUL) {
         int64_t m = size[0], n = size[1], k = size[2];
         bool stacked[2] = {batch != 1 || one_in(draws, 4), batch != 1 || one_in(draws, 4)};
@@ -133,7 +130,7 @@ static void draw_geometry(const struct variants *variants, struct problem *probl
         shapes[0] = (struct shape){3, {size[0], size[1], size[2]}};
     }
     if (variants->op == OP_TRANSPOSE) shapes[0] = matrices(batch != 1 || one_in(draws, 4), batch, size[0], size[1]);
-    enum dtype dtypes[2] = {dtype, dtype};
+    enum dtype dtypes[MAX_INPUTS] = {dtype, dtype};
     struct error error = {.status = STATUS_OK};
     assert_int_equal(operations[variants->op]->geometry(&options, shapes, dtypes, &problem->geometry, &error),
                      STATUS_OK);

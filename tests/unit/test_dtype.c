@@ -24,6 +24,8 @@ static void names_and_sizes(void **state) {
         enum dtype dtype = (enum dtype)i;
         uint64_t room = 0; /* the ends of a type are what rounds to themselves, and what is beyond does not */
         double least = dtype_least(dtype), largest = dtype_largest(dtype);
+        assert_true(!(DTYPES_FLOAT & DTYPE_BIT(dtype)) == !dtype_is_float(dtype));
+        assert_true(!(DTYPES_UNSIGNED & DTYPE_BIT(dtype)) == dtype_is_signed(dtype));
         assert_true((least > 0) == dtype_is_float(dtype) && (largest > 0) == dtype_is_float(dtype));
         if (!dtype_is_float(dtype)) continue;
         dtype_store(dtype, &room, 0, least);

@@ -61,7 +61,8 @@ static void describe(const struct trial *trial, char *text, size_t room_for) {
     if (geometry->op == OP_MATMUL)
         snprintf(detail, sizeof detail, "%s%s alpha %g", options->transpose_a ? " A'" : "",
                  options->transpose_b ? " B'" : "", options->alpha);
-    if (geometry->op == OP_REDUCE) snprintf(detail, sizeof detail, " %s axis 1", reduce_operator_name(options->reduce));
+    const char *operator_ = operation_operator(operations[geometry->op], options);
+    if (operator_) snprintf(detail, sizeof detail, " %s axis 1", operator_);
     if (geometry->op == OP_SCALE) snprintf(detail, sizeof detail, " alpha %g beta %g", options->alpha, options->beta);
     snprintf(text, room_for, "%s %s%s %s %s%s, %s values, %d launches: TILERUN_SEED=%llu TILERUN_CASE=%s/%s/%lld", op,
              trial->kernel->name, choices, dtype_name(geometry->in[0].dtype), geometry->shape_text, detail,
@@ -91,7 +92,7 @@ static bool takes(const struct trial *trial) {
     const struct kernel *kernel = trial->kernel;
     const struct geometry *geometry = &trial->problem->geometry;
     if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype))) return false;
-    if (geometry->op == OP_REDUCE && !(operators_of(kernel) & REDUCE_BIT(geometry->options.reduce))) return false;
+    if (!kernel_has_operator(kernel, &geometry->options)) return false;
     /* Below TF32's own least number an input is rounded to nothing. */
     if (trial->problem->values == VALUES_SUBNORMAL && kernel->accuracy != ACCURACY_FULL) return false;
     /* A library tries its algorithms on each new problem, which takes long. */
@@ -343,7 +344,7 @@ static void all_variants_name_their_edges(void **state) {
         for (int dimension = 0; dimension < KERNEL_DIMENSIONS; dimension++) {
             const struct kernel *kernel = kernel_registry[i];
             const int *edges = kernel->edges[dimension];
-            bool wanted = dimension < dimensions[kernel->op], ended = !wanted;
+            bool wanted = dimension < operations[kernel->op]->dimensions, ended = !wanted;
             if ((edges[0] > 0) != wanted)
                 fail_msg("%s of %s names %s edges for dimension %d", kernel->name, operations[kernel->op]->name,
                          wanted ? "no" : "needless", dimension);

@@ -1,6 +1,6 @@
 /* test_operation.c - shapes, types, loops and work of each operation; what they refuse and how they say it; and the
  * references against small results worked out by hand. */
-#include "../../kernels/core/operation.h"
+#include "../../kernels/core/reference.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -35,13 +35,19 @@ static void assert_shape(const struct operand *operand, const char *text) {
 
 static void names(void **state) {
     (void)state;
+    static const struct kernel some_operators = {.op = OP_REDUCE,
+                                                 .operators = REDUCE_BIT(REDUCE_PROD) | REDUCE_BIT(REDUCE_MEAN)};
     for (int op = 0; op < OP_COUNT; op++) assert_ptr_equal(operation_find(operations[op]->name), operations[op]);
     assert_null(operation_find("matmull"));
     for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++) {
-        enum reduce_operator operator_;
-        assert_true(reduce_operator_parse(reduce_operator_name((enum reduce_operator)i), &operator_));
-        assert_int_equal(operator_, i);
+        struct op_options options = {.reduce = (enum reduce_operator)i};
+        assert_ptr_equal(operation_operator(&operation_reduce, &options), operation_reduce.operators[i]);
+        assert_int_equal(kernel_has_operator(&some_operators, &options), i == REDUCE_PROD || i == REDUCE_MEAN);
+        assert_true(kernel_has_operator(&reduce_cpu, &options) && kernel_has_operator(&matmul_cpu, &options));
     }
+    assert_string_equal(operation_reduce.operators[REDUCE_NORM2], "norm2");
+    assert_null(operation_reduce.operators[REDUCE_OPERATOR_COUNT]);
+    assert_null(operation_operator(&operation_scale, &(struct op_options){0}));
     for (int i = 0; i < kernel_count; i++)
         assert_ptr_equal(kernel_find(kernel_registry[i]->op, kernel_registry[i]->name), kernel_registry[i]);
     assert_null(kernel_find(OP_MATMUL, "padded"));
@@ -208,6 +214,26 @@ static void references(void **state) {
     assert_true(r.integer[0] == 1 && r.integer[2] == -11);
 }
 
+/* What other modules take from an operation instead of knowing which it is. */
+static void what_they_state(void **state) {
+    (void)state;
+    for (int op = 0; op < OP_COUNT; op++) {
+        const struct operation *operation = operations[op];
+        assert_true(operation->inputs >= 1 && operation->inputs <= MAX_INPUTS);
+        assert_true(!operation->operators == !operation->operator_of);
+        assert_true((operation->rate == RATE_FLOPS) == (op == OP_MATMUL) && !operation->product == (op != OP_MATMUL));
+    }
+    assert_true(operation_matmul.product(&(struct op_options){.alpha = -3}) == -3);
+    /* A quarter of a wave takes as long as a whole one, one and a half as long as two; parts of k fill and drain. */
+    int64_t tile[LOOPS] = {1, 256, 512, 1000}, one[LOOPS] = {1, 1, 1, 1}, split[LOOPS] = {1, 1, 1, 2};
+    assert_true(operation_matmul.slowdown(tile, one, 16, 1) == 4);
+    assert_true(operation_matmul.slowdown(tile, one, 1, 1) == 1);
+    tile[LOOP_M] = 384;
+    assert_true(fabs(operation_matmul.slowdown(tile, one, 4, 1) - 4.0 / 3) < 1e-15);
+    tile[LOOP_M] = 256;
+    assert_true(fabs(operation_matmul.slowdown(tile, split, 4, 2) - 1.4) < 1e-15);
+}
+
 static void shapes_and_boxes(void **state) {
     (void)state;
     char text[SHAPE_TEXT];
@@ -227,6 +253,7 @@ int main(void) {
         cmocka_unit_test(reduce_geometries),
         cmocka_unit_test(other_geometries),
         cmocka_unit_test(references),
+        cmocka_unit_test(what_they_state),
         cmocka_unit_test(shapes_and_boxes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,7 +250,7 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     assert_non_null(raw);
     struct box whole = box_whole(shape);
     struct cells cells = layout_cells(&whole, shape, tile);
-    for (int64_t number = cells.total - 1; number >= 0; number--) { /* backwards: any order will do */
+    for (int64_t number = cells.cut.pieces - 1; number >= 0; number--) { /* backwards: any order will do */
         struct cell cell = layout_cell(&cells, number);
         struct box box = {.rank = shape->rank};
         int lead = MAX_RANK - shape->rank;

@@ -336,7 +336,7 @@ static void honest_case(int number) {
             if (passes(&f)) continue;
             fail_msg("case %d: %s %s of %s, %s data, %s, %s: %s", number, operations[op]->name, names[variant],
                      dtype_name(dtype), kind_names[kind], f.task.geometry.shape_text,
-                     op == OP_REDUCE ? reduce_operator_name(options.reduce) : "", f.verdict.message);
+                     op == OP_REDUCE ? operation_operator(operations[op], &options) : "", f.verdict.message);
         }
     }
     close_fixture(&f);
