@@ -22,15 +22,6 @@ CPU_BODY to_float_body(enum dtype dtype, const void *from, int64_t count, float 
 }
 CPU_VERSIONS(to_float, (enum dtype dtype, const void *from, int64_t count, float *to), (dtype, from, count, to))
 
-CPU_BODY from_float_body(enum dtype dtype, const float *from, int64_t count, void *to) {
-    switch (dtype) {
-    case FLOAT16: ROW(float, uint16_t, float_to_float16(value)); break;
-    case BFLOAT16: ROW(float, uint16_t, float_to_bfloat16(value)); break;
-    default: memcpy(to, from, (size_t)count * sizeof *from);
-    }
-}
-CPU_VERSIONS(from_float, (enum dtype dtype, const float *from, int64_t count, void *to), (dtype, from, count, to))
-
 CPU_BODY to_double_body(enum dtype dtype, const void *from, int64_t count, double *to) {
     switch (dtype) {
     case FLOAT32: ROW(float, double, value); break;
@@ -76,10 +67,6 @@ CPU_VERSIONS(to_integer, (enum dtype dtype, const void *from, int64_t count, int
 
 void convert_to_float(enum dtype dtype, const void *from, int64_t count, float *to) {
     to_float(dtype, from, count, to);
-}
-
-void convert_from_float(enum dtype dtype, const float *from, int64_t count, void *to) {
-    from_float(dtype, from, count, to);
 }
 
 void convert_to_double(enum dtype dtype, const void *from, int64_t count, double *to) {

@@ -29,9 +29,3 @@ static const char *const operator_names[REDUCE_OPERATOR_COUNT] = {
 const char *reduce_operator_name(enum reduce_operator operator_) {
     return operator_names[operator_];
 }
-
-bool reduce_operator_parse(const char *name, enum reduce_operator *operator_) {
-    for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
-        if (strcmp(name, operator_names[i]) == 0) return *operator_ = (enum reduce_operator)i, true;
-    return false;
-}

@@ -133,6 +133,5 @@ const struct operation *operation_find(const char *name);
 /* For operations whose result has its input's unit. */
 bool units_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
 const char *reduce_operator_name(enum reduce_operator operator_);
-bool reduce_operator_parse(const char *name, enum reduce_operator *operator_);
 
 #endif

@@ -15,7 +15,7 @@ import pytest
 
 import harness
 import trace_schema
-from harness import INTERRUPTED, IO, OK, USAGE
+from harness import IO, OK, USAGE
 
 X = np.arange(12.0, dtype="f4").reshape(4, 3)
 FLAGS = [(), ("--resume",), ("--overwrite",), ("--resume", "--overwrite")]

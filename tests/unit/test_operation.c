@@ -37,11 +37,8 @@ static void names(void **state) {
     (void)state;
     for (int op = 0; op < OP_COUNT; op++) assert_ptr_equal(operation_find(operations[op]->name), operations[op]);
     assert_null(operation_find("matmull"));
-    for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++) {
-        enum reduce_operator operator_;
-        assert_true(reduce_operator_parse(reduce_operator_name((enum reduce_operator)i), &operator_));
-        assert_int_equal(operator_, i);
-    }
+    for (int i = 0; i < REDUCE_OPERATOR_COUNT; i++)
+        for (int j = 0; j < i; j++) assert_string_not_equal(reduce_operator_name(i), reduce_operator_name(j));
     for (int i = 0; i < kernel_count; i++)
         assert_ptr_equal(kernel_find(kernel_registry[i]->op, kernel_registry[i]->name), kernel_registry[i]);
     assert_null(kernel_find(OP_MATMUL, "padded"));
