@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "fail.h"
+#include "json.h"
 #include "place.h"
 #if TILERUN_CUDA
 #include <nvtx3/nvToolsExt.h>
@@ -127,19 +128,6 @@ void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, i
     pthread_mutex_unlock(&trace->mutex);
 }
 
-/* A string of JSON. */
-static void write_text(FILE *file, const char *text) {
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') fputc('\\', file);
-        if ((unsigned char)*text < ' ')
-            fprintf(file, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, file);
-    }
-    fputc('"', file);
-}
-
 /* Run -1: what came before the first. */
 static const char *run_name(const struct trace *trace, int run) {
     return run < 0 ? "before the first run" : trace->runs[run];
@@ -168,7 +156,8 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
         if (!run_named[run]) {
             write_event(file, any, "M", "process_name", span->run, 0);
             fputs(",\"args\":{\"name\":", file);
-            write_text(file, run_name(trace, span->run));
+            const char *name = run_name(trace, span->run);
+            json_write_string(file, name, strlen(name));
             fputs("}}", file);
         }
         if (!thread_named[run * threads + thread]) {

@@ -1,16 +1,12 @@
 /* job_schema.c - the table of keys as a JSON schema (draft 2020-12, for editors) and as a reference (Markdown). */
 #include "job_keys.h"
 
+#include "../base/json.h"
+
 #include <float.h>
 #include <string.h>
 
 /* ---- JSON schema ----------------------------------------------------------------------------------------------- */
-
-static void print_string(FILE *to, const char *text) {
-    fputc('"', to);
-    for (; *text; text++) fprintf(to, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
-    fputc('"', to);
-}
 
 static void print_range(FILE *to, const char *type, double low, double high) {
     fprintf(to, "{\"type\": \"%s\"", type);
@@ -108,7 +104,7 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
         if (!(scopes >> key->scope & 1)) continue;
         bool part = key->type == KEY_PART && strcmp(key->name, "inputs") == 0 && key->scope == SCOPE_OPERATION;
         fprintf(to, "%s%s  \"%s\": {\"description\": ", before, indent, key->name);
-        print_string(to, key->help);
+        json_write_string(to, key->help, strlen(key->help));
         fputs(", \"anyOf\": [", to);
         if (part)
             fputs("{\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, \"items\": {\"type\": \"string\"}}", to);

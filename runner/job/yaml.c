@@ -3,6 +3,7 @@
 #include "yaml.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "yaml_parts.h"
 
 #include <errno.h>
