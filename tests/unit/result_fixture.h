@@ -2,16 +2,9 @@
  * which reads the first's result, and what a runner does with it.
  *     double (scale of a file's matrix, variants simple and blocked)     total (reduce of it, store: all) */
 #include "../../runner/result/result.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +12,7 @@ enum { ROWS = 300, COLUMNS = 400, ELEMENTS = ROWS * COLUMNS };
 static const char job_text[] = "version: 1\n# Größe: as the user wrote it\n";
 
 struct fixture {
-    char folder[32], output[64], parts[80], input[64], job_path[64];
+    char output[64], parts[80], input[64], job_path[64];
     struct job job;
     struct job_input inputs[2];
     struct job_operation operations[2];
@@ -33,17 +26,8 @@ struct fixture {
 };
 
 static inline void write_files(struct fixture *f) {
-    struct error error = {STATUS_OK, ""};
     struct shape shape = {2, {ROWS, COLUMNS}};
-    struct box whole = box_whole(&shape);
-    struct h5_layout layout = {.gzip = false};
-    struct h5_dataset *dataset;
-    hid_t file;
-    assert_int_equal(h5_create_file(f->input, &file, &error), STATUS_OK);
-    assert_int_equal(h5_create(file, "/x", FLOAT32, &shape, &layout, &dataset, &error), STATUS_OK);
-    assert_int_equal(h5_write(dataset, &whole, f->values, &error), STATUS_OK);
-    h5_close(dataset);
-    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
+    store_array(f->input, FLOAT32, &shape, &(struct h5_layout){.gzip = false}, f->values);
     FILE *job = fopen(f->job_path, "w");
     fputs(job_text, job);
     fclose(job);
@@ -96,12 +80,11 @@ static inline void make_plan(struct fixture *f) {
 static inline int setup(void **state) {
     struct fixture *f = must_malloc(sizeof *f);
     memset(f, 0, sizeof *f);
-    snprintf(f->folder, sizeof f->folder, "/tmp/test_result.XXXXXX");
-    if (!mkdtemp(f->folder)) return -1;
-    snprintf(f->output, sizeof f->output, "%s/out.h5", f->folder);
+    if (make_folder(state) != 0) return -1;
+    snprintf(f->output, sizeof f->output, "%s/out.h5", folder);
     snprintf(f->parts, sizeof f->parts, "%s.parts", f->output);
-    snprintf(f->input, sizeof f->input, "%s/in.h5", f->folder);
-    snprintf(f->job_path, sizeof f->job_path, "%s/job.yaml", f->folder);
+    snprintf(f->input, sizeof f->input, "%s/in.h5", folder);
+    snprintf(f->job_path, sizeof f->job_path, "%s/job.yaml", folder);
     f->values = must_malloc(ELEMENTS * sizeof *f->values);
     for (int i = 0; i < ELEMENTS; i++) f->values[i] = (float)i;
     write_files(f);
@@ -112,14 +95,12 @@ static inline int setup(void **state) {
 
 static inline int teardown(void **state) {
     struct fixture *f = *state;
-    char command[64];
     for (int i = 0; i < 4; i++) array_free(&f->arrays[i]);
     yaml_close(f->job.document);
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
-    snprintf(command, sizeof command, "rm -r %s", f->folder);
     free(f->values);
     free(f);
-    return system(command);
+    return remove_folder(state);
 }
 
 static inline struct results *open_results(struct fixture *f, bool overwrite, bool resume) {
@@ -203,12 +184,6 @@ static inline bool is_complete(struct fixture *f) {
 
 static inline bool exists(const char *path) {
     return access(path, F_OK) == 0;
-}
-
-static inline int begin(void **state) {
-    (void)state;
-    h5_quiet();
-    return 0;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -1,19 +1,10 @@
 /* test_array.c - reading operands wherever they are, and a hash that does not depend on how they lie. */
 #include "../../runner/storage/array.h"
 #include "../../runner/storage/random.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-static char folder[] = "/tmp/test_array.XXXXXX";
 
 /* The definition in array.h, done plainly on values in memory (rows of `columns` elements). */
 static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t size, char text[ARRAY_HASH_TEXT]) {
@@ -41,17 +32,8 @@ static struct array open_array(const char *path) {
 static void stored_hash(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout, const void *data,
                         char text[ARRAY_HASH_TEXT]) {
     struct error error = {STATUS_OK, ""};
-    struct h5_dataset *dataset;
-    struct box whole = box_whole(shape);
-    char path[64];
-    hid_t file;
-    snprintf(path, sizeof path, "%s/x.h5", folder);
-    assert_int_equal(h5_create_file(path, &file, &error), STATUS_OK);
-    assert_int_equal(h5_create(file, "/x", dtype, shape, layout, &dataset, &error), STATUS_OK);
-    assert_int_equal(h5_write(dataset, &whole, data, &error), STATUS_OK);
-    h5_close(dataset);
-    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
-    struct array array = open_array(path);
+    store_array(in_folder("x.h5"), dtype, shape, layout, data);
+    struct array array = open_array(in_folder("x.h5"));
     assert_int_equal(array_hash(&array, &error), STATUS_OK);
     memcpy(text, array.hash, ARRAY_HASH_TEXT);
     array_close(&array);
@@ -132,19 +114,6 @@ static void test_generated_and_missing(void **state) {
     assert_memory_equal(found, expected, sizeof found);
     assert_int_equal(array_read(&result, &box, found, NULL, &error), STATUS_IO);
     assert_non_null(strstr(error.text, "'total'"));
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    h5_quiet();
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
 }
 
 int main(void) {

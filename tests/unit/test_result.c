@@ -53,10 +53,10 @@ static void test_whole_way(void **state) {
 static void test_refusals(void **state) {
     struct fixture *f = *state;
     char path[128];
-    assert_refused(f, f->folder, "is a directory");
+    assert_refused(f, folder, "is a directory");
     assert_refused(f, f->input, "is the job's input 'X'");
     assert_refused(f, f->job_path, "is the job file");
-    snprintf(path, sizeof path, "%s/absent/out.h5", f->folder);
+    snprintf(path, sizeof path, "%s/absent/out.h5", folder);
     assert_refused(f, path, "No such file or directory");
     snprintf(path, sizeof path, "%s/out.h5", f->input);
     assert_refused(f, path, "is not a folder");
@@ -143,5 +143,5 @@ int main(void) {
         TEST(test_whole_way),           TEST(test_refusals),          TEST(test_keys_tell_apart),
         TEST(test_rivals_for_the_lock), TEST(test_read_rows_refuses),
     };
-    return cmocka_run_group_tests_name("result", tests, begin, NULL);
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

@@ -104,9 +104,9 @@ static void test_killed_writer(void **state) {
     struct results *results = open_results(f, false, true); /* the lock went with its holder */
     assert_true(results_find(results, &f->runs[0], &row));
     assert_false(results_find(results, &f->runs[2], &row));
-    DIR *folder = opendir(f->parts);
-    for (struct dirent *entry; (entry = readdir(folder));) assert_null(strstr(entry->d_name, ".tmp"));
-    closedir(folder);
+    DIR *parts = opendir(f->parts);
+    for (struct dirent *entry; (entry = readdir(parts));) assert_null(strstr(entry->d_name, ".tmp"));
+    closedir(parts);
     results_close(results);
 }
 
@@ -181,5 +181,5 @@ int main(void) {
         TEST(test_full_disk),
         TEST(test_full_disk_at_assembly),
     };
-    return cmocka_run_group_tests_name("result_resume", tests, begin, NULL);
+    return cmocka_run_group_tests_name("result_resume", tests, NULL, NULL);
 }

@@ -4,13 +4,9 @@
 #define TESTS_VERIFY_FIXTURE_H
 
 #include "../../runner/verify/verify.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,18 +62,10 @@ static inline void set_input(struct fixture *f, int number, enum dtype dtype, st
 /* Puts an input's elements into a file of its own, and reads them from there. */
 static inline void put_input(struct fixture *f, int number, const void *data) {
     char path[] = "/tmp/test_verify_XXXXXX";
-    hid_t file;
     struct array *array = &f->arrays[number];
-    struct h5_dataset *dataset;
-    struct h5_layout layout = {.fletcher32 = true};
-    struct box box = box_whole(&array->shape);
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0 && close(descriptor) == 0);
-    assert_int_equal(h5_create_file(path, &file, &error), STATUS_OK);
-    assert_int_equal(h5_create(file, "/x", array->dtype, &array->shape, &layout, &dataset, &error), STATUS_OK);
-    assert_int_equal(h5_write(dataset, &box, data, &error), STATUS_OK);
-    h5_close(dataset);
-    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
+    store_array(path, array->dtype, &array->shape, &(struct h5_layout){.fletcher32 = true}, data);
     array->input = NULL;
     array_place(array, path, "/x");
     assert_int_equal(array_open(array, &error), STATUS_OK);
