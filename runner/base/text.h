@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The entry of `names` nearest to `word` by edit distance, if near enough to be a slip of the pen; else NULL. */
+/* The entry of `names` nearest to `word` by edit distance, if near enough to be a typing mistake; else NULL. */
 const char *nearest_name(const char *word, const char *const names[], int count);
 
 /* "1.5 GiB"; into `text`, which is returned. */

@@ -15,7 +15,7 @@ static void print_range(FILE *to, const char *type, double low, double high) {
     fputs("}", to);
 }
 
-/* What a list or map of its own looks like. */
+/* The schema of a key that holds a list or a map. */
 static const char *part_schema(const struct job_key *key) {
     static const char *const parts[][2] = {
         {"version", "{\"const\": 1}"},
@@ -84,7 +84,7 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
     }
 }
 
-/* The properties of a map, which the keys of `scopes` (a set) go into. */
+/* The properties of a map: the keys of `scopes`, a set. */
 static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     const char *before = "";
     fprintf(to,
@@ -116,7 +116,7 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     fprintf(to, "\n%s}", indent);
 }
 
-/* For each word of the key `chooser`: keys that say nothing to it are refused, those it needs are required. */
+/* For each word of the key `chooser`: refuses the keys that do not apply to it and requires those that it needs. */
 static void print_conditions(FILE *to, unsigned scopes, const struct job_key *chooser) {
     const char *words[KEY_MAX_WORDS];
     int count = key_words(chooser, words);

@@ -1,5 +1,4 @@
-/* yaml_errors.c - complaints with their place: collecting, ordering, printing beside the source line; the nearest name.
- */
+/* yaml_errors.c - complaints with their place: collecting, ordering, printing beside the source line. */
 #include "yaml_parts.h"
 
 #include "../base/fail.h"
