@@ -68,7 +68,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install clean generated force
+.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -172,6 +172,9 @@ bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 
 generated: $(PROGRAM) ## rewrite what is generated: configs/job.schema.json, the reference in configs/README.md
 	@tests/generate.sh $(PROGRAM)
+
+goldens: $(PROGRAM) ## rewrite the golden files, tests/jobs/bad/*.expected, for review by `git diff`
+	@tests/goldens.sh $(PROGRAM)
 
 deps: ## install what the build and the tests lack, or print its name where apt is not
 	$(bring_deps) test

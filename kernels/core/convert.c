@@ -32,25 +32,6 @@ CPU_BODY to_float_body(enum dtype dtype, const void *from, int64_t count, float 
 }
 CPU_VERSIONS(to_float, (enum dtype dtype, const void *from, int64_t count, float *to), (dtype, from, count, to))
 
-CPU_BODY from_float_body(enum dtype dtype, const float *from, int64_t count, void *to) {
-    switch (dtype) {
-    case FLOAT16: ROW(float, uint16_t, float_to_float16(value)); break;
-    case BFLOAT16: ROW(float, uint16_t, float_to_bfloat16(value)); break;
-    case FLOAT32: memcpy(to, from, (size_t)count * sizeof *from); break;
-    case FLOAT64:
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64:
-    case DTYPE_COUNT: break; /* not summed in float */
-    }
-}
-CPU_VERSIONS(from_float, (enum dtype dtype, const float *from, int64_t count, void *to), (dtype, from, count, to))
-
 CPU_BODY to_double_body(enum dtype dtype, const void *from, int64_t count, double *to) {
     switch (dtype) {
     case FLOAT32: ROW(float, double, value); break;
@@ -112,10 +93,6 @@ CPU_VERSIONS(to_integer, (enum dtype dtype, const void *from, int64_t count, int
 
 void convert_to_float(enum dtype dtype, const void *from, int64_t count, float *to) {
     to_float(dtype, from, count, to);
-}
-
-void convert_from_float(enum dtype dtype, const float *from, int64_t count, void *to) {
-    from_float(dtype, from, count, to);
 }
 
 void convert_to_double(enum dtype dtype, const void *from, int64_t count, double *to) {

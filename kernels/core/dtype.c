@@ -50,12 +50,6 @@ double dtype_largest(enum dtype dtype) {
     return types[dtype].largest;
 }
 
-bool dtype_parse(const char *name, enum dtype *dtype) {
-    for (int i = 0; i < DTYPE_COUNT; i++)
-        if (strcmp(name, types[i].name) == 0) return *dtype = (enum dtype)i, true;
-    return false;
-}
-
 double dtype_load(enum dtype dtype, const void *data, int64_t index) {
     switch (dtype) {
     case FLOAT32: return ((const float *)data)[index];

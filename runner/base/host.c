@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A line of /proc/meminfo in bytes; 0: it is not there. */
+/* The value of a line of /proc/meminfo, in bytes; 0: there is no such line. */
 static int64_t meminfo_bytes(const char *name) {
     FILE *file = fopen("/proc/meminfo", "re");
     if (!file) return 0;
@@ -26,8 +26,9 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* The least limit of `group` and the groups above it; `format` makes a limit's path out of root and group. A container
- * may see its own group as the root, under a path that names the host's: then only the last of these files is there. */
+/* The least limit of `group` and the groups above it; `format` makes a limit's path out of root and group. In a
+ * container the root may be the container's own group while `group` is the host's path: then only the root's file
+ * exists. */
 static int64_t least_limit(const char *format, const char *root, char *group) {
     int64_t limit = INT64_MAX;
     for (;;) {
@@ -43,7 +44,7 @@ static int64_t least_limit(const char *format, const char *root, char *group) {
     }
 }
 
-/* Is `name` among the words of a list with commas? */
+/* Does a comma-separated list contain `name`? */
 static bool lists(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; at; at = strchr(at, ',')) {

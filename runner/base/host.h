@@ -4,14 +4,15 @@
 
 #include <stdint.h>
 
-/* Bytes of the machine and bytes free now; neither is more than the process's control group allows. */
+/* The machine's memory and how much of it is free now, in bytes; neither exceeds what the control group allows. */
 struct host_memory {
     int64_t total, free;
 };
 struct host_memory host_memory(void);
 
-/* What a container or a batch system allows: the least limit from this process's memory group up, cgroup v2 or v1.
- * INT64_MAX: there is none. `groups` is /proc/self/cgroup and `root` /sys/fs/cgroup, but in tests. */
+/* The memory that a container or a batch system allows: the least limit of this process's control group and those above
+ * it, cgroup v2 or v1. INT64_MAX: no limit. `groups` is /proc/self/cgroup and `root` is /sys/fs/cgroup, except in
+ * tests. */
 int64_t host_memory_limit(const char *groups, const char *root);
 
 /* The model of the processor, as Linux names it; "CPU" where it has no name. */

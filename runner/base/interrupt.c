@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #define GRACE_S 0.7 /* from the first signal until the watch ends the process */
-#define SAY_MS  400 /* that a reader may take for the next piece of text */
+#define SAY_MS  400 /* that interrupt_say waits for a pipe to take more text */
 
-/* Before there is a plan that could tell more. */
+/* Takes leave until interrupt_leave_by names a function that knows the plan. */
 static void leave_unbegun(void *unused) {
     (void)unused;
     interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
@@ -48,7 +48,7 @@ void interrupt_leave_by(void (*leave)(void *context), void *context) {
     pthread_mutex_unlock(&interrupt.mutex);
 }
 
-/* With the mutex. */
+/* The caller holds the mutex. */
 static void take_leave(void) {
     if (interrupt.leave && interrupt.status == STATUS_INTERRUPTED) interrupt.leave(interrupt.context);
     interrupt.leave = NULL;
@@ -98,7 +98,7 @@ static void *watch(void *unused) {
     }
     interrupt_ask(number);
     wait_to_leave(&signals, number);
-    pthread_mutex_lock(&interrupt.mutex); /* for good: what is left now stays as it is left */
+    pthread_mutex_lock(&interrupt.mutex); /* never unlocked: nobody else takes leave or settles now */
     take_leave();
     _exit((int)interrupt.status);
 }

@@ -1,4 +1,4 @@
-/* place.c - links followed, folders tried, clashes with what the job reads found. */
+/* place.c - follows links, checks folders, tells whether two places are one, puts finished files in place. */
 #include "place.h"
 
 #include "fail.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_LINKS = 40 }; /* as the kernel has it */
+enum { MOST_LINKS = 40 }; /* the kernel's own limit */
 
 bool place_is_at(const char *path, const struct stat *file) {
     struct stat about;
@@ -23,7 +23,7 @@ char *place_folder_of(const char *path) {
     return must_printf("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* Where the last part of a name leads to, through links to links, even if nothing is there. */
+/* The path that a name leads to: its last part's symbolic links are followed, even to where nothing exists. */
 static char *follow(const char *name) {
     char *path = must_strdup(name), target[PATH_MAX];
     struct stat about;

@@ -1,5 +1,5 @@
-/* place.h - where a file that a job is to write really goes, and what must not be overwritten there. A symbolic link is
- * written through: what is written first lies beside the file that it leads to, so that a rename puts it in place. */
+/* place.h - where a file that a job writes really goes, and what must not be overwritten there. A symbolic link stays:
+ * the new file is first written beside the link's target, and a rename then replaces that target. */
 #ifndef RUNNER_PLACE_H
 #define RUNNER_PLACE_H
 
@@ -13,19 +13,20 @@ struct place {
     char *name;        /* as the user wrote it */
     char *path;        /* the file itself, behind symbolic links */
     char *folder;      /* that `path` is in */
-    bool exists;       /* is anything there? Then */
-    struct stat about; /* what */
+    bool exists;       /* does anything lie there? */
+    struct stat about; /* then what it is */
 };
 
-/* Follows links and looks what is there; nothing is changed. STATUS_USAGE: that cannot be found out. place_free takes
- * what it gives, whatever the status. */
+/* Follows links and looks at what lies there; changes nothing. STATUS_USAGE: stat fails. The caller calls place_free,
+ * whatever the status. */
 enum status place_find(const char *kind, const char *name, struct place *place, struct error *error);
-/* Looks again what is there. */
+/* Looks again at what lies there. */
 enum status place_look(struct place *place, struct error *error);
 void place_free(struct place *place);
-/* Can a file be made, or renamed to, there? STATUS_USAGE: a directory, or no folder to write in. */
+/* Can a file be created there, or renamed to it? STATUS_USAGE: a directory lies there, or its
+ * folder is missing or not writable. */
 enum status place_check(const struct place *place, struct error *error);
-/* Do two places name one file, there or still to be made? */
+/* Do two places name the same file, whether it exists yet or not? */
 bool place_same(const struct place *one, const struct place *other);
 /* Puts a finished file in place, with the mode of the one that it replaces. STATUS_IO. */
 enum status place_put(const struct place *place, const char *finished, struct error *error);

@@ -20,15 +20,15 @@ struct progress {
 void progress_begin(struct progress *progress, enum progress_mode mode, int runs, double bytes_total);
 /* A run begins. */
 void progress_run(struct progress *progress, const char *what);
-/* It has moved so many bytes more. */
+/* The run has moved `bytes` more. */
 void progress_bytes(struct progress *progress, double bytes);
-/* Something a person should know, on a line of its own, whatever the mode. */
+/* Prints a line for the user in every mode. */
 void progress_note(const struct progress *progress, const char *text);
-/* It is over; `outcome` is its status or time: "ok, 1.2 ms". */
+/* The run is over; `outcome` is its status or time: "ok, 1.2 ms". */
 void progress_outcome(struct progress *progress, const char *outcome);
-/* What clears the live line, if there is one: printed before anything else is. */
+/* The characters that clear the live line, "" where there is none: to be printed before any other text. */
 const char *progress_clear(const struct progress *progress);
-/* Clears it for good; to be called before anything else is printed. */
+/* Clears the live line and draws it no more; call this before printing anything else. */
 void progress_end(struct progress *progress);
 
 #endif

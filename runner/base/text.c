@@ -1,4 +1,4 @@
-/* text.c - the nearest of some names by edit distance, and sizes in their units. */
+/* text.c - the nearest of some names by edit distance, sizes in their units, the length of a UTF-8 character. */
 #include "text.h"
 
 #include <ctype.h>
@@ -51,4 +51,17 @@ const char *size_text(double bytes, char text[32]) {
     while (bytes >= 1024 && unit < 4) bytes /= 1024, unit++;
     snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
     return text;
+}
+
+int utf8_length(const char *text, size_t length) {
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x80) return 1;
+    int size = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+    if (c[0] < 0xc2 || c[0] > 0xf4 || (size_t)size > length) return 0;
+    for (int i = 1; i < size; i++)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool surrogate = c[0] == 0xed && c[1] > 0x9f;
+    bool beyond = c[0] == 0xf4 && c[1] > 0x8f;
+    return overlong || surrogate || beyond ? 0 : size;
 }

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "fail.h"
+#include "json.h"
 #include "place.h"
 #if TILERUN_CUDA
 #include <nvtx3/nvToolsExt.h>
@@ -51,7 +52,7 @@ static const char beginning[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n
 
 struct trace {
     struct place place;
-    int descriptor; /* of what is written directly; -1: a file, made at the end */
+    int descriptor; /* of a device, pipe or standard stream, written directly; -1: a file, created at the end */
     double started_s;
     pthread_mutex_t mutex; /* guards all below */
     char **runs;
@@ -60,7 +61,7 @@ struct trace {
     long count, room;
 };
 
-/* Is it a trace already, or empty, so that nothing is lost with it? */
+/* May the file be replaced unasked: is it empty, or an earlier trace? */
 static bool is_ours(const char *path) {
     char begins[sizeof beginning] = "";
     FILE *file = fopen(path, "re");
@@ -70,8 +71,7 @@ static bool is_ours(const char *path) {
     return got == 0 || strcmp(begins, beginning) == 0;
 }
 
-/* What is no file to be replaced is opened at once: a device, a pipe, or the file that a shell has made our standard
- * output or error. */
+/* Opens at once what a rename cannot replace: a device, a pipe, or the file that is our standard output or error. */
 static enum status open_directly(const struct place *place, int *descriptor, struct error *error) {
     struct stat about;
     for (int standard = 1; standard <= 2 && *descriptor < 0; standard++)
@@ -127,20 +127,7 @@ void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, i
     pthread_mutex_unlock(&trace->mutex);
 }
 
-/* A string of JSON. */
-static void write_text(FILE *file, const char *text) {
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') fputc('\\', file);
-        if ((unsigned char)*text < ' ')
-            fprintf(file, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, file);
-    }
-    fputc('"', file);
-}
-
-/* Run -1: what came before the first. */
+/* Run -1 holds the spans from before the first run. */
 static const char *run_name(const struct trace *trace, int run) {
     return run < 0 ? "before the first run" : trace->runs[run];
 }
@@ -168,7 +155,8 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
         if (!run_named[run]) {
             write_event(file, any, "M", "process_name", span->run, 0);
             fputs(",\"args\":{\"name\":", file);
-            write_text(file, run_name(trace, span->run));
+            const char *name = run_name(trace, span->run);
+            json_write_string(file, name, strlen(name));
             fputs("}}", file);
         }
         if (!thread_named[run * threads + thread]) {
@@ -205,7 +193,7 @@ static bool write_all(const struct trace *trace, FILE *file) {
     return !failed;
 }
 
-/* A new file beside where the trace is to be, of a name that is nobody's. */
+/* Creates a file of an unused name in the folder that the trace goes to. */
 static int make_file(const struct place *place, char **path) {
     int descriptor = -1;
     for (int number = 0; descriptor < 0; number++) {
@@ -223,7 +211,7 @@ enum status trace_close(struct trace *trace, struct error *error) {
     int descriptor = trace->descriptor >= 0 ? trace->descriptor : make_file(&trace->place, &path);
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
     enum status status = STATUS_OK;
-    trace->descriptor = -1; /* goes with the file */
+    trace->descriptor = -1; /* fclose closes it */
     if (!file || !write_all(trace, file))
         status = fail(error, STATUS_IO, "trace %s: cannot be written: %s", trace->place.name, strerror(errno));
     if (!status && path) status = place_put(&trace->place, path, error);

@@ -13,27 +13,28 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BATCHES 8     /* under way at one time; a caller that finds no place does its work alone */
-#define SPIN_S  50e-6 /* the next batch, or the end of one, mostly comes at once: to wake 15 threads takes longer */
+#define BATCHES 8     /* at one time; a caller that finds no free batch does its work alone */
+#define SPIN_S  50e-6 /* the next batch mostly comes sooner than 15 threads can be woken */
 #define CLOSED  UINT32_MAX
 
-/* What `claim` says: which batch this is of those that had this place, and its next item (CLOSED: none yet). A claim
- * that succeeds has found the place unchanged since it was looked at, and keeps it so until its item is done. */
+/* A place that one batch after another uses. `claim` holds the batch's generation and its next item (CLOSED: none yet).
+ * A compare-and-swap of `claim` succeeds only if the same batch is still there; that batch then stays until its item is
+ * done. */
 struct batch {
     _Atomic(uint64_t) claim; /* generation << 32 | item */
     _Atomic(uint32_t) count;
     void (*_Atomic work)(void *context, int64_t item, int thread);
     void *_Atomic context;
     atomic_llong left; /* items not yet done */
-    bool taken;        /* with the mutex */
+    bool taken;        /* guarded by the mutex */
 };
 
 struct thread {
     pthread_t id;
-    int number; /* from 1: 0 is whoever calls */
+    int number; /* from 1; the caller of workers_run is 0 */
 };
 
-/* Who sleeps until something has changed. */
+/* Threads that sleep until a condition changes. */
 struct crowd {
     atomic_int sleepers;
     pthread_cond_t changed;
@@ -43,7 +44,7 @@ static struct {
     struct batch batches[BATCHES];
     atomic_uint posted; /* counts batches */
     pthread_mutex_t mutex;
-    struct crowd idle, callers; /* for a batch to be posted, for one to be done */
+    struct crowd idle, callers; /* wait for a batch to be posted; wait for one to be done */
     struct thread *threads;
     int started;
     atomic_bool closing;
@@ -89,7 +90,7 @@ int workers_count(void) {
     return count_of_process;
 }
 
-/* Tells those who sleep; those who do not will see for themselves. */
+/* Wakes the sleepers; threads that spin see the change themselves. */
 static void tell(struct crowd *crowd) {
     if (atomic_load(&crowd->sleepers) == 0) return;
     pthread_mutex_lock(&pool.mutex);
@@ -97,7 +98,7 @@ static void tell(struct crowd *crowd) {
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Waits until ready(context): looks for SPIN_S, then sleeps. */
+/* Waits until ready(context): spins for SPIN_S, then sleeps. */
 static void await(struct crowd *crowd, bool (*ready)(const void *context), const void *context) {
     double until = now_s() + SPIN_S;
     while (!ready(context)) {
@@ -113,14 +114,14 @@ static void await(struct crowd *crowd, bool (*ready)(const void *context), const
     }
 }
 
-/* Does an item of the batch; false: there is none left to take. */
+/* Takes an item of the batch and does it; false: no item is left. */
 static bool do_item(struct batch *batch, int thread) {
     uint64_t claim = atomic_load(&batch->claim);
     void (*work)(void *, int64_t, int) = atomic_load(&batch->work);
     void *context = atomic_load(&batch->context);
     uint32_t count = atomic_load(&batch->count), item = (uint32_t)claim;
     if (item == CLOSED || item >= count) return false;
-    if (!atomic_compare_exchange_strong(&batch->claim, &claim, claim + 1)) return true; /* another was faster */
+    if (!atomic_compare_exchange_strong(&batch->claim, &claim, claim + 1)) return true; /* another took it */
     work(context, item, thread);
     if (atomic_fetch_sub(&batch->left, 1) == 1) tell(&pool.callers);
     return true;
@@ -153,8 +154,8 @@ static void stop(void) {
     free(pool.threads);
 }
 
-/* A forked child has none of the threads: there its callers do the work alone. The mutex is held over the fork, so that
- * nobody else holds it in the child, where nobody could give it back. */
+/* A forked child has none of the worker threads: there callers do the work alone. The forking thread holds the mutex
+ * across the fork, because a mutex that another thread held would stay locked in the child. */
 static void before_fork(void) {
     pthread_mutex_lock(&pool.mutex);
 }
@@ -168,7 +169,7 @@ static void after_fork_in_child(void) {
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Where threads cannot be had, the callers do the work alone. */
+/* If threads cannot be created, the callers do the work alone. */
 static void start(void) {
     int count = workers_count() - 1;
     pool.threads = malloc((size_t)(count + 1) * sizeof *pool.threads);
@@ -182,7 +183,7 @@ static void start(void) {
     atexit(stop);
 }
 
-/* A place for a batch; NULL: all are taken, or there are no workers. */
+/* A free place for a batch; NULL: all are taken, or there are no workers. */
 static struct batch *take_place(void) {
     struct batch *free_one = NULL;
     pthread_mutex_lock(&pool.mutex);

@@ -18,11 +18,35 @@ enum status command_misused(const struct command *command, int code, char **argv
                 command->name);
 }
 
+enum status command_override(const struct command *command, int code, char **argv, struct command_overrides *overrides,
+                             struct error *error) {
+    struct job_overrides *job = &overrides->job;
+    switch (code) {
+    case OPTION_SET:
+        if (job->set_count == COMMAND_MAX_SETS)
+            return fail(error, STATUS_USAGE, "%s: more than %d --set", command->name, COMMAND_MAX_SETS);
+        overrides->sets[job->set_count++] = optarg;
+        job->sets = overrides->sets;
+        return STATUS_OK;
+    case OPTION_DEVICE: job->device = optarg; return STATUS_OK;
+    case OPTION_MEMORY: job->memory = optarg; return STATUS_OK;
+    case OPTION_ONLY: job->only = optarg; return STATUS_OK;
+    default: return command_misused(command, code, argv, error);
+    }
+}
+
 enum status command_operands(const struct command *command, int argc, int least, int most, struct error *error) {
     int count = argc - optind;
     if (count >= least && (most < 0 || count <= most)) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: %s\nusage: tilerun %s %s", command->name,
                 count < least ? "a file is missing" : "too many files", command->name, command->arguments);
+}
+
+enum status command_operands_only(const struct command *command, int argc, char **argv, int most, struct error *error) {
+    static const struct option none[] = {{0}};
+    int code = getopt_long(argc, argv, ":", none, NULL);
+    if (code != -1) return command_misused(command, code, argv, error);
+    return command_operands(command, argc, 0, most, error);
 }
 
 void command_print_help(const struct command *command) {

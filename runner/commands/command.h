@@ -1,4 +1,4 @@
-/* command.h - the commands of the program: commands.def lists them, cmd_NAME.c holds each. */
+/* command.h - the commands of the program: commands.def lists them, NAME.c holds each. */
 #ifndef RUNNER_COMMAND_H
 #define RUNNER_COMMAND_H
 
@@ -19,10 +19,36 @@ struct command {
 #include "commands.def"
 #undef COMMAND
 
-/* For a command's getopt_long loop: what to return for '?' and ':'. Says what is wrong and where help is. */
+/* ---- the command line, with getopt_long ---- */
+
+/* Options by which several commands override a job: their rows in a command's table, and their lines of help. */
+enum { OPTION_SET = 256, OPTION_DEVICE, OPTION_MEMORY, OPTION_ONLY, OPTION_OWN /* the first of a command's own */ };
+#define OVERRIDE_SET                                                                                                   \
+    { "set", required_argument, NULL, OPTION_SET }
+#define OVERRIDE_ALL                                                                                                   \
+    OVERRIDE_SET, {"device", required_argument, NULL, OPTION_DEVICE},                                                  \
+        {"memory", required_argument, NULL, OPTION_MEMORY}, {                                                          \
+        "only", required_argument, NULL, OPTION_ONLY                                                                   \
+    }
+#define HELP_SET    "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
+#define HELP_DEVICE "  --device D         auto, cpu, cuda or cuda:N\n"
+#define HELP_MEMORY "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
+#define HELP_ONLY   "  --only ID,...      these operations and what they read\n"
+
+#define COMMAND_MAX_SETS 64
+struct command_overrides {
+    struct job_overrides job; /* its `sets` is the array below: not to be copied */
+    const char *sets[COMMAND_MAX_SETS];
+};
+/* Takes one of these options; any other code is command_misused. */
+enum status command_override(const struct command *command, int code, char **argv, struct command_overrides *overrides,
+                             struct error *error);
+/* What to return for '?' and ':'. Says what is wrong and where help is. */
 enum status command_misused(const struct command *command, int code, char **argv, struct error *error);
 /* Checks how many operands are left after the options. */
 enum status command_operands(const struct command *command, int argc, int least, int most, struct error *error);
+/* The same for a command without options. */
+enum status command_operands_only(const struct command *command, int argc, char **argv, int most, struct error *error);
 void command_print_help(const struct command *command);
 
 /* Loads and plans a job for the devices that it wants and that are there; complaints are printed to stderr.

@@ -1,8 +1,6 @@
-/* cmd_devices.c - `tilerun devices`: what a job could run on, and the limits its predictions start from. */
+/* devices.c - `tilerun devices`: what a job could run on, and the limits its predictions start from. */
 #include "../stream/device.h"
 #include "command.h"
-
-#include <getopt.h>
 
 static void print_device(const struct device_facts *facts) {
     printf("%s  %s\n", facts->id, facts->name);
@@ -21,10 +19,7 @@ static void print_device(const struct device_facts *facts) {
 }
 
 static enum status devices(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {{0}};
-    int code = getopt_long(argc, argv, ":", options, NULL);
-    if (code != -1) return command_misused(&command_devices, code, argv, error);
-    enum status status = command_operands(&command_devices, argc, 0, 0, error);
+    enum status status = command_operands_only(&command_devices, argc, argv, 0, error);
     if (status) return status;
     struct device_facts facts;
     device_cpu_facts(&facts);

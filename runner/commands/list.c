@@ -1,4 +1,4 @@
-/* cmd_list.c - `tilerun list [OP]`: the variants, straight from the registry. */
+/* list.c - `tilerun list [OP]`: the variants, straight from the registry. */
 #include "../base/text.h"
 #include "../stream/device.h"
 #include "command.h"
@@ -59,10 +59,7 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
 }
 
 static enum status list(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {{0}};
-    int code = getopt_long(argc, argv, ":", options, NULL);
-    if (code != -1) return command_misused(&command_list, code, argv, error);
-    enum status status = command_operands(&command_list, argc, 0, 1, error);
+    enum status status = command_operands_only(&command_list, argc, argv, 1, error);
     if (status) return status;
     const char *wanted = optind < argc ? argv[optind] : NULL;
     if (wanted && !operation_find(wanted)) {

@@ -1,35 +1,27 @@
-/* cmd_plan.c - `tilerun plan JOB`: what a run would do, without doing it. */
+/* plan.c - `tilerun plan JOB`: what a run would do, without doing it. */
 #include "command.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { OPTION_SET = 256, OPTION_DEVICE, OPTION_MEMORY, OPTION_ONLY, OPTION_RESOLVED };
+enum { OPTION_RESOLVED = OPTION_OWN };
 
 static enum status plan_command(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {
-        {"set", required_argument, NULL, OPTION_SET},       {"device", required_argument, NULL, OPTION_DEVICE},
-        {"memory", required_argument, NULL, OPTION_MEMORY}, {"only", required_argument, NULL, OPTION_ONLY},
-        {"resolved", no_argument, NULL, OPTION_RESOLVED},   {0}};
-    const char *sets[64];
-    struct job_overrides overrides = {.sets = sets};
+    static const struct option options[] = {OVERRIDE_ALL, {"resolved", no_argument, NULL, OPTION_RESOLVED}, {0}};
+    struct command_overrides overrides = {.job = {0}};
     bool resolved = false;
-    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
-        case OPTION_SET:
-            if (overrides.set_count == 64) return fail(error, STATUS_USAGE, "plan: more than 64 --set");
-            sets[overrides.set_count++] = optarg;
-            break;
-        case OPTION_DEVICE: overrides.device = optarg; break;
-        case OPTION_MEMORY: overrides.memory = optarg; break;
-        case OPTION_ONLY: overrides.only = optarg; break;
-        case OPTION_RESOLVED: resolved = true; break;
-        default: return command_misused(&command_plan, code, argv, error);
-        }
-    enum status status = command_operands(&command_plan, argc, 1, 1, error);
+    enum status status = STATUS_OK;
+    for (int code; !status && (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        if (code == OPTION_RESOLVED)
+            resolved = true;
+        else
+            status = command_override(&command_plan, code, argv, &overrides, error);
+    }
+    if (!status) status = command_operands(&command_plan, argc, 1, 1, error);
     if (status) return status;
     struct job *job;
     struct plan *plan;
-    status = command_load(argv[optind], &overrides, false, &job, &plan, error);
+    status = command_load(argv[optind], &overrides.job, false, &job, &plan, error);
     if (!status && resolved) fputs(job->resolved, stdout);
     if (!status && !resolved) plan_print(plan, stdout);
     plan_free(plan);
@@ -41,10 +33,7 @@ const struct command command_plan = {
     .name = "plan",
     .arguments = "[OPTION...] JOB",
     .summary = "print each run, its tiles, bytes, flops, memory and predicted lower bound",
-    .help = "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
-            "  --device D         auto, cpu, cuda or cuda:N\n"
-            "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
-            "  --only ID,...      these operations and what they read\n"
-            "  --resolved         print the job after parameters, defaults and merges\n",
+    .help = HELP_SET HELP_DEVICE HELP_MEMORY HELP_ONLY
+    "  --resolved         print the job after parameters, defaults and merges\n",
     .run = plan_command,
 };

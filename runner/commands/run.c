@@ -1,4 +1,4 @@
-/* cmd_run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
+/* run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../execute.h"
@@ -8,59 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    OPTION_SET = 256,
-    OPTION_DEVICE,
-    OPTION_MEMORY,
-    OPTION_ONLY,
-    OPTION_RESUME,
-    OPTION_OVERWRITE,
-    OPTION_TRACE,
-    OPTION_PROGRESS,
-    OPTION_JSON
-};
+enum { OPTION_RESUME = OPTION_OWN, OPTION_OVERWRITE, OPTION_TRACE, OPTION_PROGRESS, OPTION_JSON };
 
 struct run_arguments {
-    struct job_overrides overrides;
-    const char *sets[64];
+    struct command_overrides overrides;
     struct execute_options execute;
 };
 
 static enum status parse(int argc, char **argv, struct run_arguments *arguments, struct error *error) {
-    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-                                            {"device", required_argument, NULL, OPTION_DEVICE},
-                                            {"memory", required_argument, NULL, OPTION_MEMORY},
-                                            {"set", required_argument, NULL, OPTION_SET},
-                                            {"only", required_argument, NULL, OPTION_ONLY},
+    static const struct option options[] = {OVERRIDE_ALL,
+                                            {"output", required_argument, NULL, 'o'},
                                             {"resume", no_argument, NULL, OPTION_RESUME},
                                             {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {"trace", required_argument, NULL, OPTION_TRACE},
                                             {0}};
-    struct job_overrides *overrides = &arguments->overrides;
-    overrides->sets = arguments->sets;
-    for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
-        case 'o': overrides->output = optarg; break;
-        case OPTION_DEVICE: overrides->device = optarg; break;
-        case OPTION_MEMORY: overrides->memory = optarg; break;
-        case OPTION_SET:
-            if (overrides->set_count == 64) return fail(error, STATUS_USAGE, "run: more than 64 --set");
-            arguments->sets[overrides->set_count++] = optarg;
-            break;
-        case OPTION_ONLY: overrides->only = optarg; break;
-        case OPTION_RESUME: arguments->execute.resume = true; break;
-        case OPTION_OVERWRITE: arguments->execute.overwrite = true; break;
-        case OPTION_TRACE: arguments->execute.trace = optarg; break;
+    struct execute_options *wanted = &arguments->execute;
+    enum status status = STATUS_OK;
+    for (int code; !status && (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
+        case 'o': arguments->overrides.job.output = optarg; break;
+        case OPTION_RESUME: wanted->resume = true; break;
+        case OPTION_OVERWRITE: wanted->overwrite = true; break;
+        case OPTION_TRACE: wanted->trace = optarg; break;
         case OPTION_PROGRESS:
-            if (!progress_parse(optarg, &arguments->execute.progress))
+            if (!progress_parse(optarg, &wanted->progress))
                 return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
             break;
-        case OPTION_JSON: arguments->execute.print = result_print_json; break;
-        default: return command_misused(&command_run, code, argv, error);
+        case OPTION_JSON: wanted->print = result_print_json; break;
+        default: status = command_override(&command_run, code, argv, &arguments->overrides, error);
         }
-    arguments->execute.restricted = overrides->only != NULL;
-    return command_operands(&command_run, argc, 1, 1, error);
+    wanted->restricted = arguments->overrides.job.only != NULL;
+    return status ? status : command_operands(&command_run, argc, 1, 1, error);
 }
 
 /* "tilerun run job.yaml --overwrite", as provenance. */
@@ -93,7 +72,7 @@ static enum status run(int argc, char **argv, struct error *error) {
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
     if (!status) status = parse(argc, argv, &arguments, error);
-    if (!status) status = command_load(argv[optind], &arguments.overrides, true, &job, &plan, error);
+    if (!status) status = command_load(argv[optind], &arguments.overrides.job, true, &job, &plan, error);
     if (!status) {
         arguments.execute.command_line = command_line;
         arguments.execute.cuda_number = command_cuda_number(job);
@@ -109,15 +88,14 @@ const struct command command_run = {
     .name = "run",
     .arguments = "[OPTION...] JOB",
     .summary = "run a job: stream its inputs through its kernels, verify, time, write one results file",
+    /* clang-format off */
     .help = "  -o, --output FILE  the results file (default: the job's `output`, or NAME.h5 here)\n"
-            "  --device D         auto, cpu, cuda or cuda:N\n"
-            "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
-            "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
-            "  --only ID,...      these operations and what they read\n"
+            HELP_DEVICE HELP_MEMORY HELP_SET HELP_ONLY
             "  --resume           keep what an interrupted or failed run of this job finished\n"
             "  --overwrite        replace whatever file is there; without --resume finished runs too\n"
             "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
             "  --progress MODE    auto, plain or none\n"
             "  --json             the summary as JSON instead of a table\n",
+    /* clang-format on */
     .run = run,
 };

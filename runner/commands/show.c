@@ -1,17 +1,20 @@
-/* cmd_show.c - `tilerun show RESULTS`: the summary of a results file as a table. */
+/* show.c - `tilerun show RESULTS`: the summary of a results file as a table. */
 #include "../result/result.h"
 #include "command.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 
+enum { OPTION_CSV = OPTION_OWN, OPTION_JSON };
+
 static enum status show(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {{"csv", no_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {0}};
+    static const struct option options[] = {
+        {"csv", no_argument, NULL, OPTION_CSV}, {"json", no_argument, NULL, OPTION_JSON}, {0}};
     void (*print)(const struct result_row *, int, FILE *) = result_print_table;
     for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        if (code == 'c')
+        if (code == OPTION_CSV)
             print = result_print_csv;
-        else if (code == 'j')
+        else if (code == OPTION_JSON)
             print = result_print_json;
         else
             return command_misused(&command_show, code, argv, error);

@@ -16,7 +16,7 @@ static bool is_job_name(const char *text) {
     return !*text;
 }
 
-/* The stem of the job file's path, what a name may not hold replaced. */
+/* The stem of the job file's path; '_' replaces characters that a name may not have. */
 static char *name_from_path(const char *path) {
     const char *slash = strrchr(path, '/');
     char *name = must_strdup(slash ? slash + 1 : path);
@@ -33,7 +33,7 @@ static void check_version(struct reader *reader, const struct yaml_node *root) {
         reader_error(reader, version, "this program reads 'version: 1' of the job file");
 }
 
-/* What the command line says instead of the file. */
+/* The command line's values replace the file's. */
 static void apply_overrides(struct reader *reader, const struct job_overrides *overrides) {
     struct job *job = reader->job;
     char message[256];
@@ -67,7 +67,7 @@ static void read_head(struct reader *reader, const struct yaml_node *root, const
     apply_overrides(reader, overrides);
 }
 
-/* Reads `defaults` for its mistakes, even if no operation takes anything from it. */
+/* Reads `defaults` to find its mistakes, even if no operation uses them. */
 static void check_defaults(struct reader *reader, const struct yaml_node *defaults) {
     struct run_options scratch = {0};
     if (!reader_is_map(reader, defaults, "defaults")) return;
@@ -104,7 +104,7 @@ static void define_inputs(struct reader *reader, const struct yaml_node *map, st
     }
 }
 
-/* Complains that nothing before an operation is called `name`; perhaps something later in the list is. */
+/* Complains that no input or earlier operation is called `name`, and says so if a later operation is. */
 static void complain_unread(struct reader *reader, const struct yaml_node *list, const struct definitions *definitions,
                             const struct yaml_node *where, const char *name) {
     const struct definition *self = &definitions->items[definitions->count - 1];
@@ -133,7 +133,7 @@ static void add_read(struct definition *definition, const struct definitions *de
     definition->uses |= definitions->items[found].uses;
 }
 
-/* Finds what the last definition, an operation, reads: its inputs' names may come from swept parameters. */
+/* Finds what the last definition, an operation, reads under any combination: names may come from swept parameters. */
 static void define_reads(struct reader *reader, const struct yaml_node *list, struct definitions *definitions) {
     int self = definitions->count - 1;
     struct definition *definition = &definitions->items[self];

@@ -2,11 +2,10 @@
  *
  *     job file -> [yaml.c] tree -> [job.c] struct job -> [plan.c] runs
  *
- * After job_load every input and operation stands once for each combination of the swept parameters that it depends on
- * (directly or through its inputs), in the order of the file, its combination written as its label
- * ("n=512,dtype=float32";
- * "" when it depends on none). job_keys.c holds the one table of keys that the parser, the JSON schema and the
- * reference in configs/README.md are made from. */
+ * job_load expands each input and operation into one entry for each combination of the swept parameters that it depends
+ * on, directly or through its inputs. Entries keep the order of the file; the label names the combination
+ * ("n=512,dtype=float32"; "" where there is none). The parser, the JSON schema and the reference in configs/README.md
+ * are made from one table of keys, in job_keys.c. */
 #ifndef RUNNER_JOB_H
 #define RUNNER_JOB_H
 
@@ -14,7 +13,7 @@
 #include "random_terms.h"
 #include "yaml.h"
 
-/* Columns of the results file's table, bytes with a NUL: nothing longer is a name. */
+/* The widths of columns in the results file's table, in bytes with a NUL: longer names and labels are refused. */
 #define JOB_NAME_BYTES  64
 #define JOB_LABEL_BYTES 160
 
@@ -96,7 +95,7 @@ struct job {
     char *resolved;                   /* the whole job as YAML after parameters, defaults and merges: /job_resolved */
 };
 
-/* What the command line may say about a job. NULL or 0: nothing. */
+/* What the command line overrides in a job. NULL or 0: nothing. */
 struct job_overrides {
     const char *output, *device, *memory;
     const char *const *sets; /* "n=4096" or "n=512,1024" */
@@ -105,13 +104,14 @@ struct job_overrides {
 };
 
 /* Reads a job. Never NULL; yaml_error_count(job->document) says whether it is good (mistakes in overrides count too,
- * without a place). Shapes, files and variants are not looked at here: plan_make goes on adding to the same complaints.
+ * without a place). job_load does not check shapes, files and variants: plan_make does, and adds to the same
+ * complaints.
  */
 struct job *job_load(const char *path, const struct job_overrides *overrides);
 void job_free(struct job *job);
 
-/* "cuda:1" and the like, "8GiB" and "90%": for --device and --memory as in the file. false and a sentence: malformed.
- */
+/* Parse "cuda:1" and "8GiB" or "90%", from the job file or from --device and --memory. false: malformed; `message` says
+ * how. */
 bool job_parse_device(const char *text, struct job *job, char message[256]);
 bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]);
 

@@ -17,14 +17,15 @@ const struct definition *definition_find(const struct definitions *definitions, 
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------- */
 
-/* `file` as the job file has it -> as the current directory sees it. */
+/* Turns a path relative to the job file into one relative to the current directory. */
 static char *path_beside(const char *job_path, const char *path) {
     const char *slash = strrchr(job_path, '/');
     if (*path == '/' || !slash) return must_strdup(path);
     return must_printf("%.*s%s", (int)(slash + 1 - job_path), job_path, path);
 }
 
-/* Values of the data type must be what the terms say. (Integers may do without: 0 is what [0, 1) holds of them.) */
+/* Complains where the data type cannot hold the values that the terms ask for. The default range, [0, 1), is allowed
+ * for integers too: all their values are then 0. */
 static void check_terms(struct reader *reader, const struct yaml_node *random, const struct job_input *input) {
     char message[256];
     bool standard =
@@ -89,7 +90,7 @@ static void free_variant(struct job_variant *variant) {
     }
 }
 
-/* Takes the variant over, or complains that its label is there already. */
+/* Adds the variant, or frees it and complains that its label is there already. */
 static void add_variant(struct reader *reader, struct job_operation *operation, struct job_variant *variant) {
     variant->label = must_strdup(variant->name);
     for (int i = 0; i < variant->count; i++) {
@@ -107,7 +108,7 @@ static void add_variant(struct reader *reader, struct job_operation *operation, 
     operation->variants[operation->variant_count++] = *variant;
 }
 
-/* The parameters of a variant from number `at` on, each of a list's values in turn. `given` has those before. */
+/* Adds a variant for each combination of the parameters from number `at` on; `given` has the values of those before. */
 static void sweep_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *map, int at,
                           const struct job_variant *given) {
     struct job_variant variant = {.where = given->where, .name = must_strdup(given->name), .count = given->count};

@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-/* The maps of a job file; a row's field lies in the structure that its map is read into. */
+/* The maps of a job file, each with the structure that it is read into and that a row's field is a member of. */
 enum key_scope {
     SCOPE_JOB,       /* top level: struct job */
     SCOPE_INPUT,     /* an entry of `inputs`: struct job_input */
@@ -47,14 +47,14 @@ struct job_key {
     const char *const *of;    /* the operations, distributions or kinds of input that know this key; NULL: all */
     double low, high;         /* KEY_INTEGER, KEY_REAL, KEY_SHAPE: the range */
     size_t offset, size;      /* of the field */
-    bool harmless;            /* a change of it leaves finished runs valid */
+    bool harmless;            /* changing it leaves finished runs valid */
     const char *help;
 };
 
 extern const struct job_key job_keys[];
 extern const int job_key_count;
 
-/* Does the row speak of `kind` (an operation, distribution or kind of input; NULL: not known, any)? */
+/* Does the key apply to `kind` (an operation, distribution or kind of input; NULL: not known, always true)? */
 bool key_applies(const struct job_key *key, const char *kind);
 
 /* The words that a key of type KEY_WORD, KEY_OP, KEY_OPERATOR or KEY_DTYPE allows. Returns their number. */

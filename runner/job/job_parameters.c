@@ -131,8 +131,8 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* How a value's character stands in a label: '/' would cut a name in the results file in two, ',' parts one parameter
- * from the next there, and a line of the table is one line. */
+/* A value's character as labels have it. A '/' would split a name in the results file, a ',' separates parameters in a
+ * label, and a control character could break a line of the table: each becomes '_'. */
 static char label_character(char c) {
     return c == '/' || c == ',' || iscntrl((unsigned char)c) ? '_' : c;
 }
@@ -142,7 +142,7 @@ static bool same_in_label(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-/* Is the value there already, or another one that a label could not tell from it? Complains. */
+/* Does the parameter have this value already, or one that gives the same label? Complains if so. */
 static bool is_twice(struct yaml_document *document, const struct parameter *parameter, const struct yaml_node *value) {
     for (int i = 0; i < parameter->count; i++) {
         const char *other = parameter->values[i]->text;
@@ -157,7 +157,7 @@ static bool is_twice(struct yaml_document *document, const struct parameter *par
     return false;
 }
 
-/* Adds one value, its own parameters replaced. */
+/* Adds one value after replacing the parameters in it. */
 static void add_value(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
                       const struct yaml_node *value, uint64_t *used) {
     if (!value->text || value->kind == YAML_NULL) {

@@ -28,7 +28,7 @@ uint64_t parameters_load(struct parameters *parameters, struct yaml_document *do
                          const char *const *sets, int set_count);
 void parameters_free(struct parameters *parameters);
 
-/* The set of parameters that a tree uses. Complains about names that are not set when `document` is given. */
+/* The set of parameters that a tree uses. If `document` is given, complains about names that are not set. */
 uint64_t parameters_used(const struct parameters *parameters, struct yaml_document *document,
                          const struct yaml_node *tree);
 

@@ -12,7 +12,7 @@
 
 /* ---- complaints ------------------------------------------------------------------------------------------------ */
 
-/* Was this place complained about when another instance was read? If not, it is from now on. */
+/* Was this place complained about when another instance was read? Remembers it from now on. */
 static bool is_seen(struct reader *reader, const struct yaml_node *where) {
     for (int i = 0; i < reader->seen_count; i++)
         if (reader->seen[i].line == where->line && reader->seen[i].column == where->column)
@@ -41,7 +41,7 @@ void reader_error(struct reader *reader, const struct yaml_node *where, const ch
     free(label);
 }
 
-/* No hints once complaints are only counted: they would cost more than the reading. */
+/* Once complaints are only counted no hints are sought: that would take longer than reading the file. */
 static const char *find_hint(const struct reader *reader, const char *word, const char *const names[], int count) {
     return yaml_error_count(reader->document) < YAML_MAX_ERRORS ? nearest_name(word, names, count) : NULL;
 }

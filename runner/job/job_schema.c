@@ -1,16 +1,12 @@
 /* job_schema.c - the table of keys as a JSON schema (draft 2020-12, for editors) and as a reference (Markdown). */
 #include "job_keys.h"
 
+#include "../base/json.h"
+
 #include <float.h>
 #include <string.h>
 
 /* ---- JSON schema ----------------------------------------------------------------------------------------------- */
-
-static void print_string(FILE *to, const char *text) {
-    fputc('"', to);
-    for (; *text; text++) fprintf(to, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
-    fputc('"', to);
-}
 
 static void print_range(FILE *to, const char *type, double low, double high) {
     fprintf(to, "{\"type\": \"%s\"", type);
@@ -19,7 +15,7 @@ static void print_range(FILE *to, const char *type, double low, double high) {
     fputs("}", to);
 }
 
-/* What a list or map of its own looks like. */
+/* The schema of a key that holds a list or a map. */
 static const char *part_schema(const struct job_key *key) {
     static const char *const parts[][2] = {
         {"version", "{\"const\": 1}"},
@@ -88,7 +84,7 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
     }
 }
 
-/* The properties of a map, which the keys of `scopes` (a set) go into. */
+/* The properties of a map: the keys of `scopes`, a set. */
 static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     const char *before = "";
     fprintf(to,
@@ -108,7 +104,7 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
         if (!(scopes >> key->scope & 1)) continue;
         bool part = key->type == KEY_PART && strcmp(key->name, "inputs") == 0 && key->scope == SCOPE_OPERATION;
         fprintf(to, "%s%s  \"%s\": {\"description\": ", before, indent, key->name);
-        print_string(to, key->help);
+        json_write_string(to, key->help, strlen(key->help));
         fputs(", \"anyOf\": [", to);
         if (part)
             fprintf(to, "{\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": {\"type\": \"string\"}}",
@@ -121,7 +117,7 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     fprintf(to, "\n%s}", indent);
 }
 
-/* For each word of the key `chooser`: keys that say nothing to it are refused, those it needs are required. */
+/* For each word of the key `chooser`: refuses the keys that do not apply to it and requires those that it needs. */
 static void print_conditions(FILE *to, unsigned scopes, const struct job_key *chooser) {
     const char *words[KEY_MAX_WORDS];
     int count = key_words(chooser, words);

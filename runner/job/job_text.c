@@ -86,7 +86,7 @@ char *job_resolve_operation(const struct job_operation *operation) {
 
 /* ---- the whole job, from its nodes ----------------------------------------------------------------------------- */
 
-/* Text as a scalar: plain where nothing in it could mean something else, else in double quotes. */
+/* Prints text as a YAML scalar: plain where YAML would read it back unchanged, else in double quotes. */
 static void print_scalar(FILE *to, const char *text, bool quoted) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./$%+-";
     if (!quoted && *text && text[strspn(text, plain)] == '\0') {
@@ -105,7 +105,7 @@ static void print_scalar(FILE *to, const char *text, bool quoted) {
     fputc('"', to);
 }
 
-/* The same for text whose dollars are no parameters. */
+/* The same for text in which '$' does not begin a parameter: it is doubled. */
 static void print_literal(FILE *to, const char *text, bool quoted) {
     char *escaped = must_malloc(2 * strlen(text) + 1), *end = escaped;
     for (const char *c = text; *c; c++) {

@@ -1,7 +1,7 @@
-/* job_text.h - what job.c and job_text.c share: the entries of a job file before they are expanded, and the texts
- * that say what a job comes to. */
-#ifndef RUNNER_JOB_RESOLVE_H
-#define RUNNER_JOB_RESOLVE_H
+/* job_text.h - what job.c and job_text.c share: the entries of a job file before they are expanded, and the job as text
+ * after parameters, defaults and merges. */
+#ifndef RUNNER_JOB_TEXT_H
+#define RUNNER_JOB_TEXT_H
 
 #include "job_read.h"
 

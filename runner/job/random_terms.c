@@ -21,7 +21,7 @@ double random_largest_below(enum dtype dtype, double high) {
     return below;
 }
 
-/* The bits of an integer that count: all but the sign. */
+/* The bits of an integer type without the sign. */
 static int value_bits(enum dtype dtype) {
     return (int)dtype_size(dtype) * 8 - (dtype_is_signed(dtype) ? 1 : 0);
 }

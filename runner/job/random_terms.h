@@ -19,7 +19,7 @@ struct random_terms {
 const char *random_unfit(const struct random_terms *terms, enum dtype dtype, const struct shape *shape,
                          char message[256]);
 
-/* The largest value of a type below `high`: what is not above it cannot be rounded up to `high`. */
+/* The largest value of a type below `high`. A value up to it is never rounded up to `high`. */
 double random_largest_below(enum dtype dtype, double high);
 
 #endif

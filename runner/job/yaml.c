@@ -3,6 +3,7 @@
 #include "yaml.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "yaml_parts.h"
 
 #include <errno.h>
@@ -122,7 +123,7 @@ static void free_anchor(void *anchor) {
 
 /* ---- events -> nodes ------------------------------------------------------------------------------------------- */
 
-/* Complains at an event; NULL for the caller to return. What fails here has no tree to go on with. */
+/* Complains at an event; returns NULL, which its caller returns too: parsing ends here. */
 static struct owned_node *complain(struct builder *builder, const yaml_event_t *event, const char *words) {
     yaml_error_at(builder->document, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1, "%s", words);
     return NULL;
@@ -145,7 +146,7 @@ static bool next_event(struct builder *builder, yaml_event_t *event) {
     return false;
 }
 
-/* Counts a child into the size of its parent. false: the expansion is too large. */
+/* Adds a child's nodes to its parent's count. false: the expansion is too large. */
 static bool count_child(struct builder *builder, struct owned_node *parent, const struct owned_node *child,
                         const yaml_event_t *event) {
     parent->expanded += child->expanded;
@@ -215,7 +216,7 @@ static void add_entry(struct entries *entries, struct yaml_node *key, struct yam
     entries->count++;
 }
 
-/* Adds what `<<` brings: the entries of a map, or of each map of a list, the first of them winning. */
+/* Adds the entries that `<<` merges: of one map, or of each map of a list; of equal keys the first counts. */
 static bool add_merged(struct builder *builder, struct owned_node *owned, struct entries *entries,
                        const struct yaml_node *key, struct yaml_node *value) {
     bool list = value->kind == YAML_LIST;
@@ -406,7 +407,7 @@ struct yaml_document *yaml_parse(const char *name, const char *text, size_t leng
     return document;
 }
 
-/* Reads what an open file or pipe holds, one byte further than is allowed. */
+/* Reads an open file or pipe to its end, or until more bytes have come than are allowed. */
 static bool read_text(int file, struct yaml_document *document) {
     size_t capacity = 0;
     for (;;) {

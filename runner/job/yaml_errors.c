@@ -1,8 +1,8 @@
-/* yaml_errors.c - complaints with their place: collecting, ordering, printing beside the source line; the nearest name.
- */
+/* yaml_errors.c - complaints with their place: collecting, ordering, printing beside the source line. */
 #include "yaml_parts.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -14,19 +14,6 @@
 #define min(a, b)   ((a) < (b) ? (a) : (b))
 
 /* ---- characters ------------------------------------------------------------------------------------------------ */
-
-int utf8_length(const char *text, size_t length) {
-    const unsigned char *c = (const unsigned char *)text;
-    if (c[0] < 0x80) return 1;
-    int size = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
-    if (c[0] < 0xc2 || c[0] > 0xf4 || (size_t)size > length) return 0;
-    for (int i = 1; i < size; i++)
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
-    bool surrogate = c[0] == 0xed && c[1] > 0x9f;
-    bool beyond = c[0] == 0xf4 && c[1] > 0x8f;
-    return overlong || surrogate || beyond ? 0 : size;
-}
 
 int line_break_length(const char *text, size_t length) {
     static const char *const breaks[] = {"\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};

@@ -25,8 +25,6 @@ void complaints_free(struct complaints *complaints);
 /* Gives a scalar its kind and value from its text; quoted ones are strings. */
 void yaml_resolve_type(struct yaml_node *node);
 
-/* Bytes of the UTF-8 character at `text`, of which `length` bytes are left; 0: not valid UTF-8. */
-int utf8_length(const char *text, size_t length);
 /* Is it a C0 or C1 control or DEL? Those would let a file write to the terminal. */
 bool is_control(const char *text);
 /* Bytes of the line break at `text`, as YAML counts lines; 0: none there. */

@@ -2,6 +2,7 @@
 #include "result_parts.h"
 
 #include "../base/fail.h"
+#include "../base/json.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -230,20 +231,6 @@ void result_print_csv(const struct result_row *rows, int count, FILE *to) {
     }
 }
 
-static void print_json_text(const char *text, size_t length, FILE *to) {
-    putc('"', to);
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte == '"' || byte == '\\')
-            fprintf(to, "\\%c", byte);
-        else if (byte < 0x20)
-            fprintf(to, "\\u%04x", byte);
-        else
-            putc(byte, to);
-    }
-    putc('"', to);
-}
-
 void result_print_json(const struct result_row *rows, int count, FILE *to) {
     putc('[', to);
     for (int r = 0; r < count; r++) {
@@ -252,7 +239,7 @@ void result_print_json(const struct result_row *rows, int count, FILE *to) {
             const char *text = text_of(&rows[r], &columns[i]);
             fprintf(to, "%s\"%s\": ", i ? ", " : "", columns[i].name);
             switch (columns[i].kind) {
-            case COLUMN_TEXT: print_json_text(text, whole_length(text, columns[i].size), to); break;
+            case COLUMN_TEXT: json_write_string(to, text, whole_length(text, columns[i].size)); break;
             case COLUMN_INTEGER: fprintf(to, "%d", integer_of(&rows[r], &columns[i])); break;
             case COLUMN_REAL: /* JSON has neither NaN nor infinity */
                 if (isfinite(real_of(&rows[r], &columns[i])))

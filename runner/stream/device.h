@@ -47,8 +47,6 @@ struct device_operations {
     /* Further work on `queue` waits for the event's last record. An event never recorded counts as passed. */
     enum status (*event_order)(struct device *device, struct event *event, enum queue queue, struct error *error);
     enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* host waits */
-    /* Has it passed? Does not wait. */
-    enum status (*event_query)(struct device *device, struct event *event, bool *passed, struct error *error);
     /* Seconds from one passed event to another. */
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,
                                  struct error *error);

@@ -231,15 +231,6 @@ static enum status cpu_event_wait(struct device *device, struct event *event, st
     return status;
 }
 
-static enum status cpu_event_query(struct device *device, struct event *event, bool *passed, struct error *error) {
-    struct cpu_device *cpu = cpu_of(device);
-    pthread_mutex_lock(&cpu->mutex);
-    *passed = event->passed == event->recorded;
-    enum status status = take_failure(cpu, error);
-    pthread_mutex_unlock(&cpu->mutex);
-    return status;
-}
-
 static enum status cpu_event_elapsed(struct device *device, struct event *from, struct event *to, double *seconds,
                                      struct error *error) {
     struct cpu_device *cpu = cpu_of(device);
@@ -296,7 +287,6 @@ static const struct device_operations cpu_operations = {
     .event_record = cpu_event_record,
     .event_order = cpu_event_order,
     .event_wait = cpu_event_wait,
-    .event_query = cpu_event_query,
     .event_elapsed = cpu_event_elapsed,
     .synchronize = cpu_synchronize,
 };
@@ -379,10 +369,5 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
 enum status device_cuda_open(int number, struct device **device, struct error *error) {
     *device = NULL;
     return fail(error, STATUS_DEVICE, "cuda:%d cannot be used: tilerun was built without CUDA", number);
-}
-
-void device_cuda_provenance(int number, struct device_provenance *provenance) {
-    (void)number;
-    *provenance = (struct device_provenance){.sm_clock_mhz = NAN, .memory_clock_mhz = NAN, .power_limit_w = NAN};
 }
 #endif

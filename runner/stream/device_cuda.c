@@ -257,14 +257,6 @@ static enum status cuda_event_wait(struct device *device, struct event *event, s
     return STATUS_OK;
 }
 
-static enum status cuda_event_query(struct device *device, struct event *event, bool *passed, struct error *error) {
-    (void)device;
-    cudaError_t code = cudaEventQuery(cuda_event(event));
-    *passed = code == cudaSuccess;
-    if (code == cudaSuccess || code == cudaErrorNotReady) return STATUS_OK;
-    return FAIL_CALL(error, STATUS_DEVICE, "cudaEventQuery", cudaGetErrorString(code));
-}
-
 static enum status cuda_event_elapsed(struct device *device, struct event *from, struct event *to, double *seconds,
                                       struct error *error) {
     (void)device;
@@ -302,7 +294,6 @@ static const struct device_operations cuda_operations = {
     .event_record = cuda_event_record,
     .event_order = cuda_event_order,
     .event_wait = cuda_event_wait,
-    .event_query = cuda_event_query,
     .event_elapsed = cuda_event_elapsed,
     .synchronize = cuda_synchronize,
 };

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import harness
+from places import made  # noqa: F401 (a fixture)
 
 
 def pytest_configure(config):
@@ -64,15 +65,28 @@ def folder(memory_folder):
 
 
 @pytest.fixture
-def small_disk(folder, request):
-    """A file system of its own in memory, as large as the module's DISK says; skipped where none can be mounted."""
+def mount(folder):
+    """Mounts as the command line says, for one test; skipped where nothing can be mounted."""
+    mounted = []
+
+    def do(*arguments):
+        command = ["mount", *map(str, arguments)]
+        if os.geteuid() != 0 or not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("nothing can be mounted here")
+        mounted.append(arguments[-1])
+
+    yield do
+    for path in reversed(mounted):
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture
+def small_disk(folder, mount, request):
+    """A file system of its own in memory, as large as the module's DISK says."""
     path = folder / "disk"
     path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={request.module.DISK}", "tilerun-test", str(path)]
-    if os.geteuid() != 0 or not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("a small disk cannot be mounted here")
-    yield path
-    subprocess.run(["umount", "-l", str(path)], check=True)
+    mount("-t", "tmpfs", "-o", f"size={request.module.DISK}", "tilerun-test", path)
+    return path
 
 
 @pytest.fixture

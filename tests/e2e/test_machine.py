@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import harness
-import referee
 import tree
 
 MIB = 1 << 20

@@ -1,29 +1,13 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and what is said of files that do not do. */
-#include "../../runner/storage/h5io.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char folder[] = "/tmp/test_h5io.XXXXXX";
-
-static const char *in_folder(const char *name) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 static hid_t create(const char *name) {
     struct error error = {STATUS_OK, ""};
@@ -343,19 +327,6 @@ static void test_a_file_is_restored_under_its_writer(void **state) {
 static void test_nothing_stays_open(void **state) {
     (void)state;
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    h5_quiet();
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
 }
 
 int main(void) {

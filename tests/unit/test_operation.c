@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+DECLARE_KERNEL(reduce_cpu);
+DECLARE_KERNEL(matmul_cpu);
+
 #define SHAPE(...) ((struct shape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 
 static struct geometry good(enum op op, struct op_options options, const struct shape shapes[], enum dtype dtype) {

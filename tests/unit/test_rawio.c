@@ -3,19 +3,12 @@
 #include "../../runner/storage/layout.h"
 #include "../../runner/storage/rawread.h"
 #include "../../runner/storage/rawwrite.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/test_rawio.XXXXXX";
 static struct error error;
 static uint64_t seed = 1;
 
@@ -31,12 +24,6 @@ static struct box random_box(const struct shape *shape) {
         box.count[axis] = 1 + draw(shape->size[axis] - box.start[axis]);
     }
     return box;
-}
-
-static const char *path_of(const char *name) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -125,8 +112,8 @@ static void every_layout_is_read_as_by_hdf5(void **state) {
             for (size_t t = 0; t < sizeof types / sizeof *types; t++)
                 for (unsigned more = 0; more < 4; more++) {
                     unsigned how = hows[h] | (more & 1 ? BIG : 0) | (more & 2 ? HOLES : 0);
-                    make_file(path_of("x.h5"), &shapes[s], &chunks[s], types[t], how);
-                    compare_reads(path_of("x.h5"), true);
+                    make_file(in_folder("x.h5"), &shapes[s], &chunks[s], types[t], how);
+                    compare_reads(in_folder("x.h5"), true);
                 }
 }
 
@@ -134,36 +121,36 @@ static void every_layout_is_read_as_by_hdf5(void **state) {
 static void large_extents_are_read(void **state) {
     (void)state;
     struct shape shape = {2, {3, 700001}}, chunk = {2, {2, 300000}};
-    make_file(path_of("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, CONTIGUOUS);
-    compare_reads(path_of("large.h5"), true);
-    make_file(path_of("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, SHUFFLE | DEFLATE);
-    compare_reads(path_of("large.h5"), true);
+    make_file(in_folder("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, CONTIGUOUS);
+    compare_reads(in_folder("large.h5"), true);
+    make_file(in_folder("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, SHUFFLE | DEFLATE);
+    compare_reads(in_folder("large.h5"), true);
 }
 
 /* A chunk that was written without some of its filters says so in its mask. */
 static void masks_are_honoured(void **state) {
     (void)state;
     struct shape shape = {1, {100}}, chunk = {1, {10}};
-    make_file(path_of("mask.h5"), &shape, &chunk, H5T_STD_I32LE, SHUFFLE | DEFLATE | FLETCHER);
-    hid_t file = H5Fopen(path_of("mask.h5"), H5F_ACC_RDWR, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
+    make_file(in_folder("mask.h5"), &shape, &chunk, H5T_STD_I32LE, SHUFFLE | DEFLATE | FLETCHER);
+    hid_t file = H5Fopen(in_folder("mask.h5"), H5F_ACC_RDWR, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
     int plain[10] = {5, 4, 3, 2, 1, 0, -1, -2, -3, -4};
     hsize_t corner = 20;
     assert_true(H5Dwrite_chunk(id, H5P_DEFAULT, 7, &corner, sizeof plain, plain) >= 0);
     H5Dclose(id);
     H5Fclose(file);
-    compare_reads(path_of("mask.h5"), true);
+    compare_reads(in_folder("mask.h5"), true);
 }
 
 /* HDF5's own way to ask would take 10 s here and four times as long for twice as many. */
 static void many_chunks_are_found_soon(void **state) {
     (void)state;
     struct shape shape = {1, {160000}}, chunk = {1, {4}};
-    make_file(path_of("many.h5"), &shape, &chunk, H5T_STD_I16LE, SHUFFLE);
+    make_file(in_folder("many.h5"), &shape, &chunk, H5T_STD_I16LE, SHUFFLE);
     struct h5_dataset *dataset;
     struct rawread *raw;
     int16_t *expected = malloc(160000 * sizeof *expected), *found = malloc(160000 * sizeof *found);
     struct box whole = box_whole(&shape);
-    assert_int_equal(h5_open(path_of("many.h5"), "/x", &dataset, &error), STATUS_OK);
+    assert_int_equal(h5_open(in_folder("many.h5"), "/x", &dataset, &error), STATUS_OK);
     assert_int_equal(h5_read(dataset, &whole, expected, &error), STATUS_OK);
     assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
     double begin = now_s();
@@ -182,21 +169,21 @@ static void a_damaged_chunk_is_named(void **state) {
     const unsigned hows[] = {FLETCHER, DEFLATE};
     const char *const whys[] = {"fletcher32", "cannot be inflated"};
     for (int i = 0; i < 2; i++) {
-        make_file(path_of("hurt.h5"), &shape, &chunk, H5T_STD_I32LE, hows[i]);
-        hid_t file = H5Fopen(path_of("hurt.h5"), H5F_ACC_RDONLY, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
+        make_file(in_folder("hurt.h5"), &shape, &chunk, H5T_STD_I32LE, hows[i]);
+        hid_t file = H5Fopen(in_folder("hurt.h5"), H5F_ACC_RDONLY, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
         hsize_t corner[2] = {20, 30}, bytes;
         haddr_t address;
         unsigned mask;
         assert_true(H5Dget_chunk_info_by_coord(id, corner, &mask, &address, &bytes) >= 0);
         H5Dclose(id);
         H5Fclose(file);
-        int descriptor = open(path_of("hurt.h5"), O_WRONLY);
+        int descriptor = open(in_folder("hurt.h5"), O_WRONLY);
         assert_int_equal(pwrite(descriptor, "\377\377\377\377\377\377\377\377", 8, (off_t)address), 8);
         close(descriptor);
         struct h5_dataset *dataset;
         struct rawread *raw;
         int32_t values[1600];
-        assert_int_equal(h5_open(path_of("hurt.h5"), "/x", &dataset, &error), STATUS_OK);
+        assert_int_equal(h5_open(in_folder("hurt.h5"), "/x", &dataset, &error), STATUS_OK);
         assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
         struct box whole = box_whole(&shape), beside = {2, {0, 0}, {20, 40}};
         assert_int_equal(rawread_read(raw, &beside, values, NULL, NULL, &error), STATUS_OK);
@@ -216,12 +203,12 @@ static void what_is_unusual_is_left_to_hdf5(void **state) {
     for (int which = 0; which < 3; which++) {
         hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
         if (which == 0) H5Pset_layout(creation, H5D_COMPACT);
-        if (which == 1) H5Pset_external(creation, path_of("values.raw"), 0, H5F_UNLIMITED);
+        if (which == 1) H5Pset_external(creation, in_folder("values.raw"), 0, H5F_UNLIMITED);
         if (which == 2) {
             H5Pset_chunk(creation, 1, &chunk);
             H5Pset_scaleoffset(creation, H5Z_SO_INT, 0);
         }
-        hid_t file = H5Fcreate(path_of("odd.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        hid_t file = H5Fcreate(in_folder("odd.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
         hid_t space = H5Screate_simple(1, &size, NULL);
         hid_t id = H5Dcreate2(file, "x", H5T_STD_I32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
         assert_true(H5Dwrite(id, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
@@ -229,7 +216,7 @@ static void what_is_unusual_is_left_to_hdf5(void **state) {
         H5Sclose(space);
         H5Fclose(file);
         H5Pclose(creation);
-        compare_reads(path_of("odd.h5"), false);
+        compare_reads(in_folder("odd.h5"), false);
     }
 }
 
@@ -244,7 +231,7 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     float *values = malloc((size_t)elements * sizeof *values), *back = malloc((size_t)elements * sizeof *back);
     float *box_values = malloc((size_t)elements * sizeof *box_values);
     for (int64_t i = 0; i < elements; i++) values[i] = (float)draw(draw(4) ? 5 : 100000);
-    assert_int_equal(h5_create_file(path_of("out.h5"), &file, &error), STATUS_OK);
+    assert_int_equal(h5_create_file(in_folder("out.h5"), &file, &error), STATUS_OK);
     assert_int_equal(h5_create(file, "/x", FLOAT32, shape, layout, &dataset, &error), STATUS_OK);
     assert_int_equal(rawwrite_open(dataset, draw(2) << 20, &raw, &error), STATUS_OK);
     assert_non_null(raw);
@@ -274,11 +261,11 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     h5_close(dataset);
     assert_int_equal(h5_close_file(file, &error), STATUS_OK);
     memset(back, 0xEE, (size_t)elements * sizeof *back);
-    assert_int_equal(h5_open(path_of("out.h5"), "/x", &dataset, &error), STATUS_OK);
+    assert_int_equal(h5_open(in_folder("out.h5"), "/x", &dataset, &error), STATUS_OK);
     assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK);
     assert_memory_equal(back, values, (size_t)elements * sizeof *back);
     h5_close(dataset);
-    compare_reads(path_of("out.h5"), true);
+    compare_reads(in_folder("out.h5"), true);
     free(values);
     free(back);
     free(box_values);
@@ -301,19 +288,6 @@ static void every_layout_is_written_as_by_hdf5(void **state) {
                 if (filters == 8) layout = (struct h5_layout){.gzip = false}; /* contiguous */
                 write_and_compare(&shapes[s], &layout, &tiles[s][t]);
             }
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    h5_quiet();
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
 }
 
 int main(void) {

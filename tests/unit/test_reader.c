@@ -2,19 +2,10 @@
 #include "../../runner/storage/h5io.h"
 #include "../../runner/storage/random.h"
 #include "../../runner/storage/reader.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-static char folder[] = "/tmp/test_reader.XXXXXX";
 
 /* The definition in reader.h, done plainly on values in memory (rows of `columns` elements). */
 static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t size, char text[READER_HASH_TEXT]) {
@@ -36,9 +27,9 @@ struct fixture {
     struct reader reader;
 };
 
-static void open_fixture(struct fixture *f, char *path, const int64_t rows[2]) {
+static void open_fixture(struct fixture *f, const char *path, const int64_t rows[2]) {
     struct error error = {STATUS_OK, ""};
-    f->input = (struct job_input){.name = "x", .label = "", .file = path, .dataset = "/x"};
+    f->input = (struct job_input){.name = "x", .label = "", .file = (char *)path, .dataset = "/x"};
     assert_int_equal(array_describe(&f->input, &f->array, &error), STATUS_OK);
     if (rows) f->array.first_row = rows[0], f->array.shape.size[0] = rows[1];
     reader_init(&f->reader, &f->array);
@@ -54,18 +45,9 @@ static void close_fixture(struct fixture *f) {
 static void stored_hash(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout, const void *data,
                         char text[READER_HASH_TEXT]) {
     struct error error = {STATUS_OK, ""};
-    struct h5_dataset *dataset;
-    struct box whole = box_whole(shape);
-    char path[64];
-    hid_t file;
-    snprintf(path, sizeof path, "%s/x.h5", folder);
-    assert_int_equal(h5_create_file(path, &file, &error), STATUS_OK);
-    assert_int_equal(h5_create(file, "/x", dtype, shape, layout, &dataset, &error), STATUS_OK);
-    assert_int_equal(h5_write(dataset, &whole, data, &error), STATUS_OK);
-    h5_close(dataset);
-    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
+    store_array(in_folder("x.h5"), dtype, shape, layout, data);
     struct fixture f;
-    open_fixture(&f, path, NULL);
+    open_fixture(&f, in_folder("x.h5"), NULL);
     assert_int_equal(reader_hash(&f.reader, &error), STATUS_OK);
     memcpy(text, f.reader.hash, READER_HASH_TEXT);
     close_fixture(&f);
@@ -148,19 +130,6 @@ static void test_generated_and_missing(void **state) {
     assert_memory_equal(found, expected, sizeof found);
     assert_int_equal(reader_read(&missing, &box, found, NULL, &error), STATUS_IO);
     assert_non_null(strstr(error.text, "'total'"));
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    h5_quiet();
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
 }
 
 int main(void) {

@@ -6,13 +6,9 @@
 #include "../../runner/storage/h5io.h"
 #include "../../runner/storage/reader.h"
 #include "../../runner/verify/verify.h"
+#include "scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,18 +65,10 @@ static inline void set_input(struct fixture *f, int number, enum dtype dtype, st
 /* Writes an input's elements to a file of its own, from which they are then read. */
 static inline void put_input(struct fixture *f, int number, const void *data) {
     char path[] = "/tmp/test_verify_XXXXXX";
-    hid_t file;
     struct array *array = &f->arrays[number];
-    struct h5_dataset *dataset;
-    struct h5_layout layout = {.fletcher32 = true};
-    struct box box = box_whole(&array->shape);
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0 && close(descriptor) == 0);
-    assert_int_equal(h5_create_file(path, &file, &error), STATUS_OK);
-    assert_int_equal(h5_create(file, "/x", array->dtype, &array->shape, &layout, &dataset, &error), STATUS_OK);
-    assert_int_equal(h5_write(dataset, &box, data, &error), STATUS_OK);
-    h5_close(dataset);
-    assert_int_equal(h5_close_file(file, &error), STATUS_OK);
+    store_array(path, array->dtype, &array->shape, &(struct h5_layout){.fletcher32 = true}, data);
     array->input = NULL;
     reader_place(&f->readers.of[number], path, "/x");
     assert_int_equal(reader_open(&f->readers.of[number], &error), STATUS_OK);

@@ -1,0 +1,21 @@
+/* json.c - strings of JSON (RFC 8259, section 7). */
+#include "json.h"
+
+#include "text.h"
+
+void json_write_string(FILE *to, const char *text, size_t length) {
+    fputc('"', to);
+    for (size_t i = 0; i < length;) {
+        int size = utf8_length(text + i, length - i);
+        if (size == 0)
+            fputs("\xef\xbf\xbd", to);
+        else if (text[i] == '"' || text[i] == '\\')
+            fprintf(to, "\\%c", text[i]);
+        else if ((unsigned char)text[i] < 0x20)
+            fprintf(to, "\\u%04x", (unsigned)text[i]);
+        else
+            fwrite(text + i, 1, (size_t)size, to);
+        i += size ? (size_t)size : 1;
+    }
+    fputc('"', to);
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Rewrites the golden files for review: tests/jobs/bad/NAME.expected becomes what `tilerun check` says now of NAME.yaml.
+# `git diff` shows what changed; a reviewer decides whether it is right.
+#     tests/goldens.sh PROGRAM
+# Exits 1, and leaves that file as it was, where a job is not refused: the program accepts it, prints on stdout or dies.
+set -eu
+program=$(realpath "$1")
+cd "$(dirname "$0")/.."
+new=$(mktemp -d)
+trap 'rm -rf "$new"' EXIT
+
+bad=0
+for job in tests/jobs/bad/*.yaml; do
+    status=0
+    "$program" check "$job" > "$new/out" 2> "$new/err" || status=$?
+    expected=${job%.yaml}.expected
+    if [ "$status" != 2 ] || [ -s "$new/out" ]; then
+        echo "$job: not refused: exit status $status, should be 2, with nothing on stdout; $expected stays" >&2
+        bad=1
+    elif ! cmp -s "$new/err" "$expected"; then
+        cat "$new/err" > "$expected"
+    fi
+done
+for expected in tests/jobs/bad/*.expected; do
+    [ -e "${expected%.expected}.yaml" ] || { echo "$expected: has no job beside it: remove it" >&2; bad=1; }
+done
+exit "$bad"
