@@ -213,13 +213,21 @@ static struct run *add_run(struct plan *plan, int task, const struct job_variant
     return run;
 }
 
+/* What `auto` is called: the variant that it became; "auto=blocked" where the job lists that one too, for an operation's
+ * runs have names of their own. */
+static char *chosen_label(const struct job_operation *operation, const char *name) {
+    for (int i = 0; i < operation->variant_count; i++)
+        if (strcmp(operation->variants[i].label, name) == 0) return must_printf("auto=%s", name);
+    return must_strdup(name);
+}
+
 static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
     const struct task *task = &plan->tasks[task_index];
     const struct geometry *geometry = &task->geometry;
     struct run *run = add_run(plan, task_index, variant);
     if (strcmp(variant->name, "auto") == 0) {
         bool chosen = choose_kernel(plan, task, run);
-        run->label = must_strdup(chosen ? run->kernel->name : variant->label);
+        run->label = chosen ? chosen_label(task->operation, run->kernel->name) : must_strdup(variant->label);
         if (chosen)
             choose_parameters(plan, variant, run);
         else

@@ -70,7 +70,7 @@ struct run {
     const struct job_variant *variant;
     const struct kernel *kernel; /* NULL: none could be chosen; `skip` says why */
     int choice[KERNEL_MAX_PARAMETERS];
-    char *label;               /* the `variant` column: "tiled,tile=16"; for `auto` the name of what was chosen */
+    char *label;               /* the `variant` column: "tiled,tile=16"; for `auto` what was chosen */
     enum kernel_device device; /* where it runs */
     char *skip;                /* why it will not run here (no GPU, or its kernel refuses); NULL: it will */
     char *note;                /* said on stderr and in `message`: "no GPU here: on the CPU instead"; NULL: nothing */

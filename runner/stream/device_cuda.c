@@ -330,22 +330,22 @@ int device_cuda_count(void) {
 
 /* Sustained flops per clock and multiprocessor: about three quarters of the data sheets' (on the H200 that comes to 51,
  * 58 and 700 TFLOP/s, as its vendor's library does). An estimate, for predicted bounds only. */
-static const struct rate {
+static const struct peak {
     int capability;
     double float32, float64, float16;
-} rates[] = {
+} peaks[] = {
     {120, 195, 3, 780}, {100, 195, 100, 6000}, {90, 195, 222, 2680}, {89, 195, 3, 780},
     {86, 195, 3, 390},  {80, 98, 98, 1560},    {0, 98, 3, 390},
 };
 
 static void estimate_flops(struct device_facts *facts, double clock_hz) {
-    const struct rate *rate = rates;
-    while (facts->compute_capability < rate->capability) rate++;
+    const struct peak *peak = peaks;
+    while (facts->compute_capability < peak->capability) peak++;
     double clocks = clock_hz * facts->multiprocessors;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 50 * clocks; /* integers */
-    facts->flops_per_s[FLOAT32] = rate->float32 * clocks;
-    facts->flops_per_s[FLOAT64] = rate->float64 * clocks;
-    facts->flops_per_s[FLOAT16] = facts->flops_per_s[BFLOAT16] = rate->float16 * clocks;
+    facts->flops_per_s[FLOAT32] = peak->float32 * clocks;
+    facts->flops_per_s[FLOAT64] = peak->float64 * clocks;
+    facts->flops_per_s[FLOAT16] = facts->flops_per_s[BFLOAT16] = peak->float16 * clocks;
 }
 
 static int attribute(int number, enum cudaDeviceAttr which) {

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+import h5py
 import harness
 import referee
 import suites
@@ -128,3 +129,30 @@ def test_referee_notices_a_wrong_element(rng):
         assert "[4, 4]" in referee.difference(hurt, "float32", value, bound)
     assert "type" in referee.difference(right.astype("float64"), "float32", value, bound)
     assert "shape" in referee.difference(right[:8], "float32", value, bound)
+
+
+@pytest.mark.parametrize("store", ["all", "first", "none"])
+@pytest.mark.parametrize("op", ["matmul", "reduce", "transpose", "scale"])
+def test_auto_beside_what_it_becomes(folder, op, store):
+    """Two runs of one variant: each has a name, a part and a row of its own, also when the job is resumed."""
+    names = [it.name for it in harness.list_variants() if it.op == op and it.runs_here and not it.limit]
+    job = {
+        "inputs": {"x": {"random": {"shape": [9, 9]}}},
+        "operations": [
+            {
+                "id": "y", "op": op, "inputs": ["x"] * (2 if op == "matmul" else 1), "variants": ["auto", *names],
+                "store": store, **({"operator": "sum", "axis": 0} if op == "reduce" else {}),
+            }
+        ],
+        "defaults": {"repeat": 1, "warmup": 0},
+    }  # fmt: skip
+    results = harness.run_job(folder, **job)
+    labels = [row["variant"] for row in results.rows]
+    chosen = [label.removeprefix("auto=") for label in labels if label not in names]
+    assert len(labels) == len(set(labels)) == len(names) + 1 and len(chosen) == 1 and chosen[0] in names
+    with h5py.File(results.path) as file:
+        stored = list(file["variants/y"]) if store == "all" else []
+        assert sorted(stored) == (sorted(labels) if store == "all" else [])
+        assert ("outputs/y" in file) == (store != "none")
+    again = harness.tilerun("run", folder / "job.yaml", "-o", results.path, "--resume")
+    assert again.returncode == harness.OK and "nothing to do" in again.stderr
