@@ -19,14 +19,7 @@ CPU_BODY to_float_body(enum dtype dtype, const void *from, int64_t count, float 
     case BFLOAT16: ROW(uint16_t, float, bfloat16_to_float(value)); break;
     case FLOAT32: memcpy(to, from, (size_t)count * sizeof *to); break;
     case FLOAT64:
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64:
+    case INTEGER_TYPES:
     case DTYPE_COUNT: break; /* not summed in float */
     }
 }
@@ -57,14 +50,7 @@ CPU_BODY from_double_body(enum dtype dtype, const double *from, int64_t count, v
     case FLOAT64: memcpy(to, from, (size_t)count * sizeof *from); break;
     case FLOAT16: ROW(double, uint16_t, float_to_float16(double_to_odd_float(value))); break;
     case BFLOAT16: ROW(double, uint16_t, float_to_bfloat16(double_to_odd_float(value))); break;
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64:
+    case INTEGER_TYPES:
         for (int64_t i = 0; i < count; i++) dtype_store(dtype, to, i, from[i]);
         break;
     case DTYPE_COUNT: break;
@@ -82,10 +68,7 @@ CPU_BODY to_integer_body(enum dtype dtype, const void *from, int64_t count, int6
     case UINT32: ROW(uint32_t, int64_t, value); break;
     case INT64:
     case UINT64: memcpy(to, from, (size_t)count * sizeof *to); break;
-    case FLOAT32:
-    case FLOAT64:
-    case FLOAT16:
-    case BFLOAT16:
+    case FLOAT_TYPES:
     case DTYPE_COUNT: break; /* no integers */
     }
 }

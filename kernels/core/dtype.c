@@ -79,10 +79,7 @@ int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index) {
     case UINT8: return ((const uint8_t *)data)[index];
     case UINT16: return ((const uint16_t *)data)[index];
     case UINT32: return ((const uint32_t *)data)[index];
-    case FLOAT32:
-    case FLOAT64:
-    case FLOAT16:
-    case BFLOAT16:
+    case FLOAT_TYPES:
     case DTYPE_COUNT: break; /* no integers */
     }
     return 0;
@@ -103,14 +100,7 @@ void dtype_store(enum dtype dtype, void *data, int64_t index, double value) {
     case FLOAT64: ((double *)data)[index] = value; break;
     case FLOAT16: ((uint16_t *)data)[index] = float_to_float16(double_to_odd_float(value)); break;
     case BFLOAT16: ((uint16_t *)data)[index] = float_to_bfloat16(double_to_odd_float(value)); break;
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64: dtype_store_integer(dtype, data, index, integer_of_double(value)); break;
+    case INTEGER_TYPES: dtype_store_integer(dtype, data, index, integer_of_double(value)); break;
     case DTYPE_COUNT: break;
     }
 }
@@ -125,10 +115,7 @@ void dtype_store_integer(enum dtype dtype, void *data, int64_t index, int64_t va
     case UINT32: ((uint32_t *)data)[index] = (uint32_t)value; break;
     case INT64:
     case UINT64: ((uint64_t *)data)[index] = (uint64_t)value; break;
-    case FLOAT32:
-    case FLOAT64:
-    case FLOAT16:
-    case BFLOAT16:
+    case FLOAT_TYPES:
     case DTYPE_COUNT: break; /* no integers */
     }
 }

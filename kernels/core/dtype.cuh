@@ -52,14 +52,7 @@ template <typename F> int dispatch_float(enum dtype dtype, F &&f) {
     case FLOAT64: return f(type_is<double>());
     case FLOAT16: return f(type_is<__half>());
     case BFLOAT16: return f(type_is<__nv_bfloat16>());
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64:
+    case INTEGER_TYPES:
     case DTYPE_COUNT: break;
     }
     return cudaErrorInvalidValue;
@@ -75,10 +68,7 @@ template <typename F> int dispatch_dtype(enum dtype dtype, F &&f) {
     case UINT16: return f(type_is<uint16_t>());
     case UINT32: return f(type_is<uint32_t>());
     case UINT64: return f(type_is<uint64_t>());
-    case FLOAT32:
-    case FLOAT64:
-    case FLOAT16:
-    case BFLOAT16: return dispatch_float(dtype, f);
+    case FLOAT_TYPES: return dispatch_float(dtype, f);
     case DTYPE_COUNT: break;
     }
     return cudaErrorInvalidValue;

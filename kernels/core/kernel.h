@@ -41,6 +41,13 @@ enum dtype {
 #define DTYPES_UNSIGNED  (DTYPE_BIT(UINT8) | DTYPE_BIT(UINT16) | DTYPE_BIT(UINT32) | DTYPE_BIT(UINT64))
 #define DTYPES_ALL       ((1u << DTYPE_COUNT) - 1u)
 
+/* `case INTEGER_TYPES: ...` in a switch over enum dtype: all of a kind. Such a switch has no `default`, so that the
+ * compiler names each one that a new type is missing from. */
+// clang-format off
+#define FLOAT_TYPES   FLOAT32: case FLOAT64: case FLOAT16: case BFLOAT16
+#define INTEGER_TYPES INT8: case INT16: case INT32: case INT64: case UINT8: case UINT16: case UINT32: case UINT64
+// clang-format on
+
 const char *dtype_name(enum dtype dtype); /* "float32" */
 size_t dtype_size(enum dtype dtype);      /* bytes of one element */
 bool dtype_is_float(enum dtype dtype);

@@ -46,14 +46,7 @@ static int matmul_cpu_launch(const struct launch *launch) {
     case FLOAT64: multiply_float64(args); break;
     case FLOAT16: multiply_float16(args); break;
     case BFLOAT16: multiply_bfloat16(args); break;
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64:
+    case INTEGER_TYPES:
     case DTYPE_COUNT: break; /* not among its dtypes */
     }
     return 0;

@@ -96,14 +96,7 @@ static cudaDataType_t type_of(enum dtype dtype) {
     case FLOAT64: return CUDA_R_64F;
     case FLOAT16: return CUDA_R_16F;
     case BFLOAT16: return CUDA_R_16BF;
-    case INT8:
-    case INT16:
-    case INT32:
-    case INT64:
-    case UINT8:
-    case UINT16:
-    case UINT32:
-    case UINT64:
+    case INTEGER_TYPES:
     case DTYPE_COUNT: break; /* not among its dtypes */
     }
     return CUDA_R_32F;

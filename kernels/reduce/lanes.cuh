@@ -472,10 +472,7 @@ template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
     case UINT32: return f(type_is<uint32_t>());
     case INT64:
     case UINT64: return f(type_is<uint64_t>());
-    case FLOAT32:
-    case FLOAT64:
-    case FLOAT16:
-    case BFLOAT16: return dispatch_float(dtype, f);
+    case FLOAT_TYPES: return dispatch_float(dtype, f);
     case DTYPE_COUNT: break;
     }
     return cudaErrorInvalidValue;
