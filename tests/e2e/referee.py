@@ -47,7 +47,7 @@ def widen(stored, dtype):
 
 def round_to(values, dtype):
     """float64 -> the nearest values of a type, as stored."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return bfloat16_bits(values) if dtype == "bfloat16" else np.asarray(values).astype(dtype)
 
 
