@@ -12,20 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* All that lasts as long as the job. */
+/* Everything that lasts as long as the job. */
 struct execution {
     const struct plan *plan;
     const struct execute_options *options;
-    struct readers readers;    /* of the plan's arrays */
-    struct device *devices[2]; /* by enum kernel_device; opened when first needed */
+    struct readers readers;    /* one for each of the plan's arrays */
+    struct device *devices[2]; /* by enum kernel_device; NULL: not opened yet */
     struct residents *residents[2];
     struct truth_cache *truths;
     struct results *results;
     struct progress progress;
-    struct trace *trace; /* NULL: none is wanted */
+    struct trace *trace; /* NULL: not wanted */
     struct result_row *rows;
-    atomic_int taken; /* of the rows, in order: those that are final */
-    int *result_run;  /* by task; -1: no result yet */
+    atomic_int taken; /* rows from the first that are final */
+    int *result_run;  /* by task: the run that gave its result; -1: none yet */
     bool failed, stop;
 };
 
@@ -47,7 +47,7 @@ static void close_devices(struct execution *execution) {
 
 /* ---- one run ----------------------------------------------------------------------------------------------------- */
 
-/* A part's sink and reader that take nothing more after a signal, and tell the progress display what passes. */
+/* Wraps a part's sink and reader: refuses boxes after a signal and reports bytes to the progress display. */
 struct watched_part {
     struct sink sink;
     struct host_reader reader;
@@ -93,7 +93,8 @@ static void say(struct result_row *row, const char *status, const char *message)
     snprintf(row->message, sizeof row->message, "%.255s", message);
 }
 
-/* A device with less free memory than it had when the plan was made: smaller tiles, until nothing is small enough. */
+/* Streams a run. While the device is out of memory (it may have less free than when the plan was made), halves the
+ * memory of its tiles and tries again, until no tiles are small enough. */
 static enum status stream_in_what_is_free(struct execution *execution, const struct run *run, struct tiling *tiling,
                                           const struct sink *sink, struct stream_result *passed, struct stream **stream,
                                           struct error *error) {
@@ -115,7 +116,7 @@ static enum status stream_in_what_is_free(struct execution *execution, const str
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
-/* Streams, verifies, measures. The row says how it went; a status other than STATUS_OK ends the job. */
+/* Streams, verifies and measures; the row holds the outcome. A status but STATUS_OK and STATUS_RUN ends the job. */
 static enum status stream_verify_measure(struct execution *execution, const struct run *run, struct part *part,
                                          struct result_row *row, struct samples *samples, struct error *error) {
     const struct plan *plan = execution->plan;
@@ -149,7 +150,7 @@ static enum status stream_verify_measure(struct execution *execution, const stru
     return status;
 }
 
-/* Opens what a run reads, and closes what nobody reads any more. */
+/* Opens what a run reads, and closes what no later task reads. */
 static enum status open_inputs(struct execution *execution, const struct task *task, struct error *error) {
     int number = (int)(task - execution->plan->tasks);
     readers_close_before(&execution->readers, number);
@@ -158,8 +159,8 @@ static enum status open_inputs(struct execution *execution, const struct task *t
     return STATUS_OK;
 }
 
-/* They are what they were, and hashed, for the part's key holds that; mostly the hash came along with reading. What
- * other tasks read to make an input has been hashed with their parts. */
+/* Checks that the inputs have not changed, and hashes them, because the part's key contains their hashes. Most were
+ * hashed while they were read. The inputs of earlier tasks were hashed with those tasks' parts. */
 static enum status settle_inputs(struct execution *execution, const struct task *task, struct error *error) {
     struct reader *of = execution->readers.of;
     for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_check(&of[task->in[i]], error));
@@ -187,7 +188,7 @@ static enum status do_run(struct execution *execution, const struct run *run, st
     return status;
 }
 
-/* Why a run is not even begun; NULL: it is. */
+/* Why a run is not begun; NULL: it is begun. */
 static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
     const struct plan *plan = execution->plan;
     const struct task *task = &plan->tasks[run->task];
@@ -202,7 +203,7 @@ static const char *reason_to_skip(const struct execution *execution, const struc
 }
 
 static void outcome_text(const struct result_row *row, char text[320]) {
-    char error[32] = ""; /* unknown where nothing was verified */
+    char error[32] = ""; /* unknown (NaN) if nothing was verified */
     if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
     if (strcmp(row->status, "ok") == 0)
         snprintf(text, 320, "ok, %.4g ms%s%s%s", row->kernel_median_s * 1e3, error, row->message[0] ? "; " : "",
@@ -211,7 +212,7 @@ static void outcome_text(const struct result_row *row, char text[320]) {
         snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
 }
 
-/* A run from its row's first to its last word. */
+/* Takes one run from start to end: fills its row, reports progress. */
 static enum status take_run(struct execution *execution, const struct run *run, struct error *error) {
     const struct task *task = &execution->plan->tasks[run->task];
     struct result_row *row = &execution->rows[run->number];
@@ -254,7 +255,8 @@ static enum status take_run(struct execution *execution, const struct run *run, 
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-/* From here on an input is the file that its name means now, whatever takes that name while the job runs. */
+/* Opens the inputs, up to READERS_OPEN. From then on an input is the file that its name means now, even if another file
+ * takes that name while the job runs. */
 static enum status hold_inputs(struct execution *execution, struct error *error) {
     int inputs = execution->plan->job->input_count;
     for (int i = 0; i < inputs && i < READERS_OPEN; i++) TRY(readers_open(&execution->readers, i, error));
@@ -283,7 +285,7 @@ static enum status assemble(struct execution *execution, const char *created, st
     char *mixed = result_mixed_conditions(execution->rows, plan->run_count);
     if (mixed) fprintf(stderr, "tilerun: measured under different conditions (columns of /runs): %s\n", mixed);
     free(mixed);
-    enum status status = hash_inputs(execution, error); /* of those that no run has read */
+    enum status status = hash_inputs(execution, error); /* inputs that no run has read */
     if (!status) status = results_assemble(execution->results, &summary, error);
     environment_free(&environment);
     return status;
@@ -304,7 +306,7 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     return status;
 }
 
-/* With `resume`, a job whose results are there and complete: nothing to do but to show them. */
+/* Reads the rows of a job that is complete already (`resume`), so that they can be shown. */
 static enum status show_finished(const struct plan *plan, struct result_row *rows, struct error *error) {
     struct result_row *found = NULL;
     int count = 0;
@@ -320,8 +322,8 @@ static enum status show_finished(const struct plan *plan, struct result_row *row
 
 /* ---- after a signal ---------------------------------------------------------------------------------------------- */
 
-/* Ends the job where it is: gives up its place, and prints the rows and what is done. What the other threads still
- * change is left alone: rows that are not final are filled anew. */
+/* Ends the job after a signal: releases the lock on the output, prints the rows and how many runs are done. Other
+ * threads may still change rows that are not final, so those are filled anew in a copy. */
 static void leave(void *context) {
     const struct execution *execution = context;
     const struct plan *plan = execution->plan;
@@ -351,20 +353,20 @@ static void leave(void *context) {
     free(rows);
 }
 
-/* Where nothing is run an earlier trace stays as it is. */
+/* When nothing is run, an earlier trace stays as it is. */
 static void forget_trace(struct execution *execution) {
     trace_discard(execution->trace);
     execution->trace = NULL;
 }
 
-/* All that is done with the place of the results open. */
+/* Everything between opening and closing the results. */
 static enum status carry_out(struct execution *execution, struct error *error) {
     const struct execute_options *options = execution->options;
     char created[TIME_TEXT];
     time_text(created);
     bool done = false;
     enum status status = hold_inputs(execution, error);
-    if (!status && options->resume) status = hash_inputs(execution, error); /* to know whose results these are */
+    if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
     if (!status && options->resume) status = results_resume(execution->results, options->restricted, &done, error);
     if (status || done) forget_trace(execution);
     TRY(status);
@@ -393,7 +395,7 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
         status = carry_out(&execution, error);
     }
     interrupt_settle(status);
-    if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* all is said */
+    if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* `leave` has printed it */
     close_devices(&execution);
     results_close(execution.results);
     struct error ignored = {.status = STATUS_OK};

@@ -1,5 +1,5 @@
-/* execute.h - carries out a plan: every run is streamed, verified, measured and kept as a part; then the parts become
- * the results file. */
+/* execute.h - carries out a plan: streams, verifies and measures every run and keeps it as a part; then joins the parts
+ * into the results file. */
 #ifndef RUNNER_EXECUTE_H
 #define RUNNER_EXECUTE_H
 
@@ -8,18 +8,18 @@
 
 struct execute_options {
     bool overwrite, resume;
-    bool restricted; /* `--only` left something out: the results are partial */
+    bool restricted; /* `--only` left something out: the results are "partial" */
     int cuda_number; /* the GPU to open, if a run needs one */
     enum progress_mode progress;
-    const char *trace; /* file for the timeline; NULL: none */
+    const char *trace; /* path of the timeline's file; NULL: none */
     const char *command_line;
-    /* Prints rows: for execute_plan to take leave with after a signal. */
+    /* Prints rows; execute_plan calls it after a signal. */
     void (*print)(const struct result_row *rows, int count, FILE *to);
 };
 
-/* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN: a run failed or was wrong.
- * STATUS_INTERRUPTED: a signal came, the rest waits for `resume`, and all has been said on stdout and stderr. Where the
- * work in hand does not stop by itself, the process ends without a return (interrupt.h). */
+/* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN (a run failed or was wrong).
+ * STATUS_INTERRUPTED: a signal came, `resume` takes up the remaining runs, and rows and message are already printed. If
+ * work in progress does not stop after a signal, the process ends without a return (interrupt.h). */
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          struct error *error);
 

@@ -1,4 +1,4 @@
-/* main.c - the command table: finds the command, runs it, prints what went wrong, exits with its status. */
+/* main.c - the command table: finds the command, runs it, prints its error and exits with its status. */
 #include "base/text.h"
 #include "commands/command.h"
 #include "result/environment.h"
@@ -64,7 +64,7 @@ static enum status run_command(int argc, char **argv, struct error *error) {
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return print_usage(stdout), STATUS_OK;
     if (strcmp(argv[1], "--version") == 0) return print_version(), STATUS_OK;
-    /* For tests/generate.sh: what configs/ holds of the table of keys. */
+    /* For tests/generate.sh, which writes what configs/ holds of the table of keys. */
     if (strcmp(argv[1], "--print-schema") == 0) return job_print_schema(stdout), STATUS_OK;
     if (strcmp(argv[1], "--print-reference") == 0) return job_print_reference(stdout), STATUS_OK;
     const struct command *command = find_command(argv[1], error);
@@ -76,27 +76,28 @@ static enum status run_command(int argc, char **argv, struct error *error) {
 
 #define KEPT_BYTES (32 << 20)
 
-/* What a caller may have left us in, and memory as we use it. */
+/* Repairs what the process inherits from its caller, and sets up memory allocation. */
 static void settle(void) {
-    /* Were descriptor 0, 1 or 2 closed, the first file opened would become what is printed to. */
+    /* If descriptor 0, 1 or 2 were closed, the first file opened would get it, and output would be printed into that
+     * file. */
     int descriptor = open("/dev/null", O_RDWR);
     while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
     if (descriptor >= 0) close(descriptor);
-    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write then fails, which says more than a signal */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond `ulimit -f` then fails with an errno, which tells more than a signal */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
-    /* Verification takes and gives back buffers of 8 to 16 MiB for each box. Their pages are kept for the next one: to
-     * have them anew costs as much as the comparison. */
+    /* Verification allocates and frees buffers of 8 to 16 MiB for each box. The allocator keeps their pages: getting
+     * new ones costs as much as the comparison. */
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
 #endif
 }
 
-/* Has all that was printed arrived? */
+/* Flushes stdout; STATUS_IO if anything printed was lost. */
 static enum status finish_output(struct error *error) {
     errno = 0;
     bool failed = ferror(stdout) != 0;

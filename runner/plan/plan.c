@@ -47,7 +47,7 @@ static void make_task(struct plan *plan, int index) {
     struct task *task = &plan->tasks[index];
     task->operation = operation;
     task->out = job->input_count + index;
-    task->wanted = operation->run.store != STORE_NONE; /* or a later one reads it */
+    task->wanted = operation->run.store != STORE_NONE; /* make_task of a later task that reads it sets it too */
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
     const char *units[MAX_INPUTS] = {NULL};
@@ -78,7 +78,7 @@ static void make_task(struct plan *plan, int index) {
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */
 
-/* Why a kernel can never do this task, on whatever device: a mistake in the job. NULL: it can. */
+/* Why a kernel can do this task on no device, which is a mistake in the job. NULL: it can. The caller frees. */
 static char *kernel_unfit(const struct kernel *kernel, const struct geometry *geometry) {
     const char *op = operations[geometry->op]->name;
     if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
@@ -89,7 +89,7 @@ static char *kernel_unfit(const struct kernel *kernel, const struct geometry *ge
     return NULL;
 }
 
-/* Why it cannot run on what is here; NULL: it can. */
+/* Why a kernel cannot run on this machine; NULL: it can. The caller frees. */
 static char *kernel_cannot_run(const struct plan *plan, const struct kernel *kernel) {
     if (!plan->present[kernel->device]) return must_strdup("needs a CUDA GPU");
     const struct device_facts *facts = &plan->facts[kernel->device];
@@ -104,7 +104,7 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
     return NULL;
 }
 
-/* false: the memory is too small for any tiles; run->tiling.memory_bytes is what the smallest take. */
+/* false: the memory is too small for any tiles; run->tiling.memory_bytes is what the smallest ones need. */
 static bool tiles_fit(const struct plan *plan, struct run *run) {
     run->device = run->kernel->device;
     return plan_fit(plan, run, plan->budget[run->device], &run->tiling);
@@ -117,13 +117,13 @@ static void memory_too_small(const struct plan *plan, const struct task *task, c
                (long long)run->tiling.memory_bytes);
 }
 
-/* Why the run's kernel does not take the tiles that it was given; NULL: it does. */
+/* Why the run's kernel refuses its tiles; NULL: it takes them. */
 static const char *refusal_of(const struct plan *plan, const struct task *task, const struct run *run) {
     const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
     return kernel_refusal(run->kernel, &launch);
 }
 
-/* Could `auto` take this kernel: in the data type's own accuracy class, and no speed limit? */
+/* May `auto` choose this kernel? It must run here, have the data type's own accuracy and not be a speed limit. */
 static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel, const struct geometry *geometry) {
     if (kernel->op != geometry->op || kernel->accuracy != ACCURACY_FULL || kernel->limit) return false;
     char *why = kernel_unfit(kernel, geometry);
@@ -133,8 +133,8 @@ static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel
     return can;
 }
 
-/* `auto`: the last in the registry that can run here, on the GPU before the CPU, fits into the memory and takes the
- * tiles. false: there is none. */
+/* `auto`: the kernel that comes last in the registry, GPU kernels before CPU kernels, among those that can run here,
+ * fit into the memory and take their tiles. false: there is none. */
 static bool choose_kernel(const struct plan *plan, const struct task *task, struct run *run) {
     const struct kernel *cramped = NULL;
     for (int device = DEVICE_CUDA; device >= DEVICE_CPU; device--)
@@ -166,7 +166,7 @@ static void unknown_variant(const struct plan *plan, const struct job_variant *v
                    variant->name, operations[op]->name, operations[op]->name);
 }
 
-/* The job's words for a kernel's parameters -> run->choice. */
+/* Turns the job's words for a kernel's parameters into run->choice. */
 static void choose_parameters(const struct plan *plan, const struct job_variant *variant, struct run *run) {
     struct yaml_document *document = plan->job->document;
     for (int given = 0; given < variant->count; given++) {
@@ -213,8 +213,8 @@ static struct run *add_run(struct plan *plan, int task, const struct job_variant
     return run;
 }
 
-/* What `auto` is called: the variant that it became; "auto=blocked" where the job lists that one too, for an operation's
- * runs have names of their own. */
+/* The label of an `auto` run: the name of the variant chosen for it, "blocked". If the job lists that variant too it is
+ * "auto=blocked", because the labels of an operation's runs must differ. The caller frees. */
 static char *chosen_label(const struct job_operation *operation, const char *name) {
     for (int i = 0; i < operation->variant_count; i++)
         if (strcmp(operation->variants[i].label, name) == 0) return must_printf("auto=%s", name);
@@ -259,8 +259,8 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
     run->skip = refusal ? must_strdup(refusal) : NULL;
 }
 
-/* Where a GPU would have been needed for every variant, the CPU's own does the work, so that what follows has its
- * input. */
+/* If no variant other than a limit can run here, adds a run by the variant that `auto` chooses, so that later tasks
+ * have their input. */
 static void add_fallback(struct plan *plan, int task_index) {
     struct task *task = &plan->tasks[task_index];
     int skipped = 0;
@@ -310,7 +310,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     for (int i = 0; i < plan->task_count; i++) {
         make_task(plan, i);
-        /* What reads a result whose shape is unknown would only repeat the complaint. */
+        /* A later task that reads this result, whose shape is unknown, would only repeat the complaint. */
         if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     }
     for (int i = 0; i < plan->task_count; i++) {
@@ -365,7 +365,7 @@ void plan_step(const struct geometry *geometry, const struct tiling *tiling, int
             struct box previous = box_of_tile(&geometry->in[i], &before);
             step->reuse[i] = box_equal(&step->load[i], &previous);
         }
-        /* Loads repeat when a loop that the operand lacks has advanced. */
+        /* A load repeats an earlier one if a loop that the operand lacks has advanced. */
         bool own[LOOPS] = {false};
         for (int axis = 0; axis < geometry->in[i].shape.rank; axis++) own[geometry->in[i].loop[axis]] = true;
         step->fresh[i] = true;
@@ -377,8 +377,8 @@ void plan_step(const struct geometry *geometry, const struct tiling *tiling, int
 
 bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling) {
     const struct operand *out = &geometry->out;
-    int outer = -1;    /* the last loop that cuts the output, of those along its axes so far */
-    bool wide = false; /* a tile has more than one element along an axis: those behind must be whole */
+    int outer = -1;    /* the last loop cut into several tiles, of those along the axes so far */
+    bool wide = false; /* a tile has several elements along an axis so far: all later axes must be whole */
     for (int axis = 0; axis < out->shape.rank; axis++) {
         int loop = (int)out->loop[axis];
         if (tiling->tiles[loop] > 1 && (wide || loop < outer)) return false;
@@ -394,7 +394,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
         LAST,
         BETWEEN,
         KINDS
-    }; /* of tiles along a loop; those between are alike, and there may be billions */
+    }; /* of tiles along a loop; all tiles between the first and the last are alike, and there may be billions */
     const struct geometry *geometry = &plan->tasks[run->task].geometry;
     const struct tiling *tiling = &run->tiling;
     const void *const nowhere[MAX_INPUTS] = {NULL};
@@ -405,7 +405,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
         for (int loop = 0, rest = kinds; loop < LOOPS; loop++, rest /= KINDS) {
             int64_t tiles = tiling->tiles[loop];
             int kind = rest % KINDS;
-            if (tiles <= kind) alike = 0; /* FIRST takes one tile to be there, LAST two, BETWEEN three */
+            if (tiles <= kind) alike = 0; /* FIRST needs one tile, LAST two, BETWEEN three */
             if (kind == BETWEEN) alike *= (double)(tiles - 2);
             number = number * tiles + (kind == FIRST ? 0 : kind == LAST ? tiles - 1 : 1);
         }

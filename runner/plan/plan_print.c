@@ -1,4 +1,4 @@
-/* plan_print.c - what `tilerun plan` shows: per run its tiles, traffic, memory and predicted bound. */
+/* plan_print.c - what `tilerun plan` shows: the tiles, traffic, memory and predicted bound of each run. */
 #include "../base/text.h"
 #include "plan.h"
 

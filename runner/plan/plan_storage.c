@@ -1,14 +1,14 @@
-/* plan_storage.c - how a run's operands lie in their files, and how fast they can be read and written. */
+/* plan_storage.c - how a run's operands lie in their files, and how fast they are read and written. */
 #include "plan_tiles.h"
 
 #include <math.h>
 
-/* Rates of the data sets that are not read or written as they are; bytes of elements a second and core. */
+/* Rates of data sets whose bytes are not stored as they are, in decoded bytes per second and core. */
 #define GENERATE_RATE 0.5e9 /* Philox */
 #define INFLATE_RATE  0.4e9
 #define DEFLATE_RATE  0.1e9
-#define CHECKSUM_RATE 1.5e9 /* fletcher32, either way */
-#define HDF5_RATE     2.5e9 /* H5Dread, whatever the cores */
+#define CHECKSUM_RATE 1.5e9 /* fletcher32, reading or writing */
+#define HDF5_RATE     2.5e9 /* H5Dread, on any number of cores */
 
 struct h5_layout plan_layout(const struct run_options *options) {
     return (struct h5_layout){options->chunks, options->gzip, options->gzip_level, options->shuffle,
@@ -19,7 +19,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     const struct array *array = &plan->arrays[index];
     struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
     double cores = facts->host_threads;
-    if (!array->input) { /* a result: read from its part, if it is no longer on the device */
+    if (!array->input) { /* a result: read from its part if it has left the device */
         const struct run_options *options = &plan->tasks[index - plan->job->input_count].operation->run;
         struct h5_layout layout = plan_layout(options);
         storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);

@@ -1,28 +1,28 @@
 /* plan_tiles.c - the choice of tiles.
  *
- * Each loop is cut into a power of two of equal pieces. There are few such tilings (the product of four logarithms), so
- * all are tried: what does not fit into memory is dropped, and of the rest the one that is predicted to end first wins.
- * What every operand costs follows from the loops that run along it:
+ * Each loop is cut into a power of two of equal tiles. There are few such tilings (the product of four logarithms), so
+ * all are tried. Tilings that exceed the memory are dropped; of the others the one with the least cost wins: its
+ * predicted time, plus TRAFFIC_WEIGHT of its busy time. The loops along an operand decide how often it is loaded:
  *
- *     steps run b, m, n, k (k fastest); an operand's box changes whenever a loop of its own advances, and it has to be
- *     loaded again after an outer loop that it lacks has advanced and its own have started over.
+ *     steps run b, m, n, k (k fastest); an operand's box changes whenever one of its own loops advances. It is loaded
+ *     again after an outer loop that it lacks has advanced and its own loops have started over.
  *
- *     matmul, C cut into M x N tiles, k into K panels:  A (b,m,k) is loaded N times over unless K = 1, B (b,k,n) M
- * times.
+ *     matmul, C cut into M x N tiles, k into K panels:
+ *         A (b,m,k) is loaded N times unless K = 1, B (b,k,n) M times.
  *
- * Reading and copying in overlap piece by piece, so do copying out and writing; these two pairs and the kernels overlap
- * step by step. A pass then takes its slowest pair, and before that the loads of the first step, and after it the last
- * launch and the last store: large tiles read less, small ones fill the pipeline sooner. */
+ * Reading and copying in overlap piece by piece, as do copying out and writing. These two pairs and the kernels overlap
+ * step by step. So a pass takes the loads of the first step, then the slowest of the three, then the last launch and
+ * the last store. Large tiles read less; small tiles fill the pipeline sooner. */
 #include "plan_tiles.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MOST_STEPS      60     /* as a power of two: they are counted in 64 bits */
+#define MOST_STEPS      60     /* as a power of two: steps are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
-#define SEGMENT_SECONDS 1.6e-6 /* one piece of a box that is contiguous in its file, by one core */
-#define PARTIAL_CHUNKS  4.0    /* writing part of a filtered chunk reads, decodes and encodes it again and again */
-#define TRAFFIC_WEIGHT  0.2    /* of the busy time that hides behind the slowest: of equals the one that moves least */
+#define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
+#define PARTIAL_CHUNKS  4.0    /* a filtered chunk written in parts is decoded and encoded for each part */
+#define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one that moves least wins */
 
 static int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
@@ -39,7 +39,7 @@ static int64_t operand_tile_elements(const struct operand *operand, const int64_
     return elements;
 }
 
-/* How often an operand's tile is loaded (or stored) in a whole pass. */
+/* How often a tile of the operand is loaded (or stored) in a whole pass. */
 static int64_t operand_loads(const struct operand *operand, const int64_t tiles[LOOPS]) {
     int last = -1;
     for (int axis = 0; axis < operand->shape.rank; axis++) {
@@ -61,10 +61,10 @@ static double operand_bytes(const struct operand *operand) {
     return (double)shape_elements(&operand->shape) * (double)dtype_size(operand->dtype);
 }
 
-/* Pieces of a tile that are contiguous in a row-major array. */
+/* Contiguous segments of a tile in a row-major array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
     int64_t segments = 1;
-    bool whole = true; /* are all later axes whole */
+    bool whole = true; /* all later axes are whole */
     for (int axis = operand->shape.rank - 1; axis >= 0; axis--) {
         int64_t count = tile[operand->loop[axis]];
         if (!whole) segments *= count;
@@ -73,7 +73,7 @@ static int64_t operand_segments(const struct operand *operand, const int64_t til
     return segments;
 }
 
-/* How many times its own bytes a tile's chunks are, on average: 1 where it ends where they do. */
+/* Bytes of the chunks that a tile touches over the tile's own bytes, on average; 1 if tiles end where chunks end. */
 static double chunk_excess(const struct operand *operand, const struct storage *storage, const int64_t tile[LOOPS]) {
     double excess = 1;
     for (int axis = 0; storage->filtered && axis < operand->shape.rank; axis++) {
@@ -84,8 +84,8 @@ static double chunk_excess(const struct operand *operand, const struct storage *
     return excess;
 }
 
-/* reduce over all axes: a tile has to be one run of elements, so behind the first axis that is cut to more than one all
- * are whole. */
+/* A reduction over all axes takes tiles that are one run of elements: after the first axis along which the tile has
+ * several elements, all axes must be whole. */
 static bool tile_is_row_major_run(const struct operand *operand, const int64_t tile[LOOPS]) {
     int axis = 0;
     while (axis < operand->shape.rank && tile[operand->loop[axis]] <= 1) axis++;
@@ -112,7 +112,7 @@ struct launch plan_launch(const struct geometry *geometry, const struct device_f
     return launch;
 }
 
-/* Fills steps, slots and bytes, which follow from tile, tiles and out_slots (of 1 or 2 at most so many). */
+/* Fills steps, slots and bytes from tile, tiles and out_slots, which it lowers to 1 if there is only one store. */
 static void measure_memory(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                            struct tiling *tiling) {
     const struct operand *out = &geometry->out;
@@ -139,7 +139,7 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     tiling->memory_bytes += tiling->out_slots * tiling->out_bytes + tiling->partial_bytes + tiling->workspace_bytes;
 }
 
-/* How much longer the arithmetic takes in these tiles than its flops alone. */
+/* The arithmetic's time in these tiles over its time at full speed. */
 static double slowdown_of(const struct geometry *geometry, const struct device_facts *facts,
                           const struct tiling *tiling, double speed) {
     const struct operation *operation = operations[geometry->op];
@@ -172,7 +172,8 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     double copy_in = bytes_in / facts->copy_bytes_per_s, copy_out = bytes_out / facts->copy_bytes_per_s;
     tiling->copy_s = fmax(copy_in, copy_out);
     device_bytes += stores * out_tile;
-    /* Before and after its arithmetic: a split reduction's output out and in, a workspace in and out. */
+    /* Device memory traffic beside a launch's arithmetic: a split reduction reads and writes its output, a workspace is
+     * read and written. */
     double beside = (tiling->steps > stores ? 2 * out_tile : 0) + 2 * (double)tiling->workspace_bytes;
     double beside_s = (double)tiling->steps * beside / facts->memory_bytes_per_s;
     double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
@@ -181,7 +182,7 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     tiling->compute_s = fmax(flops_s, memory_s) + beside_s + (double)tiling->steps * STEP_SECONDS;
     tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
                       stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
-    if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = 0; /* nobody wants it */
+    if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = 0; /* the output is not written */
     tiling->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);
@@ -190,7 +191,7 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
     double hidden_compute = kernels - last_launch;
-    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* they take turns */
+    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* with one buffer, launches and stores take turns */
     double slowest = fmax(fmax(in - in_first, hidden_compute), hidden_store);
     tiling->predicted_s = in_first + slowest + last_launch + last_store;
     tiling->cost_s =
@@ -205,8 +206,9 @@ static void predict(const struct geometry *geometry, const struct device_facts *
         if (stages[i].seconds > tiling->bound_s) tiling->bound_s = stages[i].seconds, tiling->bound_by = stages[i].name;
 }
 
-/* Cuts a loop into about `pieces`, the last of which may be smaller. Pieces end where chunks do if they are larger than
- * those, at multiples of 1024 (whole segments of an array's hash) if much larger, and else at multiples of 16. */
+/* Cuts a loop into about `pieces` tiles, the last of which may be smaller. Tiles larger than half a grain (a chunk) end
+ * where chunks end; else tiles of 8192 or more end at multiples of 1024 (whole segments of an array's hash), and
+ * smaller ones over 64 at multiples of 16. */
 static void cut(int64_t extent, int64_t pieces, int64_t grain, int64_t *tile, int64_t *tiles) {
     *tile = extent > 0 ? ceil_div(extent, pieces) : 0;
     if (*tile < extent) {
@@ -233,7 +235,7 @@ struct choice {
     const struct geometry *geometry;
     const struct device_facts *facts;
     const struct run *run;
-    int64_t budget, least; /* least: memory of the smallest tiling */
+    int64_t budget, least; /* least: bytes of the smallest tiling */
     bool whole;
     struct tiling best;
     double best_cost; /* INFINITY: nothing fits yet */
@@ -252,7 +254,7 @@ static void consider(struct choice *choice, struct tiling *trial) {
             choice->best = *trial;
             choice->best_cost = cost;
         }
-        if (trial->out_slots < slots) break; /* there is only one store */
+        if (trial->out_slots < slots) break; /* measure_memory has set it to 1: there is only one store */
     }
 }
 
@@ -274,7 +276,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
                     for (int loop = 0; loop < LOOPS; loop++) {
                         cut(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
                             &trial.tiles[loop]);
-                        /* A reduction over nothing is still one step, and gives the neutral element. */
+                        /* A reduction of no elements is still one step, which gives the neutral element. */
                         if (geometry->reduces[loop] && trial.tiles[loop] == 0) trial.tiles[loop] = 1;
                     }
                     if (geometry->row_major_tiles && !tile_is_row_major_run(&geometry->in[0], trial.tile)) continue;

@@ -1,4 +1,4 @@
-/* space.c - the bytes that outputs take, and what statvfs says of the folder that they go to. */
+/* space.c - compares the bytes that a job's outputs take with what statvfs reports free in their folder. */
 #include "space.h"
 
 #include "../base/fail.h"
@@ -12,7 +12,7 @@
 
 #define DEFLATE_MOST 1032 /* deflate never shrinks data by more than this factor */
 
-/* A run's output as its part holds it: at least so many bytes. */
+/* The least bytes that a run's output takes in its part. */
 static double output_bytes(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct operand *out = &task->geometry.out;
@@ -33,7 +33,7 @@ double space_needed(const struct plan *plan) {
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         enum job_store store = task->operation->run.store;
-        bool has_result = false; /* the first run that is no limit and not skipped is taken to be right */
+        bool has_result = false; /* assumes that the first run that is neither skipped nor a limit is right */
         for (int r = task->first_run; r < task->first_run + task->run_count; r++) {
             const struct run *run = &plan->runs[r];
             if (!writes(plan, run)) continue;
@@ -48,7 +48,7 @@ double space_needed(const struct plan *plan) {
             if (stored && bytes > largest) largest = bytes;
         }
     }
-    if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* it is not copied */
+    if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* its part becomes OUTPUT */
     return kept + copied > peak ? kept + copied : peak;
 }
 
@@ -60,7 +60,7 @@ static char *folder_of(const char *output) {
     return must_printf("%.*s", slash == output ? 1 : (int)(slash - output), output);
 }
 
-/* Bytes of the files in OUTPUT.parts. */
+/* Bytes on disk of the files in OUTPUT.parts. */
 static double parts_bytes(const char *output) {
     char *path = must_printf("%s.parts", output);
     DIR *folder = opendir(path);
@@ -74,7 +74,7 @@ static double parts_bytes(const char *output) {
     return bytes;
 }
 
-/* Free bytes for such a process as this; false: nobody tells. */
+/* Bytes free to an unprivileged process; false: unknown. */
 static bool free_bytes(const char *folder, double *bytes) {
     struct statvfs about;
     if (statvfs(folder, &about) != 0 || about.f_blocks == 0) return false;

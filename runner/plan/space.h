@@ -1,21 +1,21 @@
-/* space.h - is there room on the file system for what a job writes? */
+/* space.h - checks that the file system has room for what a job writes. */
 #ifndef RUNNER_SPACE_H
 #define RUNNER_SPACE_H
 
 #include "plan.h"
 
-/* A stored part of at least so many bytes becomes OUTPUT, if it is the largest; the others are copied into it. */
+/* The largest stored part becomes OUTPUT if it has at least this many bytes; the other parts are copied into it. */
 #define SPACE_ADOPT_BYTES (INT64_C(64) << 20)
 
-/* The most bytes that a job's files hold at one time: outputs that are kept, one that is only verified, and the copies
- * of the last step, which joins the parts. Compressed outputs count with the least that gzip may leave of them. */
+/* The most bytes that a job's files take at one time: outputs that are kept, one that is only verified, and the copies
+ * made when the parts are joined at the end. A compressed output counts with the least that gzip may leave of it. */
 double space_needed(const struct plan *plan);
 
-/* STATUS_USAGE with a sentence: the file system of the job's output has less than that free. Parts of the job that are
- * there already count as free, since they are used again or removed. A folder that cannot be looked at has room. */
+/* STATUS_USAGE if the file system of the job's output has less than space_needed free. Existing parts of the job count
+ * as free, because they are used again or removed. A folder whose file system cannot be queried passes. */
 enum status space_check(const struct plan *plan, struct error *error);
 
-/* STATUS_IO with a sentence: a run is about to begin, and its output is larger than what is free by now. */
+/* STATUS_IO if the output of a run that is about to begin is larger than what is free by now. */
 enum status space_check_run(const struct plan *plan, const struct run *run, struct error *error);
 
 #endif

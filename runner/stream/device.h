@@ -1,8 +1,8 @@
 /* device.h - what streaming needs of a device: memory, copies, ordered queues, events. device_cuda.c and device_cpu.c
- * implement it; nobody else knows which it is.
+ * implement it; no other code depends on which of them it calls.
  *
- * A device has three queues. Work on one queue happens in the order it was put there; between queues only where an
- * event says so. Calls return at once unless they say that they wait. */
+ * A device has three queues. Work on one queue happens in the order in which it was put there. Between queues only
+ * events order work. Calls return at once unless their comment says that they wait. */
 #ifndef RUNNER_DEVICE_H
 #define RUNNER_DEVICE_H
 
@@ -10,7 +10,8 @@
 
 enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_COUNT };
 
-/* `rows` runs of `bytes` each, so many bytes apart at either end. Where both pitches equal `bytes` it is one run. */
+/* Copies `rows` runs of `bytes` each; successive runs begin to_pitch and from_pitch bytes apart. If both pitches equal
+ * `bytes` the copy is one run. */
 struct copy {
     void *to;
     const void *from;
@@ -22,60 +23,61 @@ struct event; /* a point in a queue's work; reusable */
 
 struct device_operations {
     void (*close)(struct device *device);
-    /* Device memory, 256-byte aligned. STATUS_MEMORY when there is not enough. */
+    /* Device memory, 256-byte aligned. STATUS_MEMORY: there is not enough. */
     enum status (*allocate)(struct device *device, int64_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
-    /* Host memory that copies run at full speed from and to (pinned). */
+    /* Pinned host memory, from and to which copies run at full speed. */
     enum status (*allocate_host)(struct device *device, int64_t bytes, void **memory, struct error *error);
     void (*release_host)(struct device *device, void *memory);
     enum status (*upload)(struct device *device, const struct copy *copy, struct error *error);
     enum status (*download)(struct device *device, const struct copy *copy, struct error *error);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
     /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next
-     * wait: the kernel would not start, and the device is as good as before. STATUS_INTERRUPTED likewise: a signal
-     * came before the queue had got to it. */
+     * wait: the kernel did not start, and the device still works. STATUS_INTERRUPTED, likewise: a signal came before
+     * the queue reached the launch. */
     enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch,
                           struct error *error);
-    /* Brings a kernel's code onto the device before its first launch, without running it; from any one thread. NULL: it
-     * is there. What fails here will fail again, and be told, when it is launched. */
+    /* Brings a kernel's code onto the device before its first launch, without running it; from one thread at a time.
+     * NULL: the device needs no such call. An error here is not reported: it comes again at the launch. */
     void (*rehearse)(struct device *device, const struct kernel *kernel, struct launch *launch);
-    /* Evicts the device's cache, on QUEUE_COMPUTE. */
+    /* Evicts everything from the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);
     enum status (*event_create)(struct device *device, struct event **event, struct error *error);
     void (*event_destroy)(struct device *device, struct event *event);
     enum status (*event_record)(struct device *device, struct event *event, enum queue queue, struct error *error);
-    /* Further work on `queue` waits for the event's last record. An event never recorded counts as passed. */
+    /* Later work on `queue` waits for the event's latest record. An event that was never recorded counts as passed. */
     enum status (*event_order)(struct device *device, struct event *event, enum queue queue, struct error *error);
-    enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* host waits */
-    /* Seconds from one passed event to another. */
+    enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* the host waits */
+    /* Seconds from one event to another; both must have passed. */
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,
                                  struct error *error);
-    enum status (*synchronize)(struct device *device, struct error *error); /* host waits for all queues */
+    enum status (*synchronize)(struct device *device, struct error *error); /* the host waits for all queues */
 };
 
 struct device {
     const struct device_operations *operations;
     struct device_facts facts;
     bool unified; /* device memory is host memory: operands are read straight into place, nothing is copied */
-    /* Graphics clock in MHz; NaN where nobody tells. */
+    /* Graphics clock in MHz; NaN: unknown. */
     double (*clock_mhz)(struct device *device);
 };
 
-/* What is there, without opening it: 0 when there is no driver or no GPU (or the build is CPU-only). */
+/* Number of CUDA GPUs, counted without opening one; 0: no driver, no GPU or a build without CUDA. */
 int device_cuda_count(void);
-/* Facts of a device that is there. */
+/* Facts of a device, which need not be open. STATUS_DEVICE: there is no such GPU, or it fails. */
 enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error);
 void device_cpu_facts(struct device_facts *facts);
-/* What all its threads read out of the page cache, and a file system takes; estimates, for predicted bounds only. */
+/* Estimates for predictions only: bytes per second that all threads together read from the page cache, and that a file
+ * system takes. */
 double host_read_bytes_per_s(void);
 double host_write_bytes_per_s(void);
-/* Opens it. STATUS_DEVICE when it is missing or fails. */
+/* Opens a device. STATUS_DEVICE: it is missing or fails. */
 enum status device_cuda_open(int number, struct device **device, struct error *error);
 enum status device_cpu_open(struct device **device, struct error *error);
-/* For provenance; "" or 0 where unknown. */
+/* A GPU's facts for provenance; "" or NaN: unknown. */
 struct device_provenance {
     char gpu_uuid[64], driver_version[64], cuda_runtime[32];
-    double sm_clock_mhz, memory_clock_mhz, power_limit_w; /* NaN: unknown */
+    double sm_clock_mhz, memory_clock_mhz, power_limit_w; /* highest clocks in MHz, limit in W; NaN: unknown */
 };
 void device_cuda_provenance(int number, struct device_provenance *provenance);
 

@@ -1,7 +1,8 @@
-/* device_cpu.c - the CPU as a device like any other: a queue is a worker thread that does its work in order.
+/* device_cpu.c - the CPU as a device like any other: a queue is a thread that does its work in order.
  *
  * Device memory is host memory (`unified`), so streaming reads and writes operands in place. An event is recorded on
- * one queue only; it counts its records, and whoever waits waits for the count of the record that it saw. */
+ * one queue only. It counts its records; a thread that waits for the event waits for the record that was the latest
+ * when it asked. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/host.h"
@@ -21,9 +22,9 @@
 #define ALIGNMENT 256 /* bytes, as device.h promises */
 
 struct event {
-    int64_t recorded; /* records asked for */
+    int64_t recorded; /* records put into the queue */
     int64_t passed;   /* records that the queue has reached */
-    double time_s;    /* of the last one passed */
+    double time_s;    /* when the queue reached the latest of them */
 };
 
 struct cpu_device;
@@ -38,25 +39,25 @@ struct work {
     const struct kernel *kernel;
     struct launch launch;
     struct event *event;
-    int64_t record; /* the event's */
+    int64_t record; /* number of the event's record */
 };
 
 struct worker {
     struct cpu_device *cpu;
     pthread_t thread;
-    pthread_cond_t wake;       /* there is work, or the device closes */
-    struct work *first, *last; /* the first is under way */
+    pthread_cond_t wake;       /* signalled: there is work, or the device closes */
+    struct work *first, *last; /* the queue; the first is under way */
 };
 
 struct cpu_device {
     struct device base;
     struct worker workers[QUEUE_COUNT];
-    int started;            /* workers that have a thread */
-    pthread_mutex_t mutex;  /* guards all below, the workers' lists and the events */
-    pthread_cond_t changed; /* an event has passed or a queue is empty */
+    int started;            /* workers whose thread runs */
+    pthread_mutex_t mutex;  /* guards the members below, the workers' lists and the events */
+    pthread_cond_t changed; /* signalled: an event has passed, or a queue is empty */
     bool closing;
-    struct error failure; /* of work, until somebody waits */
-    void *evictor;        /* what flush_cache writes */
+    struct error failure; /* the first failure of work; reported by the next wait */
+    void *evictor;        /* memory that flush_cache overwrites */
 };
 
 static struct cpu_device *cpu_of(struct device *device) {
@@ -78,7 +79,7 @@ static void do_fill(struct cpu_device *cpu, const struct work *work) {
     memset(work->to, 0, (size_t)work->bytes);
 }
 
-/* After a signal launches that still wait in the queue fail rather than run. */
+/* After a signal, launches still in the queue fail and do not run. */
 static void do_launch(struct cpu_device *cpu, const struct work *work) {
     struct error error = {.status = STATUS_OK};
     int code = interrupt_check(&error) ? 0 : work->kernel->launch(&work->launch);
@@ -106,7 +107,7 @@ static void do_order(struct cpu_device *cpu, const struct work *work) {
 static void *worker_main(void *argument) {
     struct worker *worker = argument;
     struct cpu_device *cpu = worker->cpu;
-    omp_set_num_threads(cpu->base.facts.multiprocessors); /* of parallel regions that this thread opens */
+    omp_set_num_threads(cpu->base.facts.multiprocessors); /* for parallel regions that this thread opens */
     pthread_mutex_lock(&cpu->mutex);
     for (;;) {
         while (!worker->first && !cpu->closing) pthread_cond_wait(&worker->wake, &cpu->mutex);
@@ -142,7 +143,7 @@ static enum status submit(struct device *device, enum queue queue, const struct 
     return STATUS_OK;
 }
 
-/* Hands over what has gone wrong since somebody last waited. Called with the mutex held. */
+/* Reports and clears the failure of work since the last wait. Called with the mutex held. */
 static enum status take_failure(struct cpu_device *cpu, struct error *error) {
     enum status status = cpu->failure.status;
     if (status == STATUS_OK) return STATUS_OK;
@@ -154,7 +155,8 @@ static enum status take_failure(struct cpu_device *cpu, struct error *error) {
 /* ---- the device's operations ------------------------------------------------------------------------------------ */
 
 static enum status cpu_allocate(struct device *device, int64_t bytes, void **memory, struct error *error) {
-    /* Beyond what the host has, overcommit would say yes and the kernel end the process later. */
+    /* If more than the host's memory is asked for, overcommit would grant it and the kernel would end the process
+     * later. */
     bool possible = bytes <= device->facts.memory_total;
     *memory = possible ? aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT) : NULL;
     if (*memory) return STATUS_OK;
@@ -205,7 +207,7 @@ static enum status cpu_event_create(struct device *device, struct event **event,
     return STATUS_OK;
 }
 
-/* No queue may still have to reach it: synchronize first. */
+/* Only when no queue holds work on the event: synchronize first. */
 static void cpu_event_destroy(struct device *device, struct event *event) {
     (void)device;
     free(event);
@@ -251,7 +253,7 @@ static enum status cpu_synchronize(struct device *device, struct error *error) {
     return status;
 }
 
-/* Finishes what is in the queues. */
+/* Finishes the work in the queues, then frees the device. */
 static void cpu_close(struct device *device) {
     struct cpu_device *cpu = cpu_of(device);
     pthread_mutex_lock(&cpu->mutex);
@@ -291,9 +293,9 @@ static const struct device_operations cpu_operations = {
     .synchronize = cpu_synchronize,
 };
 
-/* After each parallel region OpenMP's threads spin for milliseconds, in wait for the next: in a stream that is time of
- * cores which read, decode and write. libgomp has them sleep where it knows of more threads than cores, and so it does
- * once this thread has a team beside that of the queue's thread, which the kernels run on. */
+/* Makes OpenMP's idle threads sleep. After a parallel region they spin for milliseconds, on cores that should read,
+ * decode and write. libgomp lets them sleep if it counts more threads than cores. It does so once this thread has a
+ * team as well as the queue's thread, on which the kernels run. */
 static void let_threads_sleep(void) {
     int threads = 0;
 #pragma omp parallel reduction(+ : threads)
@@ -325,7 +327,7 @@ enum status device_cpu_open(struct device **device, struct error *error) {
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* As measured with 1 to 16 threads on an H200's host. */
+/* Measured with 1 to 16 threads on the host of an H200. */
 double host_read_bytes_per_s(void) {
     double threads = workers_count();
     return threads < 7 ? 6.5e9 * threads : 45e9;
@@ -343,7 +345,7 @@ void device_cpu_facts(struct device_facts *facts) {
     facts->memory_free = memory.free;
     facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (facts->cache_bytes <= 0) facts->cache_bytes = INT64_C(32) << 20;
-    /* Estimates of an ordinary server, for predicted bounds only: nothing is copied to reach this device. */
+    /* Estimates for an ordinary server, used for predictions only. Nothing is copied to reach this device. */
     facts->copy_bytes_per_s = INFINITY;
     facts->memory_bytes_per_s = facts->multiprocessors < 8 ? 10e9 * facts->multiprocessors : 80e9;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 10e9 * facts->multiprocessors;

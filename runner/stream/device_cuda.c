@@ -1,6 +1,6 @@
-/* device_cuda.c - a CUDA GPU as a device: three streams, stream-ordered copies from pinned memory, events with times.
- * With kernels/ the only code that calls the CUDA runtime. NVML (clocks, power limit, driver version) is opened at run
- * time; where it is missing those facts are unknown. Nothing here changes a setting of the card. */
+/* device_cuda.c - a CUDA GPU as a device: three streams, asynchronous copies from pinned memory, events with times.
+ * Only this file and kernels/ call the CUDA runtime. NVML (clocks, power limit, driver version) is loaded at run time;
+ * without it those facts are unknown. No setting of the card is changed. */
 #include "../base/fail.h"
 #include "../base/workers.h"
 #include "device.h"
@@ -27,7 +27,7 @@
 enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 
 struct nvml {
-    void *library, *card; /* NULL: not there */
+    void *library, *card; /* NULL: not available */
     int (*shutdown)(void);
     int (*clock)(void *card, int clock, unsigned *mhz);
     int (*max_clock)(void *card, int clock, unsigned *mhz);
@@ -41,14 +41,14 @@ static void nvml_close(struct nvml *nvml) {
     *nvml = (struct nvml){.library = NULL};
 }
 
-/* Cards are found by bus address: CUDA_VISIBLE_DEVICES renumbers CUDA's devices but not NVML's. */
+/* Finds the card by bus address, because CUDA_VISIBLE_DEVICES renumbers CUDA's devices but not NVML's. */
 static void nvml_open(int number, struct nvml *nvml) {
     int (*init)(void) = NULL;
     int (*find)(const char *bus, void **card) = NULL;
     char bus[32];
     *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!nvml->library) return;
-    /* POSIX's way from dlsym's object pointer to a function pointer. */
+    /* POSIX's way to turn the object pointer of dlsym into a function pointer. */
     *(void **)&init = dlsym(nvml->library, "nvmlInit_v2");
     *(void **)&find = dlsym(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2");
     *(void **)&nvml->clock = dlsym(nvml->library, "nvmlDeviceGetClockInfo");
@@ -68,7 +68,7 @@ struct cuda_device {
     struct device base;
     int number;
     cudaStream_t streams[QUEUE_COUNT];
-    void *evictor;   /* what flush_cache writes */
+    void *evictor;   /* memory that flush_cache overwrites */
     bool *rehearsed; /* by a kernel's number in the registry */
     struct nvml nvml;
 };
@@ -96,7 +96,7 @@ static enum status cuda_allocate(struct device *device, int64_t bytes, void **me
     cudaError_t code = cudaMalloc(memory, (size_t)bytes);
     if (code == cudaSuccess) return STATUS_OK;
     *memory = NULL;
-    cudaGetLastError(); /* or a later kernel's launch would report it */
+    cudaGetLastError(); /* clears the error, which a later launch would report */
     if (code != cudaErrorMemoryAllocation)
         return FAIL_CALL(error, STATUS_DEVICE, "cudaMalloc", cudaGetErrorString(code));
     size_t available = 0, total = 0;
@@ -110,15 +110,15 @@ static void cuda_release(struct device *device, void *memory) {
     cudaFree(memory);
 }
 
-/* Touches every page of a block of HUGE_PAGE bytes, so that each comes to be. */
+/* Touches every page of a block of HUGE_PAGE bytes, so that the system allocates it. */
 static void touch_block(void *memory, int64_t block, int thread) {
     (void)thread;
     volatile char *bytes = (char *)memory + block * HUGE_PAGE;
     for (int64_t at = 0; at < HUGE_PAGE; at += PAGE) bytes[at] = 0;
 }
 
-/* Pages are taken as large as there are, by all cores, before they are pinned: that takes 0.02 ms for a MiB, where
- * cudaHostAlloc with its small ones takes 0.6. */
+/* Allocates huge pages where the system has them, touches them from all cores and pins them: 0.02 ms per MiB.
+ * cudaHostAlloc, which takes small pages, needs 0.6 ms. */
 static enum status cuda_allocate_host(struct device *device, int64_t bytes, void **memory, struct error *error) {
     CUDA(cudaSetDevice(cuda_of(device)->number));
     const int64_t blocks = bytes / HUGE_PAGE, pages = (bytes + PAGE - 1) / PAGE;
@@ -126,7 +126,7 @@ static enum status cuda_allocate_host(struct device *device, int64_t bytes, void
     if (posix_memalign(memory, blocks > 0 ? HUGE_PAGE : PAGE, (size_t)(pages * PAGE)) != 0)
         return fail(error, STATUS_DEVICE, "there are no %lld bytes of host memory to pin for %s", (long long)bytes,
                     device->facts.id);
-    madvise(*memory, (size_t)(blocks * HUGE_PAGE), MADV_HUGEPAGE); /* where the system has no such pages, small ones */
+    madvise(*memory, (size_t)(blocks * HUGE_PAGE), MADV_HUGEPAGE); /* else the system gives small pages */
     workers_run(blocks, touch_block, *memory);
     cudaError_t code = cudaHostRegister(*memory, (size_t)(pages * PAGE), cudaHostRegisterPortable);
     if (code == cudaSuccess) return STATUS_OK;
@@ -144,7 +144,7 @@ static void cuda_release_host(struct device *device, void *memory) {
 }
 
 static enum status cuda_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
-    const int64_t most = INT32_MAX; /* a two-dimensional copy's pitch */
+    const int64_t most = INT32_MAX; /* the largest pitch of a two-dimensional copy */
     cudaStream_t stream = cuda_of(device)->streams[queue];
     bool one_run = copy->rows == 1 || (copy->to_pitch == copy->bytes && copy->from_pitch == copy->bytes);
     if (one_run) {
@@ -183,14 +183,14 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
     const char *refusal = kernel_refusal(kernel, launch);
     if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
     cudaError_t code = (cudaError_t)kernel->launch(launch), left = cudaGetLastError();
-    if (code == cudaSuccess) code = left; /* an error that the variant left unread must not meet the next one */
+    if (code == cudaSuccess) code = left; /* else the next launch would report it */
     if (code == cudaSuccess) return STATUS_OK;
-    /* A launch that the device refuses is that variant's failure, not the device's. */
+    /* If the device refuses a launch, the variant has failed, not the device. */
     return fail(error, STATUS_RUN, "kernel '%s' cannot be launched on %s: %s", kernel->name, device->facts.id,
                 cudaGetErrorString(code));
 }
 
-/* Is it one of the registry's that has not been rehearsed yet? */
+/* Marks a kernel of the registry as rehearsed; false: it was already, or it is not in the registry. */
 static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel) {
     int number = 0;
     while (number < kernel_count && kernel_registry[number] != kernel) number++;
@@ -199,9 +199,9 @@ static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel
     return true;
 }
 
-/* The driver loads a file's kernels when the first of them is launched, a large file in 30 ms if it has line numbers,
- * during which the thread that launches can do nothing else. A launch that is captured has to be loaded too, but only
- * goes into a graph. */
+/* The driver loads all kernels of a file when the first of them is launched: 30 ms for a large file with line numbers,
+ * during which the launching thread is blocked. Capturing a launch into a graph loads the kernels too, without running
+ * one. */
 static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
@@ -328,8 +328,8 @@ int device_cuda_count(void) {
     return 0;
 }
 
-/* Sustained flops per clock and multiprocessor: about three quarters of the data sheets' (on the H200 that comes to 51,
- * 58 and 700 TFLOP/s, as its vendor's library does). An estimate, for predicted bounds only. */
+/* Sustained flops per clock and multiprocessor: about three quarters of the data sheets'. On the H200 that is 51, 58
+ * and 700 TFLOP/s (float32, float64, float16), what the vendor's library reaches. Estimates for predictions only. */
 static const struct peak {
     int capability;
     double float32, float64, float16;
@@ -371,8 +371,8 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     facts->memory_free = (int64_t)available;
     facts->memory_total = (int64_t)total;
     facts->cache_bytes = properties.l2CacheSize;
-    /* Estimates, for predicted bounds: a PCIe 5 bus as measured on an H200's host; of the memory's peak rate (two
-     * transfers a clock, clocks in kHz) kernels see about 87 %. */
+    /* Estimates for predictions only. The bus is PCIe 5 as measured on the host of an H200. Kernels reach about 87 % of
+     * the memory's peak rate (two transfers a clock, clocks in kHz). */
     facts->copy_bytes_per_s = 50e9;
     facts->memory_bytes_per_s = 0.87 * 2e3 * attribute(number, cudaDevAttrMemoryClockRate) *
                                 attribute(number, cudaDevAttrGlobalMemoryBusWidth) / 8;

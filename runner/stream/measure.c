@@ -1,4 +1,4 @@
-/* measure.c - timing one kernel on operands that are in place, and robust statistics of the times. */
+/* measure.c - times one kernel on operands that are in place; robust statistics of the times. */
 #include "measure.h"
 
 #include "../base/fail.h"
@@ -6,14 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Events tell times to about 0.5 us: launches shorter than BATCH_BELOW_S are timed several at once, for BATCH_S. */
+/* Events resolve about 0.5 us, so launches shorter than BATCH_BELOW_S are timed in batches that take about BATCH_S. */
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       200e-6
 #define BATCH_MAX     1000
-/* On an idle queue the first event would pass while the host still prepares the launch, microseconds early. Ahead of a
- * launch shorter than this goes another one, untimed, that keeps the queue busy meanwhile. */
+/* On an idle queue the first event would pass while the host still prepares the launch, microseconds too early. So an
+ * untimed launch goes ahead of any launch shorter than this, to keep the queue busy. */
 #define LEAD_BELOW_S 1e-3
-/* A question to the driver for its clock takes up to a millisecond: later samples repeat the last answer. */
+/* Asking the driver for the clock takes up to a millisecond, so samples after this many repeat the last answer. */
 #define CLOCK_READINGS 64
 
 /* ---- samples ---------------------------------------------------------------------------------------------------- */
@@ -24,7 +24,7 @@ void samples_free(struct samples *samples) {
     *samples = (struct samples){.count = 0};
 }
 
-/* Capacity doubles: it is the power of two from 16 up that holds `count`. */
+/* Capacity is the least power of two, from 16 up, that holds `count`. */
 void samples_append(struct samples *samples, double seconds, float clock_mhz) {
     int count = samples->count;
     if (count == 0 || (count >= 16 && (count & (count - 1)) == 0)) {
@@ -61,7 +61,7 @@ struct statistics samples_statistics(const struct samples *samples) {
         .median = median_of_sorted(sorted, count), .min = sorted[0], .max = sorted[count - 1]};
     for (int i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - statistics.median);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
-    statistics.mad = 1.4826 * median_of_sorted(sorted, count); /* equals the standard deviation of normal data */
+    statistics.mad = 1.4826 * median_of_sorted(sorted, count); /* the standard deviation, for normal data */
     free(sorted);
     return statistics;
 }
@@ -77,8 +77,8 @@ double samples_clock_mhz(const struct samples *samples) {
     return median;
 }
 
-/* How many of n samples lie below the median is binomial, n/2 +- 1.96 sqrt(n)/2: the samples with those two ranks
- * enclose the median with 95 % confidence whatever the distribution (Hahn and Meeker, Statistical Intervals). */
+/* The number of n samples below the median is binomial: n/2 +- 1.96 sqrt(n)/2. The samples with those two ranks enclose
+ * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). */
 double samples_precision(const struct samples *samples) {
     int count = samples->count;
     if (count < 6) return INFINITY;
@@ -101,10 +101,10 @@ struct timing {
     struct event *begin, *end;
     bool cold;
     int batch; /* launches in one sample */
-    bool lead; /* one more goes ahead, untimed */
+    bool lead; /* one more launch goes ahead, untimed */
 };
 
-/* One sample: seconds of one launch. */
+/* Takes one sample: seconds per launch. */
 static enum status time_sample(const struct timing *timing, double *seconds, struct error *error) {
     struct device *device = timing->device;
     const struct device_operations *ops = device->operations;
@@ -119,7 +119,7 @@ static enum status time_sample(const struct timing *timing, double *seconds, str
     return STATUS_OK;
 }
 
-/* A first launch, on its own, tells how the others are to be timed. */
+/* Times a first launch alone, from which it sets `batch` and `lead`. */
 static enum status probe(struct timing *timing, double *seconds, struct error *error) {
     timing->batch = 1;
     TRY(time_sample(timing, seconds, error));
@@ -141,12 +141,12 @@ static enum status take_samples(struct timing *timing, const struct run_options 
     int64_t next_look = options->repeat_min;
     TRY(interrupt_check(error));
     TRY(probe(timing, &seconds, error));
-    /* A long or cold launch was timed well enough as it was: it is the first sample. */
+    /* A long or cold launch needs neither batch nor lead: the probe is the first sample. */
     if (!timing->lead) samples_append(samples, seconds, (float)device->clock_mhz(device));
     while (samples->count < options->repeat_max) {
         if (samples->count >= next_look) {
             if (options->repeat_until > 0 && samples_precision(samples) <= options->repeat_until) break;
-            next_look = samples->count + 1 + samples->count / 16; /* sorting each time would cost more than sampling */
+            next_look = samples->count + 1 + samples->count / 16; /* sorting for each sample would cost more */
         }
         TRY(interrupt_check(error));
         TRY(time_sample(timing, &seconds, error));

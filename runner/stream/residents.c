@@ -1,4 +1,4 @@
-/* residents.c - device memory under a budget, shared by the run under way and the arrays that stay. */
+/* residents.c - device memory under a budget, shared by the run under way and the residents. */
 #include "residents.h"
 
 #include "../base/fail.h"
@@ -27,7 +27,7 @@ static struct resident *add_entry(struct residents *residents, struct resident e
     return resident;
 }
 
-/* false: all that are left have users. */
+/* Removes the resident without users that was unused longest; false: all have users. */
 static bool evict_oldest(struct residents *residents) {
     struct resident **oldest = NULL;
     for (struct resident **link = &residents->first; *link; link = &(*link)->next)

@@ -1,5 +1,5 @@
 /* residents.h - what outlives a run on its device: copies of whole arrays, and the pinned host buffers that all runs
- * copy through. Streams take their device memory here, so that residents give way to it. */
+ * copy through. Streams allocate their device memory here, so that residents are evicted when a run needs room. */
 #ifndef RUNNER_RESIDENTS_H
 #define RUNNER_RESIDENTS_H
 
@@ -17,35 +17,35 @@ struct resident {
     const struct array *array;
     void *memory;
     int64_t bytes;
-    bool loaded; /* the array's values are there, or on their way */
-    int users;   /* operands of the run under way that lie here */
+    bool loaded; /* the array's values are there or being uploaded */
+    int users;   /* operands of the run under way that use this memory */
 };
 
 struct residents {
     struct device *device;
-    int64_t budget, used;   /* bytes: what may be, and what is taken by residents and streams together */
-    struct resident *first; /* the latest used first */
+    int64_t budget, used;   /* bytes: the most, and those that residents and streams take now */
+    struct resident *first; /* the most recently used first */
     struct pinned stages[DIRECTIONS][STAGES];
 };
 
-/* Device memory for a run. Where the budget or the device is full, residents without users go, the longest unused
- * first. */
+/* Allocates device memory for a run. When the budget or the device is full, residents without users are evicted, the
+ * least recently used first. STATUS_MEMORY: still not enough. */
 enum status residents_allocate(struct residents *residents, int64_t bytes, void **memory, struct error *error);
 void residents_release(struct residents *residents, void *memory, int64_t bytes);
 
-/* The copy of an array, for one more user; NULL: there is none. */
+/* The copy of an array, with one more user; NULL: there is none. */
 struct resident *residents_find(struct residents *residents, const struct array *array);
-/* Makes room for one, not yet loaded, with one user. */
+/* Makes a copy that is not loaded yet and has one user. Owned by `residents`, as all copies are. */
 enum status residents_reserve(struct residents *residents, const struct array *array, int64_t bytes,
                               struct resident **resident, struct error *error);
-/* Ends one use; a copy that was never loaded goes with its last user. */
+/* Ends one use. A copy that was never loaded is freed with its last user. */
 void residents_leave(struct residents *residents, struct resident *resident);
-/* Forgets an array (its contents changed). */
+/* Frees an array's copy, because the array's contents changed. */
 void residents_drop(struct residents *residents, const struct array *array);
-/* Makes memory from residents_allocate an array's copy, in place of any older one. */
+/* Makes memory from residents_allocate an array's copy, replacing an older one. */
 void residents_adopt(struct residents *residents, const struct array *array, void *memory, int64_t bytes);
 
-/* Sees to it that the host buffers of one direction hold at least `bytes` each. */
+/* Makes the pinned host buffers of one direction at least `bytes` large each. */
 enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error);
 
 #endif

@@ -1,7 +1,7 @@
-/* stream.c - one pass over a run's steps, every stage at work at once: on the device's three queues, on this thread and
- * on the writer's (stream_store.c).
+/* stream.c - one pass over a run's steps, with all stages at work at once: on the device's three queues, on this thread
+ * and on the writer's (stream_store.c).
  *
- *     rehearsal       the kernel's code onto the device, meanwhile:
+ *     rehearsal       brings the kernel's code onto the device during the first loads
  *     this thread     read step i+1 into a stage, on all cores
  *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
  *     QUEUE_COMPUTE   launches of steps up to i
@@ -10,10 +10,10 @@
  *
  * Operands that change from step to step have two buffers on the device. Events between the queues guard them: a launch
  * waits for its uploads, an upload for the last launch that read its buffer, a download for the launch that finished
- * its tile. Boxes pass through small pinned stages in pieces, so that host memory does not grow with the tiles.
- * Operands whose box never changes are whole arrays and live among the residents.
+ * its tile. Boxes pass through small pinned stages in pieces, so host memory does not grow with the tiles. Operands
+ * whose box never changes are whole arrays and live among the residents.
  *
- * On a unified device operands are read, and outputs written, straight from where the kernel has them. */
+ * On a unified device operands are read into, and outputs written from, the memory that the kernel uses. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
@@ -24,7 +24,7 @@
 
 /* ---- the way in -------------------------------------------------------------------------------------------------- */
 
-/* Reads a box, packed, and takes its hash along while it is in the cache. */
+/* Reads a packed box. If the box is fresh and the array's hash is wanted, hashes it while it is in the cache. */
 static enum status read_box(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
                             const struct box *box, void *memory, struct error *error) {
     struct trace *trace = stream->sink->trace;
@@ -52,7 +52,7 @@ static enum status load_piece(struct stream *stream, struct input *in, bool fres
     return span_end(stream, span, asked, error);
 }
 
-/* Brings a step's box of one input into the operand's next buffer. */
+/* Loads a step's box of one input into the operand's next buffer. */
 static enum status load(struct stream *stream, int i, const struct step *step, struct error *error) {
     struct device *device = stream->device;
     const struct device_operations *ops = device->operations;
@@ -80,7 +80,7 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
 
 /* ---- the work ---------------------------------------------------------------------------------------------------- */
 
-/* The launch of a step, from and into the current buffers. */
+/* Describes the launch of a step, from and into the current buffers. */
 static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {
     const struct geometry *geometry = &stream->task->geometry;
     const void *operands[MAX_INPUTS] = {NULL};
@@ -167,7 +167,7 @@ static enum status take_all_steps(struct stream *stream, struct error *error) {
 }
 
 static enum status take_pass(struct stream *stream, struct error *error) {
-    if (stream->tiling->steps == 0) { /* an empty output still has to come to be */
+    if (stream->tiling->steps == 0) { /* an empty output must still be created */
         struct box nothing = box_whole(&stream->task->geometry.out.shape);
         return stream->sink->write(stream->sink->context, &nothing, "", error);
     }
@@ -181,7 +181,7 @@ static enum status take_pass(struct stream *stream, struct error *error) {
     return status == STATUS_OK ? stream->device->operations->synchronize(stream->device, error) : status;
 }
 
-/* Two operands that are one array share its hash. */
+/* Begins the inputs' hashes. Two operands that are one array share its hash. */
 static void begin_hashes(struct stream *stream) {
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct input *in = &stream->in[i];
@@ -220,7 +220,7 @@ enum status stream_run(struct device *device, struct residents *residents, const
         if (new->in[i].hashed) reader_hash_end(new->in[i].reader);
     if (status == STATUS_OK) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++)
-        if (new->in[i].resident) new->in[i].resident->loaded = false; /* who knows how far it came */
+        if (new->in[i].resident) new->in[i].resident->loaded = false; /* it may be loaded in part only */
     stream_free(new, false);
     *stream = NULL;
     return status;
@@ -229,7 +229,7 @@ enum status stream_run(struct device *device, struct residents *residents, const
 enum status stream_measure(struct stream *stream, const struct run_options *options, struct samples *samples,
                            struct error *error) {
     *samples = (struct samples){.count = 0};
-    bool once = options->warmup == 0 && options->repeat_max == 1; /* then the pass has timed it */
+    bool once = options->warmup == 0 && options->repeat_max == 1; /* the pass has timed it already */
     if (stream->tiling->steps == 1 && !once)
         return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, samples, error);
     if (stream->tiling->steps >= 1)

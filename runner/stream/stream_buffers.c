@@ -1,5 +1,4 @@
-/* stream_buffers.c - a run's operand buffers, stages and events: made before its first step, released
- * after its last. */
+/* stream_buffers.c - a run's operand buffers, stages and events: made before its first step, freed after its last. */
 #include "stream_buffers.h"
 
 #include "../base/clock.h"
@@ -9,14 +8,14 @@
 enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error) {
     int last = tile->rank - 1;
-    int64_t row = element, tile_row = element; /* bytes of a run along the last axis, in the piece and in the tile */
+    int64_t row = element, tile_row = element; /* bytes of a row of the piece, of the tile */
     int64_t rows = 1, tile_rows = 1, matrices = 1, offset = 0;
     if (last >= 0) row *= piece->count[last], tile_row *= tile->count[last];
     if (last >= 1) rows = piece->count[last - 1], tile_rows = tile->count[last - 1];
     if (last >= 2) matrices = piece->count[0];
     for (int axis = 0; axis <= last; axis++)
         offset = offset * tile->count[axis] + piece->start[axis] - tile->start[axis];
-    if (row == tile_row && rows == tile_rows) rows *= matrices, matrices = 1; /* whole matrices are one run */
+    if (row == tile_row && rows == tile_rows) rows *= matrices, matrices = 1; /* whole matrices: one run */
     const struct device_operations *ops = stream->device->operations;
     for (int64_t i = 0; i < matrices; i++) {
         char *there = (char *)memory + offset * element + i * tile_rows * tile_row;
@@ -87,7 +86,7 @@ static enum status open_input(struct stream *stream, int i, struct error *error)
     int64_t bytes = stream->tiling->in_bytes[i];
     bool whole = in->count == 1;
     if (whole && !in->resident)
-        in->resident = residents_find(stream->residents, in->reader->array); /* new: the other input's */
+        in->resident = residents_find(stream->residents, in->reader->array); /* made just now for the other input */
     if (whole && !in->resident)
         TRY(residents_reserve(stream->residents, in->reader->array, bytes, &in->resident, error));
     for (int b = 0; b < in->count; b++) {
@@ -118,7 +117,7 @@ static enum status open_output(struct stream *stream, struct error *error) {
 enum status stream_open_buffers(struct stream *stream, struct error *error) {
     const struct tiling *tiling = stream->tiling;
     int inputs = stream->task->geometry.inputs;
-    /* Residents that this run reads get their user before any room is made. */
+    /* Residents that this run reads get their user before any allocation can evict them. */
     for (int i = 0; i < inputs; i++)
         if (stream->in[i].count == 1)
             stream->in[i].resident = residents_find(stream->residents, stream->in[i].reader->array);
@@ -172,7 +171,7 @@ void stream_free(struct stream *stream, bool keep) {
     if (!stream) return;
     struct residents *residents = stream->residents;
     struct error ignored = {.status = STATUS_OK};
-    /* Nothing in a queue may still use the buffers. */
+    /* No work in a queue may still use the buffers. */
     stream->device->operations->synchronize(stream->device, &ignored);
     for (int i = 0; i < stream->task->geometry.inputs; i++) close_input(stream, i);
     close_output(stream, keep);

@@ -1,4 +1,4 @@
-/* stream_buffers.h - what one run has on its device and in host memory while stream.c and stream_store.c walk its
+/* stream_buffers.h - a run's device and host memory, events and threads while stream.c and stream_store.c walk its
  * steps. */
 #ifndef RUNNER_STREAM_BUFFERS_H
 #define RUNNER_STREAM_BUFFERS_H
@@ -9,15 +9,15 @@
 
 #include <pthread.h>
 
-#define BUFFERS  2 /* of an operand at most, as the plan has it */
-#define LAUNCHES 8 /* in flight at most */
+#define BUFFERS  2 /* of an operand, at most; the plan decides */
+#define LAUNCHES 8 /* in flight, at most */
 
-/* Work of a stage on its queue between two events, to be timed once it is over. */
+/* A stage's work on its queue between two events; its time is collected when it is over. */
 struct span {
     struct event *begin, *end;
     enum stage stage;
     int64_t step, bytes;
-    bool open; /* recorded, its time not yet collected */
+    bool open; /* both events are recorded, the time is not yet collected */
 };
 
 struct input {
@@ -25,43 +25,43 @@ struct input {
     int64_t element; /* bytes */
     int count, current;
     void *memory[BUFFERS];
-    struct event *loaded[BUFFERS], *used[BUFFERS]; /* by the last upload into it, by the last launch that read it */
-    struct resident *resident;                     /* whose memory this is; NULL: the stream's own */
-    bool hashed;                                   /* its hash is taken along as its boxes pass */
+    struct event *loaded[BUFFERS], *used[BUFFERS]; /* after the last upload into it; after its last reading launch */
+    struct resident *resident;                     /* owner of the memory; NULL: the stream owns it */
+    bool hashed;                                   /* its boxes are hashed as they are read */
 };
 
 struct output {
     int64_t element; /* bytes */
     int count, current;
     void *memory[BUFFERS];
-    struct event *computed[BUFFERS]; /* the last launch into it */
+    struct event *computed[BUFFERS]; /* after the last launch into it */
 };
 
-/* A finished tile on its way out. */
+/* A finished tile that waits for the writer. */
 struct finished {
     int buffer;
     int64_t step;
     struct box box;
 };
 
-/* The writer: a thread that brings finished tiles to the host and hands them to the sink, while the others go on. */
+/* The writer: a thread that brings finished tiles to the host and hands them to the sink. */
 struct store {
     pthread_t thread;
     bool started;
-    pthread_mutex_t mutex; /* guards what is below up to `error` */
+    pthread_mutex_t mutex; /* guards the members below, up to `error` */
     pthread_cond_t changed;
     struct finished queue[BUFFERS]; /* a ring */
-    int first, pending;             /* the one under way included */
+    int first, pending;             /* pending: tiles in the ring, the one under way included */
     bool closing;
-    struct error error; /* the first failure: from then on tiles are dropped */
-    /* The thread's own. */
+    struct error error; /* the first failure; after it tiles are dropped */
+    /* Used by the thread alone. */
     struct span downloads[STAGES];
-    int64_t next; /* stage */
+    int64_t next; /* number of the next stage, counted without end */
     double d2h_s, write_s;
     int64_t written; /* bytes */
 };
 
-/* A thread that has the kernel's code brought to the device while the first step is loaded. */
+/* A thread that brings the kernel's code onto the device while the first step is loaded. */
 struct rehearsal {
     pthread_t thread;
     bool started;
@@ -83,30 +83,30 @@ struct stream {
     struct rehearsal rehearsal;
     void *partial, *workspace;
     struct span uploads[STAGES], launches[LAUNCHES];
-    int64_t next_upload;  /* stage */
+    int64_t next_upload;  /* number of the next stage, counted without end */
     struct launch launch; /* the latest */
-    struct event *epoch;  /* passed when the host's clock said epoch_s */
+    struct event *epoch;  /* passed when the host's clock read epoch_s */
     double epoch_s;
 };
 
-/* Allocates everything but leaves what was allocated before a failure to stream_free. */
+/* Allocates buffers, spans and events. After a failure stream_free frees what was allocated. */
 enum status stream_open_buffers(struct stream *stream, struct error *error);
 
-/* A piece of a tile between its place in the packed tile and a packed stage, on the queue of that direction. */
+/* Copies a piece of a tile between its place in the packed tile and a packed stage, on the direction's queue. */
 enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
 enum status span_begin(struct stream *stream, struct span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error);
-/* `asked` says how asking for the work went, and if badly is the result. */
+/* Ends a span. `asked` is the status of putting the work into the queue; a failure is returned as it is. */
 enum status span_end(struct stream *stream, struct span *span, enum status asked, struct error *error);
-/* Waits for the end of the span, if one is open, adds its time and tells the trace. */
+/* If the span is open: waits for its end, adds its time to *seconds and reports it to the trace. */
 enum status span_collect(struct stream *stream, struct span *span, int slot, double *seconds, struct error *error);
 
-/* stream_store.c. Begin after the buffers are there; end waits for all that was put, or with `drop` forgets it. */
+/* stream_store.c. store_begin needs the buffers. store_end waits for all tiles put, or drops them. */
 enum status store_begin(struct stream *stream, struct error *error);
-/* Waits until the next output buffer may be written again. */
+/* Waits until the next output buffer is free. */
 enum status store_reserve(struct stream *stream, struct error *error);
 enum status store_put(struct stream *stream, int buffer, int64_t step, const struct box *box, struct error *error);
 enum status store_end(struct stream *stream, bool drop, struct error *error);

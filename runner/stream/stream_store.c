@@ -1,10 +1,10 @@
-/* stream_store.c - the way out: a thread takes finished tiles, brings them to the host piece by piece and hands them to
- * the sink, in the order of the steps.
+/* stream_store.c - the way out: a thread brings finished tiles to the host piece by piece and hands them to the sink,
+ * in the order of the steps.
  *
  *     computed tile -> download -> stage -> sink            (a unified device: computed tile -> sink)
  *
- * Up to STAGES downloads are queued while one piece is written. An output buffer is free again when its tile has gone:
- * store_reserve is where a slow disk holds up the device, and with two buffers only then. */
+ * Up to STAGES downloads are queued while one piece is written. An output buffer is free again when its tile is
+ * written: a slow disk holds up the device only in store_reserve, and with two buffers only when both wait. */
 #include "stream_buffers.h"
 
 #include "../base/fail.h"
@@ -94,7 +94,7 @@ enum status store_begin(struct stream *stream, struct error *error) {
     return STATUS_OK;
 }
 
-/* Waits until at most `most` tiles are on their way. */
+/* Waits until at most `most` tiles are pending. */
 static enum status wait_pending(struct store *store, int most, struct error *error) {
     pthread_mutex_lock(&store->mutex);
     while (store->pending > most && store->error.status == STATUS_OK) pthread_cond_wait(&store->changed, &store->mutex);

@@ -1,5 +1,5 @@
-/* compare.c - compares runs of elements by vectorised loops; only a run with something odd in it is looked at one by
- * one. */
+/* compare.c - compares runs of elements by vectorised loops, and one by one only those runs in which the loop finds an
+ * odd or wrong element. */
 #include "compare.h"
 
 #include "../../kernels/core/convert.h"
@@ -8,11 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-#define RUN 2048 /* elements: all that is made of them stays in the first cache */
+#define RUN 2048 /* elements: their buffers fit into the first-level cache */
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* The largest error of a run; NaN where one cannot be told so simply. */
+/* The largest error of a run; NaN if an element neither equals the rounded truth nor is at a finite distance from
+ * it. */
 CPU_BODY largest_error_body(int64_t count, const double *out, const double *rounded, const double *value,
                             const double *magnitude, double absolute, double *result) {
     double largest = 0, odd = 0;
@@ -37,7 +38,7 @@ static double rounded_to(enum dtype dtype, double value) {
     return dtype_load(dtype, &room, 0);
 }
 
-/* The least number that is rounded to infinity; of float64, which cannot hold it, the largest that is not. */
+/* The least number that rounds to infinity. float64 cannot hold its own: the largest finite number instead. */
 static double least_infinite(enum dtype dtype) {
     double largest = dtype_largest(dtype);
     return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
@@ -47,7 +48,7 @@ static double element_error(enum dtype dtype, double out, const struct truth *tr
     double value = truth->value[i], rounded = rounded_to(dtype, value);
     if (out == rounded || (isnan(out) && isnan(rounded)) || (truth->overflows[i] && !isfinite(out))) return 0;
     if (isnan(out) || !isfinite(value)) return INFINITY;
-    if (isinf(out) || isinf(rounded)) { /* overflow, of one of them */
+    if (isinf(out) || isinf(rounded)) { /* one of them has overflowed */
         double near = dtype_largest(dtype) / 2;
         if (fabs(out) < near || fabs(value) < near || (out < 0) != (value < 0)) return INFINITY;
         if (isinf(out)) out = copysign(least_infinite(dtype), out);
@@ -56,7 +57,7 @@ static double element_error(enum dtype dtype, double out, const struct truth *tr
     return excess <= 0 ? 0 : excess / truth->magnitude[i];
 }
 
-/* The error of elements [start, start + count), and the first that is wrong (-1: none). */
+/* The largest error of elements [start, start + count); *wrong: the first wrong element, -1: none. */
 static double compare_floats(enum dtype dtype, const char *data, const struct truth *truth, int64_t start,
                              int64_t count, const struct tolerance *tolerance, int64_t *wrong) {
     double out[RUN], rounded[RUN], largest;
@@ -128,7 +129,7 @@ static void say_what_is_wrong(const struct geometry *geometry, const void *data,
     }
     double out = dtype_load(dtype, data, i);
     double value = truth->integer ? dtype_load(dtype, &truth->integer[i], 0) : truth->value[i];
-    bool bits = truth->integer && (out == value || (isnan(out) && isnan(value))); /* zeros, NaNs */
+    bool bits = truth->integer && (out == value || (isnan(out) && isnan(value))); /* zeros of different sign, NaNs */
     snprintf(verdict->message, sizeof verdict->message, "%s is %.9g, should be %.9g%s", place, out, value,
              bits ? " with other bits" : "");
 }

@@ -1,4 +1,4 @@
-/* freivalds.c - weighed sums of C beside those of f A B, where f is the product's factor. */
+/* freivalds.c - compares weighted sums of C with those of f A B, where f is the product's factor. */
 #include "freivalds.h"
 
 #include "../base/fail.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK    512                /* rows or columns in a sum, at least */
-#define EXPONENT 500                /* scales are powers of 2 up to this: products of two stay within float64 */
-#define SQUARE   256                /* rows and columns around an overflow that are compared */
+#define BLOCK    512 /* lines; a longer block is halved while there are fewer than PROJECTION_BLOCKS */
+#define EXPONENT 500 /* scales are powers of 2, from -EXPONENT to EXPONENT: products of two stay within float64 */
+#define SQUARE   256 /* rows and columns of the square compared around an overflow */
 #define ROOM     (INT64_C(1) << 22) /* elements of a set of vectors: bounds memory */
 
 static uint64_t splitmix(uint64_t *state) {
@@ -21,20 +21,21 @@ static uint64_t splitmix(uint64_t *state) {
 
 /* ---- what is known of the rows of C, and of its columns ---------------------------------------------------------- */
 
-/* The lines of a side: rows of A and C, or columns of B and C. A block is what the other side's sums are over. */
+/* The lines of a side: rows of A and C, or columns of B and C. The sums of the other side's lines are over blocks of
+ * these lines. */
 struct side {
-    int64_t lines, block_length; /* in a matrix of the stack */
+    int64_t lines, block_length; /* of one matrix of the stack */
     int blocks;
     double *weights;    /* [batch][line]; 0 where the line is odd */
     double *truth;      /* [batch][line][block of the other side] */
-    double *magnitudes; /* [batch][line]: what `truth` would be without signs, |f| |A||B| weighed */
-    bool *odd;          /* [batch][line]: its operand holds a NaN or an infinity, so all of it is one of these */
+    double *magnitudes; /* [batch][line]: `truth` without signs, the weighted |f| |A||B| */
+    bool *odd; /* [batch][line]: its operand's line holds a NaN or an infinity, so the line of C holds nothing else */
 };
 
 struct freivalds {
     int64_t batch;
     uint64_t seed;
-    double *scale;        /* [batch]: of C, as of A times that of B */
+    double *scale;        /* [batch]: scale of C: that of A times that of B */
     struct side sides[2]; /* rows, columns */
 };
 
@@ -50,7 +51,8 @@ static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
     return side->weights && side->truth && side->magnitudes && side->odd;
 }
 
-/* Blocks for sums over `lines`: the more, the less an error is hidden in the roundings of others. */
+/* Chooses the blocks that sums over `lines` are cut into. The more blocks there are, the less an error hides in the
+ * rounding errors of other elements. */
 static void choose_blocks(struct side *side, int64_t lines, int64_t longest) {
     *side = (struct side){.lines = lines, .blocks = 1};
     while (side->blocks < PROJECTION_BLOCKS && lines > side->blocks * BLOCK && 2 * side->blocks * longest <= ROOM)
@@ -84,7 +86,7 @@ static struct matrix matrix_of(const struct geometry *geometry, const struct hos
     return matrix;
 }
 
-/* Which of a matrix's axes a loop runs along: 0, its rows, or 1, its columns. */
+/* The axis of a matrix that a loop runs along: 0 (its rows) or 1 (its columns). */
 static int axis_of(const struct operand *operand, enum loop loop) {
     return operand->loop[operand->shape.rank - 1] == loop;
 }
@@ -133,7 +135,7 @@ static int exponent_of(double value) {
     return exponent < -EXPONENT ? -EXPONENT : exponent > EXPONENT ? EXPONENT : exponent;
 }
 
-/* Reads an operand and gives it its scale, and its lines, which lie along sizes->axis, their weights. */
+/* Reads an operand, sets its scale, and sets the weights of its lines, which lie along sizes->axis. */
 static enum status weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state, struct error *error) {
     struct sizes context = *sizes;
     struct visitor visitor = {take_odd, take_sizes, &context};
@@ -153,7 +155,7 @@ static enum status weigh_lines(struct matrix *matrix, const struct sizes *sizes,
     return STATUS_OK;
 }
 
-/* Vectors along k: weighed sums of A's rows, or of B's columns. */
+/* Vectors along k: weighted sums of A's rows, or of B's columns. */
 struct vectors {
     double *sums, *magnitudes;
 };
@@ -163,7 +165,7 @@ static struct weighing weighing_of(const struct side *side, int64_t b, int axis,
                              vectors->sums, vectors->magnitudes};
 }
 
-/* The truth of one side's lines, of sums over the blocks of the other. */
+/* Computes the truth of one side's lines: their sums over the blocks of the other side. */
 static struct multiplication multiplication_of(const struct side *side, int other_blocks, int64_t b, int axis,
                                                const struct vectors *vectors) {
     return (struct multiplication){axis,
@@ -174,7 +176,7 @@ static struct multiplication multiplication_of(const struct side *side, int othe
                                    side->magnitudes + b * side->lines};
 }
 
-/* The sums of one matrix of the stack. */
+/* Computes the sums of one matrix of the stack. */
 static enum status prepare_matrix(struct freivalds *freivalds, const struct geometry *geometry,
                                   const struct host_reader *reader, const struct run *run, int64_t b, uint64_t *state,
                                   const struct vectors vectors[2], struct error *error) {
@@ -241,23 +243,23 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
 
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 
-/* How far a sum is off, for its size. */
+/* A sum, and by how much it is off in proportion to its size. */
 struct suspect {
     double ratio;
     struct box box;
 };
 
-/* The search through one matrix after the other. */
+/* The search through all matrices of the stack, one after another. */
 struct search {
     const struct freivalds *freivalds;
     const struct geometry *geometry;
     int64_t b;
     uint64_t state;
-    struct suspect worst[2][SUSPECT_LINES]; /* of rows and of columns, the worst first */
-    int oddities, overflows;                /* boxes that are kept */
+    struct suspect worst[2][SUSPECT_LINES]; /* of rows, of columns; the worst first */
+    int oddities, overflows;                /* boxes kept */
     struct box oddity[SUSPECT_ODDITIES], overflow[SUSPECT_OVERFLOWS];
     int64_t overflows_seen;
-    int64_t *infinite[2]; /* [line]: elements that are not finite, of the odd lines of either side */
+    int64_t *infinite[2]; /* [line]: elements that are not finite, counted in the odd lines of either side */
 };
 
 static struct box part_of(const struct search *search, int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -269,7 +271,7 @@ static struct box part_of(const struct search *search, int64_t row, int64_t rows
     return box;
 }
 
-/* One that is certainly wrong takes the place of one that may be. */
+/* Keeps a box. When there is no room, one that is certainly wrong replaces one that is not certain. */
 static void add_oddity(struct search *search, struct box box, bool certain) {
     if (search->oddities < SUSPECT_ODDITIES)
         search->oddity[search->oddities++] = box;
@@ -277,7 +279,7 @@ static void add_oddity(struct search *search, struct box box, bool certain) {
         search->oddity[0] = box;
 }
 
-/* A square around an overflow, each as likely to be kept. */
+/* Keeps a square around an overflow; when there is no room, each square seen is equally likely to be kept. */
 static void add_overflow(struct search *search, int64_t row, int64_t column) {
     const struct side *sides = search->freivalds->sides;
     row -= row % SQUARE, column -= column % SQUARE;
@@ -293,7 +295,7 @@ static void add_overflow(struct search *search, int64_t row, int64_t column) {
     if (at < SUSPECT_OVERFLOWS) search->overflow[at] = box;
 }
 
-/* Can element (i, j) have overflowed? Its |A||B| is a term of two magnitudes, with weights of 1/2 or more. */
+/* Can element (i, j) have overflowed? |A||B| of it is a term of two magnitudes, each with a weight of 1/2 or more. */
 static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
     const struct side *rows = &search->freivalds->sides[0], *columns = &search->freivalds->sides[1];
     i += search->b * rows->lines, j += search->b * columns->lines;
@@ -330,8 +332,8 @@ static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, stru
     worst[at] = (struct suspect){ratio, box};
 }
 
-/* Ranks the sums of a side's lines, by what is off over what rounding may do: in proportion to the magnitude, and below
- * the least normal number by `absolute` for each element. */
+/* Ranks the sums of a side's lines by their difference from the truth over what rounding may do to them: relative to
+ * the magnitude, plus `absolute` for each element below the least normal number. */
 static void rank_lines(struct search *search, int s, const double *sums) {
     const struct freivalds *freivalds = search->freivalds;
     const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
@@ -357,7 +359,8 @@ static void rank_lines(struct search *search, int s, const double *sums) {
     }
 }
 
-/* All of an odd line is to be not finite. Of some, what they are is compared, too. */
+/* Every element of an odd line must be NaN or infinite. If one is not, the line is certainly wrong. Of about a quarter
+ * of the other odd lines, up to SQUARE elements are compared with the truth. */
 static void check_odd_lines(struct search *search, int s) {
     const struct side *side = &search->freivalds->sides[s], *other = &search->freivalds->sides[!s];
     const bool *odd = side->odd + search->b * side->lines;
@@ -378,7 +381,7 @@ static enum status search_matrix(struct search *search, const struct host_reader
     matrix.scale = search->freivalds->scale[search->b];
     struct weighing weighing[2];
     struct visitor visitors[3] = {[2] = {search_odd, NULL, search}};
-    for (int s = 0; s < 2; s++) { /* the sums of a side's lines are weighed by the other side */
+    for (int s = 0; s < 2; s++) { /* a side's lines are summed with the weights of the other side */
         const struct side *other = &sides[!s];
         memset(search->infinite[s], 0, (size_t)sides[s].lines * sizeof *search->infinite[s]);
         memset(sums[s], 0, (size_t)(sides[s].lines * other->blocks) * sizeof(double));

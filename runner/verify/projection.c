@@ -1,4 +1,4 @@
-/* projection.c - reading bands, and the loops over them: each core has its own lines. */
+/* projection.c - reads bands and loops over them; in the loops each core has its own lines. */
 #include "projection.h"
 
 #include "../../kernels/core/convert.h"
@@ -25,7 +25,7 @@ CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *odd) {
 }
 CPU_VERSIONS(scale_run, (double scale, int64_t count, double *x, double *odd), (scale, count, x, odd))
 
-/* Widens and scales. Is there anything odd? */
+/* Converts elements to float64 and scales them. true: one of them is NaN or infinite. */
 static bool widen(const struct matrix *matrix, const char *raw, int64_t elements, double *x) {
     enum dtype dtype = matrix->operand->dtype;
     bool odd = false;
@@ -57,7 +57,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .whole = true}, BAND_ELEMENTS);
     if (cut.pieces == 0) return STATUS_OK;
     struct box first = cut_piece(&cut, 0);
-    size_t elements = (size_t)box_elements(&first); /* the largest */
+    size_t elements = (size_t)box_elements(&first); /* no other piece has more */
     char *raw = malloc(elements * dtype_size(matrix->operand->dtype) + 8);
     struct band band = {.x = malloc(elements * sizeof(double))};
     enum status status = STATUS_OK;
@@ -77,7 +77,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
 
 /* ---- weighing ---------------------------------------------------------------------------------------------------- */
 
-/* One block's rows [first, last) of up to COLUMNS columns, added up. */
+/* Adds a block's `rows` rows of up to COLUMNS columns. */
 CPU_BODY weigh_rows_body(const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *weights,
                          double *sums, double *magnitudes) {
     for (int64_t r = 0; r < rows; r++, x += pitch) {
@@ -109,7 +109,7 @@ CPU_BODY weigh_run_body(const double *x, int64_t count, const double *weights, d
 CPU_VERSIONS(weigh_run, (const double *x, int64_t count, const double *weights, double *sum, double *magnitude),
              (x, count, weights, sum, magnitude))
 
-/* The end of the block that holds `index`, or `end` where that comes first. */
+/* The end of the block that holds `index`, or `end` if that is less. */
 static int64_t block_end(const struct weighing *weighing, int64_t index, int64_t end) {
     return min_int64(end, (index / weighing->block_length + 1) * weighing->block_length);
 }
@@ -157,7 +157,7 @@ struct visitor visit_weighing(struct weighing *weighing) {
 
 /* ---- multiplying ------------------------------------------------------------------------------------------------- */
 
-/* Calls `function` with a constant number of blocks, for which its loops are compiled. */
+/* Calls `function` with a constant number of blocks, so that its loops are compiled for that number. */
 #define FOR_BLOCKS(blocks, function, ...)                                                                              \
     switch (blocks) {                                                                                                  \
     case 1: function(1, __VA_ARGS__); break;                                                                           \
@@ -167,7 +167,7 @@ struct visitor visit_weighing(struct weighing *weighing) {
     default: function(PROJECTION_BLOCKS, __VA_ARGS__);                                                                 \
     }
 
-/* Up to COLUMNS columns: sums[block][column] += v[row][block] * x[row][column], ROWS rows at a time. */
+/* sums[block][column] += v[row][block] * x[row][column] for up to COLUMNS columns, ROWS rows at a time. */
 CPU_BODY down(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *vectors,
               double (*sums)[COLUMNS]) {
     int64_t r = 0;
@@ -201,7 +201,7 @@ CPU_VERSIONS(multiply_columns,
               const double *vector_magnitudes, double (*sums)[COLUMNS], double *magnitudes),
              (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
 
-/* ROWS rows: sums[row][block] += v[column][block] * x[row][column]. */
+/* sums[row][block] += v[column][block] * x[row][column] for up to ROWS rows. */
 CPU_BODY across(int blocks, const double *x, int64_t pitch, int rows, int64_t columns, const double *vectors,
                 double *sums) {
     double sum[ROWS][PROJECTION_BLOCKS] = {{0}};

@@ -1,7 +1,7 @@
-/* projection.h - matrices that are too large for memory, read in bands, times a few vectors at once. In float64.
+/* projection.h - multiplies matrices too large for memory by a few vectors at once: read in bands, in float64.
  *
- * A matrix as it is stored is summed over one of its axes, 0 (rows) or 1 (columns); what is left are the lines of the
- * other. Up to PROJECTION_BLOCKS sums are made of each line: array [line][block]. */
+ * A matrix as stored is summed over one of its axes, 0 (rows) or 1 (columns). Lines are the indices of the other axis.
+ * Each line gets up to PROJECTION_BLOCKS sums: array [line][block]. */
 #ifndef RUNNER_PROJECTION_H
 #define RUNNER_PROJECTION_H
 
@@ -11,28 +11,28 @@
 
 struct matrix {
     const struct host_reader *reader;
-    int input; /* of the operation; -1: its output */
+    int input; /* of the operation; -1: the output */
     const struct operand *operand;
-    struct shape chunk; /* rank 0: not in chunks */
-    int64_t b;          /* number in a stack */
+    struct shape chunk; /* rank 0: not chunked */
+    int64_t b;          /* matrix number in a stack */
     int64_t size[2];    /* rows and columns, as stored */
-    double scale;       /* by which every element is multiplied */
+    double scale;       /* factor on every element */
 };
 
-/* A part of it; x is [rows][columns], scaled. */
+/* A band of the matrix; x is [rows][columns], multiplied by `scale`. */
 struct band {
     int64_t start[2], count[2];
     double *x;
 };
 
-/* What is done with each band; either may be NULL. */
+/* What is done with each band; either function may be NULL. */
 struct visitor {
-    /* Before any `take`, where the band holds a NaN or an infinity: these elements are 0 afterwards. */
+    /* Called before any `take` if the band holds a NaN or an infinity; afterwards these elements are 0. */
     void (*odd)(void *context, const struct band *band);
     void (*take)(void *context, const struct band *band);
     void *context;
 };
-/* Reads the matrix once. */
+/* Reads the matrix once and hands each band to all visitors. STATUS_RUN: no host memory; else the reader's status. */
 enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error);
 
 /* sums[line][x's index / block_length] += weight[x's index] * x */

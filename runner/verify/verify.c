@@ -1,10 +1,10 @@
 /* verify.c - checks a run's output against the truth.
  *
- *     full      every element: where reading the inputs once more is all it takes, where it is little work, or asked
- * for sampled   small boxes, the corners and others drawn at random; and of a product the parts that Freivalds' check
- *               suspects, in freivalds.c
+ *     full      every element: if that takes no more than reading the inputs once more, is little work, or is asked for
+ *     sampled   small boxes, two corners and others drawn at random; and of a product the boxes that Freivalds' check
+ *               suspects (freivalds.c)
  *
- * Either way it is elements that are compared with their truth, in compare.c. */
+ * In both ways elements are compared with their truth, in compare.c. */
 #include "verify.h"
 
 #include "../../kernels/core/cut.h"
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define FULL_FLOPS    3e9                /* VERIFY_AUTO: a product of up to this much work is compared whole, */
-#define FULL_ELEMENTS (INT64_C(1) << 22) /* if it is no larger than this; truths up to this size are kept */
-#define BOX_ELEMENTS  (INT64_C(1) << 20) /* of one box in a full check: bounds memory */
-#define SAMPLE_READS  (INT64_C(1) << 28) /* input elements that samples may read in all */
+#define FULL_FLOPS    3e9                /* VERIFY_AUTO compares a product whole if it takes no more flops than this */
+#define FULL_ELEMENTS (INT64_C(1) << 22) /* and has no more elements than this; truths up to this size are kept */
+#define BOX_ELEMENTS  (INT64_C(1) << 20) /* of one box in a full check: bounds its memory */
+#define SAMPLE_READS  (INT64_C(1) << 28) /* input elements that all samples together may read */
 
 /* ---- truths, kept for the other variants of a task --------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ struct known {
 
 struct truth_cache {
     struct known *known;
-    struct freivalds *freivalds; /* of `freivalds_task` */
+    struct freivalds *freivalds; /* prepared for `freivalds_task` */
     int freivalds_task;
 };
 
@@ -64,7 +64,7 @@ void truth_cache_free(struct truth_cache *cache) {
     free(cache);
 }
 
-/* A sample's or a small result's truth is computed once for all variants. */
+/* The truth of a box that all variants of a task compare with, computed once. *truth belongs to the cache. */
 static enum status truth_of(struct truth_cache *cache, int task, const struct geometry *geometry,
                             const struct host_reader *reader, const struct box *box, const struct truth **truth,
                             struct error *error) {
@@ -75,7 +75,7 @@ static enum status truth_of(struct truth_cache *cache, int task, const struct ge
     *known = (struct known){.task = task, .box = *box};
     enum status status = truth_allocate(geometry, box_elements(box), &known->truth, error);
     if (!status) status = operations[geometry->op]->reference(geometry, reader, box, &known->truth, error);
-    if (status) { /* half a truth must not judge the next variant */
+    if (status) { /* an incomplete truth must not judge the next variant */
         known_free(known);
         return status;
     }
@@ -94,14 +94,14 @@ static uint64_t splitmix(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* Does an element take more than one of an input? */
+/* Is an element of the output computed from more than one element of an input? */
 static bool sums_up(const struct geometry *geometry) {
     for (int loop = 0; loop < LOOPS; loop++)
         if (geometry->reduces[loop]) return true;
     return false;
 }
 
-/* Sample number `number`: the first and last corners, then boxes anywhere. */
+/* Sample number `number`: the box at the first corner, the one at the last corner, then boxes anywhere. */
 static struct box sample_box(const struct geometry *geometry, uint64_t seed, int number) {
     const struct shape *shape = &geometry->out.shape;
     int64_t edge = sums_up(geometry) ? 4 : 64;
@@ -146,7 +146,7 @@ struct examination {
     struct verdict *verdict;
 };
 
-/* `keep`: other variants will ask for the same truth. */
+/* Compares one box. `keep`: its truth stays in the cache for the task's other variants. */
 static enum status compare_box(const struct examination *exam, const struct box *box, bool keep, struct error *error) {
     const struct geometry *geometry = exam->geometry;
     struct truth own = {0};
@@ -223,7 +223,7 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     const struct operation *operation = operations[geometry->op];
     const struct run_options *options = &task->operation->run;
     *verdict = (struct verdict){.right = true, .error = NAN, .tolerance = NAN};
-    if (run->kernel->limit) return STATUS_OK; /* nothing that it could be compared with */
+    if (run->kernel->limit) return STATUS_OK; /* a limit has no truth */
     struct tolerance tolerance = operation->tolerance(geometry, run->kernel->accuracy);
     if (!isnan(options->tolerance)) tolerance.relative = options->tolerance;
     verdict->tolerance = tolerance.relative;

@@ -1,4 +1,4 @@
-/* verify.h - is a result right? Every variant is checked before its time counts. */
+/* verify.h - checks a run's output. Every variant is checked before it is timed. */
 #ifndef RUNNER_VERIFY_H
 #define RUNNER_VERIFY_H
 
@@ -6,21 +6,22 @@
 
 struct verdict {
     bool right;
-    double error; /* the largest |out - truth| / magnitude that was seen; infinity for a NaN or Inf that the
-                     truth has not, or for a wrong integer */
+    double error; /* the largest |out - truth| / magnitude seen; infinity: a wrong NaN, Inf or integer; NaN: not
+                     verified */
     double tolerance;
-    char message[256]; /* what is wrong and where; or how it was checked */
+    char message[256]; /* which element is wrong, its value and its truth; "" if none */
 };
 
-/* Truths that several variants of one task share. */
+/* Truths that the variants of one task share. */
 struct truth_cache;
 struct truth_cache *truth_cache_create(void);
 void truth_cache_free(struct truth_cache *cache);
 
-/* Compares a run's output with the truth: everything when that is cheap (VERIFY_AUTO) or asked for (VERIFY_FULL), else
- * sampled boxes, and of a product those parts that Freivalds' check suspects. A limit is right whatever it left.
- * `reader` reads the inputs and the run's result. What is drawn at random follows from the operation's resolved text
- * and the seeds of its inputs: the same for the same job. STATUS_RUN: the host has no memory. */
+/* Compares a run's output with the truth: every element if that is cheap (VERIFY_AUTO) or asked for (VERIFY_FULL); else
+ * sampled boxes, and of a product also the boxes that Freivalds' check suspects. A limit counts as right without a
+ * check. `reader` reads the inputs and the run's result. Random choices follow from the operation's resolved text and
+ * the seeds of its inputs, so they are the same for the same job. STATUS_RUN: the host is out of memory; other statuses
+ * are the reader's. */
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error);
 
