@@ -10,6 +10,7 @@
  * 4 MiB, which all cores can read at once. */
 #include "../base/fail.h"
 #include "../base/workers.h"
+#include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
 #include "result_parts.h"
 #include <errno.h>
@@ -32,7 +33,8 @@ struct part {
     char *path; /* where it is written; its key, and with it KEY.h5, may wait for the hashes of inputs */
     hid_t file;
     struct h5_dataset *output;
-    struct rawwrite *raw; /* of `output`; NULL: HDF5 writes it */
+    struct rawwrite *raw;     /* of `output`; NULL: HDF5 writes it */
+    struct rawread *readback; /* of `output`, all of which is written; NULL: not yet, or HDF5 reads it */
     struct trace *trace;
 };
 
@@ -124,8 +126,10 @@ static void part_free(struct part *part) {
 }
 
 static void close_output(struct part *part) {
+    rawread_close(part->readback);
     rawwrite_close(part->raw);
     h5_close(part->output);
+    part->readback = NULL;
     part->raw = NULL;
     part->output = NULL;
 }
@@ -183,10 +187,26 @@ struct sink part_sink(struct part *part, struct trace *trace) {
     return (struct sink){.write = sink_write, .context = part, .trace = trace};
 }
 
+static int64_t output_bytes(const struct part *part) {
+    const struct operand *out = &part->results->plan->tasks[part->run->task].geometry.out;
+    return shape_elements(&out->shape) * (int64_t)dtype_size(out->dtype);
+}
+
+/* A large output is read by all cores: verification takes most of its time for that. */
+static enum status read_output(struct part *part, const struct box *box, void *data, struct error *error) {
+    if (!part->readback && part->raw && output_bytes(part) > LITTLE) {
+        TRY(h5_flush(part->output, error));
+        TRY(rawread_open(part->output, &part->readback, error));
+    }
+    TRY(h5_check_writes(part->output, error));
+    if (part->readback) return rawread_read(part->readback, box, data, NULL, NULL, error);
+    return h5_read(part->output, box, data, error);
+}
+
 static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     const struct plan *plan = part->results->plan;
-    if (input < 0) return h5_read(part->output, box, data, error);
+    if (input < 0) return read_output(part, box, data, error);
     return reader_read(&part->results->readers->of[plan->tasks[part->run->task].in[input]], box, data, NULL, error);
 }
 
@@ -220,8 +240,7 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
 /* HDF5 does not give space back within a file: where it is much, another file is begun. */
 static enum status drop_output(struct part *part, struct error *error) {
     if (!part->output) return STATUS_OK;
-    const struct operand *out = &part->results->plan->tasks[part->run->task].geometry.out;
-    bool little = shape_elements(&out->shape) * (int64_t)dtype_size(out->dtype) <= LITTLE;
+    bool little = output_bytes(part) <= LITTLE;
     struct error ignored = {STATUS_OK, ""};
     if (!little) {
         part_close(part, &ignored);

@@ -221,7 +221,7 @@ static struct file *find_file(hid_t object) {
 
 int h5_descriptor(hid_t object, int **failure) {
     struct file *file = find_file(object);
-    *failure = &file->failure;
+    if (failure) *failure = &file->failure;
     return file->descriptor;
 }
 

@@ -287,6 +287,15 @@ enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
     return status;
 }
 
+enum status h5_flush(struct h5_dataset *dataset, struct error *error) {
+    h5_lock();
+    bool flushed = H5Fflush(dataset->id, H5F_SCOPE_LOCAL) >= 0;
+    enum status status = flushed ? STATUS_OK : FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
+    h5_unlock();
+    TRY(h5_check_writes(dataset, error)); /* tells more of a failed write */
+    return status;
+}
+
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
     struct error unreadable = {STATUS_OK, ""};
     h5_lock();

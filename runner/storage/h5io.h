@@ -74,8 +74,11 @@ bool h5_restore(struct h5_journal *journal);
 void h5_journal_hold(struct h5_journal *journal);
 void h5_journal_release(struct h5_journal *journal, bool final);
 void h5_journal_free(struct h5_journal *journal);
-/* For writing past HDF5: the descriptor of one of our files, and where the errno of its first failed write is kept. */
+/* For writing past HDF5: the descriptor of one of our files, and where the errno of its first failed write is kept
+ * (`failure` may be NULL). */
 int h5_descriptor(hid_t object, int **failure);
+/* Has HDF5 write what it holds of a data set's file, so that rawread can read the data set. */
+enum status h5_flush(struct h5_dataset *dataset, struct error *error);
 /* Flushes and closes: a full disk shows here at the latest. The id is gone whatever the status. */
 enum status h5_close_file(hid_t file, struct error *error);
 /* Opens the group /path, making it and its parents where they are missing; close with H5Gclose. */

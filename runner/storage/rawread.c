@@ -69,7 +69,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type) {
     if (H5Pget_chunk_opts(creation, &options) < 0 || options != 0) return false;
     if (!filters_find(creation, &raw->filters)) return false;
     if (H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
-    raw->look = h5_look(dataset->id, raw->descriptor);
+    raw->look = dataset->write_failure ? dataset->id : h5_look(dataset->id, raw->descriptor);
     if (raw->look < 0) return false;
     raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     raw->chunks = calloc((size_t)layout_chunks(&dataset->shape, &dataset->chunk), sizeof *raw->chunks);
@@ -91,7 +91,7 @@ enum status rawread_open(const struct h5_dataset *dataset, struct rawread **resu
     H5T_order_t order = H5Tget_order(stored);
     H5D_layout_t layout = H5Pget_layout(creation);
     raw->swap = order == H5T_ORDER_BE;
-    raw->descriptor = find_descriptor(dataset->id);
+    raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
     H5Tset_order(type, H5T_ORDER_LE);
     bool able = raw->descriptor >= 0 && (raw->size == 1 || order == H5T_ORDER_LE || order == H5T_ORDER_BE) &&
                 dataset->shape.rank > 0 && shape_elements(&dataset->shape) > 0;
@@ -113,7 +113,7 @@ void rawread_close(struct rawread *raw) {
     for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
     free(raw->rooms);
     free(raw->chunks);
-    h5_look_away(raw->look);
+    if (raw->look != raw->dataset->id) h5_look_away(raw->look);
     free(raw);
 }
 

@@ -1,9 +1,9 @@
 /* rawread.h - data sets read past HDF5, on all cores: contiguous ones by many preads at once, chunked ones by reading
  * and decoding many chunks at once. HDF5 only tells where things are.
  *
- * For files that nobody writes meanwhile. Whatever is unusual is left to HDF5: compact, external and virtual storage,
- * other filters than those of filters.h, files that are not one plain file, storage that was never
- * allocated. */
+ * For files that nobody writes meanwhile; a data set from h5_create once all is written and h5_flush was called.
+ * Whatever is unusual is left to HDF5: compact, external and virtual storage, other filters than those of filters.h,
+ * files that are not one plain file, storage that was never allocated. */
 #ifndef RUNNER_RAWREAD_H
 #define RUNNER_RAWREAD_H
 
