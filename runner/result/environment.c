@@ -1,4 +1,4 @@
-/* environment.c - provenance: where and with what a result was made. */
+/* environment.c - collects provenance: on which machine and with what a result was made. */
 #include "environment.h"
 
 #include "../base/fail.h"
@@ -105,7 +105,7 @@ static void add_gpu(struct environment *environment, const struct device_facts *
 }
 #endif
 
-/* SLURM_JOB_ID becomes slurm_job_id. Values stay text: some are lists, and node counts may be ranges. */
+/* SLURM_JOB_ID becomes slurm_job_id. Values stay text, because some are lists and node counts may be ranges. */
 static void add_slurm(struct environment *environment) {
     static const struct {
         const char *variable, *name;

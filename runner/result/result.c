@@ -1,4 +1,4 @@
-/* result.c - a job's results, opened and closed: what may be replaced at OUTPUT, and rows to begin with. */
+/* result.c - opens and closes a job's results: what may be replaced at OUTPUT, and the initial rows. */
 #include "../base/fail.h"
 #include "../plan/clash.h"
 #include "result_parts.h"
@@ -10,7 +10,7 @@
 
 /* ---- rows ---- */
 
-/* Longer texts are cut: a column has a fixed width. */
+/* Copies a text and cuts it to `size` bytes: a column has a fixed width. */
 static void copy(char *to, size_t size, const char *from) {
     size_t length = strnlen(from, size - 1);
     memcpy(to, from, length);
@@ -75,7 +75,8 @@ enum status results_check_other(const char *output, const struct plan *plan, con
     return status;
 }
 
-/* May OUTPUT be made or replaced? Whose it is --resume asks again when inputs are hashed. */
+/* May OUTPUT be created or replaced? With --resume, results_resume checks later, when the inputs are hashed, whose
+ * results it holds. */
 static enum status check_output(struct results *results, bool overwrite, bool resume, struct error *error) {
     struct place *place = &results->place;
     TRY(place_look(place, error));
@@ -98,7 +99,7 @@ static enum status check_output(struct results *results, bool overwrite, bool re
     return fail(error, STATUS_USAGE, "output %s: exists and %s; --overwrite replaces it", place->name, foreign);
 }
 
-/* May what lies in OUTPUT.parts be used, or go? */
+/* May the files in OUTPUT.parts be used or removed? `asked`: `resume` or `overwrite` was given. */
 static enum status check_parts(const struct results *results, bool asked, struct error *error) {
     const struct job *job = results->plan->job;
     int parts, foreign;
@@ -132,7 +133,7 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     memset(results->kept, 0, (size_t)(plan->task_count + 1) * sizeof *results->kept);
     if (!status) status = check_output(results, overwrite, resume, error);
     if (!status) status = results_take_lock(results, error);
-    if (!status) status = check_output(results, overwrite, resume, error); /* its last holder may have written it */
+    if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
     if (!status) status = check_parts(results, overwrite || resume, error);
     if (!status) results_clear(results, !resume);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
@@ -155,7 +156,7 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     for (int i = 0; i < plan->run_count && parts > ours; i++) {
         char *path = results_part_path(results, &plan->runs[i], ".h5");
         ours += access(path, F_OK) == 0;
-        if (*done) unlink(path); /* a kill came between the rename of OUTPUT and this */
+        if (*done) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
         free(path);
     }
     if (parts > ours)

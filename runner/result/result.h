@@ -1,15 +1,17 @@
-/* result.h - the results file: its parts while the job runs, their assembly at the end.
+/* result.h - the results file: its parts while the job runs, and their assembly at the end.
  *
  *     OUTPUT.parts/KEY.h5     one finished run each: written under another name, then renamed
- *     OUTPUT                  assembled from them: written under another name, synced once, renamed; the parts go
+ *     OUTPUT                  assembled from the parts: written under another name, synced once, renamed
  *
- * A part ends in a trailer that holds the XXH3-128 of all bytes before it; a part whose trailer does not fit (a crash
- * of the machine: parts are not synced) is redone. KEY is a hash of the tool's version, the operation's resolved text,
- * the variant and the inputs' hashes. A part keeps its output only where somebody will read it: the operation's first
- * right run, and `store: all`.
+ * After the assembly the parts are removed.
  *
- * An OUTPUT in which runs failed, or were left out, is a store of finished runs like the parts: --resume copies from it
- * what was `ok` and replaces it, so that for the time of the assembly both are there. */
+ * A part ends in a trailer with the XXH3-128 of all bytes before it. Parts are not synced, so a crash of the machine
+ * can damage one; a run whose part has a wrong checksum is done again. KEY is a hash of the tool's version, the
+ * operation's resolved text, the variant and the inputs' hashes. A part keeps its output only if something will read
+ * it: for the operation's first right run, and for every run with `store: all`.
+ *
+ * If runs failed or were left out, OUTPUT is a store of finished runs like the parts: --resume copies the runs that
+ * were `ok` out of it and replaces it. During that assembly both files exist. */
 #ifndef RUNNER_RESULT_H
 #define RUNNER_RESULT_H
 
@@ -18,7 +20,7 @@
 #include "../stream/stream.h"
 #include "environment.h"
 
-/* One row of /runs; NaN and "" where there is nothing. */
+/* One row of /runs; unknown values are NaN and "". */
 struct result_row {
     int32_t run;
     char operation[JOB_NAME_BYTES], op[16], variant[96], parameters[JOB_LABEL_BYTES], device[16], dtype[16], shape[64],
@@ -28,81 +30,85 @@ struct result_row {
     double read_s, h2d_s, d2h_s, write_s, total_s;
     double flops, bytes, gflops, gbytes_per_s;
     double error, tolerance;
-    /* What the run was measured on; a resumed job may have gone on elsewhere. */
+    /* What the run was measured on; a resumed job may have continued on another machine. */
     char device_name[128];
-    int32_t threads;     /* of the host; 0: unknown */
-    double sm_clock_mhz; /* median over the repeats */
+    int32_t threads;     /* host threads; 0: unknown */
+    double sm_clock_mhz; /* median over the repeats; NaN: unknown */
     char message[256];
 };
 
-/* Fills what the plan alone knows: names, shape, work; status "", numbers NaN. */
+/* Fills what the plan knows: names, shape and work. status becomes "", measured numbers NaN. */
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
 
-struct results; /* one job's output, under way */
+struct results; /* one job's output while the job runs */
 
-/* Refuses what is not to be replaced at OUTPUT (STATUS_USAGE), and a place where nothing can be written; makes
- * OUTPUT.parts/ and takes a lock, so that two jobs do not write one output. A directory, a device, the job file and
- * what its inputs read are never replaced; `overwrite` replaces any other file and throws finished parts away; `resume`
- * keeps them, and replaces nothing but results; with both, parts are kept and any file is replaced. With neither, an
- * OUTPUT that exists and finished parts are refused. A symbolic link is written through. */
+/* Opens a job's place for results: creates OUTPUT.parts/ and takes a lock, so that two jobs do not write one output.
+ * STATUS_USAGE: OUTPUT must not be replaced, or cannot be written. A directory, a device, the job file and the files
+ * that its inputs read are never replaced. `overwrite` replaces any other file and removes finished parts. `resume`
+ * keeps the parts and replaces nothing but results. With both, parts are kept and any file is replaced. With neither,
+ * an existing OUTPUT and finished parts are refused. If OUTPUT is a symbolic link, its target is written. The caller
+ * frees *results with results_close. */
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
                          struct readers *readers, struct results **results, struct error *error);
 void results_close(struct results *results);
-/* Gives up the place, as results_close does, but frees nothing: other threads may still use `results`. */
+/* Releases the lock and removes temporary files as results_close does, but frees nothing, because other threads may
+ * still use `results`. */
 void results_leave(struct results *results);
 
-/* For `resume`, once all inputs have been hashed: refuses an OUTPUT some of whose runs are not this job's, as it, its
- * inputs and this program are now (STATUS_USAGE), unless `overwrite` was given. *done: OUTPUT lacks no run; with
- * `restricted` it may be called partial. Else results_find will find what it holds. */
+/* For `resume`, after all inputs have been hashed: looks at an existing OUTPUT. STATUS_USAGE: some of its runs are not
+ * this job's, with the job, its inputs and this program as they are now, and `overwrite` was not given. *done: OUTPUT
+ * lacks no run; with `restricted` its status may be "partial". If not done, results_find will find its runs. */
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error);
 
-/* Refuses the job file and what its inputs read as OUTPUT, as results_open does, without touching anything. */
+/* STATUS_USAGE if OUTPUT is the job file or a file that its inputs read; changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
-/* Refuses them, OUTPUT and its parts as the place of another file that is to be written (`kind`, for messages). */
+/* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
+ * OUTPUT.parts or in that folder. `kind` says in messages what the file is. */
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);
 
-/* A part being written. */
+/* A part that is being written. */
 struct part;
-/* Is there a finished, undamaged part of this run that was `ok` (after results_open with resume), or is it in the
- * former OUTPUT? Then its row. An unusable part is removed and counts as none. Runs must be asked for, or done, in the
- * order of the plan. */
+/* Finds a finished run that was `ok`: in an undamaged part (after results_open with resume), or in the former OUTPUT.
+ * true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan. */
 bool results_find(struct results *results, const struct run *run, struct result_row *row);
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
-/* A sink for stream_run: creates the output's data set with the operation's layout at the first box. */
+/* A sink for stream_run that writes into the part. */
 struct sink part_sink(struct part *part, struct trace *trace);
-/* Reads what the run reads, and back what the sink wrote (verification). */
+/* A reader, for verification, of the run's inputs and of the output that the sink has written. */
 struct host_reader part_reader(struct part *part);
-/* Completes it: row and samples are stored; the part is closed, checksummed and renamed, not synced: the
- * checksum tells what a crash of the machine left of it. Frees the part. */
+/* Completes the part: stores row and samples, then closes, checksums and renames the file. The file is not synced: its
+ * checksum shows whether a crash of the machine damaged it. Frees the part, also on failure. */
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error);
-/* Drops it. */
+/* Removes the part's file and frees the part; NULL: does nothing. */
 void part_discard(struct part *part);
 
-/* Makes the stored output of a finished run the place of its task's result, for later operations to open and read. */
+/* Makes the stored output of a finished run the place of its task's result, for later tasks to read. */
 void results_load_output(struct results *results, const struct run *run);
 
-/* What the assembly is told. */
+/* What the assembly writes besides the parts. */
 struct result_summary {
     const char *status; /* complete | partial | failed */
     const char *command_line, *created;
-    const struct result_row *rows; /* run_count of them, in the order of the plan */
-    const int *result_run;         /* for each task the run whose output is the operation's result; -1: none */
+    const struct result_row *rows; /* plan->run_count rows, in the order of the plan */
+    const int *result_run;         /* for each task: the run whose output is its result; -1: none */
     const struct environment *environment;
 };
-/* Writes OUTPUT from the parts and removes them. Where it fails (STATUS_IO), all parts are as they were. */
+/* Writes OUTPUT from the parts, then removes them. STATUS_IO: it failed, and all parts are as they were. */
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error);
 
-/* What the rows that are ok were measured on, where that is not one thing for all on the CPU and one for all on a GPU
- * (a job resumed elsewhere): "H200 with 16 threads; H200 with 8 threads". NULL: it is. The caller frees. */
+/* Compares what the rows that are `ok` were measured on (device name and host threads), CPU and GPU rows apart. If they
+ * differ (a job resumed on another machine) the list of what they name, "H200 with 16 threads; H200 with 8 threads";
+ * else NULL. The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
 
-/* Reads /runs of a results file (or of one that is partial). The caller frees rows. STATUS_USAGE: not such a file. */
+/* Reads /runs of a results file, complete or not, or of a part. The caller frees *rows. STATUS_USAGE: it is not such a
+ * file. */
 enum status results_read_rows(const char *path, struct result_row **rows, int *count, struct error *error);
 
-/* The table that `run` ends with and `show` prints: operation, parameters, variant, shape, median, GFLOP/s or GB/s,
- * ratio to the operation's first variant, error, status. */
+/* Prints the table that `run` ends with and `show` prints: operation, parameters, variant, shape, median, GFLOP/s or
+ * GB/s, ratio to the operation's first variant that is ok, error, status. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);
 void result_print_csv(const struct result_row *rows, int count, FILE *to);
 void result_print_json(const struct result_row *rows, int count, FILE *to);

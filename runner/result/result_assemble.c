@@ -1,4 +1,5 @@
-/* result_assemble.c - the final file: the job, where it ran, inputs, and what the parts hold; whole or not at all. */
+/* result_assemble.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is
+ * written as a whole or not at all. */
 #include "../base/fail.h"
 #include "../plan/space.h"
 #include "result_parts.h"
@@ -21,7 +22,7 @@ static char *absolute(const char *path) {
     return resolved ? resolved : must_strdup(path);
 }
 
-/* A scalar string of fixed length holds any text byte for byte. */
+/* Writes a text as a scalar string of fixed length, which holds any text byte for byte. */
 static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
                               struct error *error) {
     hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = H5Pcreate(H5P_DATASET_CREATE);
@@ -82,9 +83,10 @@ static enum status write_environment(hid_t file, const struct environment *envir
 
 /* ---- inputs ---- */
 
-/* The way from one absolute folder to an absolute path: "../data/x.h5"; the path itself where they share nothing. */
+/* The relative path from an absolute folder to an absolute path, "../data/x.h5"; the path itself if they share no
+ * folder. The caller frees. */
 static char *relative(const char *folder, const char *path) {
-    size_t common = 0; /* length of the folders they share, the last slash included */
+    size_t common = 0; /* length of the folders that they share, with the last slash */
     for (size_t i = 0; path[i] && (folder[i] == path[i] || (!folder[i] && path[i] == '/')); i++) {
         if (path[i] == '/') common = i + 1;
         if (!folder[i]) break;
@@ -172,7 +174,7 @@ static herr_t copy_attribute(hid_t from, const char *name, const H5A_info_t *abo
     herr_t copied = new < 0 ? -1 : H5Aread(old, type, value);
     if (copied >= 0) {
         copied = H5Awrite(new, type, value);
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* the texts */
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* frees the texts */
     }
     free(value);
     if (new >= 0) H5Aclose(new);
@@ -182,7 +184,8 @@ static herr_t copy_attribute(hid_t from, const char *name, const H5A_info_t *abo
     return copied;
 }
 
-/* H5Ocopy, but for the attributes: HDF5 1.10 crashes over texts among more than eight of them. */
+/* Copies an object with H5Ocopy, but its attributes one by one: HDF5 1.10 crashes if there are more than eight and some
+ * are texts. */
 static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name) {
     hid_t bare = H5Pcreate(H5P_OBJECT_COPY);
     H5Pset_copy_object(bare, H5O_COPY_WITHOUT_ATTR_FLAG);
@@ -196,7 +199,7 @@ static herr_t copy_object(hid_t from, const char *name, hid_t group, const char 
     return copied;
 }
 
-/* Copies, or in the part that became the file itself, moves. */
+/* Copies an object out of its part, or moves it if the part has become the file itself. */
 static enum status take_object(hid_t part, const char *name, hid_t file, const char *path, struct error *error) {
     const char *slash = strrchr(path, '/');
     char *parent = must_printf("%.*s", (int)(slash - path), path);
@@ -213,7 +216,7 @@ static enum status take_object(hid_t part, const char *name, hid_t file, const c
     return status;
 }
 
-/* `units` NULL: unknown. */
+/* Writes an output's attributes. `units` NULL: unknown. */
 static enum status describe_output(hid_t file, const char *path, const struct task *task, const char *units,
                                    const struct result_row *row, struct error *error) {
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
@@ -233,7 +236,8 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
     return status;
 }
 
-/* With `store: all` the result is one of the variants' outputs: both names lead to one data set. */
+/* Takes a run's output. With `store: all` a task's result is one of the variants' outputs, and two names lead to one
+ * data set. */
 static enum status take_outputs(const struct stored *from, hid_t file, const struct results *results,
                                 const struct run *run, const struct result_row *row, bool is_result,
                                 struct error *error) {
@@ -284,8 +288,8 @@ static struct stored stored_in_part(hid_t part) {
     return (struct stored){part, "output", "seconds", "clock_mhz"};
 }
 
-/* A run that is ok has a part, or lies in the former OUTPUT; without either the file would say that it had been done,
- * and lack what it gave. */
+/* Takes the data of a run that is ok from its part, or from the former OUTPUT. If they are in neither this fails: the
+ * file would otherwise claim that the run was done and lack its output. */
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct error *error) {
     if (strcmp(row->status, "ok") != 0) return STATUS_OK;
@@ -306,9 +310,10 @@ static enum status take_run(hid_t file, const struct results *results, const str
 
 /* ---- the part that becomes the file ---- */
 
-/* Copying a large output takes as long as writing it did. The largest part, if it is worth the trouble and is stored
- * at all, becomes the final file: what it holds is moved to its place within, and all else is added. Where that fails,
- * as on a full disk, the part is made again what it was; only a crash just then costs its run. */
+/* Finds the part that becomes the results file, because copying a large output takes as long as writing it did: the
+ * largest stored part of at least SPACE_ADOPT_BYTES; NULL: none. Its objects are moved to their places within the file,
+ * and everything else is added. If that fails, as on a full disk, the part is restored; only a crash in the meantime
+ * costs its run. */
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
     off_t most = SPACE_ADOPT_BYTES - 1;
@@ -327,7 +332,7 @@ static const struct run *find_adopted(const struct results *results, const struc
     return largest;
 }
 
-/* Takes away what only a part has. */
+/* Removes what only a part has. */
 static enum status strip_part(hid_t file, struct error *error) {
     if (H5Adelete(file, "schema") < 0 || H5Adelete(file, "key") < 0 || H5Ldelete(file, "runs", H5P_DEFAULT) < 0)
         return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
@@ -339,7 +344,7 @@ static enum status strip_part(hid_t file, struct error *error) {
 /* `adopted`: the run whose part became the file; NULL: none. */
 static enum status write_all(hid_t file, const struct results *results, const struct result_summary *summary,
                              const struct run *adopted, struct error *error) {
-    static const char *const groups[] = {"/outputs", "/samples"}; /* there even when nothing is in them */
+    static const char *const groups[] = {"/outputs", "/samples"}; /* these groups exist even if they are empty */
     const struct plan *plan = results->plan;
     char finished[TIME_TEXT], *mixed = result_mixed_conditions(summary->rows, plan->run_count);
     enum status status = adopted ? strip_part(file, error) : STATUS_OK;
@@ -373,8 +378,9 @@ static enum status write_all(hid_t file, const struct results *results, const st
     return status;
 }
 
-/* A process within fsync cannot be ended until the disk has all of the file. So the file goes there in bands, the next
- * one begun while one is waited for, and fsync finds little to do. File systems that know no bands leave all to it. */
+/* Writes a file's data to the disk in bands, beginning the next band while it waits for one. A process within fsync
+ * cannot be ended until all of the file is on the disk; after the bands fsync has little left to do. On file systems
+ * without sync_file_range it has everything to do. */
 static bool sync_bands(int descriptor) {
     off_t bytes = lseek(descriptor, 0, SEEK_END);
     for (off_t at = 0; at < bytes; at += SYNC_BYTES) {
@@ -394,7 +400,7 @@ static enum status sync_file(const char *path, struct error *error) {
     return status;
 }
 
-/* The parts have done their work. Whoever still reads one holds it open, and NFS keeps such files: close them first. */
+/* Removes the parts. It closes their readers first, because NFS keeps the files that are open. */
 static void remove_parts(struct results *results) {
     const struct readers *readers = results->readers;
     for (int i = 0; i < readers->count; i++)
@@ -402,7 +408,7 @@ static void remove_parts(struct results *results) {
     results_clear(results, true);
 }
 
-/* Writes the file at `path` and gives it its name. */
+/* Writes the file at `path`, closes it and renames it to OUTPUT. */
 static enum status write_and_name(hid_t file, const char *path, const struct results *results,
                                   const struct result_summary *summary, const struct run *adopted,
                                   struct error *error) {
@@ -410,7 +416,7 @@ static enum status write_and_name(hid_t file, const char *path, const struct res
     if (!status) status = closed;
     if (!status && results->plan->job->sync) status = sync_file(path, error);
     if (status) return status;
-    h5_journal_hold(results->journal); /* a signal must not make a part of OUTPUT again */
+    h5_journal_hold(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
     status = place_put(&results->place, path, error);
     h5_journal_release(results->journal, !status);
     return status;
@@ -424,7 +430,7 @@ enum status results_assemble(struct results *results, const struct result_summar
     enum status status =
         adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);
     if (!status) status = write_and_name(file, path, results, summary, adopted, error);
-    if (status && !results->journal) unlink(path); /* else results_leave makes it a part again */
+    if (status && !results->journal) unlink(path); /* else results_leave restores the part */
     free(path);
     if (!status && results->plan->job->sync) status = results_sync_folder(results->place.folder, error);
     if (!status) remove_parts(results);

@@ -1,5 +1,6 @@
-/* result_former.c - the OUTPUT that is there already: is it this job's, and what of it is finished? A job of which runs
- * failed leaves no parts, for that would store its outputs twice; --resume takes what was `ok` out of OUTPUT itself. */
+/* result_former.c - the former OUTPUT: does it belong to this job, and which of its runs are finished? A job with
+ * failed runs leaves no parts, because parts would store its outputs a second time; --resume takes the runs that were
+ * `ok` out of OUTPUT itself. */
 #include "../base/fail.h"
 #include "environment.h"
 #include "result_parts.h"
@@ -12,10 +13,10 @@ struct former {
     hid_t file;
     struct result_row *rows;
     int count;
-    int next; /* where to look first: runs are asked for in the order of the rows */
+    int next; /* row to look at first: runs are asked for in the order of the rows */
 };
 
-/* The sentence of h5_open_file without the path that it begins with. */
+/* Opens a results file. On failure `instead` says what it is: the sentence of h5_open_file without its path. */
 static enum status open_results(const char *path, hid_t *file, char instead[512]) {
     struct error error = {STATUS_OK, ""};
     struct stat about;
@@ -62,13 +63,13 @@ static bool is_of(const struct result_row *row, const struct result_row *wanted)
     return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
 }
 
-/* Are all its runs runs of this job, of operations, inputs and a program that have not changed? *tasks: of how many
- * tasks. */
+/* Are all runs of the former OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the number
+ * of their tasks. */
 static bool is_ours(const struct former *former, const struct results *results, int *tasks) {
     const struct plan *plan = results->plan;
     bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
     *tasks = 0;
-    for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in one order */
+    for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in the same order */
         struct result_row wanted;
         result_row_init(&wanted, plan, &plan->runs[plan->tasks[i].first_run]);
         marked[i] = row < former->count && is_of(&former->rows[row], &wanted);
@@ -87,7 +88,7 @@ static bool is_text(const char *text, const char *expected) {
     return text && strcmp(text, expected) == 0;
 }
 
-/* Says whose it is instead, and in what it differs. */
+/* Fails with a sentence that says whose results OUTPUT holds, and in what they differ. */
 static enum status refuse(const struct place *place, hid_t file, const struct plan *plan, struct error *error) {
     char *state = h5_get_text(file, "status"), *name = text_of(file, "job", "name");
     char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
@@ -186,7 +187,7 @@ bool former_find(const struct results *results, const struct run *run, struct re
     *has_output = false;
     if (!found || !former_stored(results, run, &stored)) return false;
     *row = *found;
-    /* An operation's result is there under its own name: is it this variant's? */
+    /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
     char *variant = output < 0 ? NULL : h5_get_text(output, "variant");
     *has_output = is_text(variant, found->variant);

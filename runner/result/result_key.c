@@ -1,4 +1,5 @@
-/* result_key.c - what a run's result depends on, as one hash: by it a finished run is known again. */
+/* result_key.c - keys: everything that a run's result depends on, as one hash, by which a finished run is found
+ * again. */
 #include "result_parts.h"
 
 #include "../base/fail.h"
@@ -8,11 +9,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Of a task. Its result is that of the first variant that is right, so that all of them are part of its key. */
+/* A task's key. The task's result is that of the first variant that is right, so the key covers all runs. */
 struct task_key {
     bool known;
-    XXH128_hash_t base; /* program, operation and inputs: what its runs have in common */
-    XXH128_hash_t key;  /* and all its runs */
+    XXH128_hash_t base; /* program, operation and inputs, common to all its runs */
+    XXH128_hash_t key;  /* `base` and all runs */
 };
 
 struct keys {
@@ -70,7 +71,7 @@ static const struct task_key *task_key(struct keys *keys, int number) {
     struct task_key *known = &keys->tasks[number];
     if (known->known) return known;
     const XXH128_hash_t *results[2] = {NULL, NULL};
-    for (int i = 0; i < task->geometry.inputs; i++) /* a result is known by the task that makes it */
+    for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
         if (task->in[i] >= plan->job->input_count)
             results[i] = &task_key(keys, task->in[i] - plan->job->input_count)->key;
     XXH3_state_t *state = keys->state;

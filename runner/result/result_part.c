@@ -1,13 +1,13 @@
 /* result_part.c - one finished run in a file of its own: written under another name, closed, marked with the hash of
- * its bytes, renamed. It lies in its folder until the assembly.
+ * its bytes, renamed. It stays in its folder until the assembly.
  *
- *     /output             the run's result, where somebody will read it
- *     /seconds            float64[repeats];  /clock_mhz beside it where the clock is known
+ *     /output             the run's result, if something will read it
+ *     /seconds            float64[repeats];  /clock_mhz beside it if the clock is known
  *     /runs               one row
- *     64 bytes behind HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
+ *     64 bytes after HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
  *
- * The digits are the XXH3-128 hash of the XXH3-128 hashes (low half, high half, little-endian) of the file's blocks of
- * 4 MiB, which all cores can read at once. */
+ * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
+ * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. */
 #include "../base/fail.h"
 #include "../base/workers.h"
 #include "../storage/rawread.h"
@@ -30,7 +30,7 @@ static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
 struct part {
     struct results *results;
     const struct run *run;
-    char *path; /* where it is written; its key, and with it KEY.h5, may wait for the hashes of inputs */
+    char *path; /* the temporary name: KEY.h5 may have to wait for the hashes of inputs */
     hid_t file;
     struct h5_dataset *output;
     struct rawwrite *raw;     /* of `output`; NULL: HDF5 writes it */
@@ -44,7 +44,7 @@ struct file_hash {
     int descriptor;
     off_t bytes;
     XXH128_hash_t *blocks;
-    char **rooms; /* by thread */
+    char **rooms; /* buffers, by thread */
     atomic_bool failed;
 };
 
@@ -62,7 +62,7 @@ static void hash_block(void *context, int64_t block, int thread) {
     file->blocks[block] = XXH3_128bits(file->rooms[thread], size);
 }
 
-/* Hashes `bytes` bytes from the start of a file. */
+/* Hashes the first `bytes` bytes of a file. false: they cannot be read. */
 static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
     int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
     int threads = workers_count();
@@ -101,7 +101,7 @@ static enum status trailer_append(const char *path, struct error *error) {
     return status;
 }
 
-/* Does the trailer fit what is before it? */
+/* Is the trailer's hash that of the bytes before it? */
 static bool part_is_whole(const char *path) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return false;
@@ -134,7 +134,7 @@ static void close_output(struct part *part) {
     part->output = NULL;
 }
 
-/* Closes what is open. */
+/* Closes the output and the file. */
 static enum status part_close(struct part *part, struct error *error) {
     close_output(part);
     enum status status = part->file >= 0 ? h5_close_file(part->file, error) : STATUS_OK;
@@ -142,7 +142,7 @@ static enum status part_close(struct part *part, struct error *error) {
     return status;
 }
 
-/* Will anybody read this run's output, once it is right? Nobody a limit's. */
+/* Will the output of this run be read, if it is right? A limit's never is. */
 static bool wants_output(const struct results *results, const struct run *run) {
     if (run->kernel->limit) return false;
     enum job_store store = results->plan->tasks[run->task].operation->run.store;
@@ -158,13 +158,13 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     *it = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
     it->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
     enum status status = h5_create_file(it->path, &it->file, error);
-    bool written = wants_output(results, run) || options->verify != VERIFY_NONE; /* else it is computed for its time */
+    bool written = wants_output(results, run) || options->verify != VERIFY_NONE; /* else only its time is wanted */
     if (!status && !written) {
         *part = it;
         return STATUS_OK;
     }
     if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
-    /* As much as the run has on its device anyway, up to MOST_AHEAD. */
+    /* Makes pages ready for as many bytes as the run takes on its device, up to MOST_AHEAD. */
     int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
     if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
     if (status) {
@@ -237,7 +237,7 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     return status;
 }
 
-/* HDF5 does not give space back within a file: where it is much, another file is begun. */
+/* Removes the output. HDF5 does not free space within a file, so for a large output a new file is begun. */
 static enum status drop_output(struct part *part, struct error *error) {
     if (!part->output) return STATUS_OK;
     bool little = output_bytes(part) <= LITTLE;
@@ -288,7 +288,7 @@ void part_discard(struct part *part) {
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* The row of a part that is whole, of this run and `ok`; `has_output`: somebody can read its result. */
+/* Reads the row of a part that is undamaged and `ok`; false: there is none. *has_output: the part holds its output. */
 static bool read_part(const char *path, struct result_row *row, bool *has_output) {
     hid_t file = part_is_whole(path) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
     if (file < 0) return false;
@@ -306,8 +306,8 @@ static bool read_part(const char *path, struct result_row *row, bool *has_output
 bool results_find(struct results *results, const struct run *run, struct result_row *row) {
     char *path = results_part_path(results, run, ".h5");
     bool has_output = false, found = read_part(path, row, &has_output);
-    /* The part of an earlier variant may be gone or hurt, so that the result would be this one's: then it must have it.
-     */
+    /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
+     * output. */
     if (found && !has_output && wants_output(results, run)) found = false;
     if (!found) {
         unlink(path);

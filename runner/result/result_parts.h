@@ -1,6 +1,7 @@
-/* result_parts.h - what the files of the result module share: result.c (opening and closing), result_place.c (the
- * folder of parts and its lock), result_key.c (keys), result_former.c (an earlier, unfinished OUTPUT), result_part.c
- * (one run's file), result_assemble.c (the final file), result_table.c (the table of runs, as HDF5, CSV and JSON). */
+/* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
+ * of parts and its lock), result_key.c (keys), result_former.c (an earlier, unfinished OUTPUT), result_part.c (one
+ * run's file), result_assemble.c (the final file), result_table.c (the rows in HDF5, CSV and JSON), result_print.c (the
+ * rows as a table for people). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 
@@ -11,60 +12,61 @@
 #define RESULT_SCHEMA "tilerun-results"
 #define PART_SCHEMA   "tilerun-part"
 
-struct keys;   /* of a job's tasks and runs, each computed once */
-struct former; /* an OUTPUT of this job that lacks runs */
+struct keys;   /* keys of a job's tasks and runs, each computed once */
+struct former; /* an existing OUTPUT of this job */
 
 struct results {
     struct place place; /* OUTPUT */
-    char *parts;        /* OUTPUT.parts, beside the file itself where OUTPUT is a link */
+    char *parts;        /* path of OUTPUT.parts, beside the target if OUTPUT is a link */
     int lock;           /* descriptor of OUTPUT.parts/lock; -1: not taken */
-    bool overwrite;     /* may OUTPUT be anybody's */
+    bool overwrite;     /* OUTPUT may be replaced whatever it holds */
     bool cleared;       /* all parts were removed */
     const struct plan *plan;
     struct readers *readers;
     struct keys *keys;
     struct former *former;      /* NULL: none */
-    struct h5_journal *journal; /* of the part that is being made OUTPUT; NULL: none */
+    struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
     bool *kept;                 /* for each task: an earlier run's part holds its result */
 };
 
-/* Takes the lock, making OUTPUT.parts; STATUS_USAGE: another has it, or the folder will not do. */
+/* Creates OUTPUT.parts and takes its lock. STATUS_USAGE: another process has the lock, or the folder is unusable. */
 enum status results_take_lock(struct results *results, struct error *error);
 
-/* Counts the parts, and what is not ours. STATUS_USAGE: something bears one of our names that cannot be ours. */
+/* Counts the parts and the foreign files in OUTPUT.parts. STATUS_USAGE: something has one of tilerun's names but is not
+ * a regular file. */
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
-/* Removes our own files from the folder of parts: what killed writers left, and with `finished` the parts too. */
+/* Removes tilerun's own files from OUTPUT.parts: what killed writers left, and with `finished` the parts too. */
 void results_clear(struct results *results, bool finished);
 
-/* OUTPUT.parts/KEY + suffix; the caller frees. */
+/* OUTPUT.parts/KEY with the suffix; the caller frees. */
 char *results_part_path(const struct results *results, const struct run *run, const char *suffix);
-/* Makes a rename in a folder last. */
+/* Makes renames in a folder durable. */
 enum status results_sync_folder(const char *folder, struct error *error);
 
-/* Keys: hex digits of a hash of all that a result depends on. What a task reads must have been hashed when its key, or
- * that of one of its runs, is asked for. */
+/* Keys: a hash of everything that a result depends on, as 32 hex digits. The inputs that a task reads, directly or
+ * through results, must have been hashed before its key, or that of one of its runs, is asked for. */
 struct keys *keys_create(const struct plan *plan, const struct readers *readers);
 void keys_free(struct keys *keys);
-/* A run's own: the name of its part. */
+/* The key of a run, which names its part. */
 void keys_of_run(struct keys *keys, const struct run *run, char key[33]);
-/* One hash of the keys of all tasks (NULL), or of those that `tasks` marks: what a results file stands for. */
+/* One hash of the keys of all tasks (NULL), or of the tasks that `tasks` marks: it identifies a results file. */
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
 
-/* Is there a results file? If not `instead` says what the file is: "is not an HDF5 file". */
+/* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
-/* Opens the OUTPUT that is there if its runs are all runs of this job too. *done: it lacks none. STATUS_USAGE: it is
- * another's, and was not to be overwritten. */
+/* Opens the existing OUTPUT if all its runs are runs of this job. *done: it lacks none. STATUS_USAGE: it is not this
+ * job's, and `overwrite` was not given. */
 enum status former_open(struct results *results, bool restricted, bool *done, struct error *error);
 void former_close(struct former *former);
-/* The row of a run that was `ok`; *has_output: its output is stored. */
+/* Finds the row of a run that was `ok`; *has_output: its output is stored. */
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
 
-/* Where in an open file the data of a run are; names of what is not there may be given. */
+/* Where the data of a run are in an open file; objects that do not exist may be named. */
 struct stored {
     hid_t file;
     char output[512], seconds[64], clock_mhz[64];
 };
-/* Those that the former OUTPUT holds of a run. */
+/* Finds where the former OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
 bool former_stored(const struct results *results, const struct run *run, struct stored *stored);
 
 /* "/outputs/n=512/product"; the caller frees. */
@@ -72,7 +74,7 @@ char *results_path_of(const char *root, const char *label, const char *name);
 
 /* Writes rows as the table /runs of a file. */
 enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error);
-/* Reads it; `path` is for messages. The caller frees rows. */
+/* Reads that table; `path` is for messages. The caller frees *rows. */
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* result_place.c - OUTPUT.parts: the lock on it, and which of the files in it are ours. A user's files there are never
- * touched, and what bears one of our names but cannot be ours makes us refuse before anything is done. */
+/* result_place.c - OUTPUT.parts: its lock, and which of its files are tilerun's. A user's files in it are never
+ * touched. A file that has one of tilerun's names but cannot be tilerun's is refused before anything is done. */
 #include "result_parts.h"
 
 #include "../base/fail.h"
@@ -17,7 +17,7 @@ enum { MOST_TRIES = 1000 }; /* for a lock whose holders come and go */
 
 /* ---- names ---- */
 
-enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART }; /* a rest: what a writer that was killed left half done */
+enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART }; /* a rest: a file that a killed writer left unfinished */
 
 static enum owner owner_of(const char *name) {
     static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
@@ -36,7 +36,7 @@ char *results_part_path(const struct results *results, const struct run *run, co
 
 enum status results_sync_folder(const char *folder, struct error *error) {
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems cannot sync a folder and say EINVAL: nothing more can be done there. */
+    /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */
     bool failed = descriptor < 0 || (fsync(descriptor) != 0 && errno != EINVAL);
     enum status status =
         failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", folder, strerror(errno)) : STATUS_OK;
@@ -82,7 +82,7 @@ void results_clear(struct results *results, bool finished) {
 
 /* ---- the lock ---- */
 
-/* A folder of parts is a folder, not a link to one, from which files can be renamed to OUTPUT. */
+/* OUTPUT.parts must be a folder, not a link to one, and files must be renamable from it to OUTPUT. */
 static enum status check_folder(const struct results *results, struct error *error) {
     struct stat parts, folder;
     const char *path = results->parts;
@@ -94,7 +94,7 @@ static enum status check_folder(const struct results *results, struct error *err
     if (!S_ISDIR(parts.st_mode))
         return fail(error, STATUS_USAGE, "%s: is not a folder, and finished runs would be kept in one of this name",
                     path);
-    /* A rename of "." is always refused, but a mount in between is looked for first. */
+    /* A rename of "." always fails, but with EXDEV if there is a mount in between. */
     char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->place.folder);
     bool elsewhere = (stat(results->place.folder, &folder) == 0 && folder.st_dev != parts.st_dev) ||
                      (rename(from, to) != 0 && errno == EXDEV);
@@ -108,7 +108,7 @@ static enum status check_folder(const struct results *results, struct error *err
     return STATUS_OK;
 }
 
-/* Opens the lock and takes it. *again: its last holder was just removing it. */
+/* Opens the lock file and takes the lock. *again: its last holder was just removing the file. */
 static enum status try_lock(struct results *results, const char *path, bool *again, struct error *error) {
     struct stat about;
     *again = false;
@@ -123,7 +123,7 @@ static enum status try_lock(struct results *results, const char *path, bool *aga
     enum status status = STATUS_OK;
     if (fstat(lock, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > 0)
         status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
-    /* Other errors are those of file systems without locks: there the user is the lock. */
+    /* Other errors come from file systems without locks: there the user must not start two jobs on one output. */
     else if (flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         status = fail(error, STATUS_USAGE, "output %s: another tilerun is writing it", results->place.name);
     else
@@ -149,17 +149,18 @@ enum status results_take_lock(struct results *results, struct error *error) {
 
 void results_leave(struct results *results) {
     if (results->lock < 0) return;
-    /* On the signal's thread while another may just be publishing it. Where it cannot be, --resume does that run again.
-     */
+    /* This may run on the signal's thread while another thread is about to publish the part. If the part cannot be
+     * restored, --resume does its run again. */
     struct h5_journal *journal = __atomic_load_n(&results->journal, __ATOMIC_ACQUIRE);
     if (journal) h5_restore(journal);
-    /* Without parts there is nothing to resume: leave no trace. With them the folder stays, and rmdir says no. */
+    /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
+     * stays. */
     char *path = must_printf("%s/lock", results->parts);
     struct error ignored = {STATUS_OK, ""};
     int parts, foreign;
     results_clear(results, false);
     unlink(path);
-    close(results->lock); /* before the folder: network file systems keep a file that is open under another name */
+    close(results->lock); /* before rmdir: network file systems keep an open file under another name */
     results->lock = -1;
     if (rmdir(results->parts) != 0 && results->cleared &&
         results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK && parts == 0 && foreign > 0)

@@ -1,4 +1,4 @@
-/* result_print.c - the table that a run ends with, for people: columns aligned, units with each number. */
+/* result_print.c - the table that `run` ends with, for people: columns are aligned, each number has its unit. */
 #include "result.h"
 
 #include "../base/fail.h"
@@ -12,7 +12,7 @@ typedef char table_line[COLUMNS][CELL];
 
 static const struct heading {
     const char *text;
-    bool right; /* numbers stand at the right */
+    bool right; /* aligned to the right, as numbers are */
 } headings[COLUMNS] = {
     {"operation", false}, {"parameters", false}, {"variant", false}, {"shape", false},  {"median", true},
     {"rate", true},       {"ratio", true},       {"error", true},    {"status", false},
@@ -35,7 +35,8 @@ static bool same_task(const struct result_row *a, const struct result_row *b) {
     return strcmp(a->operation, b->operation) == 0 && strcmp(a->parameters, b->parameters) == 0;
 }
 
-/* The first variant of the same task, whose rows stand together, that is ok; ratios are against it. The row is ok. */
+/* The row that ratios refer to: the first variant of the same task that is ok. A task's rows are adjacent; `row` is
+ * ok. */
 static const struct result_row *baseline(const struct result_row *rows, const struct result_row *row) {
     const struct result_row *first = row;
     for (const struct result_row *before = row; before > rows && same_task(before - 1, row);)
@@ -62,9 +63,9 @@ static void fill_line(const struct result_row *rows, const struct result_row *ro
     if (!isnan(ratio)) snprintf(line[RATIO], CELL, "%.2fx", ratio);
 }
 
-/* `message` goes behind the last column, the status. */
+/* `message` follows the last column, the status. */
 static void print_line(table_line line, const int width[COLUMNS], const char *message, FILE *to) {
-    int gap = 0; /* spaces owed: none at the end of a line */
+    int gap = 0; /* spaces before the next text, so that no line ends in spaces */
     for (int i = 0; i < COLUMNS; i++) {
         if (width[i] == 0) continue;
         int length = (int)strlen(line[i]), room = width[i] - length;
@@ -83,7 +84,7 @@ void result_print_table(const struct result_row *rows, int count, FILE *to) {
         for (int i = 0; i < COLUMNS; i++)
             if ((int)strlen(lines[r + 1][i]) > width[i]) width[i] = (int)strlen(lines[r + 1][i]);
     }
-    for (int i = 0; i < COLUMNS; i++) /* a column that nobody fills is left out */
+    for (int i = 0; i < COLUMNS; i++) /* a column without texts is left out */
         if (width[i] > 0 && width[i] < (int)strlen(headings[i].text)) width[i] = (int)strlen(headings[i].text);
     for (int r = 0; r <= count; r++) print_line(lines[r], width, r > 0 ? rows[r - 1].message : "", to);
     free(lines);

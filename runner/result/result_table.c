@@ -1,4 +1,4 @@
-/* result_table.c - the table of runs as a table: in HDF5, as CSV, as JSON and for people. */
+/* result_table.c - the rows of runs in HDF5, CSV and JSON. */
 #include "result_parts.h"
 
 #include "../base/fail.h"
@@ -46,7 +46,7 @@ static double real_of(const struct result_row *row, const struct column *column)
     return *(const double *)(const void *)((const char *)row + column->offset);
 }
 
-/* The length of a text of at most `size` bytes, less a last UTF-8 character that was cut. */
+/* The length of a text of at most `size` bytes, without a last UTF-8 character that was cut. */
 static size_t whole_length(const char *text, size_t size) {
     size_t length = strnlen(text, size - 1), last = length;
     while (last > 0 && ((unsigned char)text[last - 1] & 0xC0) == 0x80) last--;
@@ -58,8 +58,8 @@ static size_t whole_length(const char *text, size_t size) {
 
 /* ---- what rows were measured on ---- */
 
-/* "; H200 with 16 threads; H200 with 8 threads; ": what the runs of one kind of device were measured on. The caller
- * frees. */
+/* "; H200 with 16 threads; H200 with 8 threads; ": what the runs on one kind of device were measured on, *distinct
+ * entries. The caller frees. */
 static char *list_conditions(const struct result_row *rows, int count, bool on_cpu, int *distinct) {
     char *list = must_strdup("; ");
     *distinct = 0;
@@ -96,15 +96,15 @@ char *result_mixed_conditions(const struct result_row *rows, int count) {
 
 /* ---- in HDF5 ---- */
 
-/* The compound type as rows lie in memory. Strings are of fixed length, so that PyTables reads them too. */
-/* Of a packed row. */
+/* Bytes of a packed row. */
 static size_t row_bytes(void) {
     size_t bytes = 0;
     for (int i = 0; i < COLUMNS; i++) bytes += columns[i].size;
     return bytes;
 }
 
-/* A row as the compiler lays it out, or packed, as it is stored. */
+/* The compound type of a row: packed, as it is stored, or as the compiler lays it out. Strings have a fixed length, so
+ * that PyTables can read them. */
 static hid_t row_type(bool packed) {
     size_t at = 0;
     hid_t type = H5Tcreate(H5T_COMPOUND, packed ? row_bytes() : sizeof(struct result_row));
@@ -125,11 +125,11 @@ static hid_t row_type(bool packed) {
     return type;
 }
 
-/* Rows are packed here: HDF5 would look for a conversion at each write, which takes it longer than all else. */
+/* Packs the rows. HDF5 would look for a conversion at each write, which takes it longer than everything else. */
 static char *pack_rows(const struct result_row *rows, int count) {
     size_t bytes = (size_t)count * row_bytes();
     char *packed = must_malloc(bytes + 1), *to = packed;
-    memset(packed, 0, bytes); /* no stale bytes behind a text's end */
+    memset(packed, 0, bytes); /* no stale bytes after a text's end */
     for (int r = 0; r < count; r++)
         for (int i = 0; i < COLUMNS; to += columns[i++].size) {
             const char *from = text_of(&rows[r], &columns[i]);
@@ -146,7 +146,7 @@ enum status result_write_rows(hid_t file, const struct result_row *rows, int cou
                                 : 1;
     hid_t type = row_type(true), creation = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = H5Screate_simple(1, &size, &unlimited);
-    H5Pset_chunk(creation, 1, &chunk); /* PyTables wants tables chunked */
+    H5Pset_chunk(creation, 1, &chunk); /* PyTables needs chunked tables */
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     hid_t table = H5Dcreate2(file, "runs", type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     enum status status = STATUS_OK;
@@ -171,11 +171,11 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
     if (size < 0 || size > INT32_MAX) size = 0;
     *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
     memset(*rows, 0, (size_t)size * sizeof **rows);
-    /* Reading leaves a column that the file lacks (older ones have fewer) as it is. */
+    /* H5Dread leaves a column that the file lacks as it is; older files have fewer columns. */
     for (hssize_t r = 0; r < size; r++) (*rows)[r].sm_clock_mhz = NAN;
     if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
         status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_words());
-    for (hssize_t r = 0; r < size; r++) /* somebody else's file may fill a text to the brim */
+    for (hssize_t r = 0; r < size; r++) /* texts in another program's file may lack a final NUL */
         for (int i = 0; i < COLUMNS; i++)
             if (columns[i].kind == COLUMN_TEXT) ((char *)&(*rows)[r])[columns[i].offset + columns[i].size - 1] = '\0';
     H5Tclose(memory);
@@ -192,7 +192,7 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
 
 /* ---- CSV and JSON ---- */
 
-/* The fewest digits that read back as the same number. */
+/* Prints the fewest digits that read back as the same number. */
 static void print_real(double value, FILE *to) {
     char text[32];
     for (int digits = 15; digits <= 17; digits++) {

@@ -1,4 +1,4 @@
-/* array.c - what an input is, as its file tells. */
+/* array.c - describes an input from its file, or a generated one from its job keys. */
 #include "array.h"
 
 #include "../base/fail.h"
@@ -15,7 +15,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     }
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
-    stat(input->file, &array->version); /* h5_open says best why not */
+    stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open(input->file, input->dataset, &dataset, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {

@@ -1,5 +1,5 @@
-/* filters.c - filters over a pair of buffers that change places. libdeflate inflates two to three times as fast as
- * zlib; where it is absent zlib does. */
+/* filters.c - applies filters from one buffer to another and then swaps the two. Uses libdeflate, which inflates two to
+ * three times as fast as zlib, or zlib where libdeflate is absent. */
 #include "filters.h"
 
 #include "../base/fail.h"
@@ -19,16 +19,16 @@
 
 enum {
     CHECKSUM_BYTES = 4,
-    MOST_SHRUNK = 1032, /* bytes that deflate can make one; LZF: 88 */
+    MOST_SHRUNK = 1032, /* bytes that one byte of deflate can expand to, at most; LZF: 88 */
 };
 
 struct filter_room {
-    char *data, *other; /* `data` holds the chunk as it is at the moment */
+    char *data, *other; /* `data` holds the chunk in its present form */
     size_t size, other_size;
 #if TILERUN_LIBDEFLATE
     struct libdeflate_decompressor *decompressor;
     struct libdeflate_compressor *compressor;
-    unsigned level; /* of the compressor */
+    unsigned level; /* of `compressor` */
 #endif
 };
 
@@ -92,11 +92,11 @@ static void exchange(struct filter_room *room) {
     room->other = data, room->other_size = size;
 }
 
-/* ---- shuffle: byte b of element i is at b * elements + i; what is left of a broken element stays at the end ---------
+/* ---- shuffle: byte b of element i is at b * elements + i; bytes of an incomplete element stay at the end ------------
  *
- * Elements are put together from halves, and those from halves: each step is a loop that becomes the processor's own
- * interleaving of two registers, ten times as fast as byte by byte. In blocks, so that what is between lies in the
- * first-level cache. */
+ * Elements are joined from halves, and those from smaller halves. Each step is a loop that compiles to the processor's
+ * own interleaving of two registers, ten times as fast as byte by byte. It works in blocks, so that intermediate halves
+ * stay in the first-level cache. */
 
 enum { BLOCK = 1024 }; /* elements */
 
@@ -161,7 +161,7 @@ static bool has_halves(size_t size) {
     return size == 2 || size == 4 || size == 8;
 }
 
-/* Both buffers are as malloc gave them: aligned for any element. */
+/* Both buffers come from malloc, so they are aligned for any element. */
 static void unshuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size) {
     size_t elements = bytes / size;
     for (size_t i = 0; has_halves(size) && i < elements; i += BLOCK)
@@ -184,13 +184,13 @@ static void shuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t b
  *
  *     first = w[0] + ... + w[n-1]        second = n w[0] + (n - 1) w[1] + ... + w[n-1]        (modulo 65535)
  *
- * Words are added as this machine has them; exchanging the bytes of a word, and so of a sum, is multiplying it by 256
- * modulo 65535. LANES columns are summed side by side, ROWS at a time: as many as 32 bits hold. Word l of row r weighs
- * (ROWS - r) LANES - l, of which a column's own second sum knows the ROWS - r. */
+ * Words are added in this machine's byte order; exchanging the bytes of a word, and so of a sum, multiplies it by 256
+ * modulo 65535. LANES columns are summed side by side, ROWS rows at a time, which is as many as 32 bits hold. Word l of
+ * row r has weight (ROWS - r) LANES - l; a column's own second sum accounts for the ROWS - r. */
 
 enum { LANES = 8, ROWS = 256 };
 
-/* Modulo 65535; only nothing but zeros gives 0. */
+/* The sum modulo 65535, with 65535 for 0 unless all words are 0. */
 static uint32_t fold(uint64_t sum) {
     return sum ? (uint32_t)((sum - 1) % 65535 + 1) : 0;
 }
@@ -232,7 +232,8 @@ static void checksum_store(uint32_t sum, char *to) {
     for (int i = 0; i < CHECKSUM_BYTES; i++) to[i] = (char)(sum >> (8 * i));
 }
 
-/* Files of HDF5 1.6.2 on little-endian machines have the bytes of each half exchanged. */
+/* Does the stored checksum match? Files of HDF5 1.6.2 on little-endian machines have the bytes of each half
+ * exchanged. */
 static bool checksum_fits(uint32_t sum, const char *stored) {
     char now[CHECKSUM_BYTES], then[CHECKSUM_BYTES];
     checksum_store(sum, now);
@@ -244,8 +245,8 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
 
 #define TOO_SMALL SIZE_MAX
 
-/* These two decompress `stored` bytes of room->data into room->other. They return how many came out; 0: it is damaged;
- * TOO_SMALL: there are more than `most`. */
+/* These two decompress `stored` bytes of room->data into room->other and return how many bytes came out; 0: the data
+ * are damaged; TOO_SMALL: there are more than `most`. */
 static size_t inflate_room(struct filter_room *room, size_t stored, size_t most) {
 #if TILERUN_LIBDEFLATE
     size_t length = 0;
@@ -258,14 +259,14 @@ static size_t inflate_room(struct filter_room *room, size_t stored, size_t most)
 #else
     uLongf length = (uLongf)most;
     int result = uncompress((Bytef *)room->other, &length, (const Bytef *)room->data, (uLong)stored);
-    if (result == Z_BUF_ERROR) return TOO_SMALL; /* or cut short */
+    if (result == Z_BUF_ERROR) return TOO_SMALL; /* or the data are cut short */
     return result == Z_OK ? length : 0;
 #endif
 }
 
 static size_t expand_room(struct filter_room *room, size_t stored, size_t most) {
 #if TILERUN_LZF
-    if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf reads a first byte even of nothing */
+    if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf would read one byte even if there is none */
     errno = 0;
     unsigned most_int = most > UINT_MAX ? UINT_MAX : (unsigned)most;
     size_t length = lzf_decompress(room->data, (unsigned)stored, room->other, most_int);
@@ -276,8 +277,8 @@ static size_t expand_room(struct filter_room *room, size_t stored, size_t most) 
 #endif
 }
 
-/* Decompresses `stored` bytes, to exactly `plain` of them unless that is 0: not known. Returns their number; 0: it
- * cannot be done, and `*why`. */
+/* Decompresses `stored` bytes to exactly `plain` bytes, or to any number if `plain` is 0. Returns that number; 0: it
+ * failed, and *why says why. */
 static size_t decompress(struct filter_room *room, H5Z_filter_t id, size_t stored, size_t plain, const char **why) {
     size_t length, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
     do {
@@ -291,10 +292,10 @@ static size_t decompress(struct filter_room *room, H5Z_filter_t id, size_t store
 }
 
 static size_t deflate_bound(size_t bytes) {
-    return bytes + bytes / 1000 + 64 + 5 * (bytes / 10000 + 1); /* zlib's, or stored blocks, whichever is more */
+    return bytes + bytes / 1000 + 64 + 5 * (bytes / 10000 + 1); /* the larger of zlib's bound and stored blocks' */
 }
 
-/* 0: it failed. */
+/* Returns the compressed bytes in room->other; 0: it failed. */
 static size_t deflate_room(struct filter_room *room, size_t plain, unsigned level) {
 #if TILERUN_LIBDEFLATE
     if (!room->compressor || room->level != level) {
@@ -317,7 +318,7 @@ static bool skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;
 }
 
-/* Bytes that filter i was given when the chunk was written; 0: as many as a compressor before it had left. */
+/* Bytes that filter i was given when the chunk was written; 0: unknown, because a compressor came before it. */
 static size_t bytes_before(const struct filters *filters, unsigned mask, int i, size_t plain) {
     size_t bytes = plain;
     for (int j = 0; j < i; j++) {
@@ -381,7 +382,8 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
 
 /* ---- LZF for HDF5 itself, where it has to read ------------------------------------------------------------------- */
 
-/* An H5Z_func_t. Where less comes out than the chunk has, by h5py's note of its bytes, zeros follow: HDF5 reads on. */
+/* An H5Z_func_t. If fewer bytes come out than h5py noted for the chunk, zeros follow, because HDF5 reads the whole
+ * chunk. */
 static size_t lzf_filter(unsigned flags, size_t value_count, const unsigned values[], size_t stored, size_t *size,
                          void **data) {
     struct filter_room *room = filter_room_create();

@@ -1,6 +1,6 @@
 /* filters.h - HDF5's shuffle, deflate and fletcher32 on memory, so that chunks are decoded and encoded on all cores,
- * outside of the library and its lock. Byte for byte what HDF5 itself stores and expects. And decoded, where liblzf was
- * there when tilerun was built: LZF, h5py's own compression. */
+ * outside of the library and its lock. The bytes are those that HDF5 itself stores and expects. If tilerun was built
+ * with liblzf, LZF (h5py's own compression) is decoded too. */
 #ifndef RUNNER_FILTERS_H
 #define RUNNER_FILTERS_H
 
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FILTERS_MAX 32    /* HDF5 takes no more */
-#define FILTER_LZF  32000 /* as h5py registered it */
+#define FILTERS_MAX 32    /* HDF5's limit */
+#define FILTER_LZF  32000 /* the number that h5py registered */
 
 /* A data set's filters, in the order in which writing applies them. */
 struct filters {
@@ -20,26 +20,27 @@ struct filters {
     unsigned parameter[FILTERS_MAX]; /* shuffle: bytes of an element; deflate: level */
 };
 
-/* Gives HDF5 LZF too, for what it reads itself. Before the first file is opened; again does no harm. */
+/* Registers the LZF decoder with HDF5, for chunks that HDF5 reads itself. Call before the first file is opened; calling
+ * again does no harm. */
 void filters_register(void);
 
-/* Learns the filters of a data set's creation properties. false: there is one that is not known here, or too many. */
+/* Finds the filters in a data set's creation properties. false: one is not supported here, or there are too many. */
 bool filters_find(hid_t creation, struct filters *filters);
 
-/* Memory that one thread at a time works in; grows as needed. */
+/* Memory for one thread at a time; grows as needed. */
 struct filter_room;
 struct filter_room *filter_room_create(void);
 void filter_room_free(struct filter_room *room);
-/* Its first `bytes` bytes, to put a chunk into: stored, for filters_decode, or plain, for filters_encode. NULL: there
- * is no memory. */
+/* Returns the room's first `bytes` bytes, for the caller to put a chunk into: stored bytes for filters_decode, plain
+ * ones for filters_encode. NULL: out of memory. */
 char *filter_room_bytes(struct filter_room *room, size_t bytes);
 
-/* Undoes the filters, without those in `mask` (bit i: filter i was not applied), on `stored` bytes in the room. Returns
- * the plain bytes, `plain` of them, in the room's own memory, and sets `*why` to NULL, or to what is wrong. */
+/* Undoes the filters on `stored` bytes in the room, except those in `mask` (bit i: filter i was not applied). Returns
+ * the `plain` plain bytes, in the room's own memory. *why is NULL, or the reason for a failure. */
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
                            size_t plain, const char **why);
-/* Applies the filters to `plain` bytes in the room. Returns the stored bytes, of which there are `*stored`, in the
- * room's own memory; NULL: there is no memory. */
+/* Applies the filters to `plain` bytes in the room. Returns the `*stored` stored bytes, in the room's own memory; NULL:
+ * out of memory. */
 const char *filters_encode(const struct filters *filters, struct filter_room *room, size_t plain, size_t *stored);
 
 /* Reverses the bytes of each element. */

@@ -1,25 +1,24 @@
-/* h5.h - what the rest of the program knows of HDF5 without its header. */
+/* h5.h - the part of HDF5 that the rest of the program uses, without HDF5's header. */
 #ifndef RUNNER_H5_H
 #define RUNNER_H5_H
 
 #include "../../kernels/core/operation.h"
 
-/* How a new data set is to lie in the file. */
+/* The layout of a new data set in its file. */
 struct h5_layout {
-    struct shape chunk; /* rank 0: h5_chunk chooses (tiles of about 1 MiB; contiguous where neither
-                           compression nor checksum is asked for) */
+    struct shape chunk; /* rank 0: h5_chunk chooses (chunks of about 1 MiB; contiguous if no filter is asked for) */
     bool gzip;
     int gzip_level;
     bool shuffle, fletcher32;
 };
 
-/* The chunks that a new data set gets; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor
+/* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor
  * filtered. */
 struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout);
 
-/* Silences HDF5's printing to stderr: to be called first. */
+/* Stops HDF5 from printing to stderr; call it before any other HDF5 function. */
 void h5_quiet(void);
-/* The library's release, "1.10.8", into `text`, which is returned. */
+/* Writes the library's version, "1.10.8", into `text` and returns it. */
 #define H5_VERSION_TEXT 32
 const char *h5_version(char text[H5_VERSION_TEXT]);
 

@@ -1,12 +1,12 @@
-/* h5file.c - the files that we write, over a small file driver of our own. HDF5 (1.10 at least) crashes in its own
- * clean-up when a disk runs full under it. So it never learns: the driver keeps the errno of the first write that
- * failed and says that all is well from then on; h5_write and h5_close_file ask for that errno, and what was written is
- * thrown away.
+/* h5file.c - the files that tilerun writes, over its own small file driver. HDF5 (1.10 at least) crashes in its own
+ * clean-up when a disk becomes full. So HDF5 never learns of it: the driver keeps the errno of the first failed write
+ * and from then on reports success. h5_write and h5_close_file check that errno, and what was written is thrown away.
  *
- * It also tells where a chunk lies. HDF5's own answers, H5Dget_chunk_info and _by_coord, walk all chunks for each (in
- * 1.10: 26 s for 65536 of them, 0.06 s here) and their addresses count a user block or not, as the version has it. But
- * H5Dread_chunk goes straight to its chunk: so HDF5 is made to read it, and the driver notes where and reads nothing.
- * In the same way H5Dwrite_chunk finds a place for a chunk that another thread then writes. */
+ * The driver also finds where a chunk lies. HDF5's own functions for that, H5Dget_chunk_info and _by_coord, walk all
+ * chunks on each call (in 1.10: 26 s for 65536 chunks, here 0.06 s), and whether their addresses count a user block
+ * depends on the version. But H5Dread_chunk goes straight to its chunk. So HDF5 is made to read the chunk, and the
+ * driver notes its address and reads nothing. In the same way H5Dwrite_chunk finds a place for a chunk that another
+ * thread then writes. */
 #define H5_USE_110_API
 #include "h5type.h"
 
@@ -23,7 +23,7 @@
 #include <H5FDdevelop.h>
 #endif
 
-/* What a file was before it was opened again. */
+/* A journal keeps the old bytes of a file that is opened again, so that it can be restored. */
 struct overwritten {
     haddr_t address;
     size_t bytes;
@@ -31,21 +31,22 @@ struct overwritten {
 };
 struct h5_journal {
     char *path;
-    haddr_t size;          /* of the file */
-    pthread_mutex_t mutex; /* held while the file changes; guards what follows */
-    bool final;            /* the file is to stay as it is */
+    haddr_t size;          /* of the file as it was */
+    pthread_mutex_t mutex; /* held while the file changes; guards the members below */
+    bool final;            /* the file stays as it is: h5_restore refuses */
     int count;
-    struct overwritten *entries; /* in the order of writing */
+    struct overwritten *entries; /* in the order in which they were overwritten */
 };
 
 struct file {
-    H5FD_t base;            /* first: HDF5 knows a file as this */
-    haddr_t allocated, end; /* what HDF5 has given out of the address space; the file's size */
+    H5FD_t base;            /* first member: HDF5 knows the file by this address */
+    haddr_t allocated, end; /* the end of the address space that HDF5 has allocated; the file's size */
     int descriptor;
     int failure;       /* errno of the first failed write; 0: none */
-    int *last_failure; /* where `failure` goes when the file is closed, which may write once more; NULL: nowhere */
+    int *last_failure; /* set to `failure` when the file is closed, which may write once more; NULL: nowhere */
     struct h5_journal *journal;
-    const void *question; /* memory that nothing is read into or written from: where would it be? NULL: no question */
+    const void *question; /* memory that a question reads into or writes from: no bytes move, only their address is
+                             noted; NULL: no question */
     haddr_t asked_address;
     size_t asked_bytes;
 };
@@ -54,7 +55,8 @@ static void keep(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
 }
 
-/* Before `size` bytes from `address` on are written or cut off: what of them belongs to the file as it was? */
+/* Called before `size` bytes from `address` on are overwritten or cut off: keeps those that belong to the file as it
+ * was. */
 static void keep_old(struct file *file, haddr_t address, haddr_t size) {
     struct h5_journal *journal = file->journal;
     if (!journal || file->failure || address >= journal->size) return;
@@ -75,8 +77,8 @@ static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t
     if (descriptor < 0) return NULL;
     struct file *file = calloc(1, sizeof *file);
     bool bad = !file || fstat(descriptor, &about) != 0;
-    /* Not O_TRUNC: ext4 takes that for the replacement of a file, and writes all of it to the disk when it is closed.
-     */
+    /* Without O_TRUNC: ext4 takes that for the replacement of a file, and writes all of the file to the disk at the
+     * close. */
     if (!bad && flags & H5F_ACC_TRUNC && about.st_size > 0)
         bad = ftruncate(descriptor, 0) != 0 || fstat(descriptor, &about) != 0;
     if (bad) {
@@ -126,7 +128,7 @@ static herr_t file_get_handle(H5FD_t *base, hid_t access, void **handle) {
     return 0;
 }
 
-/* Was it a question? */
+/* Answers a transfer that is a question. true: it was one, and nothing is to be transferred. */
 static bool answer(struct file *file, H5FD_mem_t type, haddr_t address, size_t size, const void *data) {
     if (!file->question || type != H5FD_MEM_DRAW) return false;
     file->asked_address = address;
@@ -134,7 +136,7 @@ static bool answer(struct file *file, H5FD_mem_t type, haddr_t address, size_t s
     return data == file->question;
 }
 
-/* Beyond the end there are zeros. */
+/* Reads zeros beyond the end of the file. */
 static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size, void *data) {
     (void)transfer;
     struct file *file = (struct file *)base;
@@ -193,7 +195,7 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
 static const H5FD_class_t driver = {
 #ifdef H5FD_CLASS_VERSION
     .version = H5FD_CLASS_VERSION,
-    .value = 513, /* of the range that HDF5 leaves to applications */
+    .value = 513, /* from the range that HDF5 leaves to applications */
 #endif
     .name = "tilerun",
     .maxaddr = HADDR_MAX / 2,
@@ -245,9 +247,9 @@ static struct file *ask(hid_t dataset, const void *question) {
     return file;
 }
 
-/* Is it well known that there is no such chunk? Then an element of it can be had without any raw data. */
+/* Is the chunk absent? Then HDF5 reads an element of it without reading any raw data. */
 static bool is_absent(hid_t dataset, const hsize_t corner[]) {
-    uint64_t element; /* no type of ours is larger */
+    uint64_t element; /* large enough for all of tilerun's types */
     hid_t type = H5Dget_type(dataset), file_space = H5Dget_space(dataset), memory_space = H5Screate(H5S_SCALAR);
     bool read = H5Sselect_elements(file_space, H5S_SELECT_SET, 1, corner) >= 0 &&
                 H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, &element) >= 0;
@@ -292,7 +294,7 @@ hid_t h5_look(hid_t dataset, int descriptor) {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access), look = H5I_INVALID_HID;
     H5Pclose(access);
     if (file >= 0) look = H5Oopen_by_addr(file, about.addr);
-    if (file >= 0) H5Fclose(file); /* stays open for as long as what is open in it */
+    if (file >= 0) H5Fclose(file); /* the file stays open while objects in it are open */
     if (look < 0) H5FDunregister(id);
     return look;
 }
@@ -309,13 +311,13 @@ void h5_look_away(hid_t look) {
 static enum status open_file(const char *path, bool create, hid_t *file, struct error *error) {
     *file = H5I_INVALID_HID;
     if (create) unlink(path);
-    int descriptor = open(path, O_RDWR | (create ? O_CREAT : 0) | O_CLOEXEC, 0666); /* the system says best why not */
+    int descriptor = open(path, O_RDWR | (create ? O_CREAT : 0) | O_CLOEXEC, 0666); /* for its errno */
     if (descriptor < 0)
         return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE), id = H5FDregister(&driver);
     H5Pset_driver(access, id, NULL);
-    /* Not LATEST: such a file stays readable up to the last flush when its writer is killed. */
+    /* Not LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110);
     h5_track_order(creation);
     errno = 0;
@@ -341,13 +343,13 @@ enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t 
     *made =
         (struct h5_journal){.path = must_strdup(path), .size = stat(path, &about) == 0 ? (haddr_t)about.st_size : 0};
     pthread_mutex_init(&made->mutex, NULL);
-    __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* complete: from now on a signal's thread may restore it */
+    __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* from now on a signal's thread may restore it */
     enum status status = open_file(path, false, file, error);
     if (!status) find_file(*file)->journal = made;
     return status;
 }
 
-/* Writes an entry back, unless its bytes are there: a disk that refused them once may do so again. */
+/* Writes an entry back, unless the file already has its bytes: a disk that refused them once may refuse them again. */
 static bool write_back(int descriptor, const struct overwritten *entry) {
     char *now = must_malloc(entry->bytes);
     bool there = pread(descriptor, now, entry->bytes, (off_t)entry->address) == (ssize_t)entry->bytes &&
@@ -386,17 +388,17 @@ void h5_journal_free(struct h5_journal *journal) {
 
 enum status h5_close_file(hid_t file, struct error *error) {
     struct file *under = find_file(file);
-    hid_t registered = under->base.driver_id; /* ours to give back, but H5Fclose itself still needs it */
+    hid_t registered = under->base.driver_id; /* unregistered below, because H5Fclose still needs it */
     enum status status = STATUS_OK;
     char path[512] = "";
     struct stat about;
     int failure = 0;
     H5Fget_name(file, path, sizeof path);
-    errno = EIO; /* of a file that somebody cut short */
+    errno = EIO; /* the errno for a file that somebody cut short */
     keep(under, fstat(under->descriptor, &about) != 0 || (haddr_t)about.st_size < under->end);
     if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) status = FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
     errno = 0;
-    int copy = dup(under->descriptor); /* a network file system may say only at a close that it is full */
+    int copy = dup(under->descriptor); /* only a close may tell that a network file system is full */
     keep(under, copy < 0 || close(copy) != 0);
     under->last_failure = &failure;
     if (H5Fclose(file) < 0 && !status) status = FAIL_CALL(error, STATUS_IO, "H5Fclose", h5_words());

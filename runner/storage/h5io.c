@@ -1,4 +1,4 @@
-/* h5io.c - data sets: opened with every mistake named, read and written by boxes. */
+/* h5io.c - opens data sets with a message for every mistake, and reads and writes them by boxes. */
 #define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
 #include "../base/fail.h"
 #include "../base/text.h"
@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 enum {
-    CHUNK_BYTES = 1 << 20,  /* of a chunk that we choose */
-    CACHE_BYTES = 64 << 20, /* most for a data set's chunk cache, unless one chunk is larger */
+    CHUNK_BYTES = 1 << 20,  /* of a chunk that h5_chunk chooses */
+    CACHE_BYTES = 64 << 20, /* most bytes of a data set's chunk cache, unless one chunk is larger */
     CACHE_SLOTS = 10007,    /* a prime about 100 times the chunks that fit, as HDF5 advises */
-    NAMES_MAX = 1000,       /* data sets looked at for a hint */
+    NAMES_MAX = 1000,       /* data sets collected for a hint */
     NAMES_SHOWN = 6
 };
 
@@ -48,7 +48,7 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
 }
 
-/* Names of data sets, links to them in other files among them, and the first link that leads nowhere. */
+/* Names of data sets, links to data sets in other files included, and the first link that leads nowhere. */
 struct names {
     int count;
     char *name[NAMES_MAX], *broken;
@@ -63,7 +63,7 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link
     return names->count == NAMES_MAX;
 }
 
-/* The sentence for a data set that is not there: the nearest name, or what there is. */
+/* Fails for a data set that does not exist, with the nearest name, or the names that there are. */
 static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
     struct names *names = must_malloc(sizeof *names);
     names->count = 0;
@@ -93,7 +93,7 @@ static enum status fail_missing(hid_t file, const char *path, const char *datase
     return status;
 }
 
-/* Is there a link of that name, whatever it leads to? H5Lexists wants every parent to be there. */
+/* Does a link of that name exist, whatever it leads to? H5Lexists needs every parent to exist. */
 static bool link_exists(hid_t file, const char *path) {
     char *copy = must_strdup(path);
     bool exists = *path != '\0';
@@ -128,7 +128,7 @@ static enum status open_object(hid_t file, const char *path, const char *dataset
     return STATUS_OK;
 }
 
-/* Fills `shape` from the data set's extent; what it is instead when that does not do, else NULL. */
+/* Fills `shape` from the data set's extent. NULL: it is usable; else what it is instead. */
 static const char *find_shape(hid_t id, struct shape *shape) {
     hid_t space = H5Dget_space(id);
     hsize_t size[H5S_MAX_RANK];
@@ -142,7 +142,7 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
 }
 
-/* Learns chunks and filters; the number of a filter that is not there, else -1. */
+/* Finds chunks and filters. Returns the number of a filter that is not installed, else -1. */
 static int find_layout(struct h5_dataset *dataset) {
     hid_t creation = H5Dget_create_plist(dataset->id);
     int missing = -1;
@@ -163,7 +163,7 @@ static int find_layout(struct h5_dataset *dataset) {
     return missing;
 }
 
-/* Boxes seldom end where chunks do: a cache of one band of chunks spares inflating them again for the next box. */
+/* Boxes seldom end where chunks do. A cache of one band of chunks saves decoding them again for the next box. */
 static hid_t access_with_cache(enum dtype dtype, const struct shape *shape, const struct shape *chunk) {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     double chunk_bytes = (double)dtype_size(dtype), band_bytes;
@@ -236,7 +236,7 @@ static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_
     return H5Dwrite(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
 }
 
-/* Which data set of which file, and what HDF5 says. */
+/* Fails with the data set, its file and HDF5's own account. */
 static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
     const char *words = h5_words();
     char name[256] = "", file[512] = "";
@@ -253,7 +253,8 @@ static enum status transfer(struct h5_dataset *dataset, const struct box *box, v
         start[i] = (hsize_t)box->start[i];
         count[i] = (hsize_t)box->count[i];
     }
-    /* The file's own type in this machine's byte order: bits come as they are, whatever its padding says. */
+    /* Bits are transferred as they are, whatever the type's padding: the memory type is the file's in this machine's
+     * byte order. */
     hid_t stored = H5Dget_type(dataset->id), type = H5Tcopy(stored), file_space = H5Dget_space(dataset->id);
     H5Tset_order(type, H5T_ORDER_LE);
     hid_t memory_space = box->rank ? H5Screate_simple(box->rank, count, NULL) : H5Screate(H5S_SCALAR);
@@ -272,7 +273,7 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 void h5_lock(void) {
     pthread_mutex_lock(&library);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* built for threads, HDF5 prints its errors for each that has not said no */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* in an HDF5 built for threads each thread has this setting */
 }
 
 void h5_unlock(void) {
@@ -301,7 +302,7 @@ enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *dat
     h5_lock();
     enum status status = transfer(dataset, box, data, transfer_read, "H5Dread", &unreadable);
     h5_unlock();
-    TRY(h5_check_writes(dataset, error)); /* what was never written reads as anything, or fails its checksum */
+    TRY(h5_check_writes(dataset, error)); /* bytes that were never written have any value, or fail their checksum */
     return status ? fail(error, status, "%s", unreadable.text) : STATUS_OK;
 }
 
@@ -318,8 +319,8 @@ static int64_t at_most(int64_t value, int64_t bound) {
     return value < bound ? value : bound;
 }
 
-/* A tile of about CHUNK_BYTES: square in the last two axes, and where the array is too small for that, more of what is
- * left. */
+/* A chunk of about CHUNK_BYTES: square in the last two axes; if the array is too small for that, longer in the
+ * others. */
 static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1}};
     int64_t room = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
@@ -349,7 +350,8 @@ static hid_t creation_properties(const struct shape *chunk, const struct h5_layo
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */
-    /* Where sizes are known beforehand so are places, and rawwrite.c writes to them itself. */
+    /* Chunks without filters have known sizes, so HDF5 can give them places now; rawwrite.c writes to these places
+     * itself. */
     bool filtered = chunk->rank > 0 && (layout->gzip || layout->shuffle || layout->fletcher32);
     if (!filtered) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
     if (chunk->rank == 0) return creation;

@@ -1,5 +1,6 @@
-/* h5sources.c - follows a data set to the files that it is read from. HDF5 looks for a name that stands in a file in
- * the folders of an environment variable, beside that file, and in the current folder: here all of them count. */
+/* h5sources.c - follows a data set to the files that it is read from. HDF5 looks up a file name that is stored in a
+ * file in the folders of an environment variable, beside that file, and in the current folder; here all of them
+ * count. */
 #define H5_USE_110_API
 #include "h5sources.h"
 
@@ -18,7 +19,7 @@ struct search {
     int depth;
 };
 
-/* What a name that stands in a file may mean. */
+/* The paths that a file name stored in a file may mean. */
 struct names {
     int count;
     char *path[12];
@@ -28,8 +29,8 @@ static void add_in(struct names *names, const char *folder, const char *name) {
     if (names->count < 12) names->path[names->count++] = must_printf("%s/%s", folder, name);
 }
 
-/* `variable` lists folders, separated by colons, where ${ORIGIN} stands for that of `from`. An absolute name that leads
- * nowhere is looked for by its last part. */
+/* `variable` names an environment variable with folders, separated by colons; ${ORIGIN} stands for the folder of
+ * `from`. If an absolute name does not exist, its last component is looked up. */
 static struct names names_of(const char *from, const char *name, const char *variable) {
     static const char origin[] = "${ORIGIN}";
     const char *folders = getenv(variable), *slash = strrchr(name, '/');
@@ -56,7 +57,7 @@ static void names_free(struct names *names) {
     for (int i = 0; i < names->count; i++) free(names->path[i]);
 }
 
-/* Looks for the wanted file among names; are any of them there? */
+/* Looks for the wanted file among names. true: at least one of them exists. */
 static bool look_at(struct search *search, const struct names *names) {
     bool any = false;
     struct stat about;
@@ -69,7 +70,7 @@ static bool look_at(struct search *search, const struct names *names) {
 
 static void search_dataset(struct search *search, const char *path, const char *name);
 
-/* HDF5 says this for each external link on its way. */
+/* HDF5 calls this for each external link that it follows. */
 static herr_t on_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
                       hid_t access, void *context) {
     (void)group;
@@ -95,7 +96,7 @@ static void search_external(struct search *search, hid_t creation, const char *p
     }
 }
 
-/* `file` as a mapping has it: %b counts blocks from 0 on, for as long as there are such files. */
+/* `file` is as the mapping stores it: %b stands for block numbers from 0 on, as long as such files exist. */
 static void search_source(struct search *search, const char *path, const char *file, const char *dataset) {
     if (strcmp(file, ".") == 0) {
         search_dataset(search, path, dataset);
@@ -122,7 +123,7 @@ static void search_virtual(struct search *search, hid_t creation, const char *pa
         H5Pget_virtual_filename(creation, i, file, sizeof file);
         H5Pget_virtual_dsetname(creation, i, dataset, sizeof dataset);
         char *source = must_printf("%s\n%s", file, dataset);
-        if (strcmp(source, last) != 0) search_source(search, path, file, dataset); /* often cut into many mappings */
+        if (strcmp(source, last) != 0) search_source(search, path, file, dataset); /* one source, many mappings */
         free(last);
         last = source;
     }

@@ -1,5 +1,4 @@
-/* h5type.c - what h5io.c needs of HDF5 beside data sets: element types, groups, attributes, and its own words
- * for what went wrong. */
+/* h5type.c - what h5io.c needs of HDF5 besides data sets: element types, groups, attributes and error messages. */
 #include "h5type.h"
 
 #include "../base/fail.h"
@@ -15,7 +14,7 @@ struct words {
     bool any;
 };
 
-/* Walking upward begins where it went wrong; the API function's own sentence comes last. */
+/* Walking upward begins at the cause; the API function's own sentence comes last. */
 static herr_t collect_words(unsigned number, const H5E_error2_t *entry, void *context) {
     struct words *words = context;
     size_t used = strlen(words->text);
@@ -34,7 +33,8 @@ const char *h5_words(void) {
 }
 
 void h5_quiet(void) {
-    /* A file that a full disk kept from being closed must not be tried again while the process ends. */
+    /* When the process ends, HDF5 must not try again to close a file that could not be closed because of a full
+     * disk. */
     H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
@@ -49,7 +49,7 @@ const char *h5_version(char text[H5_VERSION_TEXT]) {
 /* ---- types ---- */
 
 struct float_layout {
-    size_t size, sign, exponent, exponent_bits, fraction, fraction_bits, bias; /* bytes; bit positions and widths */
+    size_t size, sign, exponent, exponent_bits, fraction, fraction_bits, bias; /* bytes; bit positions, widths */
 };
 
 static const struct {
@@ -161,7 +161,7 @@ enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *e
 
 /* ---- attributes ---- */
 
-/* Takes `type` and `space` and closes them. */
+/* Sets an attribute; closes `type` and `space`. */
 static enum status set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
                                  struct error *error) {
     if (H5Aexists(object, name) > 0) H5Adelete(object, name);
@@ -207,7 +207,7 @@ char *h5_get_text(hid_t object, const char *name) {
             H5free_memory(value);
         } else {
             size_t size = H5Tget_size(type);
-            text = size < SIZE_MAX ? calloc(size + 1, 1) : NULL; /* a damaged file may say anything */
+            text = size < SIZE_MAX ? calloc(size + 1, 1) : NULL; /* a damaged file may claim any size */
             if (text && H5Aread(attribute, type, text) < 0) *text = '\0';
         }
     }
@@ -217,7 +217,7 @@ char *h5_get_text(hid_t object, const char *name) {
     return text;
 }
 
-/* Attributes of other programs may be of any encoding, whatever they say; ours are UTF-8. */
+/* Other programs' attributes may have any encoding, whatever they claim; tilerun's are UTF-8. */
 static bool is_utf8(const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
         int more = *at < 0x80                  ? 0

@@ -1,19 +1,19 @@
-/* h5type.h - between h5io.c, h5type.c and h5file.c only. */
+/* h5type.h - shared by h5io.c, h5type.c and h5file.c only. */
 #ifndef RUNNER_H5TYPE_H
 #define RUNNER_H5TYPE_H
 
 #include "h5io.h"
 
-/* Which of tilerun's types a file's type is. NULL: found; else what it holds instead ("strings"). */
+/* Finds tilerun's type for a file's type. NULL: found; else what the file holds instead ("strings"). */
 const char *h5_find_dtype(hid_t type, enum dtype *dtype);
 
-/* Creation order is what h5dump, h5py and HDFView list by when it is there: for file and group creation properties. */
+/* Makes a file or group keep creation order, in which h5dump, h5py and HDFView then list its members. */
 void h5_track_order(hid_t properties);
-/* Where the errno of the first failed write to the object's file is kept (0: none so far), for files of h5_create_file.
- */
+/* Where the errno of the first failed write to the object's file is kept (0: none so far); for files of
+ * h5_create_file. */
 const int *h5_write_failure(hid_t object);
 
-/* The sentence for a failed write to the object's file. */
+/* Fails with the sentence for a failed write to the object's file; `failure` is its errno. */
 enum status h5_fail_write(hid_t object, int failure, struct error *error);
 
 #endif

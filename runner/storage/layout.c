@@ -1,4 +1,4 @@
-/* layout.c - boxes as runs, boxes as cells. */
+/* layout.c - cuts boxes into runs and into cells. */
 #include "layout.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ struct rows layout_rows(const struct box *box, const struct shape *shape, int64_
     widen(box->count, box->rank, 1, count);
     widen(shape->size, box->rank, 1, extent);
     if (box_elements(box) == 0) return rows;
-    /* A last axis that the box has whole belongs to the one before: fewer, longer rows. */
+    /* While the box covers the last axis whole, that axis is merged into the one before: fewer, longer rows. */
     for (int i = 0; i < MAX_RANK - 1 && count[2] == extent[2]; i++) {
         start[2] = start[1] * extent[2], count[2] *= count[1], extent[2] *= extent[1];
         start[1] = start[0], count[1] = count[0], extent[1] = extent[0];

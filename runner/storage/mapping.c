@@ -1,8 +1,8 @@
-/* mapping.c - one mmap, and a thread that populates it a little at a time, up to so much ahead of what is written.
+/* mapping.c - one mmap, and a thread that populates its pages step by step, up to `ahead` bytes beyond what is written.
  *
- * A page that is no longer in the file, or that the disk cannot give, raises SIGBUS where it is written. write() would
- * have returned an error instead, but is half as fast (rawwrite.c); so the signal is made one: its handler jumps back
- * to the thread's mapping_write, which returns false. */
+ * Writing to a page that is no longer in the file, or that the disk cannot provide, raises SIGBUS. write() would return
+ * an error instead, but is half as fast (rawwrite.c). So the signal's handler jumps back to the thread's mapping_write,
+ * which returns false. */
 #include "mapping.h"
 
 #include "../base/fail.h"
@@ -14,36 +14,36 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_BYTES  (INT64_C(2) << 20) /* the kernel holds a lock on the address space meanwhile */
+#define STEP_BYTES  (INT64_C(2) << 20) /* of one madvise, which locks the address space */
 #define LEAST_BYTES (INT64_C(16) << 20)
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; before that it fails, and pages are made ready by who writes them */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and the first write to a page makes it ready */
 #endif
 
 struct mapping {
-    char *memory;     /* of the page that the range begins in */
-    uint64_t address; /* of that page in the file */
+    char *memory;     /* start of the page in which the range begins */
+    uint64_t address; /* position of that page in the file */
     int64_t bytes, ahead;
     bool started;
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
-    int64_t written; /* bytes, wherever */
+    int64_t written; /* bytes, anywhere in the range */
     bool closing;
 };
 
 /* ---- pages that are not there ---- */
 
-static _Thread_local sigjmp_buf *volatile writing; /* where this thread's mapping_write goes on; NULL: in none */
+static _Thread_local sigjmp_buf *volatile writing; /* where mapping_write continues after SIGBUS; NULL: not in it */
 
 static void bus_error(int number) {
     if (writing) siglongjmp(*writing, 1);
-    signal(number, SIG_DFL); /* not ours: the instruction is tried again, and ends the process */
+    signal(number, SIG_DFL); /* not caused by mapping_write: the instruction is tried again and ends the process */
 }
 
-/* At each opening: other libraries set handlers too. */
+/* Called at each opening, because other libraries set handlers too. */
 static void install_handler(void) {
-    /* SA_NODEFER: the jump does not give the signal free again. */
+    /* SA_NODEFER: the jump out of the handler would leave the signal blocked. */
     struct sigaction action = {.sa_handler = bus_error, .sa_flags = SA_NODEFER};
     sigaction(SIGBUS, &action, NULL);
 }
@@ -62,8 +62,8 @@ bool mapping_write(const struct mapping *mapping, uint64_t address, const void *
 
 /* ---- pages made ready ---- */
 
-/* Waits until what is at `offset` is not too far ahead. Where to go on, which is further if the writers were faster;
- * the end if nothing is wanted any more. */
+/* Waits until `offset` is less than `ahead` bytes beyond what is written. Returns where to continue: further on if the
+ * writers were faster, at the end if the mapping closes. */
 static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
     pthread_mutex_lock(&mapping->mutex);
     while (!mapping->closing && offset - mapping->written >= mapping->ahead)

@@ -1,18 +1,18 @@
-/* random.c - Philox4x32-10 and what is made of its bits.
+/* random.c - Philox4x32-10, and elements made of its bits.
  *
- * Elements are made a piece at a time: the bits of a piece in a loop that vectorises over counters, then values in
- * double, then the data type. Nothing carries over from one piece to the next. */
+ * Elements are made a piece at a time: first the bits of the piece, in a loop that vectorises over counters, then
+ * values in double, then the data type. Pieces do not depend on each other. */
 #include "random.h"
 
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
 #include <math.h>
 
-#define PAIRS 512 /* counters of a piece: 1024 elements */
+#define PAIRS 512 /* counters of a piece, which gives 1024 elements */
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
-/* The elements 2 * pair and 2 * pair + 1, for `PAIRS` pairs: ten rounds of Philox4x32 on the counter (pair, 0). */
+/* The bits of elements 2 * pair and 2 * pair + 1, for `PAIRS` pairs: ten rounds on the counter (pair, 0). */
 CPU_BODY philox_body(uint64_t seed, uint64_t pair, uint64_t *restrict bits) {
 #pragma omp simd
     for (int i = 0; i < PAIRS; i++) {
@@ -47,7 +47,7 @@ CPU_BODY uniform_body(double low, double range, double most, const uint64_t *res
 CPU_VERSIONS(uniform, (double low, double range, double most, const uint64_t *bits, double *values),
              (low, range, most, bits, values))
 
-/* Box-Muller, one pair of elements from one pair of bits. */
+/* Box-Muller: one pair of elements from the bits of the pair. */
 static void normal(const struct random_terms *terms, const uint64_t *bits, double *values) {
     for (int i = 0; i < 2 * PAIRS; i += 2) {
         double u = (double)((bits[i] >> 11) + 1) * 0x1p-53, v = (double)(bits[i + 1] >> 11) * 0x1p-53;
@@ -57,12 +57,12 @@ static void normal(const struct random_terms *terms, const uint64_t *bits, doubl
     }
 }
 
-/* An end of `integer`'s range, modulo 2^64. */
+/* An end of the range of `integer`, modulo 2^64. */
 static uint64_t integer_end(double value) {
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
-/* `count` elements from linear index `index` on, all of them in the piece that starts at pair index / 2. `most` is the
+/* Makes `count` elements from linear index `index` on, all in the piece that starts at pair index / 2. `most`: the
  * largest value of `uniform`. */
 static void fill_piece(const struct random_terms *terms, double most, enum dtype dtype, uint64_t index, int64_t count,
                        void *data) {
@@ -107,7 +107,7 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
-/* Trailing axes that the box covers whole run into one: the box becomes `runs` runs of `length` adjacent elements. */
+/* Merges trailing axes that the box covers whole: the box becomes `runs` runs of `length` adjacent elements. */
 static void box_runs(const struct shape *shape, const struct box *box, int *axes, int64_t *runs, int64_t *length) {
     *axes = box->rank;
     *runs = *length = 1;
@@ -120,7 +120,7 @@ static void box_runs(const struct shape *shape, const struct box *box, int *axes
     for (int axis = 0; axis < *axes; axis++) *runs *= box->count[axis];
 }
 
-/* Linear index in the array of a run's first element. */
+/* The linear index, in the array, of a run's first element. */
 static int64_t run_index(const struct shape *shape, const struct box *box, int axes, int64_t run) {
     int64_t index = 0, stride = 1;
     for (int axis = shape->rank - 1; axis >= 0; axis--) {
@@ -134,7 +134,7 @@ static int64_t run_index(const struct shape *shape, const struct box *box, int a
 
 void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,
                  void *data) {
-    const int64_t room = 2 * PAIRS - 1; /* one less than a piece holds: the first may be the second of its pair */
+    const int64_t room = 2 * PAIRS - 1; /* a piece less one: the first element may be the second of its pair */
     int64_t runs, length, size = (int64_t)dtype_size(dtype);
     int axes;
     double most = terms->distribution == RANDOM_UNIFORM ? random_largest_below(dtype, terms->high) : 0;

@@ -1,7 +1,7 @@
 /* rawread.c - extents and chunks, read and decoded by the workers.
  *
- * Work is dealt out in lanes: as many as there are workers, fewer where chunks are so large that a pair of them for
- * each would take more than ROOMS_BYTES. A lane takes the next chunk until there is none. */
+ * Chunks are read in lanes. There are as many lanes as workers, or fewer if chunks are so large that two buffers of a
+ * chunk for each lane would exceed ROOMS_BYTES. A lane takes the next chunk until there is none. */
 #define H5_USE_110_API
 #include "rawread.h"
 
@@ -21,7 +21,7 @@
 #define ROOMS_BYTES  (INT64_C(128) << 20)
 
 struct chunk {
-    bool known; /* HDF5 has been asked */
+    bool known; /* HDF5 has been asked for it */
     struct h5_place place;
 };
 
@@ -33,17 +33,17 @@ struct rawread {
     haddr_t address; /* contiguous */
     /* Chunked: */
     struct filters filters;
-    int64_t chunk_bytes;  /* plain */
-    hid_t look;           /* the data set, to find chunks in */
-    struct chunk *chunks; /* of the whole grid; found when first wanted */
-    uint64_t fill;        /* the first `size` bytes of it */
+    int64_t chunk_bytes;  /* of a decoded chunk */
+    hid_t look;           /* the data set of h5_look, to find chunks in */
+    struct chunk *chunks; /* of the whole grid; each is looked up when first needed */
+    uint64_t fill;        /* the fill value, in the first `size` bytes */
     struct filter_room **rooms;
     int lanes;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* The descriptor of the file a data set is in; -1: it is not one plain file. */
+/* The descriptor of the file that holds a data set; -1: the data set is not in one plain file. */
 static int find_descriptor(hid_t id) {
     hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
     void *handle = NULL;
@@ -55,7 +55,7 @@ static int find_descriptor(hid_t id) {
     return descriptor;
 }
 
-/* false: HDF5 has to read it. */
+/* false: HDF5 has to read the data set. */
 static bool open_extent(struct rawread *raw, hid_t creation) {
     if (H5Pget_external_count(creation) > 0) return false;
     raw->address = H5Dget_offset(raw->dataset->id);
@@ -65,7 +65,7 @@ static bool open_extent(struct rawread *raw, hid_t creation) {
 static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type) {
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
-    /* Edge chunks may be exempt from filters. */
+    /* Any such option exempts edge chunks from filters: HDF5 reads those. */
     if (H5Pget_chunk_opts(creation, &options) < 0 || options != 0) return false;
     if (!filters_find(creation, &raw->filters)) return false;
     if (H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
@@ -129,10 +129,10 @@ struct reading {
     struct cells cells; /* chunked */
     atomic_llong next;  /* cell */
     pthread_mutex_t mutex;
-    struct error failure; /* the first; with the mutex */
+    struct error failure; /* the first failure; guarded by the mutex */
 };
 
-/* `corner`: of a chunk; NULL: there is none. */
+/* Keeps a failure. `corner`: of the chunk that it concerns; NULL: none. */
 static void report(struct reading *reading, const int64_t *corner, const char *why) {
     const struct h5_dataset *dataset = reading->raw->dataset;
     char name[256] = "", file[512] = "", chunk[96] = "";
@@ -151,7 +151,7 @@ static void report(struct reading *reading, const int64_t *corner, const char *w
     pthread_mutex_unlock(&reading->mutex);
 }
 
-/* NULL: all bytes have come; else why not. */
+/* Reads `bytes` bytes at `address`. NULL: all were read; else why not. */
 static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
     for (char *to = data; bytes > 0;) {
         ssize_t got = pread(descriptor, to, (size_t)bytes, (off_t)address);
@@ -185,7 +185,7 @@ static void read_rows(void *context, int64_t piece, int thread) {
 
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
 
-/* Asks HDF5 for the chunks of the box that are not known yet. */
+/* Asks HDF5 where the box's chunks lie that are not known yet. */
 static enum status look_up(struct reading *reading, struct error *error) {
     struct rawread *raw = reading->raw;
     enum status status = STATUS_OK;
@@ -204,7 +204,7 @@ static enum status look_up(struct reading *reading, struct error *error) {
     return status;
 }
 
-/* The part of a chunk that is in the box, from plain bytes (NULL: the fill value) to its place. */
+/* Copies the part of a chunk that is in the box from plain bytes (NULL: the fill value) to its place in the box. */
 static void scatter(const struct reading *reading, const struct cell *cell, const char *plain) {
     const struct rawread *raw = reading->raw;
     const int64_t *chunk = reading->cells.chunk, *box = reading->cells.cut.whole.count;

@@ -1,14 +1,14 @@
-/* rawwrite.c - boxes to extents and chunks.
+/* rawwrite.c - writes boxes to extents and chunks.
  *
  *     contiguous          rows go to their places in the file
  *     chunks, plain       each chunk's rows go to their places in it
- *     chunks, filtered    each worker gathers one that the box covers, encodes it, has HDF5 find a place for it and
- *                         writes it there, while others encode theirs; parts of chunks are left to HDF5
+ *     chunks, filtered    each worker gathers a chunk that the box covers, encodes it, has HDF5 find a place for it and
+ *                         writes it there, while other workers encode; parts of chunks are left to HDF5
  *
- * To its place a row goes by way of a mapping where that is known to be quick and cannot fail for want of space: a file
- * takes pwrites one at a time (6 GB/s on an H200's host, from however many threads), but pages of a mapping from
- * several threads at once (4 threads 11.5 GB/s; 8 get into each other's way, 2.2 GB/s; more where the pages are made
- * ready ahead, mapping.h). Elsewhere by pwrite. */
+ * A row is written through a mapping if that is known to be fast and cannot fail for want of space; else by pwrite. A
+ * file takes pwrites one at a time (6 GB/s on the host of an H200, with any number of threads), but pages of a mapping
+ * from several threads at once (4 threads: 11.5 GB/s; 8 hinder each other: 2.2 GB/s; more if pages are made ready
+ * ahead, mapping.c). */
 #define H5_USE_110_API
 #include "rawwrite.h"
 
@@ -27,27 +27,27 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (INT64_C(1) << 20) /* that one pwrite asks for, or one worker copies at a time */
+#define PIECE_BYTES (INT64_C(1) << 20) /* that one pwrite writes, or one worker copies at a time */
 #define MAPPERS     4                  /* workers that write to one mapping */
 #define ROOMS_BYTES (INT64_C(128) << 20)
 
 struct rawwrite {
     struct h5_dataset *dataset;
     int descriptor, *failure;
-    bool mappable;           /* blocks are allocated, and the file system takes mappings well */
-    struct mapping *mapping; /* of all that is plain; NULL: by pwrite */
+    bool mappable;           /* blocks are allocated, and the file system is known to write mappings fast */
+    struct mapping *mapping; /* of all unfiltered data; NULL: use pwrite */
     int64_t size;            /* bytes of an element */
     haddr_t address;         /* contiguous */
-    haddr_t *addresses;      /* plain chunks, in the order of the grid */
-    int64_t chunk_bytes;     /* plain; 0: contiguous */
+    haddr_t *addresses;      /* of unfiltered chunks, in the order of the grid */
+    int64_t chunk_bytes;     /* of an unencoded chunk; 0: contiguous */
     struct filters filters;
-    struct filter_room **rooms; /* filtered chunks */
+    struct filter_room **rooms; /* one for each lane; filtered chunks only */
     int lanes;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Local file systems; over a network a mapping is a slow way to write. */
+/* Is this a local file system? Over a network a mapping is a slow way to write. */
 static bool takes_mappings(int descriptor) {
     struct statfs about;
     if (fstatfs(descriptor, &about) != 0) return false;
@@ -55,8 +55,8 @@ static bool takes_mappings(int descriptor) {
            about.f_type == TMPFS_MAGIC;
 }
 
-/* Blocks on the disk for what HDF5 has allocated in its file, so that writing need not find them one by one and cannot
- * run out of them. A file system that cannot do it does without. */
+/* Allocates blocks on the disk for what HDF5 has allocated in its file, so that writes need not find blocks one by one
+ * and cannot run out of them. A file system without fallocate goes without. */
 static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes) {
     int failed;
     do failed = fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes);
@@ -67,7 +67,7 @@ static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes
     if (full && *raw->failure == 0) *raw->failure = errno;
 }
 
-/* Asks HDF5 where it has put every chunk. */
+/* Asks HDF5 for the address of every chunk. */
 static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
     struct box whole = box_whole(shape);
@@ -87,7 +87,7 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     return STATUS_OK;
 }
 
-/* From the first plain byte to the last. */
+/* Maps the file from the data set's first byte to its last. */
 static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
     haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
     int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;
@@ -119,7 +119,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
     if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     if (dataset->filtered) {
         hid_t creation = H5Dget_create_plist(dataset->id);
-        filters_find(creation, &raw->filters); /* which are ours: all are known */
+        filters_find(creation, &raw->filters); /* h5_create chose them, so all are supported */
         H5Pclose(creation);
         make_rooms(raw);
     } else if (dataset->chunk.rank > 0) {
@@ -157,10 +157,10 @@ struct writing {
     const char *data;
     struct rows rows;      /* contiguous */
     struct cells cells;    /* chunked */
-    atomic_llong next;     /* piece or cell */
-    atomic_int failure;    /* errno */
-    pthread_mutex_t mutex; /* filtered: for writing to the file, and for `error` */
-    struct error error;    /* of HDF5, the first */
+    atomic_llong next;     /* number of the next piece or cell */
+    atomic_int failure;    /* errno of a failure; 0: none */
+    pthread_mutex_t mutex; /* filtered chunks: held while writing to the file; guards `error` */
+    struct error error;    /* the first failure of HDF5 */
 };
 
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
@@ -193,7 +193,7 @@ static void write_rows(void *context, int64_t lane, int thread) {
     }
 }
 
-/* Rows of a cell, in the box and in its chunk. */
+/* The first element of row (i, j) of a cell, in the box and in its chunk. */
 static int64_t row_in_box(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
     const int64_t *box = writing->cells.cut.whole.count;
     return ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
@@ -219,7 +219,7 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
     }
 }
 
-/* The part of the file that a box's bytes lie in. */
+/* The range of the file that a box's bytes lie in. */
 static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
     const struct rawwrite *raw = writing->raw;
     *begin = HADDR_MAX, *end = 0;
@@ -251,14 +251,14 @@ static void keep_error(struct writing *writing, const struct error *error) {
     pthread_mutex_lock(&writing->mutex);
     if (writing->error.status == STATUS_OK) writing->error = *error;
     pthread_mutex_unlock(&writing->mutex);
-    writing->failure = EIO; /* nobody goes on */
+    writing->failure = EIO; /* makes all lanes stop */
 }
 
 static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
     return cell->count[0] * cell->count[1] * cell->count[2] * writing->raw->size;
 }
 
-/* A chunk's plain bytes; what of them lies outside of the data set is zero. NULL: there is no memory. */
+/* Gathers a chunk's unencoded bytes; those outside of the data set are zero. NULL: out of memory. */
 static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room) {
     const struct rawwrite *raw = writing->raw;
     char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
@@ -303,7 +303,7 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
     }
 }
 
-/* HDF5 knows how to change a part of a chunk that is encoded, and keeps chunks in its cache for that. */
+/* Has HDF5 write a part of a chunk: it can change an encoded chunk, and keeps chunks in its cache for that. */
 static void write_part(struct writing *writing, const struct cell *cell, int lane) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};

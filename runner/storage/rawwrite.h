@@ -1,6 +1,6 @@
-/* rawwrite.h - our own data sets written past HDF5, which only finds places in the file: rows straight to theirs where
- * they were allocated beforehand, chunks encoded and written by all cores. Parts of compressed or checksummed chunks
- * are left to HDF5. */
+/* rawwrite.h - writes data sets of h5_create without HDF5, which only finds places in the file. Rows go straight to
+ * places that were allocated beforehand; chunks are encoded and written by all cores. Parts of filtered chunks are left
+ * to HDF5. */
 #ifndef RUNNER_RAWWRITE_H
 #define RUNNER_RAWWRITE_H
 
@@ -9,14 +9,13 @@
 
 struct rawwrite;
 
-/* `dataset` comes from h5_create, and outlives it. Where boxes will come in the order of their rows, each next to the
- * last, room in the system's cache is made ready up to `ahead` bytes beforehand; else `ahead` is 0. *result is NULL
- * where HDF5 has to write (scalars, empty arrays). A disk that is full may say so here. */
+/* `dataset` comes from h5_create and must outlive *result, which the caller frees with rawwrite_close; NULL: HDF5 has
+ * to write (scalars, empty arrays). If boxes will come in the order of their rows, each next to the last, pages of the
+ * system's cache are made ready up to `ahead` bytes beforehand; else pass 0. STATUS_IO: the disk is full, say. */
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error);
 void rawwrite_close(struct rawwrite *raw);
 
-/* Writes a packed box. One call at a time, from any thread; `trace` (may be
- * NULL) gets the encoding of each chunk. */
+/* Writes a packed box. One call at a time, from any thread. `trace` gets the encoding of each chunk; it may be NULL. */
 enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
                            struct error *error);
 

@@ -1,4 +1,4 @@
-/* reader.c - reads arrays wherever they are, and hashes them. */
+/* reader.c - reads and hashes arrays wherever they are. */
 #include "reader.h"
 
 #include "../../kernels/core/cut.h"
@@ -33,7 +33,7 @@ void reader_place(struct reader *reader, const char *file, const char *object) {
     reader->version.st_ino = 0;
 }
 
-/* The same file, and nothing written to it? */
+/* Are these the same file, with nothing written in between? */
 static bool same_version(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -46,7 +46,7 @@ static enum status fail_changed(const struct reader *reader, struct error *error
 enum status reader_check(const struct reader *reader, struct error *error) {
     struct stat now;
     if (!reader->dataset || !reader->file || stat(reader->file, &now) != 0) return STATUS_OK;
-    /* Another file of that name is no matter: the one that is open stays what it was. */
+    /* Another file of that name does not matter: the open one stays as it was. */
     if (now.st_dev != reader->version.st_dev || now.st_ino != reader->version.st_ino) return STATUS_OK;
     return same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
 }
@@ -54,14 +54,14 @@ enum status reader_check(const struct reader *reader, struct error *error) {
 enum status reader_open(struct reader *reader, struct error *error) {
     if (reader->dataset || !reader->file) return reader_check(reader, error);
     struct stat version = {.st_ino = 0};
-    stat(reader->file, &version); /* h5_open says best why not */
+    stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
     if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
     if (!status && reader->version.st_ino == 0) reader->version = version;
     if (!status && !same_version(&version, &reader->version)) status = fail_changed(reader, error);
     if (!status) return STATUS_OK;
     reader_close(reader);
-    return error->status = STATUS_IO; /* it was there a moment ago */
+    return error->status = STATUS_IO; /* it could be read before */
 }
 
 void reader_close(struct reader *reader) {
@@ -91,7 +91,7 @@ void readers_free(struct readers *readers) {
     free(readers->of);
 }
 
-/* Takes an entry out of the list of those that are open. */
+/* Removes an entry from the list of open readers. */
 static void forget(struct readers *readers, int entry) {
     int behind = --readers->open_count - entry;
     memmove(&readers->open[entry], &readers->open[entry + 1], (size_t)behind * sizeof *readers->open);
@@ -101,7 +101,7 @@ enum status readers_open(struct readers *readers, int array, struct error *error
     struct reader *reader = &readers->of[array];
     int entry = 0;
     while (entry < readers->open_count && readers->open[entry] != reader) entry++;
-    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]); /* the longest unused */
+    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]); /* the least recently used */
     if (entry < readers->open_count) forget(readers, entry);
     readers->open[readers->open_count++] = reader;
     return reader_open(reader, error);
@@ -132,7 +132,7 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     return h5_read(reader->dataset, &in_file, data, error);
 }
 
-/* Sums modulo 2^128 do not care for order: boxes and threads may come as they like. */
+/* A sum modulo 2^128 does not depend on the order of boxes and threads. */
 static void add(XXH128_hash_t *sum, XXH128_hash_t term) {
     uint64_t low = sum->low64 + term.low64;
     sum->high64 += term.high64 + (low < term.low64);
@@ -143,7 +143,7 @@ static int64_t at_most(int64_t value, int64_t bound) {
     return value < bound ? value : bound;
 }
 
-/* The segments of a box, which begins at a multiple of SEGMENT along the last axis, hashed in groups. */
+/* The segments of a box, hashed in groups. The box begins at a multiple of SEGMENT along the last axis. */
 struct hashing {
     const struct array *array;
     const struct box *box;
@@ -163,7 +163,7 @@ static void hash_group(void *context, int64_t group, int thread) {
     int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
     int64_t end = at_most((group + 1) * GROUP, hashing->rows * hashing->in_row);
     for (int64_t i = group * GROUP; i < end; i++) {
-        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT, row = 0; /* row: of the whole array */
+        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT, row = 0; /* row: in the whole array */
         if (box->rank == 2) row = box->start[0] + r;
         if (box->rank == 3) row = (box->start[0] + r / matrix_rows) * extent[1] + box->start[1] + r % matrix_rows;
         int64_t number = row * segments_in_row + (box->start[last] + c) / SEGMENT;
@@ -178,7 +178,7 @@ static XXH128_hash_t *new_sums(void) {
     return memset(must_malloc(bytes), 0, bytes);
 }
 
-/* Adds what the threads have, of so many elements, and frees it. */
+/* Adds the threads' sums, over `elements` elements, to the hash and frees them. */
 static void take_sums(struct reader *reader, XXH128_hash_t *sums, int64_t elements) {
     XXH128_hash_t sum = {reader->hash_low, reader->hash_high};
     for (int i = 0; i < workers_count(); i++) add(&sum, sums[i]);
@@ -218,7 +218,7 @@ void reader_hash_end(struct reader *reader) {
              (unsigned long long)reader->hash_low);
 }
 
-/* Whole segments, one after another, of rows that are whole segments: segment numbers simply count. */
+/* Hashes a run of whole segments of rows that are whole segments, so that segment numbers are consecutive. */
 struct run_hashing {
     const struct array *array;
     XXH128_hash_t *sums; /* by thread */
@@ -227,7 +227,7 @@ struct run_hashing {
 static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
     const struct run_hashing *hashing = context;
     const struct array *array = hashing->array;
-    int64_t before = array->first_row, size = (int64_t)dtype_size(array->dtype); /* elements before the band */
+    int64_t before = array->first_row, size = (int64_t)dtype_size(array->dtype); /* before: elements before the band */
     for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
     for (int64_t done = 0; done < elements; done += SEGMENT)
         add(&hashing->sums[thread],
