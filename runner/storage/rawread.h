@@ -1,9 +1,9 @@
 /* rawread.h - reads data sets without HDF5, on all cores: contiguous ones by many preads at once, chunked ones by
  * reading and decoding many chunks at once. HDF5 only tells where the bytes are.
  *
- * The file must not be written meanwhile; a data set of h5_create can be read once all of it is written and h5_flush was
- * called. HDF5 reads everything unusual: compact, external and virtual storage, filters other than those of filters.h,
- * files that are not one plain file, storage that was never allocated. */
+ * The file must not be written meanwhile; a data set of h5_create can be read once all of it is written and h5_flush
+ * was called. HDF5 reads everything unusual: compact, external and virtual storage, filters other than those of
+ * filters.h, files that are not one plain file, storage that was never allocated. */
 #ifndef RUNNER_RAWREAD_H
 #define RUNNER_RAWREAD_H
 

@@ -1,4 +1,4 @@
-/* test_result_print.c - rows on paper, and the provenance beside them. */
+/* test_result_table.c - rows on paper, and the provenance beside them. */
 #include "../../runner/base/clock.h"
 #include "../../runner/result/result.h"
 
@@ -87,5 +87,5 @@ int main(void) {
         cmocka_unit_test(test_printing),
         cmocka_unit_test(test_environment),
     };
-    return cmocka_run_group_tests_name("result_print", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("result_table", tests, NULL, NULL);
 }
