@@ -83,42 +83,15 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
                 *reinterpret_cast<const float4 *>(b_stage + (l * ROW + j * 4) * 4);
     };
 
-    const int k = int(piece.k_end - piece.k_begin); /* a k beyond 2^31 would not fit a device */
-    for (int s = 0; s < STAGES - 1; s++) {
-        a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
-        b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
-        copy_commit();
-    }
-    unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
-    copy_wait<STAGES - 2>();
-    __syncthreads();
-    load(0, read, 0);
-    for (int left = k; left > 0; left -= BK) {
-        const int a_exist = a.existing(left - (STAGES - 1) * BK), b_exist = b.existing(left - (STAGES - 1) * BK);
+    stages_walk<STAGES, STAGE_BYTES, BK, 1>(a, b, piece, load, [&](int buffer) {
 #pragma unroll
-        for (int l = 0; l < BK; l++) {
-            if (l == BK - 1) {
-                write = read;
-                read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
-                copy_wait<STAGES - 2>();
-                __syncthreads();
+        for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                const int zigzag = j % 2 ? ROWS - 1 - i : i; /* begins where the column before ended */
+                sums[zigzag][j] += rows[buffer][zigzag] * columns[buffer][j];
             }
-            load((l + 1) % 2, read, (l + 1) % BK);
-            if (l < BK - 1) {
-                a.copy(l, BK - 1, write, a_exist);
-                b.copy(l, BK - 1, write, b_exist);
-                if (l == BK - 2) copy_commit();
-            }
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-#pragma unroll
-                for (int i = 0; i < ROWS; i++) {
-                    const int zigzag = j % 2 ? ROWS - 1 - i : i; /* begins where the column before ended */
-                    sums[zigzag][j] += rows[l % 2][zigzag] * columns[l % 2][j];
-                }
-        }
-    }
-    copy_wait<0>();
+    });
 
     const bool aligned = args.n % 4 == 0;
 #pragma unroll

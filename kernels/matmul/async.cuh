@@ -230,6 +230,44 @@ __device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, co
             k_end < args.k ? k_end : args.k};
 }
 
+/* Walks a piece's k, BK at a time, through a ring of stages: while one is multiplied, STEP of k at a time, the copies
+ * of STAGES - 1 later ones are under way. `load(buffer, offset, l)` brings the operands of STEP of k, from l on in the
+ * stage `offset` bytes from stage 0, into registers; `multiply(buffer)` uses them, while the next are loaded into the
+ * other buffer. A stage is left, and waited for, STEP of k before its end. */
+template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, typename A, typename B, typename LOAD, typename MULTIPLY>
+__device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
+    const int k = int(piece.k_end - piece.k_begin); /* a k beyond 2^31 would not fit a device */
+    for (int s = 0; s < STAGES - 1; s++) {
+        a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
+        b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
+        copy_commit();
+    }
+    unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    load(0, read, 0);
+    for (int left = k; left > 0; left -= BK) {
+        const int a_exist = a.existing(left - (STAGES - 1) * BK), b_exist = b.existing(left - (STAGES - 1) * BK);
+#pragma unroll
+        for (int l = 0; l < BK; l += STEP) {
+            if (l == BK - STEP) {
+                write = read;
+                read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            load((l / STEP + 1) % 2, read, (l + STEP) % BK);
+            if (l < BK - STEP) {
+                a.copy(l / STEP, BK / STEP - 1, write, a_exist);
+                b.copy(l / STEP, BK / STEP - 1, write, b_exist);
+                if (l == BK - 2 * STEP) copy_commit();
+            }
+            multiply(l / STEP % 2);
+        }
+    }
+    copy_wait<0>();
+}
+
 /* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into a plane, or through the
  * epilogue. Uses one vector store where `aligned` permits and the only step between sum and C is a scale that is exact
  * in the accumulator's type. (The scale also moves the sums to new registers. This matters: a vector store needs

@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_dmma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
     using a_feeder = double_feeder<SHAPE, A, A_WIDTH>;
     using b_feeder = double_feeder<SHAPE, B, B_WIDTH>;
-    constexpr int TILE = SHAPE::TILE, STAGES = SHAPE::STAGES, STAGE = a_feeder::ELEMENTS + b_feeder::ELEMENTS;
+    constexpr int TILE = SHAPE::TILE, STAGES = SHAPE::STAGES;
+    constexpr unsigned STAGE_BYTES = (a_feeder::ELEMENTS + b_feeder::ELEMENTS) * sizeof(double);
     extern __shared__ double2 shared[];
     double *const stages = reinterpret_cast<double *>(shared);
 
@@ -80,48 +81,23 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
     double sums[WARP_M / 16][WARP_N / 8][4] = {};
     double rows[2][WARP_M / 16][2], columns[2][WARP_N / 8]; /* operands of these 4 k and of the next, being loaded */
-    const auto load = [&](int buffer, const double *stage, int l) {
+    const auto load = [&](int buffer, unsigned offset, int l) {
+        const double *const stage = stages + offset / sizeof(double);
 #pragma unroll
         for (int i = 0; i < WARP_M / 8; i++) rows[buffer][i / 2][i % 2] = stage[a_at + i * 8 * A_LINE + l * A_K];
 #pragma unroll
         for (int j = 0; j < WARP_N / 8; j++) columns[buffer][j] = stage[b_at + j * 8 * B_LINE + l * B_K];
     };
 
-    const int k = int(piece.k_end - piece.k_begin);
-    for (int s = 0; s < STAGES - 1; s++) {
-        a.copy(0, 1, s * STAGE * sizeof(double), a.existing(k - s * BK));
-        b.copy(0, 1, s * STAGE * sizeof(double), b.existing(k - s * BK));
-        copy_commit();
-    }
-    int read = 0, write = STAGES - 1;
-    copy_wait<STAGES - 2>();
-    __syncthreads();
-    load(0, stages, 0);
-    for (int left = k; left > 0; left -= BK) {
+    stages_walk<STAGES, STAGE_BYTES, BK, 4>(a, b, piece, load, [&](int buffer) {
 #pragma unroll
-        for (int l = 0; l < BK; l += 4) {
-            if (l == BK - 4) {
-                write = read;
-                read = read == STAGES - 1 ? 0 : read + 1;
-                copy_wait<STAGES - 2>();
-                __syncthreads();
+        for (int i = 0; i < WARP_M / 16; i++)
+#pragma unroll
+            for (int j = 0; j < WARP_N / 8; j++) {
+                const int zigzag = i % 2 ? WARP_N / 8 - 1 - j : j;
+                multiply(sums[i][zigzag], rows[buffer][i], columns[buffer][zigzag]);
             }
-            load((l / 4 + 1) % 2, stages + read * STAGE, (l + 4) % BK);
-            if (l < BK - 4) {
-                a.copy(l / 4, BK / 4 - 1, write * STAGE * sizeof(double), a.existing(left - (STAGES - 1) * BK));
-                b.copy(l / 4, BK / 4 - 1, write * STAGE * sizeof(double), b.existing(left - (STAGES - 1) * BK));
-                if (l == BK - 8) copy_commit();
-            }
-#pragma unroll
-            for (int i = 0; i < WARP_M / 16; i++)
-#pragma unroll
-                for (int j = 0; j < WARP_N / 8; j++) {
-                    const int zigzag = i % 2 ? WARP_N / 8 - 1 - j : j;
-                    multiply(sums[i][zigzag], rows[l / 4 % 2][i], columns[l / 4 % 2][zigzag]);
-                }
-        }
-    }
-    copy_wait<0>();
+    });
     matmul_leave_warp<double>(args, work, piece, row + y, column + x, sums);
 }
 

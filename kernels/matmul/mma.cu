@@ -122,40 +122,14 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
             load_matrices<B == LINES>(columns[buffer][j], b_at + stage + j * 16 * B_LINE + l * B_K);
     };
 
-    const int k = int(piece.k_end - piece.k_begin);
-    for (int s = 0; s < STAGES - 1; s++) {
-        a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
-        b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
-        copy_commit();
-    }
-    unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
-    copy_wait<STAGES - 2>();
-    __syncthreads();
-    load(0, read, 0);
-    for (int left = k; left > 0; left -= BK) {
+    stages_walk<STAGES, STAGE_BYTES, BK, 16>(a, b, piece, load, [&](int buffer) {
 #pragma unroll
-        for (int l = 0; l < BK; l += 16) {
-            if (l == BK - 16) {
-                write = read;
-                read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
-                copy_wait<STAGES - 2>();
-                __syncthreads();
-            }
-            load((l / 16 + 1) % 2, read, (l + 16) % BK);
-            if (l < BK - 16) {
-                a.copy(l / 16, BK / 16 - 1, write, a.existing(left - (STAGES - 1) * BK));
-                b.copy(l / 16, BK / 16 - 1, write, b.existing(left - (STAGES - 1) * BK));
-                if (l == BK - 32) copy_commit();
-            }
+        for (int i = 0; i < WARP_M / 16; i++)
 #pragma unroll
-            for (int i = 0; i < WARP_M / 16; i++)
-#pragma unroll
-                for (int j = 0; j < WARP_N / 8; j++)
-                    multiply<T>(sums[i][j], rows[l / 16 % 2][i], columns[l / 16 % 2][j / 2][j % 2 * 2],
-                                columns[l / 16 % 2][j / 2][j % 2 * 2 + 1]);
-        }
-    }
-    copy_wait<0>();
+            for (int j = 0; j < WARP_N / 8; j++)
+                multiply<T>(sums[i][j], rows[buffer][i], columns[buffer][j / 2][j % 2 * 2],
+                            columns[buffer][j / 2][j % 2 * 2 + 1]);
+    });
     matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
 }
 
