@@ -358,7 +358,7 @@ static void all_variants_name_their_edges(void **state) {
         }
 }
 
-/* ---- are faults found? ------------------------------------------------------------------------------------------- */
+/* ---- planted faults must be found -------------------------------------------------------------------------------- */
 
 static enum {
     BEHIND_AN_EXACT_FIT,

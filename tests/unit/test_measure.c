@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-/* ---- a device that computes nothing and takes as long as it is told ---------------------------------------------- */
+/* ---- a simulated device: computes nothing, takes a given time ---------------------------------------------------- */
 
 struct event {
     double time_s;

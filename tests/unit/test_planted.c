@@ -23,7 +23,7 @@ static int64_t chance(int64_t below) {
     return (int64_t)((chance_state >> 17) % (uint64_t)below);
 }
 
-/* ---- faults, and how they are taken back ------------------------------------------------------------------------- */
+/* ---- planting faults and undoing them ---------------------------------------------------------------------------- */
 
 static struct {
     int64_t count, room, *at;
