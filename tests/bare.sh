@@ -1,10 +1,10 @@
 #!/bin/bash
-# README's two commands on a bare Debian: debootstrap makes one, git and make are all that is added, and HEAD is cloned
-# into it. Once as it is, with the layout tests alone of the end-to-end ones, and once, whole, with a foreign python3
-# first in PATH that has one of the modules. Six minutes on two cores: `make bare`. It needs root and
-# debootstrap; without them it says so and exits 77.
+# Runs README's two commands on a bare Debian: debootstrap makes one with only git and make added, and HEAD is cloned
+# into it. They run once as it is, with only the layout tests of the end-to-end tests, and once, with all tests, with a
+# foreign python3 first in PATH that has one of the modules. Six minutes on two cores: `make bare`. Needs root,
+# debootstrap and unshare; without them it says so and exits 77.
 #
-# Debian and its packages come from where this machine's apt gets them, by its configuration.
+# Debian and its packages come from where this machine's apt is configured to get them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
@@ -14,7 +14,7 @@ for need in debootstrap unshare; do
     echo "bare: SKIPPED: it needs root, debootstrap and unshare"
     exit 77
 done
-# What is mounted goes with the namespace.
+# Runs in its own mount namespace, so that all mounts end with it.
 [ "${1:-}" = inside ] || exec unshare --mount --propagation private "$0" inside
 
 bare=$(mktemp -d)
@@ -27,14 +27,14 @@ codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 
 # ---- the bare system ------------------------------------------------------------------------------------------------
 
-# Prints where the packages of a release come from here.
+# Prints the address that this machine's apt gets the release's packages from.
 # shellcheck disable=SC2016 # apt and awk expand
 mirror() {
     apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
         awk -v r="$codename" '$2 == r && !n++ {print $1}'
 }
 
-# Apt's sources, keys and ways to the network, and the certificates to trust.
+# Copies apt's sources, keys and network settings, and the trusted certificates, into the bare system.
 lend_network() {
     local root=$1 path
     for path in /etc/apt/{sources.list,sources.list.d,trusted.gpg,trusted.gpg.d,keyrings,auth.conf.d} \
@@ -54,7 +54,7 @@ make_bare() {
     lend_network "$1"
 }
 
-# Runs a command in the bare system, in the clone, with no more of this environment than the network needs.
+# Runs a command in the bare system, in the clone, with only those environment variables that the network needs.
 within() {
     local root=$1
     shift
@@ -64,7 +64,7 @@ within() {
         sh -c 'cd /root/tilerun && exec "$@"' sh "$@" < /dev/null
 }
 
-# Runs one of the two commands; shows what it printed only when it fails.
+# Runs one of the two commands; shows its output only if it fails.
 try() {
     local way=$1 begin=$SECONDS
     shift

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs configs/quickstart.yaml and shows a piece of what it wrote: `make demo`, or tests/demo.sh PROGRAM.
+# Runs configs/quickstart.yaml and shows some of its results: `make demo`, or tests/demo.sh PROGRAM.
 set -euo pipefail
 program=${1:?usage: $0 PROGRAM}
 results=quickstart.h5

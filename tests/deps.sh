@@ -1,12 +1,11 @@
 #!/bin/bash
-# Brings what `make demo` or `make test` needs and this machine lacks, and says before what that is: with apt, as root
-# or by sudo; where apt cannot serve the tests' Python, its modules with pip, into BUILD/venv. DEPS=0 installs nothing
-# and names what is missing. Where apt is not, it prints the names for dnf, conda and environment modules. Silent when
-# all is there.
+# Installs what `make demo` or `make test` needs and this machine lacks, and names it first: with apt, as root or by
+# sudo; if apt's modules cannot serve the tests' Python, with pip into BUILD/venv. DEPS=0 installs nothing and names
+# what is missing. Without apt it prints the names for dnf, conda and environment modules. Silent if nothing is missing.
 #     tests/deps.sh demo|test
-# CC, HDF5_DIR and YAML_DIR count as they do in the Makefile: what they lead to is not missing. The tests' Python is
-# chosen here and nowhere else: PYTHON, else the first python3 in PATH that has all modules, else Debian's; BUILD/python
-# runs it. BUILD/deps.mk is renewed when something was installed.
+# CC, HDF5_DIR and YAML_DIR mean what they mean in the Makefile: software found through them is not missing. The tests'
+# Python is chosen here and nowhere else: PYTHON, else the first python3 in PATH that has all modules, else Debian's;
+# BUILD/python runs it. BUILD/deps.mk is renewed when something was installed.
 # shellcheck disable=SC2317 # the table calls the functions
 set -euo pipefail
 goal=${1:?usage: $0 demo|test}
@@ -20,7 +19,7 @@ modules='h5py numpy pytest xxhash jsonschema' # pip's names as well
 debian=/usr/bin/python3                       # the one that sees apt's modules
 venv=$build/venv/bin/python
 
-# Runs a Python without what was set for another one.
+# Runs a Python without environment variables that were set for another Python.
 alone() { env -u PYTHONHOME -u PYTHONPATH PYTHONNOUSERSITE=1 "$@" < /dev/null; }
 tell() { alone "$1" -c "import sys; print($2, sys.version)" 2> /dev/null; }
 
@@ -31,7 +30,7 @@ else
     [ "$(tell "$PYTHON" sys.base_prefix)" != "$(tell "$venv" sys.base_prefix)" ] || candidates+=("$venv")
 fi
 
-# Sets `python` to the name of the first candidate that has all modules, as it is or alone, and makes BUILD/python.
+# Sets `python` to the path of the first candidate that has all modules, as it is or alone, and writes BUILD/python.
 choose_python() {
     local candidate way code="import sys, ${modules// /, }; print('\n' + sys.executable * (sys.version_info >= (3, 8)))"
     for candidate in "${candidates[@]}"; do
@@ -50,7 +49,7 @@ choose_python() {
     rm -f "$build/python"
 }
 
-# Would apt's modules help? Not where another Python was asked for, or has all already.
+# Would apt's modules help? Not if PYTHON is set to, or choose_python has found, a Python other than Debian's.
 apt_serves() {
     local one
     for one in "${PYTHON:-}" "$python"; do
@@ -58,7 +57,7 @@ apt_serves() {
     done
 }
 
-# Makes BUILD/venv with the first candidate that can.
+# Makes BUILD/venv with the first candidate that is able to.
 make_venv() {
     local candidate
     echo "installing with pip, into $build/venv (DEPS=0 prevents it): $modules pytest-xdist"
@@ -73,7 +72,7 @@ make_venv() {
 
 # ---- what is missing ------------------------------------------------------------------------------------------------
 
-# Can C include it?
+# Can a C program include this header?
 header() {
     local flags
     flags=$(pkg-config --cflags hdf5 2> /dev/null || pkg-config --cflags hdf5-serial 2> /dev/null || true)
@@ -110,7 +109,7 @@ test | less  | python3-pytest-xdist | python3-pytest-xdist | pytest-xdist  | mod
 test | less  | valgrind             | valgrind             | valgrind      | program valgrind
 '
 
-# Sets apt, dnf and conda to the names of what is missing, and `buildable`; and before them, for the tests, `python`.
+# Sets `apt`, `dnf`, `conda` to the names of what is missing, and `buildable`; for the tests it sets `python` first.
 look() {
     local by without apt_name dnf_name conda_name there
     python='' apt='' dnf='' conda='' buildable=y
@@ -126,7 +125,7 @@ look() {
 
 # ---- bringing it ----------------------------------------------------------------------------------------------------
 
-# Where nobody can be asked for a password, sudo shall fail rather than ask.
+# If nobody can be asked for a password, sudo must fail and not ask.
 root=()
 [ "$(id -u)" = 0 ] || if [ -t 0 ]; then root=(sudo); else root=(sudo -n); fi
 can_apt() {

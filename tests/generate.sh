@@ -1,8 +1,8 @@
 #!/bin/sh
-# Rewrites what comes from the table of keys (runner/job/job_keys.c): configs/job.schema.json, and configs/README.md between
-# its two markers.
+# Rewrites the files made from the table of keys (runner/job/job_keys.c): configs/job.schema.json, and configs/README.md
+# between its two markers.
 #     tests/generate.sh PROGRAM            rewrites them
-#     tests/generate.sh PROGRAM --check    exits 1 when they have drifted
+#     tests/generate.sh PROGRAM --check    exits 1 if they differ from what the program prints
 set -eu
 program=$(realpath "$1")
 check=${2:-}

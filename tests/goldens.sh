@@ -1,8 +1,8 @@
 #!/bin/sh
-# Rewrites the golden files for review: tests/jobs/bad/NAME.expected becomes what `tilerun check` says now of NAME.yaml.
+# Rewrites the golden files for review: tests/jobs/bad/NAME.expected becomes what `tilerun check NAME.yaml` prints now.
 # `git diff` shows what changed; a reviewer decides whether it is right.
 #     tests/goldens.sh PROGRAM
-# Exits 1, and leaves that file as it was, where a job is not refused: the program accepts it, prints on stdout or dies.
+# Exits 1 if a job is not refused (the program accepts it, prints on stdout or dies), and leaves its file unchanged.
 set -eu
 program=$(realpath "$1")
 cd "$(dirname "$0")/.."

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Folders are layers: a file includes only from its own folder and from folders below it. `make lint` checks that from
-# the #include lines. Usage: layers.sh [ROOT]; silent, and 0, when all is well.
+# the #include lines. Usage: layers.sh [ROOT]. Prints nothing and exits 0 if no include breaks the rule.
 set -uo pipefail
 cd "${1:-$(dirname "$0")/..}" || exit
 
-# From the top down. Operations, a folder each, stand side by side: none includes from another.
+# From the top down. Each operation is a folder; these are one layer, and none includes from another.
 layers='
 runner/main.c
 runner/commands

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The order of layers, clang-format, cppcheck, clang-tidy and shellcheck over the whole tree: `make lint`. Silent, and 0,
-# when all is clean.
+# Checks the order of layers, and runs clang-format, cppcheck, clang-tidy and shellcheck over the whole tree:
+# `make lint`. Prints nothing and exits 0 if all is clean.
 # The Makefile gives the preprocessor's flags in CFLAGS.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -22,7 +22,7 @@ shellcheck "${shell[@]}" || status=1
 cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
     --suppress=missingIncludeSystem -DTILERUN_CUDA=0 "${c[@]}" || status=1
 
-# What clang-tidy finds is on stdout; on stderr it counts the warnings that it does not show.
+# clang-tidy prints its findings on stdout; on stderr it only counts the warnings that it suppresses.
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\0' "${c[@]}" |
     xargs -0 -n 4 -P "$(nproc)" bash -c 'clang-tidy --quiet "$@" -- -std=c11 $CFLAGS 2> /dev/null' lint || status=1

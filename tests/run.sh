@@ -1,12 +1,13 @@
 #!/bin/bash
-# All tests, suite by suite, then one line that sums them up: `make test`. What cannot run here is skipped and counted.
-# The Makefile gives BUILD (where the program is, and the Python that tests/deps.sh chose), UNITS and CUDA.
+# Runs all tests, suite by suite, and prints one line that sums them up: `make test`. Tests that cannot run here are
+# skipped and counted.
+# The Makefile gives BUILD (the folder with the program and with the Python that tests/deps.sh chose), UNITS and CUDA.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=${BUILD:-build}
 python=$build/python
 tilerun=$build/tilerun
-# Tests share the cores with each other: an OpenMP thread that waits gives its core away rather than spin on it.
+# Tests share the cores, so OpenMP threads that wait must yield their core and not spin.
 export OMP_WAIT_POLICY=passive
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -22,7 +23,7 @@ count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
 }
 
-# The sum of the numbers that lead a phrase, over those lines of a log that match.
+# Prints the sum of the numbers that phrases matching $3 begin with, over the lines of log $1 that match $2.
 sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 
 # ---- unit: cmocka programs, one or more groups of tests each --------------------------------------------------------
@@ -33,7 +34,7 @@ for unit in ${UNITS:?are the unit tests, which the Makefile names}; do
     good=$(sum "$log" '^\[  PASSED  \]' '[0-9]+ test')
     bad=$(sum "$log" '^\[  FAILED  \]' '[0-9]+ test\(s\), listed')
     absent=$(sum "$log" '^\[  SKIPPED \]' '[0-9]+ test\(s\), listed')
-    # A program that ends badly without saying so, by a crash or a leak, has failed as well.
+    # A program that exits with an error but reports no failed test (a crash, a leak) has failed as well.
     [ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
     [ "$bad" = 0 ] || { cat "$log"; echo "$unit: exit status $status"; }
     count "unit/${unit##*/}" "$good" "$bad" "$absent"
@@ -60,7 +61,7 @@ for file in tests/jobs/bad/*.yaml; do check "$file" 2 "${file%.yaml}.expected"; 
 for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do check "$file" 0 /dev/null; done
 count "jobs" "$good" "$bad" 0
 
-# ---- generated files are what the program would write now -----------------------------------------------------------
+# ---- generated: these files are what the program would write now ----------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
 # ---- end to end, on all cores where pytest-xdist is there, and Slurm: pytest ----------------------------------------

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The unit tests and a few streamed jobs, in a build with sanitizers: `make SANITIZE=1 sanitize` for ASan and UBSan,
-# `make SANITIZE=thread sanitize` for TSan. Ends in a plain line; silent about what is clean.
+# Runs the unit tests and a few streamed jobs in a build with sanitizers: `make SANITIZE=1 sanitize` for ASan and UBSan,
+# `make SANITIZE=thread sanitize` for TSan. Prints reports, and at the end one line with counts.
 # The Makefile gives BUILD, UNITS and SANITIZE.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -9,15 +9,15 @@ trap 'rm -rf "$scratch"' EXIT
 export OMP_WAIT_POLICY=passive TILERUN_CASES=20 PLANTED_TRIES=1 HONEST_CASES=50 CUDA_VISIBLE_DEVICES=
 export TILERUN=$BUILD/tilerun
 if [ "$SANITIZE" = thread ]; then
-    # TSan does not see how libgomp's threads wait for each other, and would report every parallel region. So a region
-    # has one thread; the program's own threads are as many as ever.
+    # TSan does not see how libgomp's threads wait for each other, and would report every parallel region. So each
+    # region gets one thread; the program's own threads are not limited.
     export OMP_THREAD_LIMIT=1
-    # The first four compute in parallel regions alone, of which TSan sees nothing; the last takes minutes, and the
-    # threads that read for it are those of the gzip job below.
+    # The first four tests compute only in parallel regions, which would have one thread. The last takes minutes, and
+    # the gzip job below uses the same reading threads.
     left_out=' test_kernels_cpu test_kernels_random test_planted test_verify test_rawio '
 fi
 
-# A command, by name; 0: it ended with the status 0 and no sanitizer had anything to say.
+# Runs a command under a name and records it as clean (it exited with 0 and no sanitizer reported) or as reported.
 under() {
     local name=$1 log status
     shift
@@ -25,7 +25,7 @@ under() {
     ASAN_OPTIONS=log_path=$log UBSAN_OPTIONS=log_path=$log:print_stacktrace=1 TSAN_OPTIONS=log_path=$log \
         timeout 900 "$@" > "$scratch/$name.out" 2>&1
     status=$?
-    # Not all that they write is a report: LeakSanitizer counts the threads that it could not stop.
+    # Not every line in a log is a report: LeakSanitizer also counts the threads that it could not stop.
     if [ "$status" = 0 ] && ! grep -qsE 'WARNING: Thread|ERROR: |runtime error: ' "$log".*; then
         touch "$scratch/$name.clean"
     else
@@ -37,7 +37,7 @@ under() {
 export -f under
 export scratch
 
-# ---- streamed jobs: each way of a step through the device's queues, of data in memory, on disk and from other runs ----
+# ---- streamed jobs: every path of a step through the queues, with data in memory, on disk and from other runs --------
 cat > "$scratch/streams.yaml" << 'END'
 version: 1
 device: cpu
@@ -74,7 +74,7 @@ streams() {
     under whole "${run[@]}" "$scratch/streams.yaml" --memory 1GiB -o "$scratch/whole.h5"
     under gzip "${run[@]}" "$scratch/again.yaml" --memory 64KiB -o "$scratch/again.h5"
     under one_tile "${run[@]}" "$scratch/again.yaml" -o "$scratch/again.h5" --overwrite
-    # A signal at some moment; what is left of the job then.
+    # A signal at a random moment, then the rest of the job.
     # shellcheck disable=SC2016 # for the inner shell to expand
     under signal bash -c 'timeout -s TERM "0.$((RANDOM % 9 + 1))" "$@"; [[ $? = @(0|124) ]]' signal \
         "${run[@]}" "$scratch/streams.yaml" --memory 64KiB -o "$scratch/cut.h5"

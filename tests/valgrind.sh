@@ -1,6 +1,6 @@
 #!/bin/bash
-# The host code under valgrind: the unit tests, a whole job, and the checks of good and bad job files. Minutes, so not part
-# of `make test`; `make valgrind` builds and runs it. Ends in a plain line; silent about what is clean.
+# Runs the host code under valgrind: the unit tests, a whole job, and checks of good and bad job files. `make valgrind`
+# builds and runs it; it takes minutes, so it is not part of `make test`. Prints reports, and at the end one line.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 TILERUN_CASES=20 CUDA_VISIBLE_DEVICES=
 clean=0 reported=0
 
-# Threads that spin would starve the others: valgrind runs one at a time.
+# valgrind runs one thread at a time, so threads that spin would starve the others.
 under() {
     local name=$1
     shift

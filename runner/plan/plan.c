@@ -269,7 +269,7 @@ static void add_fallback(struct plan *plan, int task_index) {
         if (!run->skip && !run->kernel->limit) return;
         skipped += run->skip != NULL;
     }
-    if (skipped == 0) return; /* a job of nothing but limits wants no result */
+    if (skipped == 0) return; /* a job whose variants are all limits wants no result */
     struct run *run = add_run(plan, task_index, &task->operation->variants[0]);
     if (!choose_kernel(plan, task, run)) {
         plan->run_count--;

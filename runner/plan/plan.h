@@ -47,7 +47,7 @@ struct storage {
 
 /* How a run cuts its loops into tiles, and what that costs; chosen for a budget of device memory. */
 struct tiling {
-    int64_t tile[LOOPS];  /* nominal; the last tile along a loop may be smaller */
+    int64_t tile[LOOPS];  /* nominal size; the last tile along a loop may be smaller */
     int64_t tiles[LOOPS]; /* number of tiles along each loop; 0 where an extent is 0 */
     int64_t steps;        /* product of tiles; 0 for an empty result; at least 1 if a reduction has no elements */
     /* Buffers of an operand: 1 if its box never changes, else 2: one is copied while the kernel uses the other. */
@@ -108,7 +108,7 @@ struct step {
     struct box load[MAX_INPUTS];
     bool reuse[MAX_INPUTS]; /* the previous step loaded the same box, which is still on the device */
     bool fresh[MAX_INPUTS]; /* no earlier step has loaded this box */
-    bool first, last;       /* of the reduction into this output tile */
+    bool first, last;       /* first, last step of the reduction into this output tile */
     struct box store;       /* box of the output, stored after the `last` launch into it */
 };
 void plan_step(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct step *step);

@@ -52,7 +52,7 @@ double space_needed(const struct plan *plan) {
     return kept + copied > peak ? kept + copied : peak;
 }
 
-/* ---- what is there ---- */
+/* ---- free space ---- */
 
 static char *folder_of(const char *output) {
     const char *slash = strrchr(output, '/');

@@ -44,7 +44,7 @@ void result_row_init(struct result_row *row, const struct plan *plan, const stru
     row->bytes = geometry->bytes;
 }
 
-/* ---- the place ---- */
+/* ---- OUTPUT ---- */
 
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
     struct place place;

@@ -5,10 +5,11 @@
  *
  * After the assembly the parts are removed.
  *
- * A part ends in a trailer with the XXH3-128 of all bytes before it. Parts are not synced, so a crash of the machine
- * can damage one; a run whose part has a wrong checksum is done again. KEY is a hash of the tool's version, the
- * operation's resolved text, the variant and the inputs' hashes. A part keeps its output only if something will read
- * it: for the operation's first right run, and for every run with `store: all`.
+ * A part ends in a trailer with a hash of all bytes before it (result_part.c). Parts are not synced, so a crash of the
+ * machine can damage one; a run whose part has a wrong checksum is done again. KEY is a hash of the program (version,
+ * commit, for an unclean build its file), the operation's resolved text, the variant and the inputs' hashes. A part
+ * keeps its output only if something will read it: for the operation's first right run, and for every run with `store:
+ * all`.
  *
  * If runs failed or were left out, OUTPUT is a store of finished runs like the parts: --resume copies the runs that
  * were `ok` out of it and replaces it. During that assembly both files exist. */

@@ -164,7 +164,7 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
     return status;
 }
 
-/* ---- what the parts hold ---- */
+/* ---- data from the parts ---- */
 
 static herr_t copy_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to) {
     (void)about;
@@ -339,7 +339,7 @@ static enum status strip_part(hid_t file, struct error *error) {
     return STATUS_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole file ---- */
 
 /* `adopted`: the run whose part became the file; NULL: none. */
 static enum status write_all(hid_t file, const struct results *results, const struct result_summary *summary,

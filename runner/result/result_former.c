@@ -48,7 +48,7 @@ bool results_are_at(const char *path, char instead[512]) {
     return true;
 }
 
-/* ---- whose it is ---- */
+/* ---- the job that it belongs to ---- */
 
 /* The text of an attribute of a data set; NULL: absent. The caller frees. */
 static char *text_of(hid_t file, const char *dataset, const char *name) {
@@ -150,7 +150,7 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
     return status;
 }
 
-/* ---- what it holds ---- */
+/* ---- its runs ---- */
 
 static const struct result_row *find_row(const struct results *results, const struct run *run) {
     struct former *former = results->former;

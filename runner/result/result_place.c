@@ -44,7 +44,7 @@ enum status results_sync_folder(const char *folder, struct error *error) {
     return status;
 }
 
-/* ---- what is there ---- */
+/* ---- the files in the folder ---- */
 
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error) {
     enum status status = STATUS_OK;

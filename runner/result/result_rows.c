@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- columns: the one list that files, CSV and JSON are made from ---- */
+/* ---- columns: the one list for HDF5, CSV and JSON ---- */
 
 enum column_kind { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_REAL };
 
@@ -56,7 +56,7 @@ static size_t whole_length(const char *text, size_t size) {
     return length - last + 1 < wanted ? last - 1 : length;
 }
 
-/* ---- what rows were measured on ---- */
+/* ---- what the rows were measured on ---- */
 
 /* "; H200 with 16 threads; H200 with 8 threads; ": what the runs on one kind of device were measured on, *distinct
  * entries. The caller frees. */

@@ -312,7 +312,7 @@ static size_t deflate_room(struct filter_room *room, size_t plain, unsigned leve
 #endif
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all filters ------------------------------------------------------------------------------------------------- */
 
 static bool skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;
@@ -380,7 +380,7 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
     return room->data;
 }
 
-/* ---- LZF for HDF5 itself, where it has to read ------------------------------------------------------------------- */
+/* ---- LZF for chunks that HDF5 reads itself ----------------------------------------------------------------------- */
 
 /* An H5Z_func_t. If fewer bytes come out than h5py noted for the chunk, zeros follow, because HDF5 reads the whole
  * chunk. */

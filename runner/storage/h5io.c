@@ -17,7 +17,7 @@
 enum {
     CHUNK_BYTES = 1 << 20,  /* of a chunk that h5_chunk chooses */
     CACHE_BYTES = 64 << 20, /* most bytes of a data set's chunk cache, unless one chunk is larger */
-    CACHE_SLOTS = 10007,    /* a prime about 100 times the chunks that fit, as HDF5 advises */
+    CACHE_SLOTS = 10007,    /* a prime, about 100 times the number of chunks that fit, as HDF5 advises */
     NAMES_MAX = 1000,       /* data sets collected for a hint */
     NAMES_SHOWN = 6
 };

@@ -32,7 +32,7 @@ struct mapping {
     bool closing;
 };
 
-/* ---- pages that are not there ---- */
+/* ---- missing pages ---- */
 
 static _Thread_local sigjmp_buf *volatile writing; /* where mapping_write continues after SIGBUS; NULL: not in it */
 
@@ -60,7 +60,7 @@ bool mapping_write(const struct mapping *mapping, uint64_t address, const void *
     return written;
 }
 
-/* ---- pages made ready ---- */
+/* ---- making pages ready ---- */
 
 /* Waits until `offset` is less than `ahead` bytes beyond what is written. Returns where to continue: further on if the
  * writers were faster, at the end if the mapping closes. */

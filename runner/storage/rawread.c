@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXTENT_BYTES (INT64_C(1) << 17) /* that one pread asks for */
+#define EXTENT_BYTES (INT64_C(1) << 17) /* bytes that one pread asks for */
 #define ROOMS_BYTES  (INT64_C(128) << 20)
 
 struct chunk {
@@ -117,7 +117,7 @@ void rawread_close(struct rawread *raw) {
     free(raw);
 }
 
-/* ---- reading, whatever the storage ------------------------------------------------------------------------------- */
+/* ---- reading: shared by both kinds of storage -------------------------------------------------------------------- */
 
 /* One call of rawread_read. */
 struct reading {

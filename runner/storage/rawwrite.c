@@ -27,7 +27,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (INT64_C(1) << 20) /* that one pwrite writes, or one worker copies at a time */
+#define PIECE_BYTES (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
 #define MAPPERS     4                  /* workers that write to one mapping */
 #define ROOMS_BYTES (INT64_C(128) << 20)
 
@@ -148,7 +148,7 @@ void rawwrite_close(struct rawwrite *raw) {
     free(raw);
 }
 
-/* ---- writing, whatever the storage ------------------------------------------------------------------------------- */
+/* ---- writing: shared by all kinds of storage --------------------------------------------------------------------- */
 
 /* One call of rawwrite_write. */
 struct writing {

@@ -22,7 +22,7 @@
         if (code_ != cudaSuccess) return FAIL_CALL(error, STATUS_DEVICE, #call, cudaGetErrorString(code_));            \
     } while (0)
 
-/* ---- NVML: the few calls that are wanted, as nvml.h declares them ------------------------------------------------ */
+/* ---- NVML: the calls used here, as nvml.h declares them ---------------------------------------------------------- */
 
 enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the way in -------------------------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* Reads a packed box. If the box is fresh and the array's hash is wanted, hashes it while it is in the cache. */
 static enum status read_box(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
@@ -78,7 +78,7 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
     return ops->event_record(device, in->loaded[in->current], QUEUE_UPLOAD, error);
 }
 
-/* ---- the work ---------------------------------------------------------------------------------------------------- */
+/* ---- computing --------------------------------------------------------------------------------------------------- */
 
 /* Describes the launch of a step, from and into the current buffers. */
 static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {

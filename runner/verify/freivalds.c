@@ -19,7 +19,7 @@ static uint64_t splitmix(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* ---- what is known of the rows of C, and of its columns ---------------------------------------------------------- */
+/* ---- facts about the rows and the columns of C ------------------------------------------------------------------- */
 
 /* The lines of a side: rows of A and C, or columns of B and C. The sums of the other side's lines are over blocks of
  * these lines. */

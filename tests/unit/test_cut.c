@@ -1,4 +1,4 @@
-/* test_cut.c - pieces cover their box once, in order, keep within the limit and end where grains do. */
+/* test_cut.c - the pieces of a box cover it once, in order; they keep within the limit and end where grains end. */
 #include "../../kernels/core/cut.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every element of the box is in exactly one piece; returns the number of pieces. */
+/* Checks that every element of the box is in exactly one piece; returns the number of pieces. */
 static int64_t check_cover(const struct box *box, const struct grid *grid, int64_t limit) {
     struct cut cut = cut_box(box, grid, limit);
     int64_t size[MAX_RANK] = {1, 1, 1}, total = box_elements(box);
@@ -68,7 +68,8 @@ static void pieces_end_where_grains_do(void **state) {
     check_cover(&box, &grid, 300);
 }
 
-/* Then the limit counts, and chunks are opened more than once; or the grain does, and takes more memory. */
+/* If a grain exceeds the limit, either pieces keep to the limit and chunks are opened more than once, or a piece is a
+ * whole grain and takes more memory. */
 static void a_grain_beyond_the_limit(void **state) {
     (void)state;
     struct box box = {2, {0, 0}, {30, 40}};

@@ -1,5 +1,5 @@
-/* test_device_cpu.c - the CPU device keeps a device's promises: order within a queue, events between queues, failures.
- */
+/* test_device_cpu.c - the CPU device keeps the promises of device.h: order within a queue, events between queues,
+ * failures. */
 #include "../../runner/base/interrupt.h"
 #include "../../runner/stream/device.h"
 
@@ -15,7 +15,7 @@
 
 static atomic_int begun; /* launches of the kernel below */
 
-/* A kernel that takes as many microseconds as `count`, then copies one int; count < 0 fails with that code. */
+/* A kernel that sleeps for `count` microseconds, then copies one int; with count < 0 it fails with that code. */
 static int slow_copy(const struct launch *launch) {
     const struct scale_args *args = &launch->args.scale;
     begun++;
@@ -77,7 +77,7 @@ static void too_much_memory_is_refused(void **state) {
     assert_non_null(strstr(error.text, "4611686018427387903 bytes"));
 }
 
-/* upload -> compute -> download, each waiting for the other by an event, although the first is the slowest. */
+/* upload -> compute -> download, each ordered after the one before by an event, although the first is the slowest. */
 static void events_order_queues(void **state) {
     struct device *device = *state;
     const struct device_operations *ops = device->operations;
@@ -99,7 +99,7 @@ static void events_order_queues(void **state) {
     ops->event_destroy(device, computed);
 }
 
-/* Three runs of two ints, out of rows of five into rows of three. */
+/* Copies three runs of two ints, out of rows of five into rows of three. */
 static void copies_keep_their_pitches(void **state) {
     struct device *device = *state;
     int from[15], to[9];
@@ -153,7 +153,7 @@ static void a_failed_kernel_is_told_once(void **state) {
     assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
 }
 
-/* The launch under way ends as it would; the one behind it is not begun. */
+/* The launch under way ends normally; the one after it does not begin. */
 static void a_signal_empties_the_queue(void **state) {
     struct device *device = *state;
     int x = 1, first = 0, second = 0;

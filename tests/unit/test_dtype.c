@@ -1,4 +1,4 @@
-/* test_dtype.c - conversions of single elements and of rows, against each other and against values known by heart. */
+/* test_dtype.c - conversions of single elements and of rows, compared with each other and with well-known values. */
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/float16.h"
 
@@ -17,7 +17,7 @@ static void names_and_sizes(void **state) {
     assert_true(dtype_epsilon(FLOAT16) == 0x1p-10 && dtype_epsilon(INT32) == 0);
     for (int i = 0; i < DTYPE_COUNT; i++) {
         enum dtype dtype = (enum dtype)i;
-        uint64_t room = 0; /* the ends of a type are what rounds to themselves, and what is beyond does not */
+        uint64_t room = 0; /* the limits of a type round to themselves; what lies beyond does not */
         double least = dtype_least(dtype), largest = dtype_largest(dtype);
         assert_true(!(DTYPES_FLOAT & DTYPE_BIT(dtype)) == !dtype_is_float(dtype));
         assert_true(!(DTYPES_UNSIGNED & DTYPE_BIT(dtype)) == dtype_is_signed(dtype));
@@ -32,7 +32,7 @@ static void names_and_sizes(void **state) {
     }
 }
 
-/* What a 16-bit float's bits mean, by the definition of the format. */
+/* Decodes a 16-bit float by the definition of its format. */
 static double decode(enum dtype dtype, uint16_t bits) {
     int fraction_bits = dtype == FLOAT16 ? 10 : 7, exponent_bits = 15 - fraction_bits;
     int bias = (1 << (exponent_bits - 1)) - 1, exponent = (bits & 0x7fff) >> fraction_bits;
@@ -49,8 +49,9 @@ static uint16_t stored(enum dtype dtype, double value) {
     return bits;
 }
 
-/* Every 16-bit pattern is read as the format says and stored back unchanged; between neighbours the nearer one is
- * stored, half-way the even one, and a hair (far below float32's precision) beside half-way the nearer one again. */
+/* Every 16-bit pattern is read by the definition of the format and stored back unchanged. A value between two
+ * neighbours becomes the nearer one; the value half-way becomes the even one; a value next to half-way, by far less
+ * than float32's precision, becomes the nearer one. */
 static void sixteen_bits_round_once(void **state) {
     (void)state;
     for (int t = 0; t < 2; t++) {
@@ -97,7 +98,7 @@ static void integers_wrap(void **state) {
     assert_true(dtype_load_integer(INT16, &unsigned_small, 0) == -1);
 }
 
-/* A row is converted as its elements are. Long enough for every vector and a remainder. */
+/* A row is converted like its elements one by one. It is long enough for every vector width and a remainder. */
 static void rows_are_like_elements(void **state) {
     (void)state;
     enum { COUNT = 77 };

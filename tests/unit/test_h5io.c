@@ -1,4 +1,4 @@
-/* test_h5io.c - data sets: every type both ways, boxes, layouts, and what is said of files that do not do. */
+/* test_h5io.c - data sets: every type both ways, boxes, layouts, and the messages about unusable files. */
 #include "scratch.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static void finish(hid_t file) {
 
 static const struct h5_layout contiguous = {.gzip = false};
 
-/* Opening must fail with a sentence that holds `words`. */
+/* Checks that opening fails with a sentence that contains `words`. */
 static void assert_refused(const char *path, const char *dataset, const char *words) {
     struct error error = {STATUS_OK, ""};
     struct h5_dataset *opened;
@@ -88,7 +88,7 @@ static void test_big_endian(void **state) {
     }
 }
 
-/* A box in the middle of a stack, whichever way the file lies. */
+/* A box in the middle of a stack, in every layout of the file. */
 static void test_boxes_and_layouts(void **state) {
     (void)state;
     const struct h5_layout layouts[] = {
@@ -255,18 +255,18 @@ static void test_attributes(void **state) {
     free(text);
     assert_null(h5_get_text(file, "absent"));
     char name[16];
-    for (int i = 0; i < 40; i++) { /* past the compact form of a header */
+    for (int i = 0; i < 40; i++) { /* more than the compact form of a header holds */
         snprintf(name, sizeof name, "n%d", i);
         assert_int_equal(h5_set_integer(file, name, i, &error), STATUS_OK);
     }
-    assert_int_equal(h5_set_text(file, "name", "twice", &error), STATUS_OK); /* replaces */
+    assert_int_equal(h5_set_text(file, "name", "twice", &error), STATUS_OK); /* replaces the text */
     text = h5_get_text(file, "name");
     assert_string_equal(text, "twice");
     free(text);
     finish(file);
 }
 
-/* Adds data sets until the journal is restored under it, which stops it for good. */
+/* Adds data sets until another thread restores the journal, which stops this thread for good. */
 static void *edit(void *path) {
     struct h5_journal **journal = path;
     struct error error = {STATUS_OK, ""};
@@ -294,7 +294,7 @@ static char *whole_file(const char *path, long *size) {
     return data;
 }
 
-/* As a signal does that comes during the assembly. In a child: the writer never ends. */
+/* Restores a file as a signal during the assembly does. In a child process, because the writer never ends. */
 static void test_a_file_is_restored_under_its_writer(void **state) {
     (void)state;
     struct error error = {STATUS_OK, ""};

@@ -1,4 +1,5 @@
-/* test_host.c - control groups of either version bound the memory: trees of groups are made, and drawn. */
+/* test_host.c - control groups of either version limit the memory; the trees of groups are fixed ones and random
+ * ones. */
 #include "../../runner/base/host.h"
 
 #include <setjmp.h>
@@ -35,7 +36,7 @@ static int remove_place(void **state) {
     return code;
 }
 
-/* Writes ROOT/path, making its folders. */
+/* Writes ROOT/path, creating its folders. */
 static void write_file(const struct place *place, const char *path, const char *text) {
     char whole[512];
     snprintf(whole, sizeof whole, "%s/%s", place->root, path);
@@ -86,7 +87,7 @@ static void version_2_is_read(void **state) {
     assert_int_equal(limit(place), 6000);
 }
 
-/* Chains of up to 8 groups in both versions, each with a limit, "max" or no file: the least counts. */
+/* Chains of up to 8 groups in both versions, each with a limit, "max" or no file: the least limit counts. */
 static void the_least_of_all_counts(void **state) {
     const struct place *place = *state;
     unsigned seed = (unsigned)time(NULL);

@@ -1,5 +1,5 @@
 /* test_job.c - job files as structures: expansions, labels, overrides, defaults, paths, sizes, and resolved text that
- * loads as the same job. The messages for bad files are tests/jobs/bad. */
+ * loads as the same job. tests/jobs/bad tests the messages for bad files. */
 #include "../../runner/job/job.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Loads a job from a file DIRECTORY/NAME made for the purpose. */
+/* Writes `text` to the file DIRECTORY/NAME and loads it as a job. */
 static struct job *load_as(const char *name, const char *text, const struct job_overrides *overrides) {
     char directory[] = "/tmp/tilerun-test-XXXXXX", path[64];
     assert_non_null(mkdtemp(directory));
@@ -245,7 +245,7 @@ static void assert_same_runs(const struct job *a, const struct job *b) {
     }
 }
 
-/* The resolved text loads as the same job, and resolves to itself. */
+/* The resolved text loads as the same job, and that job's resolved text is the same text. */
 static void test_resolved(void **state) {
     (void)state;
     const char *sets[] = {"n=4,8"};

@@ -1,4 +1,4 @@
-/* test_json.c - text of any bytes as a JSON string. */
+/* test_json.c - text of any bytes, written as a JSON string. */
 #include "../../runner/base/json.h"
 
 #include <setjmp.h>
@@ -36,9 +36,9 @@ static void what_json_reserves_is_escaped(void **state) {
 static void what_is_not_utf8_is_mended(void **state) {
     (void)state;
     WRITTEN("Größe \xe2\x82\xac \xf0\x9f\x98\x80", "\"Größe \xe2\x82\xac \xf0\x9f\x98\x80\"");
-    WRITTEN("\xff|\x80|\xc3", "\"" MENDED "|" MENDED "|" MENDED "\""); /* never, not first, cut off */
+    WRITTEN("\xff|\x80|\xc3", "\"" MENDED "|" MENDED "|" MENDED "\""); /* invalid, not first, cut off */
     WRITTEN("\xc3\"\xe2\x82", "\"" MENDED "\\\"" MENDED MENDED "\"");
-    WRITTEN("\xc0\xaf\xed\xa0\x80", "\"" MENDED MENDED MENDED MENDED MENDED "\""); /* too long, half of a pair */
+    WRITTEN("\xc0\xaf\xed\xa0\x80", "\"" MENDED MENDED MENDED MENDED MENDED "\""); /* overlong, half of a pair */
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
-/* test_kernels_cpu.c - every CPU variant in the registry against its operation's reference: all types and operators,
- * shapes that straddle tiles, empty ones, stacks, and each of them whole and cut into tiles, reductions in several
- * launches. */
+/* test_kernels_cpu.c - compares every CPU variant in the registry with its operation's reference: all types and
+ * operators, shapes around tile sizes, empty shapes, stacks; each of them whole and cut into tiles, reductions in
+ * several launches. */
 #include "../../kernels/core/operation.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static void *aligned(size_t bytes) {
     return memory;
 }
 
-/* Copies a box between an array and packed memory, element by element: slow, and plainly right. */
+/* Copies a box between an array and packed memory, element by element: slow, and obviously right. */
 static void copy_box(const struct array *array, const struct box *box, char *packed, bool to_array) {
     size_t size = dtype_size(array->operand->dtype);
     int64_t at[MAX_RANK] = {0};
@@ -59,7 +59,7 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-/* Floats about [-1, 1], of few different values so that there are ties; integers of any bits. */
+/* Floats within about [-1, 1], with few different values so that there are ties; integers of any bits. */
 static void fill(const struct array *array, uint64_t seed) {
     enum dtype dtype = array->operand->dtype;
     for (int64_t i = 0, count = shape_elements(&array->operand->shape); i < count; i++) {
@@ -100,7 +100,7 @@ static void launch_tile(const struct kernel *kernel, const struct geometry *geom
     copy_box(&arrays->out, &box, packed[3], true);
 }
 
-/* Runs the kernel over the whole, or over ragged tiles: thirds, and what is left. */
+/* Runs the kernel over the whole output, or over ragged tiles: thirds and a remainder. */
 static void run_tiles(const struct kernel *kernel, const struct geometry *geometry, bool cut, struct arrays *arrays) {
     int64_t step[LOOPS], count[LOOPS], steps = 1;
     for (int loop = 0; loop < LOOPS; loop++) {
@@ -151,7 +151,7 @@ static bool is_right(const struct geometry *geometry, const struct array *out, c
     return fabs(got - truth->value[i]) <= most && isfinite(got) && isfinite(rounded);
 }
 
-/* Checks one operation on concrete inputs with every CPU variant that takes them, whole and in tiles. */
+/* Checks one operation on given inputs with every CPU variant that takes them, whole and in tiles. */
 static void check_variants(enum op op, const struct geometry *geometry, struct arrays *arrays) {
     size_t out = (size_t)shape_elements(&geometry->out.shape) + 1;
     struct host_reader reader = {read_input, arrays};
@@ -178,7 +178,7 @@ static void check_variants(enum op op, const struct geometry *geometry, struct a
     truth_free(&truth);
 }
 
-/* `spoil`: puts NaNs and infinities among the inputs. */
+/* `spoil`: put NaNs and infinities among the inputs. */
 static void check(enum op op, const struct op_options *options, const struct shape shapes[], enum dtype dtype,
                   bool spoil) {
     struct geometry geometry;
@@ -202,7 +202,7 @@ static void check(enum op op, const struct op_options *options, const struct sha
 
 /* ---- the tests --------------------------------------------------------------------------------------------------- */
 
-/* Around the register tiles (6 and 12 rows, 8 to 32 columns), the depth of a panel (256), primes, nothing. */
+/* Sizes around the register tiles (6 and 12 rows, 8 to 32 columns) and the depth of a panel (256), primes, and 0. */
 static void matmul_of_all_shapes(void **state) {
     (void)state;
     static const int64_t sizes[][3] = {{1, 1, 1},    {5, 7, 3},   {6, 16, 256},  {11, 31, 255}, {12, 32, 257},
@@ -283,7 +283,7 @@ static void scale_of_all_shapes(void **state) {
         }
 }
 
-/* The same bits whatever the number of threads. */
+/* The result has the same bits for any number of threads. */
 static void reduce_does_not_depend_on_threads(void **state) {
     (void)state;
     enum { COUNT = 300007 };

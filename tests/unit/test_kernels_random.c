@@ -1,13 +1,13 @@
-/* test_kernels_random.c - every variant on problems drawn at random, with guard zones around all that it is given.
+/* test_kernels_random.c - every variant on random problems, with guard zones around all memory that it is given.
  *
- * A case is one problem: shapes at the edges that one of the variants names, types, options, values. Each variant that
- * takes it has it to do with each choice of its parameters, by way of the device that the runner uses, a reduction in
- * one launch or several, sometimes all of it once more on the same workspace. After every launch the guards and the
- * inputs must be as they were; after the last one the result must be the operation's truth, as verify.c judges it, or
- * for a transpose the same bits.
+ * A case is one problem: random types, options and values, and shapes at the edges that one of the variants names. Each
+ * variant that takes the problem computes it with each choice of its parameters, on the device that the runner uses; a
+ * reduction in one launch or several; sometimes all of it a second time on the same workspace. After every launch the
+ * guards and the inputs must be unchanged. After the last launch the result must be right as verify.c judges it, or for
+ * a transpose have the same bits.
  *
  *     TILERUN_SEED=1 TILERUN_CASES=5000     other cases, more of them (of each operation, on each device)
- *     TILERUN_CASE=cuda/matmul/57           this one alone; a case that fails prints the line
+ *     TILERUN_CASE=cuda/matmul/57           only this case; a case that fails prints this line
  *     TILERUN_EXACT=1                       operands without guards, each in an allocation of its own: for memcheck */
 #include "../../runner/verify/compare.h"
 
@@ -17,19 +17,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TOLD 20 /* failures that are told in full */
+#define TOLD 20 /* failures that are printed in full */
 
 enum role { IN_0, IN_1, OUT, PARTIAL, WORKSPACE, ROLES };
 static const char *const role_names[ROLES] = {"the first input", "the second input", "the output", "the partial sums",
                                               "the workspace"};
 static const char *const device_names[] = {[DEVICE_CPU] = "cpu", [DEVICE_CUDA] = "cuda"};
 
-/* The variants of an operation on a device, and what was found of them. */
+/* The variants of an operation on a device, and counts of the outcomes. */
 struct suite {
     struct device *device;
     struct variants variants;
     struct guarded memory[ROLES];
-    bool planted;                                /* faults are expected: nothing is told of them */
+    bool planted;                                /* faults are expected: none is printed */
     int64_t cases, runs, refused, wrong, strays; /* strays: runs that wrote out of bounds, or into an input */
 };
 
@@ -46,8 +46,8 @@ struct trial {
     int choice[KERNEL_MAX_PARAMETERS];
 };
 
-/* "cuda split,hand_over=no float32 3x128x64x7 ...: TILERUN_CASE=cuda/matmul/57": what is tried, and how to try it
- * again. */
+/* Writes what is tried, and how to try it again: "cuda split,hand_over=no float32 3x128x64x7 ...:
+ * TILERUN_CASE=cuda/matmul/57". */
 static void describe(const struct trial *trial, char *text, size_t room_for) {
     const struct problem *problem = trial->problem;
     const struct geometry *geometry = &problem->geometry;
@@ -78,7 +78,8 @@ static void tell(const struct trial *trial, const char *finding) {
     printf("%s\n    %s\n", text, finding);
 }
 
-/* Libraries compute in ways of their own: their results are judged where any way is exact, their bounds always. */
+/* Libraries choose their own way to compute: their results are judged only where every way is exact, their bounds
+ * always. */
 static bool is_library(const struct kernel *kernel) {
     return strcmp(kernel->name, "cublas") == 0 || strcmp(kernel->name, "cub") == 0;
 }
@@ -93,9 +94,9 @@ static bool takes(const struct trial *trial) {
     const struct geometry *geometry = &trial->problem->geometry;
     if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype))) return false;
     if (!kernel_has_operator(kernel, &geometry->options)) return false;
-    /* Below TF32's own least number an input is rounded to nothing. */
+    /* Inputs below TF32's least number are rounded to zero. */
     if (trial->problem->values == VALUES_SUBNORMAL && kernel->accuracy != ACCURACY_FULL) return false;
-    /* A library tries its algorithms on each new problem, which takes long. */
+    /* A library tries its algorithms on each new problem, which takes long, so it gets every eighth problem only. */
     return !is_library(kernel) || trial->problem->number % 8 == 0 || trial->suite->variants.count == 1;
 }
 
@@ -125,7 +126,7 @@ static struct launch launch_of(const struct trial *trial, const struct tile *til
     return launch;
 }
 
-/* The launch that the workspace is asked about: a run's largest. */
+/* The largest launch of a run, which decides the size of the workspace. */
 static struct launch largest_launch(const struct trial *trial) {
     const struct problem *problem = trial->problem;
     struct tile tile = tile_of(problem, 0);
@@ -144,7 +145,8 @@ static void lay(const struct trial *trial, enum role role, int64_t bytes) {
     guarded_resize(&trial->suite->memory[role], bytes, (int64_t)(mixed(trial->problem->draws.seed, 2000 + role) % 16));
 }
 
-/* Output and partial sums: NaN in any float type, so that what is not written shows. */
+/* Fills output and partial sums with bits that are NaN in any float type, so that elements that are not written
+ * show. */
 static void spoil(struct guarded *guarded) {
     if (guarded->bytes > 0) memset(guarded->host, 0xff, (size_t)guarded->bytes);
     guarded_upload(guarded, true);
@@ -161,7 +163,7 @@ static void load_inputs(const struct trial *trial, const struct tile *tile) {
     }
 }
 
-/* Brings back what a launch may have changed. true: it kept to its bounds. */
+/* Copies back the memory that a launch may have changed. true: the launch kept within its bounds. */
 static bool keeps_bounds(const struct trial *trial) {
     struct guarded *memory = trial->suite->memory;
     int inputs = trial->problem->geometry.inputs;
@@ -205,7 +207,7 @@ static bool is_right(const struct trial *trial) {
     return verdict.right;
 }
 
-/* All pieces, one after another, and what came of them. false: something is wrong. */
+/* Runs all pieces, one after another, and judges the result. false: something is wrong. */
 static bool run_pass(const struct trial *trial) {
     struct suite *suite = trial->suite;
     const struct problem *problem = trial->problem;
@@ -218,7 +220,7 @@ static bool run_pass(const struct trial *trial) {
         struct launch launch = launch_of(trial, &tile, piece == 0, piece == problem->pieces - 1);
         struct error error = {.status = STATUS_OK};
         int there = suite->device->facts.multiprocessors;
-        suite->device->facts.multiprocessors = problem->multiprocessors; /* which the launch is told */
+        suite->device->facts.multiprocessors = problem->multiprocessors; /* the launch reads it */
         enum status status = suite->device->operations->launch(suite->device, trial->kernel, &launch, &error);
         suite->device->facts.multiprocessors = there;
         if (status != STATUS_OK) return tell(trial, error.text), suite->wrong++, false;
@@ -259,7 +261,7 @@ static void run_trial(const struct trial *trial) {
     for (int pass = 0; pass < trial->problem->passes && run_pass(trial); pass++) continue;
 }
 
-/* With each choice of its parameters. */
+/* Tries a kernel with each choice of its parameters. */
 static void try_variant(struct suite *suite, struct problem *problem, const struct kernel *kernel) {
     struct trial trial = {suite, problem, kernel, {0}};
     if (!takes(&trial)) return;
@@ -283,7 +285,7 @@ static void try_case(struct suite *suite, int64_t number) {
 
 /* ---- the tests --------------------------------------------------------------------------------------------------- */
 
-static struct device *devices[2]; /* by enum kernel_device; NULL: not here */
+static struct device *devices[2]; /* by enum kernel_device; NULL: not present */
 
 static void suite_open(struct suite *suite, enum kernel_device device, enum op op) {
     *suite = (struct suite){.device = devices[device], .variants = {.op = op, .facts = &devices[device]->facts}};
@@ -337,7 +339,7 @@ TEST(DEVICE_CUDA, reduce_on_a_gpu, OP_REDUCE)
 TEST(DEVICE_CUDA, transpose_on_a_gpu, OP_TRANSPOSE)
 TEST(DEVICE_CUDA, scale_on_a_gpu, OP_SCALE)
 
-/* A variant that names no edges would be tried at none. */
+/* A variant that names no edges would be tested at none. */
 static void all_variants_name_their_edges(void **state) {
     (void)state;
     for (int i = 0; i < kernel_count; i++)
@@ -356,7 +358,7 @@ static void all_variants_name_their_edges(void **state) {
         }
 }
 
-/* ---- are faults found? ------------------------------------------------------------------------------------------- */
+/* ---- planted faults must be found -------------------------------------------------------------------------------- */
 
 static enum {
     BEHIND_AN_EXACT_FIT,
@@ -372,7 +374,7 @@ static bool fault_strays(void) {
     return fault <= INTO_INPUT;
 }
 
-/* The CPU's variant, and then what is planted. */
+/* Runs the CPU variant, then plants the fault. */
 static int faulty_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     struct reduce_args shorter = *args;
@@ -399,7 +401,7 @@ static size_t faulty_workspace(const struct launch *launch) {
     return sizeof(int64_t);
 }
 
-/* Of each kind of fault there must be a trace in 100 cases. */
+/* Each kind of fault must be found at least once in 100 cases. */
 static void planted_faults_are_found(void **state) {
     (void)state;
     static const struct kernel faulty = {.name = "faulty",

@@ -1,5 +1,5 @@
-/* test_mapping.c - what is written through a mapping is in the file, whoever was faster, the writer or the thread that
- * makes pages ready. */
+/* test_mapping.c - what is written through a mapping is in the file, whether the writer or the thread that makes pages
+ * ready is ahead. */
 #include "../../runner/storage/mapping.h"
 
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #define MIB    (INT64_C(1) << 20)
 #define BYTES  (40 * MIB + 12345)
-#define BEFORE 6789 /* of the file, which the mapping does not touch */
+#define BEFORE 6789 /* bytes of the file before the mapping */
 
 static char path[] = "/tmp/test_mapping.XXXXXX";
 static int file;
@@ -23,7 +23,7 @@ static unsigned char byte_at(int64_t i) {
     return (unsigned char)(i * 7 + (i >> 13));
 }
 
-/* Writes [begin, end) of what is mapped. */
+/* Writes bytes [begin, end) of the mapping. */
 static void write_piece(struct mapping *mapping, int64_t begin, int64_t end) {
     char *from = malloc((size_t)(end - begin));
     for (int64_t i = begin; i < end; i++) from[i - begin] = (char)byte_at(i);
@@ -57,7 +57,7 @@ static void write_all(int64_t ahead, int64_t piece, unsigned pause_us) {
 static void pieces_in_order(void **state) {
     (void)state;
     write_all(BYTES, MIB, 0);
-    write_all(BYTES, MIB, 500); /* the thread is ahead */
+    write_all(BYTES, MIB, 500); /* slowly: the thread is ahead */
     write_all(4 * MIB, 100001, 0);
     write_all(0, 3 * MIB + 1, 0);
 }
@@ -80,12 +80,12 @@ static void closed_before_anything_is_written(void **state) {
     assert_null(mapping_open(-1, 0, MIB, MIB));
 }
 
-/* A file that is cut short under its writers: an error for each that writes behind its end, whatever the thread, and
- * the mapping works on before it. */
+/* A file is cut short while it is mapped: every write beyond its new end fails, in any thread, and writes before it
+ * succeed. */
 static void cut_short(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* it blocks SIGBUS while a handler runs, and the jump out of the handler leaves it blocked */
+    skip(); /* TSan blocks SIGBUS while a handler runs, and the jump out of the handler leaves it blocked */
 #endif
     char page[4096] = {1};
     bool written[64];

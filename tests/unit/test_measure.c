@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-/* ---- a device that computes nothing and takes as long as it is told ---------------------------------------------- */
+/* ---- a simulated device: computes nothing, takes a given time ---------------------------------------------------- */
 
 struct event {
     double time_s;
@@ -19,7 +19,7 @@ struct simulated {
     struct event events[2];
     double time_s, launch_s, jitter_s; /* every other launch takes jitter_s longer */
     int created, launches, flushes, clock_readings;
-    int interrupt_at; /* launch during which a signal comes; 0: none */
+    int interrupt_at; /* the launch during which a signal comes; 0: none */
 };
 
 static struct simulated *simulated_of(struct device *device) {
@@ -169,7 +169,7 @@ static void the_clock_is_not_asked_without_end(void **state) {
     samples_free(&samples);
 }
 
-/* Fewer samples than were asked for are none; a signal during the last launch comes too late. */
+/* If a signal comes before all samples there are none; a signal during the last launch comes too late. */
 static void a_signal_ends_it_without_samples(void **state) {
     (void)state;
     struct run_options options = {.warmup = 3, .repeat_min = 20, .repeat_max = 20};
@@ -202,7 +202,7 @@ static void statistics_are_right(void **state) {
     s = samples_statistics(&(struct samples){.count = 4, .seconds = even});
     assert_near(s.median, 2.5, 0);
     assert_near(s.mad, 1.4826, 1e-12);
-    assert_near(odd[0], 5, 0); /* left as it was */
+    assert_near(odd[0], 5, 0); /* the order is unchanged */
 }
 
 static void precision_is_that_of_order_statistics(void **state) {
@@ -211,9 +211,9 @@ static void precision_is_that_of_order_statistics(void **state) {
     for (int i = 0; i < 100; i++) values[99 - i] = i + 1;
     struct samples samples = {.count = 5, .seconds = values};
     assert_true(isinf(samples_precision(&samples)));
-    samples.count = 100; /* ranks 40 and 61 (the table of the binomial distribution) */
+    samples.count = 100; /* ranks 40 and 61 (from the table of the binomial distribution) */
     assert_near(samples_precision(&samples), (61. - 40) / 2 / 50.5, 1e-12);
-    samples.count = 6; /* 95..100: the outermost two */
+    samples.count = 6; /* the values are 95..100: the outermost two */
     assert_near(samples_precision(&samples), 2.5 / 97.5, 1e-12);
 }
 

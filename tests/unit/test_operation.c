@@ -1,5 +1,5 @@
-/* test_operation.c - shapes, types, loops and work of each operation; what they refuse and how they say it; and the
- * references against small results worked out by hand. */
+/* test_operation.c - shapes, types, loops and work of each operation; what they refuse and with which message; the
+ * references, compared with small results computed by hand. */
 #include "../../kernels/core/reference.h"
 
 #include <math.h>
@@ -138,7 +138,7 @@ struct memory {
     const struct geometry *geometry;
 };
 
-/* Boxes of small float32 or int32 arrays. */
+/* Reads boxes of small float32 or int32 arrays. */
 static enum status read_memory(void *context, int input, const struct box *box, void *data, struct error *error) {
     (void)error;
     const struct memory *memory = context;
@@ -217,7 +217,7 @@ static void references(void **state) {
     assert_true(r.integer[0] == 1 && r.integer[2] == -11);
 }
 
-/* What other modules take from an operation instead of knowing which it is. */
+/* Other modules ask an operation for these facts instead of testing which operation it is. */
 static void what_they_state(void **state) {
     (void)state;
     for (int op = 0; op < OP_COUNT; op++) {
@@ -227,7 +227,8 @@ static void what_they_state(void **state) {
         assert_true((operation->rate == RATE_FLOPS) == (op == OP_MATMUL) && !operation->product == (op != OP_MATMUL));
     }
     assert_true(operation_matmul.product(&(struct op_options){.alpha = -3}) == -3);
-    /* A quarter of a wave takes as long as a whole one, one and a half as long as two; parts of k fill and drain. */
+    /* A quarter of a wave takes as long as a whole wave, one and a half waves as long as two; parts of k fill and drain
+     * the pipeline. */
     int64_t tile[LOOPS] = {1, 256, 512, 1000}, one[LOOPS] = {1, 1, 1, 1}, split[LOOPS] = {1, 1, 1, 2};
     assert_true(operation_matmul.slowdown(tile, one, 16, 1) == 4);
     assert_true(operation_matmul.slowdown(tile, one, 1, 1) == 1);

@@ -1,4 +1,4 @@
-/* test_plan.c - tiles: within memory, covering everything once, and moving no more than they must. */
+/* test_plan.c - tiles keep within memory, cover everything once, and move no more bytes than they must. */
 #include "../../runner/plan/plan_tiles.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #define GIB (INT64_C(1) << 30)
 
-/* A GPU about as fast as an H200 in a host of 16 cores. */
+/* A GPU about as fast as an H200, in a host with 16 cores. */
 static struct device_facts gpu(void) {
     struct device_facts facts = {.kind = DEVICE_CUDA, .multiprocessors = 132, .host_threads = 16};
     facts.copy_bytes_per_s = 55e9;
@@ -59,7 +59,7 @@ static int64_t distance(const struct box *box) {
     return box->rank ? box->start[box->rank - 1] : 0;
 }
 
-/* Where a box begins in a row-major array, if its elements are one run there; else -1. */
+/* The index in a row-major array at which a box begins, if its elements are one run there; else -1. */
 static int64_t run_start(const struct shape *shape, const struct box *box) {
     int64_t start = 0;
     bool wide = false;
@@ -71,7 +71,8 @@ static int64_t run_start(const struct shape *shape, const struct box *box) {
     return start;
 }
 
-/* Fresh loads bring every input element once and stores every output element once. Returns all loaded bytes. */
+/* Checks that fresh loads bring every input element once and that stores bring every output element once. Returns all
+ * bytes loaded. */
 static double check_steps(struct fixture *f) {
     int64_t fresh[2] = {0, 0}, stored = 0, sum = 0;
     double loaded = 0;
@@ -105,7 +106,7 @@ static void what_is_timed_is_one_step(void **state) {
     assert_int_equal(f.run.tiling.memory_bytes, 3 * GIB);
 }
 
-/* What is computed once is cut although it would fit, so that writing begins before the last launch. */
+/* A run that is not timed is cut although it would fit as a whole, so that writing begins before the last launch. */
 static void what_is_not_timed_overlaps(void **state) {
     (void)state;
     struct fixture one, several;
@@ -118,7 +119,8 @@ static void what_is_not_timed_overlaps(void **state) {
     assert_true(check_steps(&several) < 2.01 * GIB); /* inputs are still read once */
 }
 
-/* An eighth of the working set: C stays in large tiles while panels of k pass, and the bus keeps up with 50 TFLOP/s. */
+/* The memory is an eighth of the working set: C stays in large tiles while panels of k pass, and the bus keeps up with
+ * 50 TFLOP/s. */
 static void a_large_product_keeps_c_on_the_device(void **state) {
     (void)state;
     struct fixture f;
@@ -137,7 +139,7 @@ static void a_stream_is_read_once(void **state) {
            (struct shape){0, {0}});
     assert_true(fit(&f, GIB, false));
     assert_true(check_steps(&f) == 30000.0 * 50000 * 4);
-    /* Both ways in runs of kilobytes: small ones cost more than they look. */
+    /* Both reads and writes are runs of kilobytes: small runs cost more than their bytes. */
     assert_true(f.run.tiling.tile[LOOP_M] >= 512 && f.run.tiling.tile[LOOP_N] >= 512);
     for (int axis = -1; axis < 2; axis++) {
         struct op_options options = {.reduce = REDUCE_SUM, .axis = axis < 0 ? REDUCE_ALL_AXES : axis};
@@ -192,13 +194,13 @@ static void less_memory_is_never_predicted_to_be_faster(void **state) {
         struct fixture f;
         set_matmul(&f, 20000, 10000, 30000);
         assert_true(fit(&f, budget, false));
-        assert_true(f.run.tiling.predicted_s <= before * 1.06); /* the weight of hidden traffic */
+        assert_true(f.run.tiling.predicted_s <= before * 1.06); /* TRAFFIC_WEIGHT allows it */
         before = f.run.tiling.predicted_s;
         check_steps(&f);
     }
 }
 
-/* Traffic that tells tiles apart by all that a launch knows. */
+/* A traffic model whose value depends on everything that a launch knows of its tile. */
 static double traffic(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     return (double)(args->m * 3 + args->n * 5) * (double)args->k + (args->first ? 1000 : 0) + (args->last ? 10 : 0);
@@ -230,7 +232,7 @@ static void modelled_traffic_is_the_sum_over_all_steps(void **state) {
     assert_true(plan_modelled_bytes(&f.plan, &f.run) == 0);
 }
 
-/* Tilings with more steps than 64 bits count are passed over. */
+/* Tilings whose steps cannot be counted in 64 bits are skipped. */
 static void steps_can_be_counted(void **state) {
     (void)state;
     struct fixture f;
@@ -241,7 +243,7 @@ static void steps_can_be_counted(void **state) {
                                                                     f.run.tiling.tiles[LOOP_K]);
     static const struct kernel modelled = {.name = "any", .traffic_bytes = traffic};
     f.run.kernel = &modelled;
-    assert_true(plan_modelled_bytes(&f.plan, &f.run) > 0); /* at once */
+    assert_true(plan_modelled_bytes(&f.plan, &f.run) > 0); /* returns at once */
     assert_false(fit(&f, 1 << 10, false));
 }
 

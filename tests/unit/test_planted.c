@@ -1,8 +1,9 @@
-/* test_planted.c - faults planted in large results, at places and with weights drawn anew for each try: all are found.
+/* test_planted.c - plants faults in large results, at places and with weights that are random for each try: all must be
+ * found.
  *
  * Small and quick by default. PLANTED=full takes products and transposes of 8192^2, results of 50 million elements and
  * 100 tries of each kind, and prints what verification costs: an hour on two cores, 3 GB. PLANTED_TRIES=20 and
- * PLANTED_ONLY=in_transposes (or in_*) make it shorter. */
+ * PLANTED_ONLY=in_transposes (or another in_*) make it shorter. */
 #include "verify_fixture.h"
 
 #include <time.h>
@@ -22,7 +23,7 @@ static int64_t chance(int64_t below) {
     return (int64_t)((chance_state >> 17) % (uint64_t)below);
 }
 
-/* ---- faults, and how they are taken back ------------------------------------------------------------------------- */
+/* ---- planting faults and undoing them ---------------------------------------------------------------------------- */
 
 static struct {
     int64_t count, room, *at;
@@ -58,7 +59,8 @@ static const char *const fault_names[FAULTS] = {
     "an element lost",    "an element 10 % off", "a column 5 % off", "two columns swapped",
     "a block of 16 x 16", "a row 5 % off",       "a tile's edge",    "a corner"};
 
-/* Somewhere in a matrix. An element is one of a size that its line mostly has: `typical` and more. */
+/* Plants a fault somewhere in a matrix. The element chosen has at least the size that is usual in its line,
+ * `typical`. */
 static void plant_fault(struct fixture *f, enum fault fault, double (*typical)(int64_t row, int64_t column)) {
     int64_t rows = f->arrays[2].shape.size[0], columns = f->arrays[2].shape.size[1], i, j;
     do {
@@ -103,7 +105,7 @@ static void reseed(struct fixture *f, int number) {
     chance_state += (uint64_t)number;
 }
 
-/* All faults, `tries` times: in every try the right result passes and each of the spoiled ones does not. */
+/* Plants all faults, `tries` times. In every try the right result must pass and each spoiled one must not. */
 static void try_matrix(struct fixture *f, const char *what, double (*typical)(int64_t row, int64_t column)) {
     double first = 0, more = 0;
     int found[FAULTS] = {0};
@@ -134,7 +136,7 @@ static double typical_plain(int64_t row, int64_t column) {
     return 0.1 * sqrt((double)side); /* a standard deviation is sqrt(side) / 3 */
 }
 
-/* Of a 16-bit result, whose roundings are larger: verification promises less of it (configs/README.md). */
+/* For a 16-bit result, whose roundings are larger: verification promises less for it (configs/README.md). */
 static double typical_large(int64_t row, int64_t column) {
     return 3.4 * typical_plain(row, column);
 }
@@ -165,7 +167,7 @@ static void in_products(void **state) {
     close_fixture(&f);
 }
 
-/* Rows and columns of sizes from 2^-20 to 2^20: what is wrong in small ones is not hidden by large ones. */
+/* Rows and columns have sizes from 2^-20 to 2^20: faults in small ones are not hidden by large ones. */
 static void in_products_of_all_sizes(void **state) {
     (void)state;
     struct fixture f;
@@ -195,7 +197,8 @@ static void in_products_of_all_sizes(void **state) {
     free(column_scale);
 }
 
-/* A NaN or an infinity in an input leaves nothing of a row or a column of the result, and everything of the others. */
+/* A NaN or an infinity in an input makes a whole row or column of the result not finite; faults elsewhere must be
+ * found. */
 static void in_products_beside_nans(void **state) {
     (void)state;
     struct fixture f;

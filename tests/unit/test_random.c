@@ -1,5 +1,5 @@
-/* test_random.c - the generator against its published test vectors, its distributions, and that tiles make no
- * difference. */
+/* test_random.c - the generator compared with its published test vectors, its distributions, and its independence of
+ * tiles. */
 #include "../../runner/storage/random.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static struct box row_of(int64_t start, int64_t count) {
     return (struct box){.rank = 1, .start = {start}, .count = {count}};
 }
 
-/* The 64 bits of each element: `integer` below 2^53 has the low ones, `uniform` below 1 the high ones. */
+/* Gets the 64 bits of each element: `integer` below 2^53 gives the low bits, `uniform` below 1 the high bits. */
 static void fill_bits(uint64_t seed, int64_t start, int64_t count, uint64_t *bits) {
     struct random_terms low = {.distribution = RANDOM_INTEGER, .high = 0x1p53 - 1, .seed = seed};
     struct random_terms high = {.distribution = RANDOM_UNIFORM, .high = 1, .seed = seed};
@@ -27,8 +27,8 @@ static void fill_bits(uint64_t seed, int64_t start, int64_t count, uint64_t *bit
     free(values);
 }
 
-/* Random123's known answers use all four words of the counter, the generator here only two: they check these plain
- * rounds, which then check the generator. */
+/* Plain rounds of Philox. Random123's known answers use all four words of the counter, the generator only two. So the
+ * answers check these rounds, and these rounds check the generator. */
 static void philox_plain(uint32_t c[4], uint32_t k0, uint32_t k1) {
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         uint64_t p0 = UINT64_C(0xD2511F53) * c[0], p1 = UINT64_C(0xCD9E8D57) * c[2];
@@ -66,7 +66,7 @@ static void known_answers(void **state) {
         }
 }
 
-/* Any box holds what the whole array has there. */
+/* Any box has the elements that the whole array has there. */
 static void boxes_agree(void **state) {
     (void)state;
     const struct shape shape = {3, {5, 37, 1031}};
@@ -144,7 +144,7 @@ static void distributions_are_as_told(void **state) {
     free(x);
 }
 
-/* Rounding to few bits must not reach `high`, whatever its sign and size. */
+/* After rounding to few bits a value must stay below `high`, whatever the sign and size of `high`. */
 static void uniform_stays_below_high(void **state) {
     (void)state;
     static const double ranges[][2] = {{0, 1},  {-1, 0}, {-2, -1}, {0, 3e4}, {0, 0x1p-20}, {-0x1p-20, 0x1p-18},

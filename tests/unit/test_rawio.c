@@ -1,4 +1,4 @@
-/* test_rawio.c - what is read and written past HDF5 is what HDF5 reads and writes, in every layout, for any box. */
+/* test_rawio.c - reading and writing without HDF5 gives what HDF5 reads and writes, in every layout, for any box. */
 #include "../../runner/base/clock.h"
 #include "../../runner/storage/layout.h"
 #include "../../runner/storage/rawread.h"
@@ -30,7 +30,8 @@ static struct box random_box(const struct shape *shape) {
 
 enum { SHUFFLE = 1, DEFLATE = 2, FLETCHER = 4, FLETCHER_FIRST = 8, BIG = 16, HOLES = 32, CONTIGUOUS = 64 };
 
-/* Makes /x of random values (many small, so that they compress) with what `how` says, by HDF5 alone. */
+/* Creates /x with random values, many of them small so that they compress, with the properties in `how`, by HDF5
+ * alone. */
 static void make_file(const char *path, const struct shape *shape, const struct shape *chunk, hid_t type,
                       unsigned how) {
     hsize_t size[MAX_RANK], chunks[MAX_RANK], count[MAX_RANK];
@@ -67,7 +68,7 @@ static void make_file(const char *path, const struct shape *shape, const struct 
     H5Pclose(creation);
 }
 
-/* Every box that is tried is the same by both ways. */
+/* Checks that many boxes read the same both ways. */
 static void compare_reads(const char *path, bool expect_raw) {
     struct h5_dataset *dataset;
     struct rawread *raw;
@@ -117,7 +118,7 @@ static void every_layout_is_read_as_by_hdf5(void **state) {
                 }
 }
 
-/* Runs longer than what one pread asks for, and rows that are cut. */
+/* Runs longer than one pread, and rows that are cut. */
 static void large_extents_are_read(void **state) {
     (void)state;
     struct shape shape = {2, {3, 700001}}, chunk = {2, {2, 300000}};
@@ -127,7 +128,7 @@ static void large_extents_are_read(void **state) {
     compare_reads(in_folder("large.h5"), true);
 }
 
-/* A chunk that was written without some of its filters says so in its mask. */
+/* A chunk that was written without some of its filters has them in its mask. */
 static void masks_are_honoured(void **state) {
     (void)state;
     struct shape shape = {1, {100}}, chunk = {1, {10}};
@@ -141,7 +142,7 @@ static void masks_are_honoured(void **state) {
     compare_reads(in_folder("mask.h5"), true);
 }
 
-/* HDF5's own way to ask would take 10 s here and four times as long for twice as many. */
+/* HDF5's own functions would take 10 s here, and four times as long for twice as many chunks. */
 static void many_chunks_are_found_soon(void **state) {
     (void)state;
     struct shape shape = {1, {160000}}, chunk = {1, {4}};
@@ -222,7 +223,7 @@ static void what_is_unusual_is_left_to_hdf5(void **state) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Writes /x box by box, a grid of them, and reads it back by HDF5. */
+/* Writes /x in a grid of boxes and reads it back by HDF5. */
 static void write_and_compare(const struct shape *shape, const struct h5_layout *layout, const struct shape *tile) {
     hid_t file;
     struct h5_dataset *dataset;
@@ -237,7 +238,7 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     assert_non_null(raw);
     struct box whole = box_whole(shape);
     struct cells cells = layout_cells(&whole, shape, tile);
-    for (int64_t number = cells.cut.pieces - 1; number >= 0; number--) { /* backwards: any order will do */
+    for (int64_t number = cells.cut.pieces - 1; number >= 0; number--) { /* backwards, because any order must work */
         struct cell cell = layout_cell(&cells, number);
         struct box box = {.rank = shape->rank};
         int lead = MAX_RANK - shape->rank;
@@ -286,7 +287,7 @@ static void every_layout_is_written_as_by_hdf5(void **state) {
     (void)state;
     static const struct shape shapes[] = {{1, {1001}}, {2, {61, 83}}, {3, {5, 17, 29}}};
     static const struct shape chunks[] = {{1, {64}}, {2, {16, 20}}, {3, {2, 5, 7}}};
-    /* Whole chunks, parts of them, rows, everything. */
+    /* Tiles that are whole chunks, parts of chunks, rows, everything. */
     static const struct shape tiles[][4] = {{{1, {128}}, {1, {50}}, {1, {1}}, {1, {1001}}},
                                             {{2, {32, 40}}, {2, {10, 33}}, {2, {1, 83}}, {2, {61, 83}}},
                                             {{3, {2, 10, 14}}, {3, {1, 4, 29}}, {3, {5, 1, 3}}, {3, {5, 17, 29}}}};

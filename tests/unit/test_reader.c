@@ -1,4 +1,4 @@
-/* test_reader.c - reading operands wherever they are, and a hash that does not depend on how they lie. */
+/* test_reader.c - operands are read wherever they are, and their hash does not depend on how they lie. */
 #include "../../runner/storage/h5io.h"
 #include "../../runner/storage/random.h"
 #include "../../runner/storage/reader.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The definition in reader.h, done plainly on values in memory (rows of `columns` elements). */
+/* The hash as reader.h defines it, computed plainly from values in memory (rows of `columns` elements). */
 static void plain_hash(const char *data, int64_t rows, int64_t columns, int64_t size, char text[READER_HASH_TEXT]) {
     uint64_t low = 0, high = 0, number = 0;
     for (int64_t r = 0; r < rows; r++)
@@ -41,7 +41,7 @@ static void close_fixture(struct fixture *f) {
     array_free(&f->array);
 }
 
-/* Stores `data` in the given layout and returns how it hashes when read from there. */
+/* Stores `data` in the given layout, reads it back from there and returns its hash. */
 static void stored_hash(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout, const void *data,
                         char text[READER_HASH_TEXT]) {
     struct error error = {STATUS_OK, ""};
@@ -93,7 +93,7 @@ static void test_hash_sees_place(void **state) {
     assert_string_not_equal(one, other);
 }
 
-/* `rows: [2, 3]` of a file is the array of those rows: the same values, the same hash. */
+/* `rows: [2, 3]` of a file is an array of those rows, with the same values and the same hash. */
 static void test_band_of_rows(void **state) {
     (void)state;
     struct error error = {STATUS_OK, ""};

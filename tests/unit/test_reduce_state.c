@@ -1,5 +1,5 @@
-/* test_reduce_state.c - struct reduce_state, whose products and norms stay in range and whose selections do not depend
- * on the order: drawn elements, merged one after another, in drawn orders and in drawn trees. */
+/* test_reduce_state.c - struct reduce_state: its products and norms stay in range, and its selections do not depend on
+ * the order. Random elements are merged one after another, in random orders and in random trees. */
 #include "../../kernels/reduce/state.h"
 
 #include <float.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #define CASES 2000
-#define MOST  300 /* elements of a case */
+#define MOST  300 /* elements of a case, at most */
 
 static uint64_t next_random(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -31,12 +31,12 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Of the zeros. */
+/* Is this the least of the two zeros, -0? */
 static bool is_least(double zero) {
     return signbit(zero) != 0;
 }
 
-/* A finite number of either sign; binary exponents from `low` to `high`. */
+/* Draws a finite number of either sign, with a binary exponent from `low` to `high`. */
 static double draw(uint64_t *seed, int low, int high) {
     double mantissa = 1 + (double)(next_random(seed) >> 12) * 0x1p-52;
     int exponent = low + (int)(next_random(seed) % (uint64_t)(high - low + 1));
@@ -66,7 +66,7 @@ static double in_order(enum reduce_operator operator_, const double *x, int coun
     return finish(operator_, &sum);
 }
 
-/* Merges two drawn parts until one is left. */
+/* Merges two random parts until one is left. */
 static double in_tree(enum reduce_operator operator_, const double *x, int count, uint64_t *seed) {
     struct reduce_state part[MOST + 1] = {reduce_state_empty(operator_, FLOAT64)};
     for (int i = 0; i < count; i++) part[i] = reduce_state_of(operator_, FLOAT64, x, i, i);
@@ -98,7 +98,7 @@ static void mantissas_and_exponents(void **state) {
     }
 }
 
-/* A product is right wherever the exact one is in range, though all the large or all the small come first. */
+/* A product is right whenever the exact one is in range, even if all large factors, or all small ones, come first. */
 static void products_stay_in_range(void **state) {
     (void)state;
     uint64_t seed = 2;
@@ -108,7 +108,7 @@ static void products_stay_in_range(void **state) {
         long double mantissa = 1;
         long exponent = 0;
         for (int i = 0; i < count; i++) {
-            /* As much the other way as it has gone one way, but for what is left. */
+            /* Every second factor undoes the one before it, except for a remainder. */
             x[i] = i % 2 ? draw(&seed, 0, 3) / x[i - 1] : draw(&seed, -widest, widest);
             int part;
             mantissa = frexpl(mantissa * (long double)x[i], &part);
@@ -160,7 +160,7 @@ static void norms_stay_in_range(void **state) {
     assert_true(fabs(in_order(REDUCE_NORM2, (double[]){3e-200, 4e-200}, 2) - 5e-200) <= 1e-215);
 }
 
-/* Of zeros min takes -0 and max +0, and a NaN comes out without sign and payload, in every order. */
+/* Of zeros, min takes -0 and max +0; a NaN result has neither sign nor payload; both in every order. */
 static void extremes_do_not_show_the_order(void **state) {
     (void)state;
     uint64_t seed = 4;
@@ -179,7 +179,7 @@ static void extremes_do_not_show_the_order(void **state) {
             for (int greatest = 0; greatest < 2; greatest++) {
                 enum reduce_operator operator_ = greatest ? REDUCE_MAX : REDUCE_MIN;
                 double found = order % 2 ? in_tree(operator_, x, count, &seed) : in_order(operator_, x, count);
-                bool sought_zero = false; /* is there a zero of the sign that is sought? */
+                bool sought_zero = false; /* the elements have a zero of the sign that is sought */
                 for (int i = 0; i < count; i++) {
                     assert_true(any_nan || (greatest ? found >= x[i] : found <= x[i]));
                     sought_zero = sought_zero || (x[i] == 0 && is_least(x[i]) != greatest);

@@ -70,7 +70,7 @@ static void test_refusals(void **state) {
     assert_int_equal(results_open(f->output, true, false, &f->plan, &f->readers, &second, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "another tilerun"));
     results_close(results);
-    assert_false(exists(f->parts)); /* no trace of a job that did nothing */
+    assert_false(exists(f->parts)); /* a job that did nothing leaves no trace */
 }
 
 static void test_keys_tell_apart(void **state) {
@@ -81,7 +81,7 @@ static void test_keys_tell_apart(void **state) {
     key_of(f, &f->runs[2], keys[2]);
     f->readers.of[0].hash[0] ^= 1;
     key_of(f, &f->runs[0], keys[3]);
-    key_of(f, &f->runs[2], keys[4]); /* through the result that it reads */
+    key_of(f, &f->runs[2], keys[4]); /* it changes through the result that the run reads */
     f->readers.of[0].hash[0] ^= 1;
     f->operations[1].resolved = "reduce max";
     key_of(f, &f->runs[2], keys[5]);
@@ -91,7 +91,8 @@ static void test_keys_tell_apart(void **state) {
 
 enum { RIVALS = 6, TURNS = 400 };
 
-/* Opens and closes again and again; the exit status says what went wrong. `holders` counts who holds the lock now. */
+/* Opens and closes the results repeatedly; the exit status says what went wrong. `holders` counts the present holders
+ * of the lock. */
 static int take_turns(struct fixture *f, atomic_int *holders) {
     int held = 0;
     for (int i = 0; i < TURNS; i++) {
@@ -108,7 +109,8 @@ static int take_turns(struct fixture *f, atomic_int *holders) {
     return held > 0 ? 0 : 4;
 }
 
-/* Whoever comes while the last holder removes the lock and its folder gets it, or meets who did. */
+/* A process that comes while the last holder removes the lock and its folder either gets the lock or is told of the
+ * process that got it. */
 static void test_rivals_for_the_lock(void **state) {
     struct fixture *f = *state;
     atomic_int *holders = mmap(NULL, sizeof *holders, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
-/* test_result_resume.c - what is kept of a job that did not come to its end: parts found again, hurt ones done again, a
- * writer that was killed, a disk that was full. */
+/* test_result_resume.c - what is kept of a job that was not completed: finished parts are found again, damaged ones are
+ * done again; a writer is killed, a disk is full. */
 #include "result_fixture.h"
 
 #include <dirent.h>
@@ -20,7 +20,7 @@ static void test_resume(void **state) {
     results_close(results);
 
     results = open_results(f, false, true);
-    assert_false(results_find(results, &f->runs[0], &found)); /* was wrong: tried again */
+    assert_false(results_find(results, &f->runs[0], &found)); /* it was wrong, so it is tried again */
     assert_true(results_find(results, &f->runs[1], &found));
     assert_memory_equal(&found, &row, sizeof row);
     results_load_output(results, &f->runs[1]);
@@ -34,14 +34,14 @@ static void test_resume(void **state) {
     results_close(results);
 }
 
-/* Where run 0's part lies when it is finished. */
+/* The path of run 0's finished part. */
 static void first_part(const struct fixture *f, char path[160]) {
     char key[33];
     key_of(f, &f->runs[0], key);
     snprintf(path, 160, "%s/%s.h5", f->parts, key);
 }
 
-/* A later variant's part lies without its output; it is no use alone. */
+/* The part of a later variant has no output, so it is of no use alone. */
 static void test_resume_without_the_first_part(void **state) {
     struct fixture *f = *state;
     struct result_row row;
@@ -101,7 +101,7 @@ static void test_killed_writer(void **state) {
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
     struct result_row row;
-    struct results *results = open_results(f, false, true); /* the lock went with its holder */
+    struct results *results = open_results(f, false, true); /* the lock ended with its holder */
     assert_true(results_find(results, &f->runs[0], &row));
     assert_false(results_find(results, &f->runs[2], &row));
     DIR *parts = opendir(f->parts);
@@ -110,7 +110,7 @@ static void test_killed_writer(void **state) {
     results_close(results);
 }
 
-/* A full disk, played by a limit on file size: an error, no crash, nothing half left, what is finished kept. */
+/* A limit on file size acts as a full disk: an error, no crash, no partial file; finished parts are kept. */
 static void test_full_disk(void **state) {
     struct fixture *f = *state;
     for (rlim_t limit = 1024; limit < 600000; limit = limit * 3 / 2) {
@@ -127,7 +127,7 @@ static void test_full_disk(void **state) {
             if (status != STATUS_IO || error.status != STATUS_IO || !*error.text) _exit(2);
             bool kept = results_find(results, &f->runs[2], &rows[2]);
             results_close(results);
-            setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}); /* for a report of leaks */
+            setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}); /* for leak reports */
             exit(kept ? STATUS_IO : 4);
         }
         int how;

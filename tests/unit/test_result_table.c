@@ -1,4 +1,4 @@
-/* test_result_table.c - rows on paper, and the provenance beside them. */
+/* test_result_table.c - rows as table, CSV and JSON, and the provenance beside them. */
 #include "../../runner/base/clock.h"
 #include "../../runner/result/result.h"
 
@@ -42,7 +42,7 @@ static void test_printing(void **state) {
     }
     strcpy(rows[2].status, "failed");
     snprintf(rows[2].message, sizeof rows[2].message, "said \"no\", é\n");
-    memset(rows[2].shape, 'x', sizeof rows[2].shape - 2); /* ends in half a character */
+    memset(rows[2].shape, 'x', sizeof rows[2].shape - 2); /* the text ends in half a character */
     rows[2].shape[sizeof rows[2].shape - 2] = '\xC3';
 
     char *table = printed(result_print_table, rows, 2);

@@ -1,6 +1,6 @@
-/* test_stream.c - the same values whatever the tiles, staged or in place; residents keep their promises.
+/* test_stream.c - values are the same in all tiles, staged or in place; residents keep their promises.
  *
- * Everything runs on the CPU device; with `unified` off it also stands for a device that is copied to and from. */
+ * Everything runs on the CPU device; with `unified` off it acts as a device that data are copied to and from. */
 #include "../../runner/stream/residents.h"
 #include "stream_fixture.h"
 
@@ -26,8 +26,8 @@ static struct stream *stream_and_compare(struct fixture *f, struct stream_result
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 static const int64_t tilings[][LOOPS] = {
-    {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, /* larger than everything */
-    {3, 20, 30, 40},                              /* equal, for some of the shapes below */
+    {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, /* larger than every shape */
+    {3, 20, 30, 40},                              /* as large as some of the shapes below */
     {1, 7, 11, 13},                               /* smaller and ragged */
     {2, 10, 15, 40},                              /* ragged stack, k whole */
     {1, 20, 30, 8},                               /* only k is cut */
@@ -79,7 +79,7 @@ static void sums_in_tiles(void **state) {
     }
 }
 
-/* A tile larger than the pinned buffers goes through them in pieces. */
+/* A tile larger than the pinned buffers passes through them in pieces. */
 static void large_tiles_are_staged_in_pieces(void **state) {
     (void)state;
     struct fixture f;
@@ -164,7 +164,7 @@ static void a_kept_result_is_the_next_input(void **state) {
         set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
         set_run(&f, whole);
         stream_free(stream_and_compare(&f, &result), true);
-        set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 2, 2, 3); /* array 2 can be read nowhere else */
+        set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 2, 2, 3); /* array 2 is nowhere else */
         set_run(&f, whole);
         struct collected c = {.array = &f.arrays[3], .data = new_values(&f.arrays[3])};
         struct stream *stream;
@@ -183,7 +183,7 @@ static void residents_give_way(void **state) {
     struct fixture f;
     struct stream_result result;
     open_fixture(&f, true, 3 * 1024);
-    for (int i = 0; i < 2; i++) set_input(&f, i, INT32, (struct shape){2, {16, 16}}); /* 1 KiB each, output too */
+    for (int i = 0; i < 2; i++) set_input(&f, i, INT32, (struct shape){2, {16, 16}}); /* 1 KiB each, as is the output */
     const struct {
         int input;
         int64_t read;
@@ -194,7 +194,7 @@ static void residents_give_way(void **state) {
         stream_free(stream_and_compare(&f, &result), false);
         assert_int_equal(result.bytes_read, uses[i].read);
     }
-    /* A run that needs the room for itself: both must go. */
+    /* A run needs all the room: both residents must be evicted. */
     set_input(&f, 3, INT32, (struct shape){2, {16, 24}});
     set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 3, 3, 2);
     set_run(&f, whole);
@@ -208,11 +208,11 @@ static void residents_give_way(void **state) {
 
 /* ---- rehearsal --------------------------------------------------------------------------------------------------- */
 
-/* A device that has to be brought code: the CPU's, between these two. */
+/* The CPU device with two functions replaced, so that it acts as a device that kernel code must be brought to. */
 static struct {
     struct device_operations operations;
     const struct device_operations *real;
-    atomic_int rehearsals, over, launches; /* begun, ended */
+    atomic_int rehearsals, over, launches; /* rehearsals: begun; over: ended */
     int64_t rows, cols;                    /* of the launch that was rehearsed */
     bool early;                            /* a launch came before the rehearsal was over */
 } stage;
@@ -255,7 +255,7 @@ static void a_pass_is_rehearsed_before_its_first_launch(void **state) {
     plan_step(&f.task.geometry, &f.run.tiling, 0, &first);
     assert_int_equal(stage.rows * stage.cols, box_elements(&first.store));
 
-    /* And is over when a pass has failed. */
+    /* The rehearsal has ended when a pass has failed. */
     struct collected c = {.array = &f.arrays[2], .data = new_values(&f.arrays[2]), .fail_at = 1};
     struct stream *stream;
     assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_IO);
@@ -300,7 +300,7 @@ static void failures_leave_a_usable_device(void **state) {
     }
 }
 
-/* The step under way is the last, and what the queue still held is not computed. */
+/* The step under way is the last; launches still in the queue are not computed. */
 static void a_signal_ends_a_pass_between_steps(void **state) {
     (void)state;
     for (int unified = 0; unified < 2; unified++)

@@ -1,4 +1,4 @@
-/* test_trace.c - the timeline: what is in the file, whatever comes in, and from how many threads. */
+/* test_trace.c - the timeline: what its file contains, in whatever order spans come and from however many threads. */
 #include "../../runner/base/trace.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static struct trace *begin(void) {
     return trace;
 }
 
-/* Ends the trace; its file's text, which the caller frees. */
+/* Ends the trace and returns its file's text, which the caller frees. */
 static char *end(struct trace *trace) {
     assert_int_equal(trace_close(trace, &error), STATUS_OK);
     FILE *file = fopen(path, "r");
@@ -62,12 +62,12 @@ static void spans_have_their_run_stage_and_slot(void **state) {
     assert_int_equal(count(text, "\"name\":\"thread_name\""), 2); /* each once */
     assert_holds(text, "\"name\":\"read 1\"");
     assert_holds(text, "\"dur\":2000.000,\"args\":{\"step\":7,\"bytes\":4096}");
-    assert_holds(text, "\"dur\":0.000,\"args\":{\"bytes\":12}"); /* no step in particular */
+    assert_holds(text, "\"dur\":0.000,\"args\":{\"bytes\":12}"); /* it belongs to no step */
     assert_int_equal(count(text, "\"ph\":\"X\""), 3);
     free(text);
 }
 
-/* A job's inputs are read before its first run: a process of their own. */
+/* A job's inputs are read before its first run: they are a process of their own. */
 static void spans_may_come_before_any_run(void **state) {
     (void)state;
     struct trace *trace = begin();

@@ -1,12 +1,13 @@
-/* test_verify.c - what verification sees in results that are too large to be compared whole, and what it lets pass.
+/* test_verify.c - which faults verification finds in results that are too large to be compared whole, and which it lets
+ * pass.
  *
- * Each test makes a right result, lets it pass, spoils it in one way, and wants that to be found (or, where the
- * documents promise no more, to pass). Sizes lie just beyond what verify.c compares whole. */
+ * Each test makes a right result, checks that it passes, spoils it in one way, and checks that this is found (or that
+ * it passes, if the documents promise no more). Sizes lie just beyond those that verify.c compares whole. */
 #include "verify_fixture.h"
 
 /* ---- large products ---------------------------------------------------------------------------------------------- */
 
-enum { M = 2053, N = 2063, MIDDLE = 1000 * N + 1234 }; /* more elements than are compared one by one */
+enum { M = 2053, N = 2063, MIDDLE = 1000 * N + 1234 }; /* more elements than verify.c compares whole */
 
 static void one_wrong_element_of_a_product(void **state) {
     (void)state;
@@ -20,13 +21,13 @@ static void one_wrong_element_of_a_product(void **state) {
         assert_true(f.verdict.error > f.verdict.tolerance);
         assert_true(is_found(&f, MIDDLE, -get(&f, MIDDLE)));
         double tiny = get(&f, MIDDLE) * (1 + dtype_epsilon((enum dtype)dtype));
-        assert_false(is_found(&f, MIDDLE, tiny)); /* that is rounding */
+        assert_false(is_found(&f, MIDDLE, tiny)); /* the size of a rounding error */
         assert_true(passes(&f));
         close_fixture(&f);
     }
 }
 
-/* In a stack, with transposed operands and a factor. */
+/* One wrong element in a stack, with transposed operands and a factor. */
 static void one_wrong_element_of_a_stack(void **state) {
     (void)state;
     struct fixture f;
@@ -39,7 +40,7 @@ static void one_wrong_element_of_a_stack(void **state) {
     close_fixture(&f);
 }
 
-/* Of a 16-bit type every element of a row may be off by its rounding; a lost one must stand out from that. */
+/* In a 16-bit type every element of a row may be off by its rounding; a lost element must exceed that. */
 static void lost_elements_of_narrow_types(void **state) {
     (void)state;
     for (int dtype = FLOAT16; dtype <= BFLOAT16; dtype++) {
@@ -48,7 +49,7 @@ static void lost_elements_of_narrow_types(void **state) {
         f.operation.run.verify = VERIFY_SAMPLED;
         assert_true(passes(&f));
         assert_true(is_found(&f, 40 * 2048 + 1100, INFINITY) && is_found(&f, 40 * 2048 + 1100, NAN));
-        int64_t row = 40 * 2048, count = dtype == FLOAT16 ? 1 : 64; /* bfloat16 is coarser: it takes a tile's row */
+        int64_t row = 40 * 2048, count = dtype == FLOAT16 ? 1 : 64; /* bfloat16 is coarser: spoil a tile's row */
         double largest = 0;
         for (int64_t i = row + 1000; i < row + 1400; i++) largest = fmax(largest, fabs(get(&f, i)));
         for (int64_t i = row + 1000; i < row + 1400 && count > 0; i++) {
@@ -71,7 +72,7 @@ static void wide_float64_is_not_rejected(void **state) {
     close_fixture(&f);
 }
 
-/* Their squares' squares are beyond the type. */
+/* The squares of their squares exceed the type. */
 static void huge_float64_is_compared(void **state) {
     (void)state;
     struct fixture f;
@@ -82,7 +83,7 @@ static void huge_float64_is_compared(void **state) {
     close_fixture(&f);
 }
 
-/* Sums that fall below the type's least number are rounded to multiples of it. */
+/* Sums below the type's least number are rounded to multiples of it. */
 static void tiny_products_are_not_rejected(void **state) {
     (void)state;
     struct fixture f;
@@ -111,7 +112,7 @@ static void a_nan_is_wrong_wherever_it_is(void **state) {
     close_fixture(&f);
 }
 
-/* A right infinity is not wrong, and does not cover for what is wrong beside it. */
+/* A right infinity is not wrong, and does not hide a wrong element beside it. */
 static void overflow_is_compared(void **state) {
     (void)state;
     struct fixture f;
@@ -129,7 +130,7 @@ static void overflow_is_compared(void **state) {
 
 /* ---- transposes, sums, factors: sampled boxes -------------------------------------------------------------------- */
 
-/* Spoils a rectangle of a matrix, sees whether that is found, and makes it right again. */
+/* Spoils a rectangle of a matrix, checks whether that is found, and makes the matrix right again. */
 static bool is_rectangle_found(struct fixture *f, int64_t row, int64_t column, int64_t rows, int64_t columns) {
     const struct shape *shape = &f->arrays[2].shape;
     size_t bytes = (size_t)f->elements * dtype_size(f->arrays[2].dtype);
@@ -156,10 +157,10 @@ static void check_large_matrix(enum op op, enum dtype dtype) {
     int64_t rows = f.arrays[2].shape.size[0], columns = f.arrays[2].shape.size[1];
     assert_true(passes(&f));
     assert_true(f.verdict.error == 0);
-    assert_true(f.reads < 100); /* samples, not everything */
+    assert_true(f.reads < 100); /* it read samples, not everything */
     assert_true(is_rectangle_found(&f, 0, 0, 1, 1));
     assert_true(is_rectangle_found(&f, rows - 1, columns - 1, 1, 1));
-    assert_true(is_rectangle_found(&f, rows - rows % 32, 0, 32, columns)); /* the tiles that are not whole */
+    assert_true(is_rectangle_found(&f, rows - rows % 32, 0, 32, columns)); /* the tiles that are cut off */
     assert_true(is_rectangle_found(&f, 0, columns - columns % 32, rows, 32));
     assert_true(is_rectangle_found(&f, 512, 512, 1024, 1024)); /* a large tile */
     assert_true(is_rectangle_found(&f, 1024, 0, 128, columns));
@@ -178,7 +179,7 @@ static void wrong_tiles_of_scale(void **state) {
     check_large_matrix(OP_SCALE, UINT8);
 }
 
-/* Every fifth element, of every row: what a padding that was forgotten comes to. */
+/* Every fifth element of every row is wrong, as if a padding had been forgotten. */
 static void a_wrong_pattern_is_found(void **state) {
     (void)state;
     struct fixture f;
@@ -201,15 +202,15 @@ static void wrong_sums_of_many(void **state) {
     assert_true(f.reads < 100);
     assert_true(is_found(&f, 0, get(&f, 0) + 1));
     assert_true(says(&f, "[0] is 2, should be 1"));
-    assert_true(is_found(&f, f.elements - 1, get(&f, f.elements - 1) + 256)); /* what a narrow sum would lose */
-    for (int64_t i = f.elements / 2; i < f.elements; i++) set(&f, i, 0);      /* a launch that was left out */
+    assert_true(is_found(&f, f.elements - 1, get(&f, f.elements - 1) + 256)); /* a narrow sum's error */
+    for (int64_t i = f.elements / 2; i < f.elements; i++) set(&f, i, 0);      /* as if a launch had been left out */
     assert_false(passes(&f));
     close_fixture(&f);
 }
 
 /* ---- tolerances -------------------------------------------------------------------------------------------------- */
 
-/* A relative error of size `error`, everywhere, in a product that is compared whole. */
+/* Does a product that is compared whole pass with a relative error of `relative` in every element? */
 static bool passes_off_by(enum accuracy accuracy, double relative, double tolerance) {
     struct fixture f;
     open_product(&f, FLOAT32, 30, 40, 64, (struct random_terms){.low = 1, .high = 2});
@@ -236,7 +237,7 @@ static void tolerance_follows_the_accuracy_class(void **state) {
         assert_true(passes_off_by(classes[i].accuracy, classes[i].right, NAN));
         assert_false(passes_off_by(classes[i].accuracy, classes[i].wrong, NAN));
     }
-    assert_true(passes_off_by(ACCURACY_FULL, 1e-2, 0.02)); /* the job's own */
+    assert_true(passes_off_by(ACCURACY_FULL, 1e-2, 0.02)); /* the job's own tolerance */
     assert_false(passes_off_by(ACCURACY_BFLOAT16, 1e-3, 1e-4));
 }
 
@@ -260,7 +261,7 @@ static int64_t chance(int64_t below) {
     chance_state = chance_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (int64_t)((chance_state >> 17) % (uint64_t)below);
 }
-static double around(void) { /* between -1 and 1 */
+static double around(void) { /* a random number between -1 and 1 */
     return (double)chance(1 << 26) * 0x1p-25 - 1;
 }
 
@@ -268,8 +269,8 @@ enum kind { PLAIN, TINY, HUGE_, CANCELLING, LINES, SPREAD, JUST_BELOW_OVERFLOW, 
 static const char *const kind_names[KINDS] = {"plain", "tiny",   "huge",           "cancelling",
                                               "lines", "spread", "below overflow", "sprinkled"};
 
-/* An input of that kind. `length` is what is summed up. TINY: products of two are about the least number, HUGE_: about
- * the largest. */
+/* Fills an input of a kind. `length`: the number of terms in a sum. TINY: products of two elements are about the least
+ * number; HUGE_: about the largest. */
 static void fill(enum kind kind, enum op op, enum dtype dtype, int64_t rows, int64_t columns, int64_t length,
                  void *data) {
     double least = dtype == FLOAT16 ? 0x1p-24 : dtype == FLOAT64 ? 0x1p-1074 : 0x1p-149;
@@ -284,7 +285,7 @@ static void fill(enum kind kind, enum op op, enum dtype dtype, int64_t rows, int
         case CANCELLING: x = i % 2 ? -dtype_load(dtype, data, i - 1) : x; break;
         case LINES: x = ldexp(x, (int)((i / columns * 7 + i % columns * 5) % (2 * reach + 1)) - reach); break;
         case SPREAD: x = ldexp(x, (int)chance(2 * reach) - reach); break;
-        case JUST_BELOW_OVERFLOW: /* sums of `length` equal terms, within roundings of where infinity begins */
+        case JUST_BELOW_OVERFLOW: /* sums of `length` equal terms, within a few roundings of the first infinity */
             x = squared ? sqrt(largest / (double)length) * (1 + dtype_epsilon(dtype) * (double)chance(3)) : largest;
             break;
         case SPRINKLED:
@@ -296,7 +297,7 @@ static void fill(enum kind kind, enum op op, enum dtype dtype, int64_t rows, int
     }
 }
 
-/* Every CPU variant's result, compared whole and by samples and suspects. */
+/* Checks that every CPU variant's result passes, compared whole and by samples and suspects. */
 static void honest_case(int number) {
     static const char *const names[] = {"cpu", "blocked"};
     enum op op = (enum op)chance(OP_COUNT);
@@ -307,7 +308,7 @@ static void honest_case(int number) {
                                  .transpose_a = chance(2),
                                  .transpose_b = chance(2),
                                  .axis = chance(3) ? (int)chance(2) : REDUCE_ALL_AXES};
-    /* How products and norms keep within range is the variants' own matter. */
+    /* Products and norms only for plain inputs: how they stay in range is up to the variants. */
     static const enum reduce_operator operators[] = {REDUCE_SUM,    REDUCE_MIN,    REDUCE_MAX,  REDUCE_MEAN,
                                                      REDUCE_ARGMIN, REDUCE_ARGMAX, REDUCE_PROD, REDUCE_NORM2};
     options.reduce = operators[chance(kind == PLAIN ? 8 : 6)];
@@ -349,7 +350,7 @@ static void honest_results_are_right(void **state) {
     for (int number = 0; number < cases; number++) honest_case(number);
 }
 
-/* One element is looked at: is `out` right where the sum of x[0..1] is the truth? */
+/* Compares one element: is `out` right if the sum of first and second is the truth? */
 static bool passes_as_sum(enum dtype dtype, double first, double second, double out) {
     struct fixture f;
     open_inputs(&f, OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = 0}, dtype, (struct shape){1, {2}},
@@ -366,7 +367,7 @@ static bool passes_as_sum(enum dtype dtype, double first, double second, double 
 
 static void around_overflow(void **state) {
     (void)state;
-    assert_true(passes_as_sum(FLOAT16, 65504, 15, INFINITY)); /* 65520 becomes infinite: one rounding away */
+    assert_true(passes_as_sum(FLOAT16, 65504, 15, INFINITY)); /* 65520 becomes infinite; 65519 is one rounding away */
     assert_true(passes_as_sum(FLOAT16, 65504, 17, 65504));
     assert_true(passes_as_sum(FLOAT16, 65504, 17, INFINITY));
     assert_false(passes_as_sum(FLOAT16, 65504, 15, -INFINITY));
@@ -382,7 +383,7 @@ static void around_overflow(void **state) {
     assert_false(passes_as_sum(FLOAT64, INFINITY, 1, 0x1.fffffffffffffp1023));
 }
 
-/* Moving elements keeps every bit of them. */
+/* A transpose moves elements and keeps all their bits. */
 static void transposes_keep_bits(void **state) {
     (void)state;
     struct fixture f;
@@ -400,7 +401,7 @@ static void transposes_keep_bits(void **state) {
     close_fixture(&f);
 }
 
-/* Factors beyond the type's range, of elements that bring them back. */
+/* Factors beyond the type's range, applied to elements that bring the products back into range. */
 static void scale_computes_in_float64(void **state) {
     (void)state;
     for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) {
@@ -426,7 +427,7 @@ static void fail_once(struct fixture *f, int64_t fail_at, int64_t lose_at) {
     for (int i = 0; i < 2; i++) f->arrays[i].input = &f->inputs[i];
 }
 
-/* Whatever read fails, of a sample, a truth or Freivalds' check, the next run of the task is judged by whole truths. */
+/* Whichever read fails, of a sample, a truth or Freivalds' check, the task's next run is judged by complete truths. */
 static void a_failed_read_spoils_nothing(void **state) {
     (void)state;
     struct fixture f;

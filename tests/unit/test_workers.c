@@ -1,4 +1,4 @@
-/* test_workers.c - every item is done once, by threads that differ, from several callers at once and after a fork. */
+/* test_workers.c - every item is done once, by different threads, for several callers at once and after a fork. */
 #include "../../runner/base/workers.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ enum { ITEMS = 1000 };
 struct counted {
     atomic_int done[ITEMS];
     atomic_int busy[1024]; /* by thread */
-    atomic_bool shared;    /* two items had one thread number at a time */
+    atomic_bool shared;    /* two items had the same thread number at the same time */
 };
 
 static void count(void *context, int64_t item, int thread) {
@@ -47,7 +47,7 @@ static void every_item_is_done_once(void **state) {
     workers_run(0, count, NULL);
 }
 
-/* Scratch memory is sized by workers_count(): it must not follow an affinity that changes in mid-run. */
+/* Scratch memory is sized by workers_count(), so the count must not follow a change of affinity during a run. */
 static void the_count_outlives_a_change_of_affinity(void **state) {
     (void)state;
     cpu_set_t all, one;

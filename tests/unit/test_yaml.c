@@ -1,4 +1,4 @@
-/* test_yaml.c - the located tree: types, places, aliases, merges, limits, complaints, nearest names. */
+/* test_yaml.c - the tree with places: types, places, aliases, merges, limits, complaints, nearest names. */
 #include "../../runner/base/text.h"
 #include "../../runner/job/yaml.h"
 
@@ -14,7 +14,7 @@ static struct yaml_document *parse(const char *text) {
     return yaml_parse("t.yaml", text, strlen(text));
 }
 
-/* What yaml_print_errors prints; the caller frees. */
+/* Returns the text that yaml_print_errors prints; the caller frees. */
 static char *errors_of(const struct yaml_document *document) {
     char *text = NULL;
     size_t length;
@@ -140,7 +140,7 @@ static void test_duplicates_in_file_order(void **state) {
                                                      "      | ^\n");
 }
 
-/* A text of `count` copies of `piece` between two others; the caller frees. */
+/* Returns `count` copies of `piece` between two other texts; the caller frees. */
 static char *repeated(const char *before, const char *piece, int count, const char *after) {
     size_t length = strlen(before) + strlen(piece) * (size_t)count + strlen(after) + 1;
     char *text = malloc(length), *end = text;
