@@ -335,7 +335,7 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
     for (int i = filters->count - 1; i >= 0; i--) {
         if (skipped(mask, i)) continue;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
-            *why = "its fletcher32 checksum does not fit";
+            *why = "fletcher32 checksum mismatch";
             if (bytes < CHECKSUM_BYTES) return NULL;
             bytes -= CHECKSUM_BYTES;
             if (!checksum_fits(fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
