@@ -140,10 +140,6 @@ static enum status write_random_input(hid_t group, const struct random_terms *te
     return status;
 }
 
-char *results_path_of(const char *root, const char *label, const char *name) {
-    return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
-}
-
 static enum status write_inputs(hid_t file, const struct results *results, struct error *error) {
     enum status status = STATUS_OK;
     for (int i = 0; i < results->plan->array_count && !status; i++) {

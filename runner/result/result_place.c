@@ -34,6 +34,10 @@ char *results_part_path(const struct results *results, const struct run *run, co
     return must_printf("%s/%s%s", results->parts, key, suffix);
 }
 
+char *results_path_of(const char *root, const char *label, const char *name) {
+    return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
+}
+
 enum status results_sync_folder(const char *folder, struct error *error) {
     int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */

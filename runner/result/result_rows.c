@@ -1,4 +1,4 @@
-/* result_rows.c - the rows of runs in HDF5, CSV and JSON. */
+/* result_rows.c - the rows of runs: begun from the plan; in HDF5, CSV and JSON. */
 #include "result_parts.h"
 
 #include "../base/fail.h"
@@ -8,6 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- a row to begin with ---- */
+
+/* Copies a text and cuts it to `size` bytes: a column has a fixed width. */
+static void copy(char *to, size_t size, const char *from) {
+    size_t length = strnlen(from, size - 1);
+    memcpy(to, from, length);
+    to[length] = '\0';
+}
+
+void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run) {
+    const struct task *task = &plan->tasks[run->task];
+    const struct geometry *geometry = &task->geometry;
+    memset(row, 0, sizeof *row);
+    row->run = run->number;
+    copy(row->operation, sizeof row->operation, task->operation->id);
+    copy(row->op, sizeof row->op, operations[geometry->op]->name);
+    copy(row->variant, sizeof row->variant, run->label);
+    copy(row->parameters, sizeof row->parameters, task->operation->label);
+    const char *absent = run->device == DEVICE_CUDA ? "cuda" : "cpu";
+    copy(row->device, sizeof row->device, plan->present[run->device] ? plan->facts[run->device].id : absent);
+    copy(row->dtype, sizeof row->dtype, dtype_name(geometry->in[0].dtype));
+    copy(row->shape, sizeof row->shape, geometry->shape_text);
+    double *const unknown[] = {
+        &row->kernel_median_s, &row->kernel_min_s, &row->kernel_max_s, &row->kernel_mad_s, &row->read_s,
+        &row->h2d_s,           &row->d2h_s,        &row->write_s,      &row->total_s,      &row->gflops,
+        &row->gbytes_per_s,    &row->error,        &row->tolerance,    &row->sm_clock_mhz,
+    };
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) *unknown[i] = NAN;
+    if (plan->present[run->device]) {
+        copy(row->device_name, sizeof row->device_name, plan->facts[run->device].name);
+        row->threads = plan->facts[run->device].host_threads;
+    }
+    row->flops = geometry->flops;
+    row->bytes = geometry->bytes;
+}
 
 /* ---- columns: the one list for HDF5, CSV and JSON ---- */
 
