@@ -244,6 +244,9 @@ extern const struct kernel *const kernel_registry[];
 extern const int kernel_count;
 /* The variant of `op` called `name`; NULL: there is none. */
 const struct kernel *kernel_find(enum op op, const char *name);
+/* The names of an operation's variants in registry.def, whether this build has them or not; returns how many. */
+#define KERNELS_MOST 64 /* of an operation */
+int kernel_names(enum op op, const char *names[], int most);
 /* Is it in registry.def, but not in this build (a CUDA variant in a build without CUDA)? */
 bool kernel_left_out(enum op op, const char *name);
 /* The bytes that one launch of the kernel needs beside its operands. */

@@ -30,7 +30,7 @@ const struct kernel *kernel_find(enum op op, const char *name) {
     return NULL;
 }
 
-bool kernel_left_out(enum op op, const char *name) {
+int kernel_names(enum op op, const char *names[], int most) {
     /* A descriptor is called OPERATION_VARIANT. */
     static const char *const descriptors[] = {
 #define CPU(name_)  #name_,
@@ -39,10 +39,19 @@ bool kernel_left_out(enum op op, const char *name) {
 #undef CPU
 #undef CUDA
     };
-    char wanted[128];
-    snprintf(wanted, sizeof wanted, "%s_%s", operations[op]->name, name);
-    for (unsigned i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++)
-        if (strcmp(descriptors[i], wanted) == 0) return kernel_find(op, name) == NULL;
+    size_t length = strlen(operations[op]->name);
+    int count = 0;
+    for (unsigned i = 0; i < sizeof descriptors / sizeof descriptors[0] && count < most; i++)
+        if (strncmp(descriptors[i], operations[op]->name, length) == 0 && descriptors[i][length] == '_')
+            names[count++] = descriptors[i] + length + 1;
+    return count;
+}
+
+bool kernel_left_out(enum op op, const char *name) {
+    const char *names[KERNELS_MOST];
+    int count = kernel_names(op, names, KERNELS_MOST);
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return kernel_find(op, name) == NULL;
     return false;
 }
 

@@ -34,7 +34,7 @@ const char *nearest_name(const char *word, const char *const names[], int count)
     size_t length = strlen(word);
     if (length == 0 || length > MAX_WORD) return NULL;
     const char *nearest = NULL;
-    int least = (int)length / 3 + 2;
+    int least = length < 4 ? 2 : (int)length / 3 + 2; /* of a short word two edits leave little */
     for (int i = 0; i < count; i++) {
         size_t other = strlen(names[i]);
         if (other > MAX_WORD) continue;

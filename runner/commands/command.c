@@ -71,7 +71,8 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
     if (job->device != JOB_DEVICE_CUDA || !need_device) return STATUS_OK;
     if (count == 0)
         return fail(error, STATUS_DEVICE,
-                    "the job demands a CUDA GPU (device: cuda) and this machine has none that works");
+                    TILERUN_CUDA ? "the job demands a CUDA GPU (device: cuda) and this machine has none that works"
+                                 : "the job demands a CUDA GPU (device: cuda) and this tilerun was built without CUDA");
     return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", number, count - 1);
 }
 

@@ -193,20 +193,33 @@ static void load_values(struct parameters *parameters, struct yaml_document *doc
     for (int i = 0; i < value->count; i++) add_value(parameters, document, parameter, value->items[i], used);
 }
 
-/* The values of "n=512,1024" for parameter n, without a place of their own. */
+/* The length of a text without blanks around it; *text moves to its first other character. */
+static size_t trim(const char **text, size_t length) {
+    while (length > 0 && (*text)[0] == ' ') ++*text, length--;
+    while (length > 0 && (*text)[length - 1] == ' ') length--;
+    return length;
+}
+
+/* The values of "n=512,1024", or of "n=[512, 1024]" as the job file has it, for parameter n, without a place of their
+ * own. */
 static void set_values(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
                        const char *text, uint64_t *used) {
-    parameter->swept = strchr(text, ',') != NULL;
+    size_t left = trim(&text, strlen(text));
+    bool list = left > 1 && text[0] == '[' && text[left - 1] == ']';
+    if (list) text++, left -= 2;
+    parameter->swept = list || memchr(text, ',', left) != NULL;
     for (;;) {
-        size_t length = strcspn(text, ",");
-        char *value = must_printf("%.*s", (int)length, text);
+        const char *comma = memchr(text, ',', left), *begin = text;
+        size_t whole = comma ? (size_t)(comma - text) : left, length = trim(&begin, whole);
+        char *value = must_printf("%.*s", (int)length, begin);
         if (length == 0)
             yaml_error(document, NULL, "--set: parameter '%s' has an empty value", parameter->name);
         else
             add_value(parameters, document, parameter, yaml_scalar(document, NULL, value, false), used);
         free(value);
-        if (!text[length]) return;
-        text += length + 1;
+        if (!comma) return;
+        text = comma + 1;
+        left -= whole + 1;
     }
 }
 

@@ -19,6 +19,7 @@ static bool add_number(struct job *job, const char *text, char message[256]) {
     if (!good) {
         static const char *const names[] = {"auto", "cpu", "cuda", "cuda:0", "cuda:all"};
         const char *nearest = nearest_name(text, names, sizeof names / sizeof *names);
+        if (strcasecmp(text, "gpu") == 0) nearest = "cuda"; /* and not "cpu" */
         if (nearest && strcmp(nearest, text) == 0)
             snprintf(message, 256, "'%s' cannot stand in a list of devices: only cuda:N can", text);
         else if (nearest)

@@ -357,7 +357,12 @@ static struct owned_node *build_root(struct builder *builder) {
 
 /* Complains about the first byte that is not UTF-8, or is a control character that YAML does not allow. */
 static bool check_text(struct yaml_document *document) {
+    static const char hdf5[] = "\x89HDF\r\n\x1a\n";
     int line = 1, column = 1;
+    if (document->length >= sizeof hdf5 - 1 && memcmp(document->text, hdf5, sizeof hdf5 - 1) == 0) {
+        yaml_error(document, NULL, "an HDF5 file, not a job; did you mean `tilerun show`?");
+        return false;
+    }
     for (size_t i = 0; i < document->length;) {
         const char *text = document->text + i;
         size_t left = document->length - i;

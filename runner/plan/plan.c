@@ -153,14 +153,11 @@ static bool choose_kernel(const struct plan *plan, const struct task *task, stru
 }
 
 static void unknown_variant(const struct plan *plan, const struct job_variant *variant, enum op op) {
-    const char *names[64];
-    int count = 0;
-    for (int i = 0; i < kernel_count && count < 64; i++)
-        if (kernel_registry[i]->op == op) names[count++] = kernel_registry[i]->name;
-    const char *near = nearest_name(variant->name, names, count);
+    const char *names[KERNELS_MOST], *near = nearest_name(variant->name, names, kernel_names(op, names, KERNELS_MOST));
     if (near)
-        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s (did you mean '%s'?)",
-                   variant->name, operations[op]->name, near);
+        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s (did you mean '%s'?%s)",
+                   variant->name, operations[op]->name, near,
+                   kernel_left_out(op, near) ? " It is not in this build, which has no CUDA" : "");
     else
         yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s; `tilerun list %s` shows them",
                    variant->name, operations[op]->name, operations[op]->name);

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import harness
+import tree
 from harness import DEVICE, IO, OK, USAGE
 
 INPUT_LINE = "  A: {file: $file, dataset: $dataset}"  # line 4 of JOB: complaints stand at its name
@@ -282,7 +283,33 @@ def test_huge_yaml(folder):
 
 def test_device_that_is_not_there(place):
     refused(place, r"cuda:99|demands a CUDA GPU", "--device", "cuda:99", code=DEVICE)
-    refused(place, r"--device: .*'gpu'", "--device", "gpu")
+    refused(place, r"--device: .*'gpu' \(did you mean 'cuda'\?\)", "--device", "gpu")
+    if not tree.has_cuda():
+        refused(place, "demands a CUDA GPU .* was built without CUDA", "--device", "cuda", code=DEVICE)
+
+
+@pytest.mark.parametrize("command", ["check", "plan", "run"])
+def test_results_file_as_job(place, command):
+    done = harness.tilerun(command, harness.ROOT / "data/digits.h5")
+    assert done.returncode == USAGE and "digits.h5: an HDF5 file, not a job; did you mean `tilerun show`?" in done.stderr
+
+
+def test_hints(place):
+    """Of a short word two edits leave too little for a hint; a variant is known whether the build has it or not."""
+    base = {"id": "y", "op": "reduce", "inputs": ["x"], "axis": 0}
+    for more, words in [
+        ({"operator": "std"}, r"unknown operator 'std' \(one of: sum"),
+        ({"operator": "sun"}, r"unknown operator 'sun' \(did you mean 'sum'\?\)"),
+        ({"operator": "sum", "variants": ["shufle"]}, r"'shufle' of reduce \(did you mean 'shuffle'\?"),
+        ({"operator": "sum", "variants": ["blockd"]}, r"'blockd' of reduce \(did you mean 'blocked'\?\)"),
+    ]:
+        path = harness.write_job(
+            place / "hint.yaml", inputs={"x": {"random": {"shape": [4, 4]}}}, operations=[{**base, **more}]
+        )
+        done = harness.tilerun("check", path)
+        assert done.returncode == USAGE and re.search(words, done.stderr), done.stderr
+        left_out = "shufle" in words and not tree.has_cuda()
+        assert ("It is not in this build, which has no CUDA)" in done.stderr) == left_out
 
 
 # ---- outputs -------------------------------------------------------------------------------------------------------

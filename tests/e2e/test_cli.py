@@ -243,11 +243,25 @@ def test_set_sweeps(place):
     np.testing.assert_array_equal(results.output("factor=3/twice"), 3 * gram)
 
 
+@pytest.mark.parametrize(
+    "text, swept",
+    [("2,3", True), ("[2, 3]", True), ("[2,3]", True), (" 2 , 3 ", True), ("[2]", True), ("2", False), (" 2", False)],
+)
+def test_lists_of_set(place, text, swept):
+    """As a shell likes them, and as the job file has them; a list of one is a list."""
+    values = re.findall(r"\d", text)
+    runs = re.findall(r"^run \d+  twice (.*?) ", quiet("plan", "--set", f"factor={text}", place / "job.yaml"), re.M)
+    labels = [re.search(r"factor=(\d)", run)[1] if "factor" in run else "" for run in runs]
+    assert sorted(set(labels)) == (values if swept else [""])
+
+
 def test_set_mistakes(place):
     for value, message in [
         ("fctor=3", r"--set fctor=3: the job has no parameter 'fctor' \(did you mean 'factor'\?\)"),
         ("factor", r"--set factor: write NAME=VALUE"),
         ("factor=", r"--set: parameter 'factor' has an empty value"),
+        ("factor=[]", r"--set: parameter 'factor' has an empty value"),
+        ("factor=[1,,2]", r"--set: parameter 'factor' has an empty value"),
         ("factor=abc", r"job\.yaml:9:\d+: .*'abc'"),
     ]:
         done = harness.tilerun("run", "job.yaml", "--set", value, cwd=place)
