@@ -27,7 +27,7 @@ static void print_usage(FILE *to) {
     fprintf(to, "usage: tilerun COMMAND [OPTION...] [FILE...]\n\n"
                 "Runs matrix jobs on GPUs: a YAML job file in, one HDF5 results file out.\n\n");
     for (int i = 0; i < command_count; i++) fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(to, "\n`tilerun COMMAND --help` tells more; `tilerun --version` says what this is built from.\n"
+    fprintf(to, "\n`tilerun help COMMAND` tells more; `tilerun --version` says what this is built from.\n"
                 "Exit codes: 0 all done and verified; 1 a run failed or was wrong; 2 bad usage, job or input;\n"
                 "3 reading or writing failed; 4 no such device; 75 interrupted (--resume continues).\n");
 }
@@ -62,13 +62,16 @@ static enum status run_command(int argc, char **argv, struct error *error) {
         print_usage(stderr);
         return STATUS_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return print_usage(stdout), STATUS_OK;
+    bool help = strcmp(argv[1], "help") == 0;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (help && argc == 2))
+        return print_usage(stdout), STATUS_OK;
     if (strcmp(argv[1], "--version") == 0) return print_version(), STATUS_OK;
     /* For tests/generate.sh, which writes what configs/ holds of the table of keys. */
     if (strcmp(argv[1], "--print-schema") == 0) return job_print_schema(stdout), STATUS_OK;
     if (strcmp(argv[1], "--print-reference") == 0) return job_print_reference(stdout), STATUS_OK;
-    const struct command *command = find_command(argv[1], error);
+    const struct command *command = find_command(argv[help ? 2 : 1], error);
     if (!command) return STATUS_USAGE;
+    if (help) return command_print_help(command), STATUS_OK;
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return command_print_help(command), STATUS_OK;
     return command->run(argc - 1, argv + 1, error);

@@ -58,7 +58,7 @@ def test_help():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_commands(command):
     said = quiet(command, "--help")
-    assert said.startswith(f"usage: tilerun {command}") and said == quiet(command, "-h")
+    assert said.startswith(f"usage: tilerun {command}") and said == quiet(command, "-h") == quiet("help", command)
 
 
 def test_help_names_every_option():
@@ -75,6 +75,7 @@ def test_version():
     "arguments, message",
     [
         (["rum"], r"unknown command 'rum' \(did you mean 'run'\?\)"),
+        (["help", "rum"], r"unknown command 'rum' \(did you mean 'run'\?\)"),
         (["frobnicate"], r"unknown command 'frobnicate'; `tilerun --help` lists them"),
         (["run"], r"run: a file is missing\nusage: tilerun run "),
         (["run", "a", "b"], r"run: too many files\nusage: tilerun run "),
