@@ -31,6 +31,14 @@ enum status command_override(const struct command *command, int code, char **arg
     case OPTION_DEVICE: job->device = optarg; return STATUS_OK;
     case OPTION_MEMORY: job->memory = optarg; return STATUS_OK;
     case OPTION_ONLY: job->only = optarg; return STATUS_OK;
+    case OPTION_REPEAT: job->repeat = optarg; return STATUS_OK;
+    case OPTION_WARMUP: job->warmup = optarg; return STATUS_OK;
+    case OPTION_VERIFY: job->verify = optarg; return STATUS_OK;
+    case OPTION_ONCE:
+        job->warmup = "0";
+        job->repeat = "1";
+        job->verify = "sampled";
+        return STATUS_OK;
     default: return command_misused(command, code, argv, error);
     }
 }

@@ -22,18 +22,34 @@ struct command {
 /* ---- the command line, with getopt_long ---- */
 
 /* Options by which several commands override a job: their rows in a command's table, and their lines of help. */
-enum { OPTION_SET = 256, OPTION_DEVICE, OPTION_MEMORY, OPTION_ONLY, OPTION_OWN /* the first of a command's own */ };
+enum {
+    OPTION_SET = 256,
+    OPTION_DEVICE,
+    OPTION_MEMORY,
+    OPTION_ONLY,
+    OPTION_ONCE,
+    OPTION_REPEAT,
+    OPTION_WARMUP,
+    OPTION_VERIFY,
+    OPTION_OWN /* the first of a command's own */
+};
 #define OVERRIDE_SET                                                                                                   \
     { "set", required_argument, NULL, OPTION_SET }
 #define OVERRIDE_ALL                                                                                                   \
     OVERRIDE_SET, {"device", required_argument, NULL, OPTION_DEVICE},                                                  \
-        {"memory", required_argument, NULL, OPTION_MEMORY}, {                                                          \
-        "only", required_argument, NULL, OPTION_ONLY                                                                   \
+        {"memory", required_argument, NULL, OPTION_MEMORY}, {"only", required_argument, NULL, OPTION_ONLY},            \
+        {"once", no_argument, NULL, OPTION_ONCE}, {"repeat", required_argument, NULL, OPTION_REPEAT},                  \
+        {"warmup", required_argument, NULL, OPTION_WARMUP}, {                                                          \
+        "verify", required_argument, NULL, OPTION_VERIFY                                                               \
     }
 #define HELP_SET    "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
 #define HELP_DEVICE "  --device D         auto, cpu, cuda or cuda:N\n"
 #define HELP_MEMORY "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
 #define HELP_ONLY   "  --only ID,...      these operations and what they read\n"
+#define HELP_RUNS                                                                                                      \
+    "  --once             no warm-up, one pass, a sampled check: for results, not for times\n"                         \
+    "  --repeat N, --warmup N, --verify HOW\n"                                                                         \
+    "                     of every operation, whatever the job says\n"
 
 #define COMMAND_MAX_SETS 64
 struct command_overrides {

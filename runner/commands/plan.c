@@ -33,7 +33,7 @@ const struct command command_plan = {
     .name = "plan",
     .arguments = "[OPTION...] JOB",
     .summary = "print each run, its tiles, bytes, flops, memory and predicted lower bound",
-    .help = HELP_SET HELP_DEVICE HELP_MEMORY HELP_ONLY
+    .help = HELP_SET HELP_DEVICE HELP_MEMORY HELP_ONLY HELP_RUNS
     "  --resolved         print the job after parameters, defaults and merges\n",
     .run = plan_command,
 };

@@ -90,7 +90,7 @@ const struct command command_run = {
     .summary = "run a job: stream its inputs through its kernels, verify, time, write one results file",
     /* clang-format off */
     .help = "  -o, --output FILE  the results file (default: the job's `output`, or NAME.h5 here)\n"
-            HELP_DEVICE HELP_MEMORY HELP_SET HELP_ONLY
+            HELP_DEVICE HELP_MEMORY HELP_SET HELP_ONLY HELP_RUNS
             "  --resume           keep what an interrupted or failed run of this job finished\n"
             "  --overwrite        replace whatever file is there; without --resume finished runs too\n"
             "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"

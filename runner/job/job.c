@@ -209,6 +209,18 @@ static void define_operations(struct reader *reader, const struct yaml_node *lis
     }
 }
 
+/* --repeat, --warmup, --verify: as if each operation had them. */
+static void override_run_options(struct reader *reader, const struct yaml_node *list,
+                                 const struct job_overrides *overrides) {
+    const struct {
+        const char *key, *text;
+    } options[] = {{"repeat", overrides->repeat}, {"warmup", overrides->warmup}, {"verify", overrides->verify}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        for (int op = 0; options[i].text && list->kind == YAML_LIST && op < list->count; op++)
+            if (list->items[op]->kind == YAML_MAP)
+                yaml_set(reader->document, list->items[op], options[i].key, options[i].text);
+}
+
 static void check_unused(struct reader *reader, uint64_t used) {
     for (int i = 0; i < reader->parameters.count; i++)
         if (!(used >> i & 1))
@@ -272,6 +284,7 @@ static void read_job(struct reader *reader, const struct yaml_node *root, const 
     read_head(reader, root, overrides);
     if (defaults) check_defaults(reader, defaults);
     if (inputs) define_inputs(reader, inputs, definitions);
+    if (list) override_run_options(reader, list, overrides);
     if (list) define_operations(reader, list, definitions);
     if (overrides->only) keep_only(reader, definitions, overrides->only);
     job_expand(reader, definitions);

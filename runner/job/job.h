@@ -100,7 +100,8 @@ struct job_overrides {
     const char *output, *device, *memory;
     const char *const *sets; /* "n=4096" or "n=512,1024" */
     int set_count;
-    const char *only; /* "product,total": these operations and what they read */
+    const char *only;                     /* "product,total": these operations and what they read */
+    const char *repeat, *warmup, *verify; /* of all operations */
 };
 
 /* Reads a job. Never NULL; yaml_error_count(job->document) says whether it is good (mistakes in overrides count too,

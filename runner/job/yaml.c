@@ -477,3 +477,15 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
         if (strcmp(map->keys[i]->text, key) == 0) return map->items[i];
     return NULL;
 }
+
+void yaml_set(struct yaml_document *document, const struct yaml_node *map, const char *key, const char *text) {
+    struct yaml_node *to = (struct yaml_node *)map; /* the document's, which may change it */
+    int entry = 0;
+    while (entry < to->count && strcmp(to->keys[entry]->text, key) != 0) entry++;
+    if (entry == to->count) {
+        to->keys = must_realloc(to->keys, sizeof *to->keys * (size_t)(entry + 1));
+        to->items = must_realloc(to->items, sizeof *to->items * (size_t)(entry + 1));
+        to->keys[to->count++] = &new_scalar(document, 0, 0, key, false)->node;
+    }
+    to->items[entry] = &new_scalar(document, 0, 0, text, false)->node;
+}

@@ -49,6 +49,9 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
                                     bool quoted);
 
+/* Gives a map's key a scalar without a place, instead of the value that it has, if any. */
+void yaml_set(struct yaml_document *document, const struct yaml_node *map, const char *key, const char *text);
+
 /* Adds a complaint at a node (NULL: about the file as a whole). */
 void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

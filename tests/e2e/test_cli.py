@@ -63,7 +63,7 @@ def test_help_of_commands(command):
 
 def test_help_names_every_option():
     said = quiet("run", "--help")
-    for option in "--output --device --memory --set --only --resume --overwrite --progress --json".split():
+    for option in "--output --device --memory --set --only --once --repeat --resume --overwrite --progress --json".split():
         assert option in said
 
 
@@ -268,6 +268,51 @@ def test_set_mistakes(place):
         done = harness.tilerun("run", "job.yaml", "--set", value, cwd=place)
         assert done.returncode == USAGE and re.search(message, done.stderr), done.stderr
     assert list(place.glob("*.h5*")) == []
+
+
+RUNS = """
+version: 1
+parameters: {r: [3, 4]}
+inputs: {x: {random: {shape: [64, 16]}}}
+defaults: {repeat: $r, warmup: 2}
+operations:
+  - {id: y, op: scale, inputs: [x], repeat: {min: 2, max: 5}, variants: [cpu]}
+  - {id: z, op: transpose, inputs: [y], variants: [cpu], verify: none}
+"""
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ((), {("y", ""): None, ("z", "r=3"): 3, ("z", "r=4"): 4}),
+        (("--repeat", "7"), {("y", ""): 7, ("z", ""): 7}),
+        (("--once",), {("y", ""): 1, ("z", ""): 1}),
+        (("--once", "--repeat", "2"), {("y", ""): 2, ("z", ""): 2}),
+        (("--warmup", "0", "--verify", "full"), {("y", ""): None, ("z", "r=3"): 3, ("z", "r=4"): 4}),
+    ],
+)
+def test_run_options_of_the_command_line(place, options, expected):
+    """They count for every operation, whatever it or `defaults` says; the resolved job has them and loads again."""
+    (place / "runs.yaml").write_text(RUNS)
+    done = harness.tilerun("run", "runs.yaml", "-o", "out.h5", *options, cwd=place)
+    assert done.returncode == OK, done.stderr
+    rows = harness.Results(place / "out.h5").rows
+    assert [(row["operation"], row["parameters"]) for row in rows] == list(expected)
+    for row, repeats in zip(rows, expected.values()):
+        assert row["repeats"] == repeats or (repeats is None and 2 <= row["repeats"] <= 5)
+    checked = [np.isnan(row["error"]) for row in rows if row["operation"] == "z"]
+    assert checked == [not {"--once", "--verify"} & set(options)] * len(checked)
+    (place / "again.yaml").write_text(quiet("plan", "--resolved", *options, place / "runs.yaml"))
+    assert quiet("check", place / "again.yaml") == ""
+
+
+@pytest.mark.parametrize(
+    "option, value, message",
+    [("--repeat", "often", "'repeat' must be an integer"), ("--verify", "often", "unknown verify 'often' .*sampled")],
+)
+def test_run_options_that_cannot_be(place, option, value, message):
+    done = harness.tilerun("run", "job.yaml", option, value, cwd=place)
+    assert done.returncode == USAGE and re.search(message, done.stderr), done.stderr
 
 
 def test_only(place):
