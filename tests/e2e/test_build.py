@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -94,6 +95,7 @@ class Tree:
             ["make", f"BUILD={build}", f"CUDA_HOME={self.folder}/cuda", *words, *arguments],
             cwd=self.folder, env=self.environment, capture_output=True, text=True,
         )
+        time.sleep(0.03)  # files' times have the resolution of the system's tick: what is changed next shall be newer
         if expect is None:
             assert done.returncode == 0, done.stderr
         else:
