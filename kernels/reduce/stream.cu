@@ -11,8 +11,8 @@
  * reduce/shuffle.cu widens only contiguous rows, has 4 loads in flight, and converts every element to double before it
  * adds or compares. Here every shape is read 16 bytes at a time (8 for 1-byte types, so that lanes fit in registers),
  * and a lane computes in the narrowest type that is right: max of float32 compares float32. Sums are the exception: two
- * doubles hold them (reduce/lanes.cuh). Adding one float32 to two doubles takes 7 additions, so a batch of 8 is first
- * added in one double. That is exact where their exponents lie within 26 of each other, and costs no time.
+ * doubles hold them (reduce/two_doubles.cuh). Adding one float32 to two doubles takes 7 additions, so a batch of 8 is
+ * first added in one double. That is exact where their exponents lie within 26 of each other, and costs no time.
  *
  * The same launch adds in the same order every run. The memory budget decides the size of tiles, and another size is
  * another order: it changes a sum by about 2^-50 of the sum of magnitudes (float64: 2^-100). That shows in the last bit
