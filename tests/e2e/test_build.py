@@ -49,8 +49,8 @@ KNOBS = {
 SOURCES = ["runner/main.c", "runner/result/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
            "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu", "kernels/core/registry.def"]
 
-# What a source includes from the tree, as the real preprocessor finds it; of CUDA C too, without CUDA's headers.
-INCLUDED = f"$({shutil.which('cc')} -x c++ -MM -MG $in | tr ' \\\\' '\\n\\n' | grep -E '^(runner|kernels)/' | tr '\\n' ' ')"
+# What a source includes from the tree, as the real C preprocessor finds it; of CUDA C too, which needs no C++ compiler.
+INCLUDED = f"$({shutil.which('cc')} -x c -MM -MG $in | tr ' \\\\' '\\n\\n' | grep -E '^(runner|kernels)/' | tr '\\n' ' ')"
 
 
 class Tree:
