@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/interrupt.h"
 #include "plan/space.h"
+#include "result/result_file.h"
 #include "verify/verify.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -75,6 +76,7 @@ static void fill_times(struct result_row *row, const struct stage_times *times, 
     struct statistics statistics = samples_statistics(samples);
     row->repeats = samples->count;
     row->sm_clock_mhz = samples_clock_mhz(samples);
+    samples_interval(samples, &row->kernel_ci_low_s, &row->kernel_ci_high_s);
     row->kernel_median_s = statistics.median;
     row->kernel_min_s = statistics.min;
     row->kernel_max_s = statistics.max;
@@ -133,12 +135,13 @@ static enum status stream_verify_measure(struct execution *execution, const stru
     status = verify_run(plan, run, &reader, execution->truths, &verdict, error);
     if (!status) {
         row->error = verdict.error;
+        snprintf(row->verify, sizeof row->verify, "%s", verdict.how);
         row->tolerance = verdict.tolerance;
     }
     if (!status && verdict.right) {
         status = stream_measure(stream, options, samples, error);
         fill_times(row, &passed.times, samples);
-        say(row, "ok", run->note ? run->note : "");
+        say(row, strcmp(verdict.how, "none") == 0 ? "unchecked" : "ok", run->note ? run->note : "");
         if (run->kernel->limit)
             snprintf(row->message, sizeof row->message, "a limit, not a %s",
                      operations[plan->tasks[run->task].geometry.op]->name);
@@ -180,7 +183,7 @@ static enum status do_run(struct execution *execution, const struct run *run, st
     TRY(part_begin(execution->results, run, &part, error));
     enum status status = stream_verify_measure(execution, run, part, row, &samples, error);
     if (!status) status = settle_inputs(execution, task, error);
-    if (!status && strcmp(row->status, "ok") == 0)
+    if (!status && result_row_done(row))
         status = part_finish(part, row, &samples, error);
     else
         part_discard(part);
@@ -205,9 +208,9 @@ static const char *reason_to_skip(const struct execution *execution, const struc
 static void outcome_text(const struct result_row *row, char text[320]) {
     char error[32] = ""; /* unknown (NaN) if nothing was verified */
     if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
-    if (strcmp(row->status, "ok") == 0)
-        snprintf(text, 320, "ok, %.4g ms%s%s%s", row->kernel_median_s * 1e3, error, row->message[0] ? "; " : "",
-                 row->message);
+    if (result_row_done(row))
+        snprintf(text, 320, "%s, %.4g ms%s%s%s", row->status, row->kernel_median_s * 1e3, error,
+                 row->message[0] ? "; " : "", row->message);
     else
         snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
 }
@@ -238,7 +241,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
         }
         if (status) return status;
     }
-    bool ok = strcmp(row->status, "ok") == 0;
+    bool ok = result_row_done(row);
     if (ok && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
         if (task->wanted) results_load_output(execution->results, run);
@@ -308,14 +311,14 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
 
 /* Reads the rows of a job that is complete already (`resume`), so that they can be shown. */
 static enum status show_finished(const struct plan *plan, struct result_row *rows, struct error *error) {
-    struct result_row *found = NULL;
-    int count = 0;
-    enum status status = results_read_rows(plan->job->output, &found, &count, error);
-    if (!status && count == plan->run_count)
-        memcpy(rows, found, (unsigned long)count * sizeof *rows);
-    else if (!status)
-        status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, count, plan->run_count);
-    free(found);
+    struct results_file *file;
+    enum status status = results_file_open(plan->job->output, &file, error);
+    if (status) return status;
+    if (file->count == plan->run_count)
+        memcpy(rows, file->rows, (unsigned long)file->count * sizeof *rows);
+    else
+        status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, file->count, plan->run_count);
+    results_file_close(file);
     if (!status) fprintf(stderr, "tilerun: %s is complete: nothing to do\n", plan->job->output);
     return status;
 }

@@ -1,5 +1,5 @@
 /* show.c - `tilerun show RESULTS`: the summary of a results file as a table. */
-#include "../result/result.h"
+#include "../result/result_file.h"
 #include "command.h"
 
 #include <getopt.h>
@@ -21,12 +21,12 @@ static enum status show(int argc, char **argv, struct error *error) {
     }
     enum status status = command_operands(&command_show, argc, 1, 1, error);
     if (status) return status;
-    struct result_row *rows = NULL;
-    int count = 0;
-    status = results_read_rows(argv[optind], &rows, &count, error);
-    if (!status) print(rows, count, stdout);
-    free(rows);
-    return status;
+    struct results_file *file;
+    status = results_file_open(argv[optind], &file, error);
+    if (status) return status;
+    print(file->rows, file->count, stdout);
+    results_file_close(file);
+    return STATUS_OK;
 }
 
 const struct command command_show = {

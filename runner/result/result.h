@@ -21,22 +21,34 @@
 #include "../stream/stream.h"
 #include "environment.h"
 
-/* One row of /runs; unknown values are NaN and "". */
+/* One row of /runs; unknown values are NaN and "". status: ok | unchecked (it ran and nothing verified it) | wrong |
+ * failed | skipped | interrupted. */
 struct result_row {
     int32_t run;
     char operation[JOB_NAME_BYTES], op[16], variant[96], parameters[JOB_LABEL_BYTES], device[16], dtype[16], shape[64],
         status[16];
     int32_t repeats;
     double kernel_median_s, kernel_min_s, kernel_max_s, kernel_mad_s;
+    double kernel_ci_low_s, kernel_ci_high_s; /* the 95 % interval of the median */
     double read_s, h2d_s, d2h_s, write_s, total_s;
     double flops, bytes, gflops, gbytes_per_s;
+    /* The least time that this device's measured limits allow the work, what limits it ("compute", "memory"), and how
+     * much of the median that is. */
+    double bound_s;
+    char bound_by[16];
+    double percent_of_bound;
     double error, tolerance;
+    char verify[16]; /* "full", "sampled", "none" */
+    char flags[64];  /* what makes the times doubtful, comma-separated: "throttled,outliers" */
     /* What the run was measured on; a resumed job may have continued on another machine. */
     char device_name[128];
     int32_t threads;     /* host threads; 0: unknown */
     double sm_clock_mhz; /* median over the repeats; NaN: unknown */
     char message[256];
 };
+
+/* Did the run make a result: is its status ok or unchecked? */
+bool result_row_done(const struct result_row *row);
 
 /* Fills what the plan knows: names, shape and work. status becomes "", measured numbers NaN. */
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
@@ -70,8 +82,9 @@ enum status results_check_other(const char *output, const struct plan *plan, con
 
 /* A part that is being written. */
 struct part;
-/* Finds a finished run that was `ok`: in an undamaged part (after results_open with resume), or in the former OUTPUT.
- * true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan. */
+/* Finds a finished run that made a result: in an undamaged part (after results_open with resume), or in the former
+ * OUTPUT. true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan.
+ */
 bool results_find(struct results *results, const struct run *run, struct result_row *row);
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run that writes into the part. */
@@ -99,17 +112,13 @@ struct result_summary {
 /* Writes OUTPUT from the parts, then removes them. STATUS_IO: it failed, and all parts are as they were. */
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error);
 
-/* Compares what the rows that are `ok` were measured on (device name and host threads), CPU and GPU rows apart. If they
- * differ (a job resumed on another machine) the list of what they name, "H200 with 16 threads; H200 with 8 threads";
- * else NULL. The caller frees. */
+/* Compares what the rows that made results were measured on (device name and host threads), CPU and GPU rows apart. If
+ * they differ (a job resumed on another machine) the list of what they name, "H200 with 16 threads; H200 with 8
+ * threads"; else NULL. The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
 
-/* Reads /runs of a results file, complete or not, or of a part. The caller frees *rows. STATUS_USAGE: it is not such a
- * file. */
-enum status results_read_rows(const char *path, struct result_row **rows, int *count, struct error *error);
-
 /* Prints the table that `run` ends with and `show` prints: operation, parameters, variant, shape, median, GFLOP/s or
- * GB/s, ratio to the operation's first variant that is ok, error, status. */
+ * GB/s, ratio to the operation's first variant that made a result, error, status. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);
 void result_print_csv(const struct result_row *rows, int count, FILE *to);
 void result_print_json(const struct result_row *rows, int count, FILE *to);

@@ -288,7 +288,7 @@ static struct stored stored_in_part(hid_t part) {
  * file would otherwise claim that the run was done and lack its output. */
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct error *error) {
-    if (strcmp(row->status, "ok") != 0) return STATUS_OK;
+    if (!result_row_done(row)) return STATUS_OK;
     char *path = results_part_path(results, run, ".h5");
     struct stored from;
     hid_t part = H5I_INVALID_HID;
@@ -319,7 +319,7 @@ static const struct run *find_adopted(const struct results *results, const struc
         bool stored = store == STORE_ALL || (store == STORE_FIRST && summary->result_run[run->task] == i);
         struct stat about;
         char *path = results_part_path(results, run, ".h5");
-        if (stored && strcmp(summary->rows[i].status, "ok") == 0 && stat(path, &about) == 0 && about.st_size > most) {
+        if (stored && result_row_done(&summary->rows[i]) && stat(path, &about) == 0 && about.st_size > most) {
             most = about.st_size;
             largest = run;
         }

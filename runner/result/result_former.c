@@ -162,7 +162,7 @@ static const struct result_row *find_row(const struct results *results, const st
         const struct result_row *row = &former->rows[at];
         if (!is_of(row, &wanted) || strcmp(row->variant, wanted.variant) != 0) continue;
         former->next = at + 1;
-        return strcmp(row->status, "ok") == 0 ? row : NULL;
+        return result_row_done(row) ? row : NULL;
     }
     return NULL;
 }

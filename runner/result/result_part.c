@@ -254,7 +254,7 @@ static enum status drop_output(struct part *part, struct error *error) {
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error) {
     enum status status = STATUS_OK;
-    bool keep = strcmp(row->status, "ok") == 0 && wants_output(part->results, part->run);
+    bool keep = result_row_done(row) && wants_output(part->results, part->run);
     if (!keep) status = drop_output(part, error);
     char key[33];
     keys_of_run(part->results->keys, part->run, key);
@@ -295,7 +295,7 @@ static bool read_part(const char *path, struct result_row *row, bool *has_output
     struct result_row *rows = NULL;
     int count = 0;
     struct error ignored = {STATUS_OK, ""};
-    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1 && !strcmp(rows->status, "ok");
+    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1 && result_row_done(rows);
     if (good) *row = *rows;
     *has_output = H5Lexists(file, "output", H5P_DEFAULT) > 0;
     free(rows);

@@ -18,6 +18,26 @@ static void copy(char *to, size_t size, const char *from) {
     to[length] = '\0';
 }
 
+bool result_row_done(const struct result_row *row) {
+    return strcmp(row->status, "ok") == 0 || strcmp(row->status, "unchecked") == 0;
+}
+
+/* Unknown numbers are NaN. */
+static void forget_numbers(struct result_row *row) {
+    double *const unknown[] = {
+        &row->kernel_median_s, &row->kernel_min_s,
+        &row->kernel_max_s,    &row->kernel_mad_s,
+        &row->read_s,          &row->h2d_s,
+        &row->d2h_s,           &row->write_s,
+        &row->total_s,         &row->gflops,
+        &row->gbytes_per_s,    &row->error,
+        &row->tolerance,       &row->sm_clock_mhz,
+        &row->kernel_ci_low_s, &row->kernel_ci_high_s,
+        &row->bound_s,         &row->percent_of_bound,
+    };
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) *unknown[i] = NAN;
+}
+
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
@@ -31,12 +51,7 @@ void result_row_init(struct result_row *row, const struct plan *plan, const stru
     copy(row->device, sizeof row->device, plan->present[run->device] ? plan->facts[run->device].id : absent);
     copy(row->dtype, sizeof row->dtype, dtype_name(geometry->in[0].dtype));
     copy(row->shape, sizeof row->shape, geometry->shape_text);
-    double *const unknown[] = {
-        &row->kernel_median_s, &row->kernel_min_s, &row->kernel_max_s, &row->kernel_mad_s, &row->read_s,
-        &row->h2d_s,           &row->d2h_s,        &row->write_s,      &row->total_s,      &row->gflops,
-        &row->gbytes_per_s,    &row->error,        &row->tolerance,    &row->sm_clock_mhz,
-    };
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) *unknown[i] = NAN;
+    forget_numbers(row);
     if (plan->present[run->device]) {
         copy(row->device_name, sizeof row->device_name, plan->facts[run->device].name);
         row->threads = plan->facts[run->device].host_threads;
@@ -56,16 +71,42 @@ static const struct column {
 } columns[] = {
 #define COLUMN(name, kind)                                                                                             \
     { #name, kind, offsetof(struct result_row, name), sizeof((struct result_row *)0)->name }
-    COLUMN(run, COLUMN_INTEGER),       COLUMN(operation, COLUMN_TEXT),       COLUMN(op, COLUMN_TEXT),
-    COLUMN(variant, COLUMN_TEXT),      COLUMN(parameters, COLUMN_TEXT),      COLUMN(device, COLUMN_TEXT),
-    COLUMN(dtype, COLUMN_TEXT),        COLUMN(shape, COLUMN_TEXT),           COLUMN(status, COLUMN_TEXT),
-    COLUMN(repeats, COLUMN_INTEGER),   COLUMN(kernel_median_s, COLUMN_REAL), COLUMN(kernel_min_s, COLUMN_REAL),
-    COLUMN(kernel_max_s, COLUMN_REAL), COLUMN(kernel_mad_s, COLUMN_REAL),    COLUMN(read_s, COLUMN_REAL),
-    COLUMN(h2d_s, COLUMN_REAL),        COLUMN(d2h_s, COLUMN_REAL),           COLUMN(write_s, COLUMN_REAL),
-    COLUMN(total_s, COLUMN_REAL),      COLUMN(flops, COLUMN_REAL),           COLUMN(bytes, COLUMN_REAL),
-    COLUMN(gflops, COLUMN_REAL),       COLUMN(gbytes_per_s, COLUMN_REAL),    COLUMN(error, COLUMN_REAL),
-    COLUMN(tolerance, COLUMN_REAL),    COLUMN(device_name, COLUMN_TEXT),     COLUMN(threads, COLUMN_INTEGER),
-    COLUMN(sm_clock_mhz, COLUMN_REAL), COLUMN(message, COLUMN_TEXT),
+    COLUMN(run, COLUMN_INTEGER),
+    COLUMN(operation, COLUMN_TEXT),
+    COLUMN(op, COLUMN_TEXT),
+    COLUMN(variant, COLUMN_TEXT),
+    COLUMN(parameters, COLUMN_TEXT),
+    COLUMN(device, COLUMN_TEXT),
+    COLUMN(dtype, COLUMN_TEXT),
+    COLUMN(shape, COLUMN_TEXT),
+    COLUMN(status, COLUMN_TEXT),
+    COLUMN(repeats, COLUMN_INTEGER),
+    COLUMN(kernel_median_s, COLUMN_REAL),
+    COLUMN(kernel_min_s, COLUMN_REAL),
+    COLUMN(kernel_max_s, COLUMN_REAL),
+    COLUMN(kernel_mad_s, COLUMN_REAL),
+    COLUMN(kernel_ci_low_s, COLUMN_REAL),
+    COLUMN(kernel_ci_high_s, COLUMN_REAL),
+    COLUMN(read_s, COLUMN_REAL),
+    COLUMN(h2d_s, COLUMN_REAL),
+    COLUMN(d2h_s, COLUMN_REAL),
+    COLUMN(write_s, COLUMN_REAL),
+    COLUMN(total_s, COLUMN_REAL),
+    COLUMN(flops, COLUMN_REAL),
+    COLUMN(bytes, COLUMN_REAL),
+    COLUMN(gflops, COLUMN_REAL),
+    COLUMN(gbytes_per_s, COLUMN_REAL),
+    COLUMN(bound_s, COLUMN_REAL),
+    COLUMN(bound_by, COLUMN_TEXT),
+    COLUMN(percent_of_bound, COLUMN_REAL),
+    COLUMN(error, COLUMN_REAL),
+    COLUMN(tolerance, COLUMN_REAL),
+    COLUMN(verify, COLUMN_TEXT),
+    COLUMN(flags, COLUMN_TEXT),
+    COLUMN(device_name, COLUMN_TEXT),
+    COLUMN(threads, COLUMN_INTEGER),
+    COLUMN(sm_clock_mhz, COLUMN_REAL),
+    COLUMN(message, COLUMN_TEXT),
 #undef COLUMN
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -100,7 +141,7 @@ static char *list_conditions(const struct result_row *rows, int count, bool on_c
     char *list = must_strdup("; ");
     *distinct = 0;
     for (int i = 0; i < count; i++) {
-        if (strcmp(rows[i].status, "ok") != 0 || (strcmp(rows[i].device, "cpu") == 0) != on_cpu) continue;
+        if (!result_row_done(&rows[i]) || (strcmp(rows[i].device, "cpu") == 0) != on_cpu) continue;
         char *entry = must_printf("; %s with %d thread%s; ", rows[i].device_name, rows[i].threads,
                                   rows[i].threads == 1 ? "" : "s");
         if (!strstr(list, entry)) {
@@ -208,7 +249,7 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
     *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
     memset(*rows, 0, (size_t)size * sizeof **rows);
     /* H5Dread leaves a column that the file lacks as it is; older files have fewer columns. */
-    for (hssize_t r = 0; r < size; r++) (*rows)[r].sm_clock_mhz = NAN;
+    for (hssize_t r = 0; r < size; r++) forget_numbers(&(*rows)[r]);
     if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
         status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_words());
     for (hssize_t r = 0; r < size; r++) /* texts in another program's file may lack a final NUL */
@@ -288,22 +329,4 @@ void result_print_json(const struct result_row *rows, int count, FILE *to) {
         putc('}', to);
     }
     fputs(count ? "\n]\n" : "]\n", to);
-}
-
-/* ---- files ---- */
-
-enum status results_read_rows(const char *path, struct result_row **rows, int *count, struct error *error) {
-    *rows = NULL;
-    *count = 0;
-    hid_t file;
-    enum status status = h5_open_file(path, &file, error);
-    if (status) return status;
-    char *schema = h5_get_text(file, "schema");
-    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
-        status = result_load_rows(file, path, rows, count, error);
-    else
-        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", path);
-    free(schema);
-    H5Fclose(file);
-    return status;
 }

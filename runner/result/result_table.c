@@ -27,20 +27,16 @@ static void format_seconds(double seconds, char cell[CELL]) {
         snprintf(cell, CELL, "%.3f s", seconds);
 }
 
-static bool is_ok(const struct result_row *row) {
-    return strcmp(row->status, "ok") == 0;
-}
-
 static bool same_task(const struct result_row *a, const struct result_row *b) {
     return strcmp(a->operation, b->operation) == 0 && strcmp(a->parameters, b->parameters) == 0;
 }
 
-/* The row that ratios refer to: the first variant of the same task that is ok. A task's rows are adjacent; `row` is
- * ok. */
+/* The row that ratios refer to: the first variant of the same task that made a result. A task's rows are adjacent;
+ * `row` made one. */
 static const struct result_row *baseline(const struct result_row *rows, const struct result_row *row) {
     const struct result_row *first = row;
     for (const struct result_row *before = row; before > rows && same_task(before - 1, row);)
-        if (is_ok(--before)) first = before;
+        if (result_row_done(--before)) first = before;
     return first;
 }
 
@@ -52,7 +48,7 @@ static void fill_line(const struct result_row *rows, const struct result_row *ro
     snprintf(line[SHAPE], CELL, "%s", row->shape);
     snprintf(line[STATUS], CELL, "%s", row->status);
     if (!isnan(row->error)) snprintf(line[ERROR], CELL, "%.1e", row->error);
-    if (!is_ok(row) || isnan(row->kernel_median_s)) return;
+    if (!result_row_done(row) || isnan(row->kernel_median_s)) return;
     format_seconds(row->kernel_median_s, line[MEDIAN]);
     const struct operation *operation = operation_find(row->op);
     if (operation && operation->rate == RATE_FLOPS)

@@ -79,17 +79,23 @@ double samples_clock_mhz(const struct samples *samples) {
 
 /* The number of n samples below the median is binomial: n/2 +- 1.96 sqrt(n)/2. The samples with those two ranks enclose
  * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). */
-double samples_precision(const struct samples *samples) {
+void samples_interval(const struct samples *samples, double *low, double *high) {
     int count = samples->count;
-    if (count < 6) return INFINITY;
+    *low = *high = NAN;
+    if (count < 6) return;
     double *sorted = sorted_copy(samples->seconds, count);
     double spread = 1.96 * sqrt(count);
     int lower = (int)floor((count - spread) / 2), upper = (int)ceil(1 + (count + spread) / 2);
-    if (lower < 1) lower = 1;
-    if (upper > count) upper = count;
-    double half_width = (sorted[upper - 1] - sorted[lower - 1]) / 2, median = median_of_sorted(sorted, count);
+    *low = sorted[lower < 1 ? 0 : lower - 1];
+    *high = sorted[upper > count ? count - 1 : upper - 1];
     free(sorted);
-    return half_width == 0 ? 0 : half_width / median;
+}
+
+double samples_precision(const struct samples *samples) {
+    double low, high;
+    samples_interval(samples, &low, &high);
+    if (isnan(low)) return INFINITY;
+    return low == high ? 0 : (high - low) / 2 / samples_statistics(samples).median;
 }
 
 /* ---- timing ----------------------------------------------------------------------------------------------------- */

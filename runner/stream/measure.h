@@ -19,8 +19,10 @@ struct statistics {
 struct statistics samples_statistics(const struct samples *samples);
 /* The median of the known clocks, in MHz; NaN: none is known. */
 double samples_clock_mhz(const struct samples *samples);
-/* Half width of the distribution-free 95 % interval of the median (order statistics), relative to the median; infinity
- * for fewer than 6 samples. */
+/* The distribution-free 95 % interval of the median (order statistics), in seconds; NaN for fewer than 6 samples, which
+ * cannot give one. */
+void samples_interval(const struct samples *samples, double *low, double *high);
+/* Half of its width, relative to the median; infinity for fewer than 6 samples. */
 double samples_precision(const struct samples *samples);
 
 /* Times a kernel on operands that are in place: options->warmup untimed launches, then samples by the options' repeat

@@ -222,7 +222,7 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     const struct geometry *geometry = &task->geometry;
     const struct operation *operation = operations[geometry->op];
     const struct run_options *options = &task->operation->run;
-    *verdict = (struct verdict){.right = true, .error = NAN, .tolerance = NAN};
+    *verdict = (struct verdict){.right = true, .error = NAN, .tolerance = NAN, .how = "none"};
     if (run->kernel->limit) return STATUS_OK; /* a limit has no truth */
     struct tolerance tolerance = operation->tolerance(geometry, run->kernel->accuracy);
     if (!isnan(options->tolerance)) tolerance.relative = options->tolerance;
@@ -233,8 +233,9 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     struct examination exam = {run, geometry, *reader, tolerance, seed_of(plan, task), cache, verdict};
     int64_t elements = shape_elements(&geometry->out.shape);
     bool cheap = !operation->product || (elements <= FULL_ELEMENTS && geometry->flops <= FULL_FLOPS);
-    if (options->verify == VERIFY_FULL || elements <= 1 || (options->verify == VERIFY_AUTO && cheap))
-        return check_everything(&exam, error);
+    bool whole = options->verify == VERIFY_FULL || elements <= 1 || (options->verify == VERIFY_AUTO && cheap);
+    verdict->how = whole ? "full" : "sampled";
+    if (whole) return check_everything(&exam, error);
     enum status status = check_samples(&exam, error);
     return status || !operation->product || !verdict->right ? status : check_suspects(&exam, error);
 }

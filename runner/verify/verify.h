@@ -9,6 +9,7 @@ struct verdict {
     double error; /* the largest |out - truth| / magnitude seen; infinity: a wrong NaN, Inf or integer; NaN: not
                      verified */
     double tolerance;
+    const char *how;   /* "full", "sampled", "none" */
     char message[256]; /* which element is wrong, its value and its truth; "" if none */
 };
 

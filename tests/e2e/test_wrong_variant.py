@@ -303,8 +303,9 @@ def test_limit_is_timed_and_no_result(folder, program, first, verify):
     variants = ["lightspeed", "cpu"] if first == "limit" else ["cpu", "lightspeed"]
     results = run(folder, program, "transpose", *variants, expect=OK, verify=verify)
     row = results.row("y", "lightspeed")
-    assert row["status"] == "ok" and row["message"] == "a limit, not a transpose" and row["kernel_median_s"] > 0
-    assert np.isnan(row["error"]) and np.isnan(row["tolerance"])
+    assert row["status"] == "unchecked" and row["message"] == "a limit, not a transpose" and row["kernel_median_s"] > 0
+    assert np.isnan(row["error"]) and np.isnan(row["tolerance"]) and row["verify"] == "none"
+    assert results.row("y", "cpu")["status"] == ("unchecked" if verify == "none" else "ok")
     with h5py.File(results.path) as file:
         assert file["outputs/y"].attrs["variant"] == "cpu" and list(file["variants/y"]) == ["cpu"]
         np.testing.assert_array_equal(file["outputs/y"][:], results.read("variants/y/cpu"))
@@ -320,7 +321,7 @@ def test_limit_is_never_chosen(folder, program):
 def test_limit_alone_leaves_no_result(folder, program):
     more = [{"id": "z", "op": "scale", "inputs": ["y"], "variants": ["cpu"]}]
     results = run(folder, program, "transpose", "lightspeed", more=more)
-    assert [row["status"] for row in results.rows] == ["ok", "skipped"]
+    assert [row["status"] for row in results.rows] == ["unchecked", "skipped"]
     assert "'y' has no result" in results.row("z")["message"]
 
 

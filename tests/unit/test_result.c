@@ -1,4 +1,5 @@
 /* test_result.c - a job's results: what is refused, who holds the lock, keys, the assembled file, reading it back. */
+#include "../../runner/result/result_file.h"
 #include "result_fixture.h"
 
 #include <stdatomic.h>
@@ -11,7 +12,7 @@ static bool has(hid_t file, const char *path) {
 
 static void test_whole_way(void **state) {
     struct fixture *f = *state;
-    struct result_row rows[3], *back;
+    struct result_row rows[3];
     struct results *results = open_results(f, false, false);
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assert_false(exists(f->output));
@@ -24,12 +25,24 @@ static void test_whole_way(void **state) {
     f->operations[1].resolved = "reduce max";
     assert_false(is_complete(f));
 
-    int count;
     assert_false(exists(f->parts));
-    assert_int_equal(results_read_rows(f->output, &back, &count, &error), STATUS_OK);
-    assert_int_equal(count, 3);
-    assert_memory_equal(&back[1], &rows[1], sizeof *back);
-    free(back);
+    struct results_file *back;
+    struct samples samples;
+    assert_int_equal(results_file_open(f->output, &back, &error), STATUS_OK);
+    assert_int_equal(back->count, 3);
+    assert_memory_equal(&back->rows[1], &rows[1], sizeof *rows);
+    assert_int_equal(results_file_samples(back, &back->rows[2], &samples, &error), STATUS_OK);
+    assert_int_equal(samples.count, 3);
+    assert_true(samples.seconds[1] == 2e-3 && isnan(samples.clock_mhz[1]) && samples.clock_mhz[2] == 1980);
+    samples_free(&samples);
+    char *output = results_file_output(back, &back->rows[2]), *tool = results_file_text(back, "/", "tool_version");
+    assert_string_equal(output, "/variants/n=4/total/tree");
+    assert_string_equal(tool, tilerun_version);
+    assert_null(results_file_text(back, "/absent/at/all", "x"));
+    assert_true(results_file_number(back, output, "run") == 2);
+    free(tool);
+    free(output);
+    results_file_close(back);
 
     hid_t file = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
     static const char *const there[] = {
@@ -128,22 +141,24 @@ static void test_rivals_for_the_lock(void **state) {
     assert_false(exists(f->parts));
 }
 
-static void test_read_rows_refuses(void **state) {
+static void test_other_files_are_refused(void **state) {
     struct fixture *f = *state;
     struct error error = {STATUS_OK, ""};
-    struct result_row *rows;
-    int count;
-    assert_int_equal(results_read_rows(f->input, &rows, &count, &error), STATUS_USAGE);
+    struct results_file *file;
+    assert_int_equal(results_file_open(f->input, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "not one of tilerun's results"));
     error = (struct error){STATUS_OK, ""};
-    assert_int_equal(results_read_rows(f->job_path, &rows, &count, &error), STATUS_USAGE);
+    assert_int_equal(results_file_open(f->job_path, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "is not an HDF5 file"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_whole_way),           TEST(test_refusals),          TEST(test_keys_tell_apart),
-        TEST(test_rivals_for_the_lock), TEST(test_read_rows_refuses),
+        TEST(test_whole_way),
+        TEST(test_refusals),
+        TEST(test_keys_tell_apart),
+        TEST(test_rivals_for_the_lock),
+        TEST(test_other_files_are_refused),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* test_result_table.c - rows as table, CSV and JSON, and the provenance beside them. */
 #include "../../runner/base/clock.h"
-#include "../../runner/result/result.h"
+#include "../../runner/result/result_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void test_printing(void **state) {
         rows[i].kernel_median_s = rows[i].gbytes_per_s = rows[i].error = NAN;
     }
     for (int i = 0; i < 2; i++) {
-        strcpy(rows[i].status, "ok");
+        strcpy(rows[i].status, i ? "unchecked" : "ok");
         strcpy(rows[i].shape, "300x400");
         rows[i].kernel_median_s = i ? 1e-5 : 2e-5;
         rows[i].gbytes_per_s = i ? 96 : 48;
@@ -46,9 +46,10 @@ static void test_printing(void **state) {
     rows[2].shape[sizeof rows[2].shape - 2] = '\xC3';
 
     char *table = printed(result_print_table, rows, 2);
-    assert_string_equal(table, "operation  parameters  variant  shape      median       rate  ratio    error  status\n"
-                               "double     n=4         simple   300x400  20.00 us  48.0 GB/s  1.00x  0.0e+00  ok\n"
-                               "double     n=4         blocked  300x400  10.00 us  96.0 GB/s  2.00x  0.0e+00  ok\n");
+    assert_string_equal(table,
+                        "operation  parameters  variant  shape      median       rate  ratio    error  status\n"
+                        "double     n=4         simple   300x400  20.00 us  48.0 GB/s  1.00x  0.0e+00  ok\n"
+                        "double     n=4         blocked  300x400  10.00 us  96.0 GB/s  2.00x  0.0e+00  unchecked\n");
     free(table);
     char *csv = printed(result_print_csv, rows, 3);
     assert_int_equal(strncmp(csv, "run,operation,op,variant,", 25), 0);
@@ -62,6 +63,27 @@ static void test_printing(void **state) {
     json = printed(result_print_json, rows, 0);
     assert_string_equal(json, "[]\n");
     free(json);
+}
+
+static void test_swept(void **state) {
+    (void)state;
+    static const char *const labels[] = {"n=512,dtype=float32,a=0.5", "", "n=9007199254740993,dtype=int8,a=1", "a=2"};
+    struct result_row rows[4];
+    memset(rows, 0, sizeof rows);
+    for (int i = 0; i < 4; i++) snprintf(rows[i].parameters, sizeof rows[i].parameters, "%s", labels[i]);
+    struct swept swept = swept_of(rows, 4);
+    assert_int_equal(swept.count, 3);
+    const struct swept_column *n = &swept.columns[0], *dtype = &swept.columns[1], *a = &swept.columns[2];
+    assert_true(!strcmp(n->name, "n") && n->kind == SWEPT_REAL && n->number[0] == 512 && isnan(n->number[1]));
+    assert_true(!strcmp(dtype->text[2], "int8") && dtype->kind == SWEPT_TEXT && isnan(dtype->number[0]));
+    assert_true(a->kind == SWEPT_REAL && a->number[0] == 0.5 && a->number[3] == 2 && !a->text[1][0]);
+    swept_free(&swept);
+    swept = swept_of(rows, 1);
+    assert_int_equal(swept.columns[0].kind, SWEPT_INTEGER);
+    swept_free(&swept);
+    swept = swept_of(rows, 0);
+    assert_int_equal(swept.count, 0);
+    swept_free(&swept);
 }
 
 static void test_environment(void **state) {
@@ -85,6 +107,7 @@ static void test_environment(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_printing),
+        cmocka_unit_test(test_swept),
         cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests_name("result_table", tests, NULL, NULL);

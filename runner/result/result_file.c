@@ -1,0 +1,146 @@
+/* result_file.c - reading a results file back. */
+#include "result_file.h"
+
+#include "../base/fail.h"
+#include "result_parts.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status results_file_open(const char *path, struct results_file **file, struct error *error) {
+    hid_t id;
+    *file = NULL;
+    enum status status = h5_open_file(path, &id, error);
+    if (status) return status;
+    struct results_file *new = must_malloc(sizeof *new);
+    *new = (struct results_file){.path = must_strdup(path), .id = id};
+    char *schema = h5_get_text(id, "schema");
+    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
+        status = result_load_rows(id, path, &new->rows, &new->count, error);
+    else
+        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", path);
+    free(schema);
+    if (status)
+        results_file_close(new);
+    else
+        *file = new;
+    return status;
+}
+
+void results_file_close(struct results_file *file) {
+    if (!file) return;
+    H5Fclose(file->id);
+    free(file->rows);
+    free(file->path);
+    free(file);
+}
+
+/* Does every part of the path exist? */
+static bool exists(hid_t file, const char *path) {
+    char part[512];
+    if (strcmp(path, "/") == 0) return true;
+    for (const char *end = path; *end;) {
+        end = strchr(end + 1, '/');
+        if (!end) end = path + strlen(path);
+        snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
+        if (H5Lexists(file, part, H5P_DEFAULT) <= 0) return false;
+    }
+    return true;
+}
+
+static hid_t open_object(const struct results_file *file, const char *path) {
+    return exists(file->id, path) ? H5Oopen(file->id, path, H5P_DEFAULT) : H5I_INVALID_HID;
+}
+
+char *results_file_text(const struct results_file *file, const char *object, const char *attribute) {
+    hid_t id = open_object(file, object);
+    if (id < 0) return NULL;
+    char *text = h5_get_text(id, attribute);
+    H5Oclose(id);
+    return text;
+}
+
+double results_file_number(const struct results_file *file, const char *object, const char *attribute) {
+    double value = NAN;
+    hid_t id = open_object(file, object);
+    if (id < 0) return NAN;
+    if (H5Aexists(id, attribute) > 0) {
+        hid_t held = H5Aopen(id, attribute, H5P_DEFAULT), space = H5Aget_space(held);
+        if (H5Sget_simple_extent_npoints(space) != 1 || H5Aread(held, H5T_NATIVE_DOUBLE, &value) < 0) value = NAN;
+        H5Sclose(space);
+        H5Aclose(held);
+    }
+    H5Oclose(id);
+    return value;
+}
+
+char *results_file_job(const struct results_file *file, bool resolved) {
+    hid_t id = open_object(file, resolved ? "/job_resolved" : "/job");
+    if (id < 0) return NULL;
+    hid_t type = H5Dget_type(id);
+    size_t length = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 ? H5Tget_size(type) : 0;
+    char *text = must_malloc(length + 1);
+    bool read = length > 0 && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0;
+    text[length] = '\0';
+    H5Tclose(type);
+    H5Oclose(id);
+    if (read) return text;
+    free(text);
+    return NULL;
+}
+
+/* Reads a vector of `count` doubles into `to`; false: there is none of that length. */
+static bool read_vector(const struct results_file *file, const char *path, int count, double *to) {
+    hid_t id = open_object(file, path);
+    if (id < 0) return false;
+    hid_t space = H5Dget_space(id);
+    bool good = H5Sget_simple_extent_npoints(space) == count &&
+                H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
+    H5Sclose(space);
+    H5Oclose(id);
+    return good;
+}
+
+static int vector_length(const struct results_file *file, const char *path) {
+    hid_t id = open_object(file, path);
+    if (id < 0) return 0;
+    hid_t space = H5Dget_space(id);
+    hssize_t length = H5Sget_simple_extent_npoints(space);
+    H5Sclose(space);
+    H5Oclose(id);
+    return length > 0 && length < INT32_MAX ? (int)length : 0;
+}
+
+enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
+                                 struct error *error) {
+    char path[64], clock_path[64];
+    snprintf(path, sizeof path, "/samples/%d", row->run);
+    snprintf(clock_path, sizeof clock_path, "/samples/%d_clock_mhz", row->run);
+    int count = vector_length(file, path);
+    *samples = (struct samples){.count = 0};
+    if (count == 0) return STATUS_OK;
+    double *seconds = must_malloc((size_t)count * sizeof *seconds), *clock = must_malloc((size_t)count * sizeof *clock);
+    bool clock_known = read_vector(file, clock_path, count, clock);
+    enum status status = STATUS_OK;
+    if (!read_vector(file, path, count, seconds))
+        status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path, h5_words());
+    for (int i = 0; i < count && !status; i++) samples_append(samples, seconds[i], clock_known ? (float)clock[i] : NAN);
+    free(clock);
+    free(seconds);
+    return status;
+}
+
+char *results_file_output(const struct results_file *file, const struct result_row *row) {
+    char *variants = results_path_of("variants", row->parameters, row->operation);
+    char *path = must_printf("%s/%s", variants, row->variant);
+    free(variants);
+    if (exists(file->id, path)) return path;
+    free(path);
+    path = results_path_of("outputs", row->parameters, row->operation);
+    char *by = results_file_text(file, path, "variant");
+    bool ours = by && strcmp(by, row->variant) == 0;
+    free(by);
+    if (ours) return path;
+    free(path);
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* result_file.h - a results file read back: what show, compare, reproduce and report work from.
+ *
+ * Files of earlier versions lack columns: their numbers are NaN and their texts "". */
+#ifndef RUNNER_RESULT_FILE_H
+#define RUNNER_RESULT_FILE_H
+
+#include "result.h"
+
+struct results_file {
+    char *path;
+    int64_t id;              /* HDF5's, for result/ alone */
+    struct result_row *rows; /* in the order of the plan */
+    int count;
+};
+
+/* Opens a results file, complete or not, or a part. STATUS_USAGE: it is not one. The caller frees *file with
+ * results_file_close. */
+enum status results_file_open(const char *path, struct results_file **file, struct error *error);
+void results_file_close(struct results_file *file); /* NULL: does nothing */
+
+/* An attribute of an object ("/", "/environment", "/outputs/n=512/product"): its text, which the caller frees, or NULL;
+ * its number, or NaN. */
+char *results_file_text(const struct results_file *file, const char *object, const char *attribute);
+double results_file_number(const struct results_file *file, const char *object, const char *attribute);
+/* The job, verbatim or (`resolved`) after parameters and defaults; NULL: the file has none. The caller frees. */
+char *results_file_job(const struct results_file *file, bool resolved);
+
+/* The samples of a row's run; none if it has none. The caller frees them with samples_free. */
+enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
+                                 struct error *error);
+/* Where a row's output is stored: "/outputs/n=512/product"; NULL: it is not stored. The caller frees. */
+char *results_file_output(const struct results_file *file, const struct result_row *row);
+
+/* ---- swept parameters as columns of their own ---- */
+
+enum swept_kind { SWEPT_INTEGER, SWEPT_REAL, SWEPT_TEXT };
+
+/* One swept parameter, `p_NAME` in tables. */
+struct swept_column {
+    char name[JOB_NAME_BYTES]; /* "n" */
+    enum swept_kind kind;      /* of all its values: integers, numbers, else texts */
+    /* By row. A row that does not depend on the parameter has "" and NaN; a text has NaN. */
+    char (*text)[JOB_LABEL_BYTES];
+    double *number;
+};
+struct swept {
+    int count;
+    struct swept_column *columns;
+};
+/* Takes the rows' labels ("n=512,dtype=float32") apart; columns in the order in which the labels name them. The caller
+ * frees with swept_free. */
+struct swept swept_of(const struct result_row *rows, int count);
+void swept_free(struct swept *swept);
+
+#endif
