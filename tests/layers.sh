@@ -23,7 +23,7 @@ kernels/core
 # shellcheck disable=SC2016 # the program is awk's
 find runner kernels -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | xargs awk -v layers="$layers" '
 function room(path) { # the folder that a file is in, or where runner/ itself is meant, what stands in `layers`
-    if (path ~ /^runner\/[^\/]*$/) return path ~ /^runner\/execute\./ ? "runner/execute" : path
+    if (path ~ /^runner\/[^\/]*$/) return path ~ /^runner\/execute[._]/ ? "runner/execute" : path
     sub(/\/[^\/]*$/, "", path)
     return path
 }

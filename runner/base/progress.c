@@ -58,9 +58,9 @@ void progress_note(const struct progress *progress, const char *text) {
     fprintf(stderr, "%stilerun: %s\n", progress_clear(progress), text);
 }
 
-void progress_outcome(struct progress *progress, const char *outcome) {
+void progress_outcome(struct progress *progress, const char *what, const char *outcome) {
     progress->done++;
-    if (progress->plain) fprintf(stderr, "[%d/%d] %s: %s\n", progress->done, progress->runs, progress->what, outcome);
+    if (progress->plain) fprintf(stderr, "[%d/%d] %s: %s\n", progress->done, progress->runs, what, outcome);
 }
 
 void progress_end(struct progress *progress) {

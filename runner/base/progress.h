@@ -24,8 +24,8 @@ void progress_run(struct progress *progress, const char *what);
 void progress_bytes(struct progress *progress, double bytes);
 /* Prints a line for the user in every mode. */
 void progress_note(const struct progress *progress, const char *text);
-/* The run is over; `outcome` is its status or time: "ok, 1.2 ms". */
-void progress_outcome(struct progress *progress, const char *outcome);
+/* A run is over, not always the latest that began; `outcome` is its status or time: "ok, 1.2 ms". */
+void progress_outcome(struct progress *progress, const char *what, const char *outcome);
 /* The characters that clear the live line, "" where there is none: to be printed before any other text. */
 const char *progress_clear(const struct progress *progress);
 /* Clears the live line and draws it no more; call this before printing anything else. */

@@ -91,6 +91,9 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
 struct sink part_sink(struct part *part, struct trace *trace);
 /* A reader, for verification, of the run's inputs and of the output that the sink has written. */
 struct host_reader part_reader(struct part *part);
+/* Once the output is whole and verified: `right` says whether the run made a result. If nothing will read the output,
+ * removes it; else closes it, and later runs of the task need not keep theirs unless part_discard follows. */
+enum status part_settle(struct part *part, bool right, struct error *error);
 /* Completes the part: stores row and samples, then closes, checksums and renames the file. The file is not synced: its
  * checksum shows whether a crash of the machine damaged it. Frees the part, also on failure. */
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,

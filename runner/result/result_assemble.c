@@ -261,15 +261,26 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     return status;
 }
 
+const struct sample_kind sample_kinds[SAMPLE_KINDS] = {
+    {"seconds", ""},
+    {"turn", "_turn"},
+    {"clock_mhz", "_clock_mhz"},
+    {"power_w", "_power_w"},
+    {"temperature_c", "_temperature_c"},
+    {"marks", "_marks"},
+};
+
 static enum status take_samples(const struct stored *from, hid_t file, int32_t run, struct error *error) {
-    const char *const names[] = {from->seconds, from->clock_mhz};
-    static const char *const formats[] = {"/samples/%d", "/samples/%d_clock_mhz"};
     enum status status = STATUS_OK;
-    for (int i = 0; i < 2 && !status; i++) {
-        if (H5Lexists(from->file, names[i], H5P_DEFAULT) <= 0) continue;
-        char path[64];
-        snprintf(path, sizeof path, i ? formats[1] : formats[0], run);
-        status = take_object(from->file, names[i], file, path, error);
+    for (int i = 0; i < SAMPLE_KINDS && !status; i++) {
+        char name[64], path[64];
+        if (from->run < 0)
+            snprintf(name, sizeof name, "%s", sample_kinds[i].in_part);
+        else
+            snprintf(name, sizeof name, "/samples/%d%s", from->run, sample_kinds[i].suffix);
+        if (H5Lexists(from->file, name, H5P_DEFAULT) <= 0) continue;
+        snprintf(path, sizeof path, "/samples/%d%s", run, sample_kinds[i].suffix);
+        status = take_object(from->file, name, file, path, error);
     }
     return status;
 }
@@ -281,7 +292,7 @@ static enum status take_all(const struct stored *from, hid_t file, const struct 
 }
 
 static struct stored stored_in_part(hid_t part) {
-    return (struct stored){part, "output", "seconds", "clock_mhz"};
+    return (struct stored){part, "output", -1};
 }
 
 /* Takes the data of a run that is ok from its part, or from the former OUTPUT. If they are in neither this fails: the

@@ -113,20 +113,30 @@ static int vector_length(const struct results_file *file, const char *path) {
 
 enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
                                  struct error *error) {
-    char path[64], clock_path[64];
-    snprintf(path, sizeof path, "/samples/%d", row->run);
-    snprintf(clock_path, sizeof clock_path, "/samples/%d_clock_mhz", row->run);
-    int count = vector_length(file, path);
+    char path[SAMPLE_KINDS][64];
+    double *values[SAMPLE_KINDS];
+    for (int i = 0; i < SAMPLE_KINDS; i++)
+        snprintf(path[i], sizeof path[i], "/samples/%d%s", row->run, sample_kinds[i].suffix);
+    int count = vector_length(file, path[0]);
     *samples = (struct samples){.count = 0};
     if (count == 0) return STATUS_OK;
-    double *seconds = must_malloc((size_t)count * sizeof *seconds), *clock = must_malloc((size_t)count * sizeof *clock);
-    bool clock_known = read_vector(file, clock_path, count, clock);
+    bool known[SAMPLE_KINDS];
+    for (int i = 0; i < SAMPLE_KINDS; i++) {
+        values[i] = must_malloc((size_t)count * sizeof *values[i]);
+        known[i] = read_vector(file, path[i], count, values[i]);
+    }
     enum status status = STATUS_OK;
-    if (!read_vector(file, path, count, seconds))
-        status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path, h5_words());
-    for (int i = 0; i < count && !status; i++) samples_append(samples, seconds[i], clock_known ? (float)clock[i] : NAN);
-    free(clock);
-    free(seconds);
+    if (!known[0]) status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_words());
+    for (int i = 0; i < count && !status; i++) {
+        struct conditions conditions = {
+            .clock_mhz = known[2] ? (float)values[2][i] : NAN,
+            .power_w = known[3] ? (float)values[3][i] : NAN,
+            .temperature_c = known[4] ? (float)values[4][i] : NAN,
+            .throttle = known[5] ? (unsigned)values[5][i] & ~(unsigned)MARK_OUTLIER : 0,
+        };
+        samples_append(samples, values[0][i], &conditions, known[1] ? (int)values[1][i] : i);
+    }
+    for (int i = 0; i < SAMPLE_KINDS; i++) free(values[i]);
     return status;
 }
 

@@ -175,8 +175,7 @@ bool former_stored(const struct results *results, const struct run *run, struct 
     char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
     stored->file = results->former->file;
     snprintf(stored->output, sizeof stored->output, "%s%s%s", path, all ? "/" : "", all ? run->label : "");
-    snprintf(stored->seconds, sizeof stored->seconds, "/samples/%d", row->run);
-    snprintf(stored->clock_mhz, sizeof stored->clock_mhz, "/samples/%d_clock_mhz", row->run);
+    stored->run = row->run;
     free(path);
     return true;
 }

@@ -2,7 +2,8 @@
  * its bytes, renamed. It stays in its folder until the assembly.
  *
  *     /output             the run's result, if something will read it
- *     /seconds            float64[repeats];  /clock_mhz beside it if the clock is known
+ *     /seconds            float64[repeats];  beside it, of several samples, /turn and /marks, and where known
+ *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
  *     64 bytes after HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
  *
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +38,7 @@ struct part {
     struct rawwrite *raw;     /* of `output`; NULL: HDF5 writes it */
     struct rawread *readback; /* of `output`, all of which is written; NULL: not yet, or HDF5 reads it */
     struct trace *trace;
+    bool settled, keeps; /* part_settle was called; it decided that the output stays */
 };
 
 /* ---- the trailer ------------------------------------------------------------------------------------------------- */
@@ -227,14 +230,41 @@ static enum status write_vector(hid_t file, const char *path, enum dtype dtype, 
     return status;
 }
 
+/* Writes one number of each sample; not if none is known. */
+static enum status write_known(hid_t file, const char *path, const struct samples *samples, size_t member,
+                               const char *units, struct error *error) {
+    float *values = must_malloc((size_t)samples->count * sizeof *values);
+    bool known = false;
+    for (int i = 0; i < samples->count; i++) {
+        memcpy(&values[i], (const char *)&samples->conditions[i] + member, sizeof values[i]);
+        known |= !isnan(values[i]);
+    }
+    enum status status = known ? write_vector(file, path, FLOAT32, samples->count, values, units, error) : STATUS_OK;
+    free(values);
+    return status;
+}
+
+static enum status write_marks(hid_t file, const struct samples *samples, struct error *error) {
+    unsigned char *marks = samples_marks(samples);
+    enum status status =
+        write_vector(file, "/marks", UINT8, samples->count, marks,
+                     "bits: 1 throttled for power, 2 for heat, 4 for another reason, 8 outlier", error);
+    free(marks);
+    return status;
+}
+
 static enum status write_samples(hid_t file, const struct samples *samples, struct error *error) {
     if (!samples || samples->count == 0) return STATUS_OK;
-    bool clock_known = false;
-    for (int i = 0; i < samples->count && samples->clock_mhz; i++) clock_known |= !isnan(samples->clock_mhz[i]);
     enum status status = write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error);
-    if (!status && clock_known)
-        status = write_vector(file, "/clock_mhz", FLOAT32, samples->count, samples->clock_mhz, "MHz", error);
-    return status;
+    if (status || samples->count == 1) return status; /* the row says the rest */
+    status = write_vector(file, "/turn", INT32, samples->count, samples->turn, "1", error);
+    if (!status)
+        status = write_known(file, "/clock_mhz", samples, offsetof(struct conditions, clock_mhz), "MHz", error);
+    if (!status) status = write_known(file, "/power_w", samples, offsetof(struct conditions, power_w), "W", error);
+    if (!status)
+        status =
+            write_known(file, "/temperature_c", samples, offsetof(struct conditions, temperature_c), "degC", error);
+    return status ? status : write_marks(file, samples, error);
 }
 
 /* Removes the output. HDF5 does not free space within a file, so for a large output a new file is begun. */
@@ -251,11 +281,19 @@ static enum status drop_output(struct part *part, struct error *error) {
     return STATUS_OK;
 }
 
+enum status part_settle(struct part *part, bool right, struct error *error) {
+    if (part->settled) return STATUS_OK;
+    part->settled = true;
+    part->keeps = right && wants_output(part->results, part->run);
+    if (!part->keeps) return drop_output(part, error);
+    part->results->kept[part->run->task] = true;
+    close_output(part);
+    return STATUS_OK;
+}
+
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error) {
-    enum status status = STATUS_OK;
-    bool keep = result_row_done(row) && wants_output(part->results, part->run);
-    if (!keep) status = drop_output(part, error);
+    enum status status = part_settle(part, result_row_done(row), error);
     char key[33];
     keys_of_run(part->results->keys, part->run, key);
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
@@ -273,13 +311,13 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
         part_discard(part);
         return status;
     }
-    if (keep) part->results->kept[part->run->task] = true;
     part_free(part);
     return STATUS_OK;
 }
 
 void part_discard(struct part *part) {
     if (!part) return;
+    if (part->keeps) part->results->kept[part->run->task] = false;
     struct error ignored = {STATUS_OK, ""};
     part_close(part, &ignored);
     unlink(part->path);

@@ -61,10 +61,19 @@ void former_close(struct former *former);
 /* Finds the row of a run that was `ok`; *has_output: its output is stored. */
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
 
+/* What is stored of a run's samples, one data set each. */
+enum { SAMPLE_KINDS = 6 };
+struct sample_kind {
+    const char *in_part; /* its name in a part: "power_w" */
+    const char *suffix;  /* what follows /samples/RUN in the results file: "_power_w" */
+};
+extern const struct sample_kind sample_kinds[SAMPLE_KINDS];
+
 /* Where the data of a run are in an open file; objects that do not exist may be named. */
 struct stored {
     hid_t file;
-    char output[512], seconds[64], clock_mhz[64];
+    char output[512];
+    int run; /* the number under which /samples has them; -1: the file is a part */
 };
 /* Finds where the former OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
 bool former_stored(const struct results *results, const struct run *run, struct stored *stored);

@@ -8,6 +8,8 @@
 
 #include "../plan/plan.h"
 
+#include <math.h>
+
 enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_COUNT };
 
 /* Copies `rows` runs of `bytes` each; successive runs begin to_pitch and from_pitch bytes apart. If both pitches equal
@@ -18,8 +20,22 @@ struct copy {
     int64_t bytes, rows, to_pitch, from_pitch;
 };
 
+/* Why a device runs slower than it could; bits. */
+enum throttle {
+    THROTTLE_POWER = 1, /* to stay within its power limit */
+    THROTTLE_HEAT = 2,  /* because of its temperature */
+    THROTTLE_OTHER = 4, /* because of its power supply, or for another reason of the hardware */
+};
+/* What a device is like now; unknown numbers are NaN. */
+struct conditions {
+    float clock_mhz, power_w, temperature_c; /* graphics clock */
+    unsigned throttle;                       /* enum throttle */
+};
+#define CONDITIONS_UNKNOWN ((struct conditions){NAN, NAN, NAN, 0})
+
 struct device;
 struct event; /* a point in a queue's work; reusable */
+struct batch; /* launches of one kernel that are started together */
 
 struct device_operations {
     void (*close)(struct device *device);
@@ -40,6 +56,11 @@ struct device_operations {
     /* Brings a kernel's code onto the device before its first launch, without running it; from one thread at a time.
      * NULL: the device needs no such call. An error here is not reported: it comes again at the launch. */
     void (*rehearse)(struct device *device, const struct kernel *kernel, struct launch *launch);
+    /* Prepares `count` launches of a kernel, one after the other, to be started by one call, so that the host's time
+     * for each launch does not count. NULL, also for the functions: they can only be launched one by one. */
+    struct batch *(*batch_create)(struct device *device, const struct kernel *kernel, struct launch *launch, int count);
+    enum status (*batch_launch)(struct device *device, struct batch *batch, struct error *error); /* QUEUE_COMPUTE */
+    void (*batch_destroy)(struct device *device, struct batch *batch);
     /* Evicts everything from the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);
     enum status (*event_create)(struct device *device, struct event **event, struct error *error);
@@ -58,8 +79,7 @@ struct device {
     const struct device_operations *operations;
     struct device_facts facts;
     bool unified; /* device memory is host memory: operands are read straight into place, nothing is copied */
-    /* Graphics clock in MHz; NaN: unknown. */
-    double (*clock_mhz)(struct device *device);
+    struct conditions (*conditions)(struct device *device);
 };
 
 /* Number of CUDA GPUs, counted without opening one; 0: no driver, no GPU or a build without CUDA. */

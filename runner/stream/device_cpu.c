@@ -268,9 +268,9 @@ static void cpu_close(struct device *device) {
     free(cpu);
 }
 
-static double cpu_clock_mhz(struct device *device) {
+static struct conditions cpu_conditions(struct device *device) {
     (void)device;
-    return NAN;
+    return CONDITIONS_UNKNOWN;
 }
 
 static const struct device_operations cpu_operations = {
@@ -305,7 +305,7 @@ static void let_threads_sleep(void) {
 
 enum status device_cpu_open(struct device **device, struct error *error) {
     struct cpu_device *cpu = must_malloc(sizeof *cpu);
-    *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .clock_mhz = cpu_clock_mhz}};
+    *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .conditions = cpu_conditions}};
     device_cpu_facts(&cpu->base.facts);
     let_threads_sleep();
     pthread_mutex_init(&cpu->mutex, NULL);

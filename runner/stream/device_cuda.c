@@ -25,6 +25,14 @@
 /* ---- NVML: the calls used here, as nvml.h declares them ---------------------------------------------------------- */
 
 enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
+enum nvml_sensor { NVML_TEMPERATURE_GPU = 0 };
+enum nvml_reason { /* why clocks are low */
+                   NVML_REASON_POWER_CAP = 0x4,
+                   NVML_REASON_HARDWARE = 0x8,
+                   NVML_REASON_HEAT = 0x20,
+                   NVML_REASON_HARDWARE_HEAT = 0x40,
+                   NVML_REASON_POWER_BRAKE = 0x80,
+};
 
 struct nvml {
     void *library, *card; /* NULL: not available */
@@ -33,6 +41,9 @@ struct nvml {
     int (*max_clock)(void *card, int clock, unsigned *mhz);
     int (*power_limit)(void *card, unsigned *milliwatts);
     int (*driver_version)(char *text, unsigned length);
+    int (*power)(void *card, unsigned *milliwatts); /* this and those below may be NULL */
+    int (*temperature)(void *card, int sensor, unsigned *celsius);
+    int (*reasons)(void *card, unsigned long long *reasons);
 };
 
 static void nvml_close(struct nvml *nvml) {
@@ -55,6 +66,11 @@ static void nvml_open(int number, struct nvml *nvml) {
     *(void **)&nvml->max_clock = dlsym(nvml->library, "nvmlDeviceGetMaxClockInfo");
     *(void **)&nvml->power_limit = dlsym(nvml->library, "nvmlDeviceGetPowerManagementLimit");
     *(void **)&nvml->driver_version = dlsym(nvml->library, "nvmlSystemGetDriverVersion");
+    *(void **)&nvml->power = dlsym(nvml->library, "nvmlDeviceGetPowerUsage");
+    *(void **)&nvml->temperature = dlsym(nvml->library, "nvmlDeviceGetTemperature");
+    *(void **)&nvml->reasons = dlsym(nvml->library, "nvmlDeviceGetCurrentClocksThrottleReasons");
+    if (!nvml->reasons) /* its later name */
+        *(void **)&nvml->reasons = dlsym(nvml->library, "nvmlDeviceGetCurrentClocksEventReasons");
     if (init && init() == 0) *(void **)&nvml->shutdown = dlsym(nvml->library, "nvmlShutdown");
     bool complete = nvml->shutdown && find && nvml->clock && nvml->max_clock && nvml->power_limit &&
                     nvml->driver_version && cudaDeviceGetPCIBusId(bus, sizeof bus, number) == cudaSuccess &&
@@ -220,6 +236,36 @@ static void cuda_rehearse(struct device *device, const struct kernel *kernel, st
     cudaGetLastError();
 }
 
+/* Captures the launches into a graph. A kernel whose launch waits or allocates cannot be captured. */
+static struct batch *cuda_batch_create(struct device *device, const struct kernel *kernel, struct launch *launch,
+                                       int count) {
+    cudaStream_t stream = cuda_of(device)->streams[QUEUE_COMPUTE];
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t batch = NULL;
+    bool good = cudaSetDevice(cuda_of(device)->number) == cudaSuccess && !kernel_refusal(kernel, launch) &&
+                cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    if (good) {
+        launch->stream = stream;
+        launch->multiprocessors = device->facts.multiprocessors;
+        for (int i = 0; i < count && good; i++) good = kernel->launch(launch) == cudaSuccess;
+        good = cudaStreamEndCapture(stream, &graph) == cudaSuccess && good;
+    }
+    if (good && cudaGraphInstantiate(&batch, graph, 0) != cudaSuccess) batch = NULL;
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    return (struct batch *)batch;
+}
+
+static enum status cuda_batch_launch(struct device *device, struct batch *batch, struct error *error) {
+    CUDA(cudaGraphLaunch((cudaGraphExec_t)batch, cuda_of(device)->streams[QUEUE_COMPUTE]));
+    return STATUS_OK;
+}
+
+static void cuda_batch_destroy(struct device *device, struct batch *batch) {
+    cudaSetDevice(cuda_of(device)->number);
+    cudaGraphExecDestroy((cudaGraphExec_t)batch);
+}
+
 static enum status cuda_flush_cache(struct device *device, struct error *error) {
     struct cuda_device *cuda = cuda_of(device);
     int64_t bytes = 2 * device->facts.cache_bytes;
@@ -271,10 +317,21 @@ static enum status cuda_synchronize(struct device *device, struct error *error) 
     return STATUS_OK;
 }
 
-static double cuda_clock_mhz(struct device *device) {
+static struct conditions cuda_conditions(struct device *device) {
     struct nvml *nvml = &cuda_of(device)->nvml;
-    unsigned mhz;
-    return nvml->card && nvml->clock(nvml->card, NVML_CLOCK_GRAPHICS, &mhz) == 0 ? (double)mhz : (double)NAN;
+    struct conditions now = CONDITIONS_UNKNOWN;
+    unsigned value;
+    unsigned long long reasons = 0;
+    if (!nvml->card) return now;
+    if (nvml->clock(nvml->card, NVML_CLOCK_GRAPHICS, &value) == 0) now.clock_mhz = (float)value;
+    if (nvml->power && nvml->power(nvml->card, &value) == 0) now.power_w = (float)value * 1e-3f;
+    if (nvml->temperature && nvml->temperature(nvml->card, NVML_TEMPERATURE_GPU, &value) == 0)
+        now.temperature_c = (float)value;
+    if (nvml->reasons && nvml->reasons(nvml->card, &reasons) != 0) reasons = 0;
+    if (reasons & NVML_REASON_POWER_CAP) now.throttle |= THROTTLE_POWER;
+    if (reasons & (NVML_REASON_HEAT | NVML_REASON_HARDWARE_HEAT)) now.throttle |= THROTTLE_HEAT;
+    if (reasons & (NVML_REASON_HARDWARE | NVML_REASON_POWER_BRAKE)) now.throttle |= THROTTLE_OTHER;
+    return now;
 }
 
 static const struct device_operations cuda_operations = {
@@ -288,6 +345,9 @@ static const struct device_operations cuda_operations = {
     .zero = cuda_zero,
     .launch = cuda_launch,
     .rehearse = cuda_rehearse,
+    .batch_create = cuda_batch_create,
+    .batch_launch = cuda_batch_launch,
+    .batch_destroy = cuda_batch_destroy,
     .flush_cache = cuda_flush_cache,
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
@@ -310,7 +370,7 @@ static enum status cuda_start(struct cuda_device *cuda, struct error *error) {
 enum status device_cuda_open(int number, struct device **device, struct error *error) {
     struct cuda_device *cuda = must_malloc(sizeof *cuda);
     *cuda =
-        (struct cuda_device){.base = {.operations = &cuda_operations, .clock_mhz = cuda_clock_mhz}, .number = number};
+        (struct cuda_device){.base = {.operations = &cuda_operations, .conditions = cuda_conditions}, .number = number};
     cuda->rehearsed = must_malloc((unsigned long)kernel_count * sizeof *cuda->rehearsed);
     for (int i = 0; i < kernel_count; i++) cuda->rehearsed[i] = false;
     enum status status = cuda_start(cuda, error);

@@ -1,4 +1,4 @@
-/* measure.c - times one kernel on operands that are in place; robust statistics of the times. */
+/* measure.c - times kernels in turns. */
 #include "measure.h"
 
 #include "../base/fail.h"
@@ -8,172 +8,217 @@
 
 /* Events resolve about 0.5 us, so launches shorter than BATCH_BELOW_S are timed in batches that take about BATCH_S. */
 #define BATCH_BELOW_S 50e-6
-#define BATCH_S       200e-6
+#define BATCH_S       500e-6
 #define BATCH_MAX     1000
 /* On an idle queue the first event would pass while the host still prepares the launch, microseconds too early. So an
  * untimed launch goes ahead of any launch shorter than this, to keep the queue busy. */
 #define LEAD_BELOW_S 1e-3
-/* Asking the driver for the clock takes up to a millisecond, so samples after this many repeat the last answer. */
-#define CLOCK_READINGS 64
-
-/* ---- samples ---------------------------------------------------------------------------------------------------- */
-
-void samples_free(struct samples *samples) {
-    free(samples->seconds);
-    free(samples->clock_mhz);
-    *samples = (struct samples){.count = 0};
-}
-
-/* Capacity is the least power of two, from 16 up, that holds `count`. */
-void samples_append(struct samples *samples, double seconds, float clock_mhz) {
-    int count = samples->count;
-    if (count == 0 || (count >= 16 && (count & (count - 1)) == 0)) {
-        unsigned long capacity = count == 0 ? 16 : 2ul * (unsigned long)count;
-        samples->seconds = must_realloc(samples->seconds, capacity * sizeof *samples->seconds);
-        samples->clock_mhz = must_realloc(samples->clock_mhz, capacity * sizeof *samples->clock_mhz);
-    }
-    samples->seconds[count] = seconds;
-    samples->clock_mhz[count] = clock_mhz;
-    samples->count++;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double *sorted_copy(const double *values, int count) {
-    double *sorted = must_malloc((unsigned long)count * sizeof *sorted);
-    for (int i = 0; i < count; i++) sorted[i] = values[i];
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
-    return sorted;
-}
-
-static double median_of_sorted(const double *sorted, int count) {
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
-struct statistics samples_statistics(const struct samples *samples) {
-    int count = samples->count;
-    if (count == 0) return (struct statistics){.median = NAN, .min = NAN, .max = NAN, .mad = NAN};
-    double *sorted = sorted_copy(samples->seconds, count);
-    struct statistics statistics = {
-        .median = median_of_sorted(sorted, count), .min = sorted[0], .max = sorted[count - 1]};
-    for (int i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - statistics.median);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
-    statistics.mad = 1.4826 * median_of_sorted(sorted, count); /* the standard deviation, for normal data */
-    free(sorted);
-    return statistics;
-}
-
-double samples_clock_mhz(const struct samples *samples) {
-    double *known = must_malloc((unsigned long)samples->count * sizeof *known);
-    int count = 0;
-    for (int i = 0; i < samples->count; i++)
-        if (!isnan(samples->clock_mhz[i])) known[count++] = samples->clock_mhz[i];
-    qsort(known, (size_t)count, sizeof *known, compare_doubles);
-    double median = count > 0 ? median_of_sorted(known, count) : NAN;
-    free(known);
-    return median;
-}
-
-/* The number of n samples below the median is binomial: n/2 +- 1.96 sqrt(n)/2. The samples with those two ranks enclose
- * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). */
-void samples_interval(const struct samples *samples, double *low, double *high) {
-    int count = samples->count;
-    *low = *high = NAN;
-    if (count < 6) return;
-    double *sorted = sorted_copy(samples->seconds, count);
-    double spread = 1.96 * sqrt(count);
-    int lower = (int)floor((count - spread) / 2), upper = (int)ceil(1 + (count + spread) / 2);
-    *low = sorted[lower < 1 ? 0 : lower - 1];
-    *high = sorted[upper > count ? count - 1 : upper - 1];
-    free(sorted);
-}
-
-double samples_precision(const struct samples *samples) {
-    double low, high;
-    samples_interval(samples, &low, &high);
-    if (isnan(low)) return INFINITY;
-    return low == high ? 0 : (high - low) / 2 / samples_statistics(samples).median;
-}
-
-/* ---- timing ----------------------------------------------------------------------------------------------------- */
+/* Samples of a turn. Longer launches than LONG_S fill the cache with their own data, and one is a turn. */
+#define TURN_SAMPLES 3
+#define LONG_S       20e-3
+/* A warm-up goes on until two blocks of launches, one after the other, are not STEADY_PART faster than the fastest. A
+ * GPU's clock takes tens of milliseconds to rise. */
+#define STEADY_PART 0.02
+#define STEADY_S    0.3
+#define GPU_BLOCK_S 10e-3
+#define CPU_BLOCK_S 1e-3
 
 struct timing {
     struct device *device;
-    const struct kernel *kernel;
-    struct launch *launch;
     struct event *begin, *end;
-    bool cold;
-    int batch; /* launches in one sample */
-    bool lead; /* one more launch goes ahead, untimed */
+    struct measurement *of;
+    struct samples *samples;
+    bool cold, done;
+    int launches;        /* in one sample */
+    struct batch *batch; /* these launches; NULL: one by one */
+    bool lead;           /* one more launch goes ahead, untimed */
+    double seconds;      /* the latest sample */
+    int64_t next_look;   /* samples until the repeat rule is looked at */
 };
 
-/* Takes one sample: seconds per launch. */
-static enum status time_sample(const struct timing *timing, double *seconds, struct error *error) {
+static enum status launch_once(struct timing *timing, struct error *error) {
+    TRY(interrupt_check(error));
+    return timing->device->operations->launch(timing->device, timing->of->kernel, timing->of->launch, error);
+}
+
+/* Takes one sample: seconds per launch. The device is asked about its conditions while it works. */
+static enum status time_sample(struct timing *timing, struct conditions *conditions, struct error *error) {
     struct device *device = timing->device;
     const struct device_operations *ops = device->operations;
-    if (timing->cold) TRY(ops->flush_cache(device, error));
-    if (timing->lead) TRY(ops->launch(device, timing->kernel, timing->launch, error));
-    TRY(ops->event_record(device, timing->begin, QUEUE_COMPUTE, error));
-    for (int i = 0; i < timing->batch; i++) TRY(ops->launch(device, timing->kernel, timing->launch, error));
-    TRY(ops->event_record(device, timing->end, QUEUE_COMPUTE, error));
-    TRY(ops->event_wait(device, timing->end, error));
-    TRY(ops->event_elapsed(device, timing->begin, timing->end, seconds, error));
-    *seconds /= timing->batch;
-    return STATUS_OK;
-}
-
-/* Times a first launch alone, from which it sets `batch` and `lead`. */
-static enum status probe(struct timing *timing, double *seconds, struct error *error) {
-    timing->batch = 1;
-    TRY(time_sample(timing, seconds, error));
-    if (timing->cold) return STATUS_OK;
-    timing->lead = *seconds < LEAD_BELOW_S;
-    if (*seconds < BATCH_BELOW_S) timing->batch = (int)fmin(BATCH_MAX, ceil(BATCH_S / *seconds));
-    return STATUS_OK;
-}
-
-static enum status take_samples(struct timing *timing, const struct run_options *options, struct samples *samples,
-                                struct error *error) {
-    struct device *device = timing->device;
-    for (int64_t i = 0; i < options->warmup; i++) {
-        TRY(interrupt_check(error));
-        TRY(device->operations->launch(device, timing->kernel, timing->launch, error));
-    }
     double seconds;
-    float clock_mhz = NAN;
-    int64_t next_look = options->repeat_min;
     TRY(interrupt_check(error));
-    TRY(probe(timing, &seconds, error));
-    /* A long or cold launch needs neither batch nor lead: the probe is the first sample. */
-    if (!timing->lead) samples_append(samples, seconds, (float)device->clock_mhz(device));
-    while (samples->count < options->repeat_max) {
-        if (samples->count >= next_look) {
-            if (options->repeat_until > 0 && samples_precision(samples) <= options->repeat_until) break;
-            next_look = samples->count + 1 + samples->count / 16; /* sorting for each sample would cost more */
-        }
-        TRY(interrupt_check(error));
-        TRY(time_sample(timing, &seconds, error));
-        if (samples->count < CLOCK_READINGS) clock_mhz = (float)device->clock_mhz(device);
-        samples_append(samples, seconds, clock_mhz);
+    if (timing->cold) TRY(ops->flush_cache(device, error));
+    if (timing->lead) TRY(ops->launch(device, timing->of->kernel, timing->of->launch, error));
+    TRY(ops->event_record(device, timing->begin, QUEUE_COMPUTE, error));
+    if (timing->batch)
+        TRY(ops->batch_launch(device, timing->batch, error));
+    else
+        for (int i = 0; i < timing->launches; i++)
+            TRY(ops->launch(device, timing->of->kernel, timing->of->launch, error));
+    TRY(ops->event_record(device, timing->end, QUEUE_COMPUTE, error));
+    if (conditions) *conditions = device->conditions(device);
+    TRY(ops->event_wait(device, timing->end, error));
+    TRY(ops->event_elapsed(device, timing->begin, timing->end, &seconds, error));
+    double *least = &timing->samples->least_s;
+    if (conditions && (*least == 0 || seconds < *least)) *least = seconds;
+    timing->seconds = seconds / timing->launches;
+    return STATUS_OK;
+}
+
+/* Adds the latest sample. */
+static void keep_sample(struct timing *timing, const struct conditions *conditions, int turn) {
+    samples_append(timing->samples, timing->seconds, conditions, turn);
+}
+
+/* Sets how launches as long as the latest are timed. */
+static void set_batch(struct timing *timing) {
+    const struct device_operations *ops = timing->device->operations;
+    if (timing->cold) return;
+    if (timing->batch) ops->batch_destroy(timing->device, timing->batch);
+    timing->batch = NULL;
+    timing->launches = 1;
+    timing->lead = timing->seconds < LEAD_BELOW_S;
+    if (!(timing->seconds < BATCH_BELOW_S)) return;
+    timing->launches = (int)fmin(BATCH_MAX, ceil(BATCH_S / timing->seconds));
+    if (ops->batch_create)
+        timing->batch = ops->batch_create(timing->device, timing->of->kernel, timing->of->launch, timing->launches);
+}
+
+/* The time of one launch, from blocks of them. */
+static enum status time_block(struct timing *timing, double block_s, double *spent, double *seconds,
+                              struct error *error) {
+    int samples = 0;
+    double begun = *spent;
+    *seconds = 0;
+    do {
+        TRY(time_sample(timing, NULL, error));
+        *spent += timing->seconds * (timing->launches + timing->lead);
+        *seconds += timing->seconds;
+        samples++;
+    } while (*spent - begun < block_s);
+    *seconds /= samples;
+    return STATUS_OK;
+}
+
+static enum status reach_steady(struct timing *timing, struct error *error) {
+    double block_s = timing->device->unified ? CPU_BLOCK_S : GPU_BLOCK_S, fastest = INFINITY, spent = 0;
+    for (int calm = 0; calm < 2;) {
+        double seconds;
+        TRY(time_block(timing, block_s, &spent, &seconds, error));
+        calm = seconds > (1 - STEADY_PART) * fastest ? calm + 1 : 0;
+        fastest = fmin(fastest, seconds);
+        timing->samples->unsteady = calm < 2 && spent > STEADY_S;
+        if (timing->samples->unsteady) break;
     }
     return STATUS_OK;
 }
 
-enum status measure_kernel(struct device *device, const struct kernel *kernel, struct launch *launch,
-                           const struct run_options *options, struct samples *samples, struct error *error) {
-    struct timing timing = {.device = device, .kernel = kernel, .launch = launch, .cold = options->cold};
-    *samples = (struct samples){.count = 0};
-    enum status status = device->operations->event_create(device, &timing.begin, error);
-    if (!status) status = device->operations->event_create(device, &timing.end, error);
-    if (!status) status = take_samples(&timing, options, samples, error);
+/* The options' untimed launches, one that tells how to time them, and more until times are steady. */
+static enum status warm_up(struct timing *timing, struct error *error) {
+    const struct run_options *options = timing->of->options;
+    struct conditions conditions = CONDITIONS_UNKNOWN;
+    for (int64_t i = 0; i < options->warmup; i++) TRY(launch_once(timing, error));
+    TRY(time_sample(timing, &conditions, error));
+    set_batch(timing);
+    if (options->warmup > 0 && !timing->cold && timing->seconds < LONG_S) {
+        double seconds = timing->seconds;
+        TRY(reach_steady(timing, error));
+        if (timing->seconds < 0.7 * seconds || timing->seconds > 1.4 * seconds) set_batch(timing);
+    } else if (!timing->lead) {
+        keep_sample(timing, &conditions, 0); /* it was timed as the others will be */
+    }
+    timing->samples->least_s = timing->samples->count > 0 ? timing->seconds : 0;
+    return STATUS_OK;
+}
+
+/* Is the repeat rule met? Sorting after each sample would cost more than the samples. */
+static bool has_enough(struct timing *timing) {
+    const struct run_options *options = timing->of->options;
+    int count = timing->samples->count;
+    if (count >= options->repeat_max) return true;
+    if (count < timing->next_look) return false;
+    timing->next_look = count + 1 + count / 16;
+    return options->repeat_until > 0 && samples_precision(timing->samples) <= options->repeat_until;
+}
+
+static enum status take_turn(struct timing *timing, int turn, bool alone, struct error *error) {
+    const int64_t most = timing->of->options->repeat_max;
+    const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
+    if (!alone && !timing->cold && timing->seconds < LONG_S) TRY(launch_once(timing, error));
+    struct conditions conditions = CONDITIONS_UNKNOWN;
+    for (int i = 0; i < samples && timing->samples->count < most; i++) {
+        TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
+        keep_sample(timing, &conditions, turn);
+    }
+    return STATUS_OK;
+}
+
+/* After a kernel's own failure the others go on. */
+static enum status settle(struct timing *timing, enum status status, struct error *error) {
+    if (status != STATUS_RUN) return status;
+    timing->of->status = status;
+    timing->of->error = *error;
+    *error = (struct error){.status = STATUS_OK};
+    samples_free(timing->samples);
+    timing->done = true;
+    return STATUS_OK;
+}
+
+static void tell(const struct measure_watch *watch, const struct timing *timing, int which) {
+    if (watch && watch->sample)
+        watch->sample(watch->context, which, timing->samples->count, (int)timing->of->options->repeat_max,
+                      timing->seconds);
+}
+
+static enum status time_all(struct timing *timings, int count, const struct measure_watch *watch, struct error *error) {
+    for (int i = 0; i < count; i++) {
+        tell(watch, &timings[i], i);
+        TRY(settle(&timings[i], warm_up(&timings[i], error), error));
+    }
+    bool left = true;
+    for (int turn = 1; left; turn++) {
+        left = false;
+        for (int i = 0; i < count; i++) {
+            struct timing *timing = &timings[i];
+            timing->done = timing->done || has_enough(timing);
+            if (timing->done) continue;
+            TRY(settle(timing, take_turn(timing, turn, count == 1, error), error));
+            tell(watch, timing, i);
+            left = true;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status measure_kernels(struct device *device, struct measurement *measurements, int count,
+                            const struct measure_watch *watch, struct error *error) {
+    const struct device_operations *ops = device->operations;
+    struct timing *timings = must_malloc((size_t)(count + 1) * sizeof *timings);
+    struct event *begin = NULL, *end = NULL;
+    enum status status = ops->event_create(device, &begin, error);
+    if (!status) status = ops->event_create(device, &end, error);
+    for (int i = 0; i < count; i++) {
+        struct measurement *of = &measurements[i];
+        of->samples = (struct samples){.count = 0};
+        of->status = STATUS_OK;
+        timings[i] = (struct timing){.device = device,
+                                     .begin = begin,
+                                     .end = end,
+                                     .of = of,
+                                     .samples = &of->samples,
+                                     .cold = of->options->cold,
+                                     .launches = 1,
+                                     .next_look = of->options->repeat_min};
+    }
+    if (!status) status = time_all(timings, count, watch, error);
     struct error ignored = {.status = STATUS_OK};
-    enum status idle = device->operations->synchronize(device, status ? &ignored : error);
-    if (timing.begin) device->operations->event_destroy(device, timing.begin);
-    if (timing.end) device->operations->event_destroy(device, timing.end);
+    enum status idle = ops->synchronize(device, status ? &ignored : error);
+    for (int i = 0; i < count; i++)
+        if (timings[i].batch) ops->batch_destroy(device, timings[i].batch);
+    if (begin) ops->event_destroy(device, begin);
+    if (end) ops->event_destroy(device, end);
     if (!status) status = idle;
-    if (status) samples_free(samples);
+    for (int i = 0; i < count && status; i++) samples_free(&measurements[i].samples);
+    free(timings);
     return status;
 }

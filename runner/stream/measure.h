@@ -1,34 +1,36 @@
-/* measure.h - times a kernel repeatedly, and computes statistics of the times. */
+/* measure.h - times kernels on operands that are in place, several in turns.
+ *
+ *     warm-up     a kernel's launches until its times are steady
+ *     turn        a few samples of one kernel; then it is the next one's turn: A A A B B B A A A ..., so that a drift
+ * of the device hits all alike sample      one launch between two events, or a batch of them if a launch is short
+ *
+ * What ran before has changed the device's cache, so a turn begins with a launch that is not timed. */
 #ifndef RUNNER_MEASURE_H
 #define RUNNER_MEASURE_H
 
-#include "device.h"
+#include "samples.h"
 
-struct samples {
-    int count;
-    double *seconds;  /* seconds of one launch, one entry per sample */
-    float *clock_mhz; /* one entry per sample; NaN: unknown */
+/* Hears of samples as they are taken; `sample` may be NULL. */
+struct measure_watch {
+    /* Number `which` of the measurements has `done` samples of at most `most`, of `seconds_each`. done 0: it warms up.
+     */
+    void (*sample)(void *context, int which, int done, int most, double seconds_each);
+    void *context;
 };
-void samples_append(struct samples *samples, double seconds, float clock_mhz);
-void samples_free(struct samples *samples);
 
-struct statistics {
-    double median, min, max, mad; /* median absolute deviation, times 1.4826 */
+/* A kernel to be timed, and what came of it. */
+struct measurement {
+    const struct kernel *kernel;
+    struct launch *launch;             /* it has been launched before */
+    const struct run_options *options; /* warm-up, repeats and whether the cache is cold */
+    struct samples samples;            /* the caller frees */
+    enum status status;                /* STATUS_RUN: this kernel could not be timed, and `error` says why */
+    struct error error;
 };
-/* All NaN if there are no samples. */
-struct statistics samples_statistics(const struct samples *samples);
-/* The median of the known clocks, in MHz; NaN: none is known. */
-double samples_clock_mhz(const struct samples *samples);
-/* The distribution-free 95 % interval of the median (order statistics), in seconds; NaN for fewer than 6 samples, which
- * cannot give one. */
-void samples_interval(const struct samples *samples, double *low, double *high);
-/* Half of its width, relative to the median; infinity for fewer than 6 samples. */
-double samples_precision(const struct samples *samples);
 
-/* Times a kernel on operands that are in place: options->warmup untimed launches, then samples by the options' repeat
- * rule. If the cache is to be warm, launches shorter than 50 us are timed in batches between one pair of events.
- * STATUS_INTERRUPTED: a signal came before the last sample. On failure `samples` is empty; else the caller frees it. */
-enum status measure_kernel(struct device *device, const struct kernel *kernel, struct launch *launch,
-                           const struct run_options *options, struct samples *samples, struct error *error);
+/* Times kernels in turns, each until its options' repeat rule is met. STATUS_INTERRUPTED: a signal came before the last
+ * sample. On such a failure, unlike one kernel's own, there are no samples at all. */
+enum status measure_kernels(struct device *device, struct measurement *measurements, int count,
+                            const struct measure_watch *watch, struct error *error);
 
 #endif

@@ -226,13 +226,11 @@ enum status stream_run(struct device *device, struct residents *residents, const
     return status;
 }
 
-enum status stream_measure(struct stream *stream, const struct run_options *options, struct samples *samples,
-                           struct error *error) {
-    *samples = (struct samples){.count = 0};
+bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement) {
     bool once = options->warmup == 0 && options->repeat_max == 1; /* the pass has timed it already */
-    if (stream->tiling->steps == 1 && !once)
-        return measure_kernel(stream->device, stream->run->kernel, &stream->launch, options, samples, error);
-    if (stream->tiling->steps >= 1)
-        samples_append(samples, stream->result.times.kernel_s, (float)stream->device->clock_mhz(stream->device));
-    return STATUS_OK;
+    *measurement = (struct measurement){.kernel = stream->run->kernel, .launch = &stream->launch, .options = options};
+    if (stream->tiling->steps == 1 && !once) return true;
+    struct conditions now = stream->device->conditions(stream->device);
+    if (stream->tiling->steps >= 1) samples_append(&measurement->samples, stream->result.times.kernel_s, &now, 0);
+    return false;
 }

@@ -50,10 +50,10 @@ struct stream; /* the buffers of one run */
 enum status stream_run(struct device *device, struct residents *residents, const struct pass *pass,
                        const struct sink *sink, struct stream_result *result, struct stream **stream,
                        struct error *error);
-/* After a pass of a single step, whose operands are still in place: times the kernel alone. After several steps, or if
- * one sample without warm-up is wanted, the pass itself is the one sample. The caller frees `samples`. */
-enum status stream_measure(struct stream *stream, const struct run_options *options, struct samples *samples,
-                           struct error *error);
+/* Describes how to time the kernel, with measure_kernels, before stream_free: after a pass of a single step its
+ * operands are still in place. false: after several steps, or if one sample without warm-up is wanted, the pass itself
+ * was the one sample, and measurement->samples has it. */
+bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement);
 /* Frees the run's buffers. With `keep`, an output that is whole on the device becomes a resident. */
 void stream_free(struct stream *stream, bool keep);
 

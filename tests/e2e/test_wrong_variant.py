@@ -211,7 +211,7 @@ def moody_job(draw, path):
 
 def contents(path):
     """Everything but times: names, attributes, values, and how many samples there are."""
-    timed = re.compile(r".*_s$|gflops|created|finished|command_line|sha256|path")
+    timed = re.compile(r".*_s$|gflops|bound_by|percent_of_bound|flags|created|finished|command_line|sha256|path")
     with h5py.File(path) as file:
         found = {f"/{name}": value for name, value in file.attrs.items() if not timed.match(name)}
 

@@ -126,8 +126,10 @@ static inline enum status do_run(struct fixture *f, struct results *results, int
     const struct run *run = &f->runs[number];
     const struct shape *shape = &f->tasks[run->task].geometry.out.shape;
     double seconds[3] = {1e-3, 2e-3, 3e-3};
-    float clock[3] = {1980, NAN, 1980}, first = -1;
-    struct samples samples = {.count = 3, .seconds = seconds, .clock_mhz = clock};
+    struct conditions conditions[3] = {{1980, 300, 40, 0}, CONDITIONS_UNKNOWN, {1980, 310, 41, THROTTLE_HEAT}};
+    int turn[3] = {1, 1, 2};
+    float first = -1;
+    struct samples samples = {.count = 3, .seconds = seconds, .conditions = conditions, .turn = turn};
     struct box whole = box_whole(shape), one = {shape->rank, {0}, {1, 1}};
     struct part *part;
     enum status status = part_begin(results, run, &part, error);

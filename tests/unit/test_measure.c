@@ -1,4 +1,5 @@
-/* test_measure.c - repeats, batches, the stopping rule and the statistics, on a device whose clock is simulated. */
+/* test_measure.c - turns, repeats, batches, warm-up and the stopping rule, on a device whose clock is simulated. */
+#include "../../runner/base/fail.h"
 #include "../../runner/base/interrupt.h"
 #include "../../runner/stream/measure.h"
 
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- a simulated device: computes nothing, takes a given time ---------------------------------------------------- */
 
@@ -20,6 +22,17 @@ struct simulated {
     double time_s, launch_s, jitter_s; /* every other launch takes jitter_s longer */
     int created, launches, flushes, clock_readings;
     int interrupt_at; /* the launch during which a signal comes; 0: none */
+    double cold_s;    /* how much longer the first launch takes; it halves with each one */
+    double drift;     /* by which part of itself each launch is slower than the one before */
+    char order[4096]; /* the kernels' names, one letter a launch */
+    int batches, batch_launches;
+    const struct kernel *refused; /* its launches fail */
+};
+
+struct batch {
+    const struct kernel *kernel;
+    struct launch *launch;
+    int count;
 };
 
 static struct simulated *simulated_of(struct device *device) {
@@ -28,11 +41,32 @@ static struct simulated *simulated_of(struct device *device) {
 
 static enum status sim_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
                               struct error *error) {
-    (void)kernel, (void)launch, (void)error;
+    (void)launch;
     struct simulated *sim = simulated_of(device);
+    if (kernel == sim->refused) return (fail)(error, STATUS_RUN, "refused");
     if (sim->launches + 1 == sim->interrupt_at) interrupt_ask(15);
-    sim->time_s += sim->launch_s + (sim->launches++ % 2 ? sim->jitter_s : 0);
+    sim->time_s += (sim->launch_s + (sim->launches % 2 ? sim->jitter_s : 0)) * pow(1 + sim->drift, sim->launches);
+    sim->time_s += sim->cold_s;
+    sim->cold_s /= 2;
+    if (sim->launches < (int)sizeof sim->order - 1) sim->order[sim->launches] = kernel->name[0];
+    sim->launches++;
     return STATUS_OK;
+}
+static struct batch *sim_batch_create(struct device *device, const struct kernel *kernel, struct launch *launch,
+                                      int count) {
+    struct batch *batch = must_malloc(sizeof *batch);
+    *batch = (struct batch){kernel, launch, count};
+    simulated_of(device)->batches++;
+    return batch;
+}
+static enum status sim_batch_launch(struct device *device, struct batch *batch, struct error *error) {
+    simulated_of(device)->batch_launches++;
+    for (int i = 0; i < batch->count; i++) TRY(sim_launch(device, batch->kernel, batch->launch, error));
+    return STATUS_OK;
+}
+static void sim_batch_destroy(struct device *device, struct batch *batch) {
+    simulated_of(device)->batches--;
+    free(batch);
 }
 static enum status sim_flush(struct device *device, struct error *error) {
     (void)error;
@@ -70,8 +104,10 @@ static enum status sim_synchronize(struct device *device, struct error *error) {
     (void)device, (void)error;
     return STATUS_OK;
 }
-static double sim_clock(struct device *device) {
-    return 1000 + simulated_of(device)->clock_readings++;
+static struct conditions sim_conditions(struct device *device) {
+    struct conditions now = CONDITIONS_UNKNOWN;
+    now.clock_mhz = (float)(1000 + simulated_of(device)->clock_readings++);
+    return now;
 }
 
 static const struct device_operations sim_operations = {
@@ -86,7 +122,8 @@ static const struct device_operations sim_operations = {
 };
 
 static struct simulated simulate(double launch_s) {
-    return (struct simulated){.base = {.operations = &sim_operations, .clock_mhz = sim_clock}, .launch_s = launch_s};
+    return (struct simulated){.base = {.operations = &sim_operations, .conditions = sim_conditions},
+                              .launch_s = launch_s};
 }
 
 static void assert_near(double value, double expected, double tolerance) {
@@ -96,11 +133,13 @@ static void assert_near(double value, double expected, double tolerance) {
 static const struct kernel kernel = {.name = "nothing"};
 
 static struct samples measured(struct simulated *sim, const struct run_options *options) {
-    struct samples samples;
     struct launch launch = {.op = OP_SCALE};
+    struct measurement measurement = {.kernel = &kernel, .launch = &launch, .options = options};
     struct error error = {.status = STATUS_OK};
-    assert_int_equal(measure_kernel(&sim->base, &kernel, &launch, options, &samples, &error), STATUS_OK);
-    return samples;
+    assert_int_equal(measure_kernels(&sim->base, &measurement, 1, NULL, &error), STATUS_OK);
+    assert_int_equal(measurement.status, STATUS_OK);
+    assert_int_equal(sim->created, 0);
+    return measurement.samples;
 }
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
@@ -133,6 +172,8 @@ static void a_cold_cache_is_flushed_before_each_launch(void **state) {
     assert_int_equal(samples.count, 7);
     assert_int_equal(sim.flushes, 7);
     assert_int_equal(sim.launches, 7);
+    char flags[FLAGS_TEXT];
+    assert_string_equal(samples_flags(&samples, flags), "below_resolution");
     assert_near(samples.seconds[6], 2e-6, 1e-9);
     samples_free(&samples);
 }
@@ -159,13 +200,126 @@ static void without_a_rule_all_repeats_are_done(void **state) {
     samples_free(&samples);
 }
 
-static void the_clock_is_not_asked_without_end(void **state) {
+static void each_turn_asks_for_the_conditions(void **state) {
     (void)state;
-    struct simulated sim = simulate(0.1);
+    struct simulated sim = simulate(1e-3);
     struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 200, .repeat_max = 200});
-    assert_int_equal(sim.clock_readings, 64);
-    assert_near(samples.clock_mhz[0], 1000, 0);
-    assert_near(samples.clock_mhz[199], 1063, 0);
+    assert_int_equal(sim.clock_readings, 68); /* the first sample, then turns of three */
+    assert_near(samples.conditions[0].clock_mhz, 1000, 0);
+    assert_near(samples.conditions[199].clock_mhz, 1067, 0);
+    samples_free(&samples);
+}
+
+/* ---- turns, warm-up, batches ------------------------------------------------------------------------------------- */
+
+static const struct kernel several[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+
+/* Three kernels, three samples a turn; an untimed launch begins each turn. */
+static void kernels_take_turns(void **state) {
+    (void)state;
+    struct simulated sim = simulate(2e-3);
+    struct run_options options = {.repeat_min = 7, .repeat_max = 7};
+    struct launch launch = {.op = OP_SCALE};
+    struct measurement of[3];
+    struct error error = {.status = STATUS_OK};
+    for (int i = 0; i < 3; i++)
+        of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = &options};
+    assert_int_equal(measure_kernels(&sim.base, of, 3, NULL, &error), STATUS_OK);
+    assert_string_equal(sim.order, "abc" /* the first sample */
+                                   "aaaabbbbccccaaaabbbbcccc");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(of[i].samples.count, 7);
+        assert_true(of[i].samples.turn[0] == 0 && of[i].samples.turn[1] == 1 && of[i].samples.turn[6] == 2);
+        samples_free(&of[i].samples);
+    }
+}
+
+/* A drift of the device shows in all kernels alike: one after the other, the last would seem 60 % slower. */
+static void a_drift_hits_all_alike(void **state) {
+    (void)state;
+    struct simulated sim = simulate(2e-3);
+    sim.drift = 0.002;
+    struct run_options options = {.repeat_min = 60, .repeat_max = 60};
+    struct launch launch = {.op = OP_SCALE};
+    struct measurement of[3];
+    struct error error = {.status = STATUS_OK};
+    for (int i = 0; i < 3; i++)
+        of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = &options};
+    assert_int_equal(measure_kernels(&sim.base, of, 3, NULL, &error), STATUS_OK);
+    double first = samples_statistics(&of[0].samples).median;
+    for (int i = 0; i < 3; i++) {
+        char flags[FLAGS_TEXT];
+        assert_near(samples_statistics(&of[i].samples).median, first, 0.03 * first);
+        assert_string_equal(samples_flags(&of[i].samples, flags), "drift");
+        samples_free(&of[i].samples);
+    }
+}
+
+static void a_kernel_that_fails_leaves_the_others(void **state) {
+    (void)state;
+    for (int bad = 0; bad < 3; bad++) {
+        struct simulated sim = simulate(2e-3);
+        sim.refused = &several[bad];
+        struct run_options options = {.warmup = 1, .repeat_min = 5, .repeat_max = 5};
+        struct launch launch = {.op = OP_SCALE};
+        struct measurement of[3];
+        struct error error = {.status = STATUS_OK};
+        for (int i = 0; i < 3; i++)
+            of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = &options};
+        assert_int_equal(measure_kernels(&sim.base, of, 3, NULL, &error), STATUS_OK);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(of[i].status, i == bad ? STATUS_RUN : STATUS_OK);
+            assert_int_equal(of[i].samples.count, i == bad ? 0 : 5);
+            samples_free(&of[i].samples);
+        }
+        assert_string_equal(of[bad].error.text, "refused");
+    }
+}
+
+static void a_warm_up_goes_on_until_times_are_steady(void **state) {
+    (void)state;
+    const double cold[] = {0, 0.05, 0.2};
+    for (int i = 0; i < 3; i++) {
+        struct simulated sim = simulate(0.9e-3);
+        sim.cold_s = cold[i];
+        struct samples samples = measured(&sim, &(struct run_options){.warmup = 8, .repeat_min = 9, .repeat_max = 9});
+        assert_near(samples_statistics(&samples).max, 0.9e-3, 1e-5);
+        assert_false(samples.unsteady);
+        assert_true(sim.launches < 400);
+        samples_free(&samples);
+    }
+    /* Each block is faster than the one before, for longer than a warm-up may take. */
+    struct simulated sim = simulate(0.9e-3);
+    sim.drift = -0.0022; /* 0.41 s in all */
+    char flags[FLAGS_TEXT];
+    struct samples samples = measured(&sim, &(struct run_options){.warmup = 1, .repeat_min = 3, .repeat_max = 3});
+    assert_true(samples.unsteady);
+    assert_string_equal(samples_flags(&samples, flags), "unsteady");
+    samples_free(&samples);
+    /* Without a warm-up, as asked, there is none. */
+    sim = simulate(0.9e-3);
+    samples = measured(&sim, &(struct run_options){.repeat_min = 4, .repeat_max = 4});
+    assert_int_equal(sim.launches, 1 + 2 * 4);
+    samples_free(&samples);
+}
+
+static void short_launches_are_started_together(void **state) {
+    (void)state;
+    struct device_operations with_batches = sim_operations;
+    with_batches.batch_create = sim_batch_create;
+    with_batches.batch_launch = sim_batch_launch;
+    with_batches.batch_destroy = sim_batch_destroy;
+    struct simulated sim = simulate(2e-6);
+    sim.base.operations = &with_batches;
+    struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 5, .repeat_max = 5});
+    assert_int_equal(sim.batches, 0); /* each is destroyed */
+    assert_int_equal(sim.batch_launches, 5);
+    for (int i = 0; i < 5; i++) assert_near(samples.seconds[i], 2e-6, 1e-12);
+    samples_free(&samples);
+    sim = simulate(2e-3); /* long ones are not */
+    sim.base.operations = &with_batches;
+    samples = measured(&sim, &(struct run_options){.repeat_min = 5, .repeat_max = 5});
+    assert_int_equal(sim.batch_launches, 0);
     samples_free(&samples);
 }
 
@@ -177,44 +331,16 @@ static void a_signal_ends_it_without_samples(void **state) {
     for (int at = 1; at <= 23; at++) {
         struct simulated sim = simulate(0.1);
         struct error error = {.status = STATUS_OK};
-        struct samples samples;
+        struct measurement measurement = {.kernel = &kernel, .launch = &launch, .options = &options};
         sim.interrupt_at = at;
-        enum status status = measure_kernel(&sim.base, &kernel, &launch, &options, &samples, &error);
+        enum status status = measure_kernels(&sim.base, &measurement, 1, NULL, &error);
         interrupt_ask(0);
         assert_int_equal(status, at < 23 ? STATUS_INTERRUPTED : STATUS_OK);
         assert_int_equal(sim.launches, at);
         assert_int_equal(sim.created, 0);
-        assert_int_equal(samples.count, at < 23 ? 0 : 20);
-        samples_free(&samples);
+        assert_int_equal(measurement.samples.count, at < 23 ? 0 : 20);
+        samples_free(&measurement.samples);
     }
-}
-
-/* ---- statistics -------------------------------------------------------------------------------------------------- */
-
-static void statistics_are_right(void **state) {
-    (void)state;
-    double odd[] = {5, 1, 4, 2, 30}, even[] = {4, 1, 3, 2};
-    struct statistics s = samples_statistics(&(struct samples){.count = 5, .seconds = odd});
-    assert_near(s.median, 4, 0);
-    assert_near(s.min, 1, 0);
-    assert_near(s.max, 30, 0);
-    assert_near(s.mad, 1.4826 * 2, 1e-12);
-    s = samples_statistics(&(struct samples){.count = 4, .seconds = even});
-    assert_near(s.median, 2.5, 0);
-    assert_near(s.mad, 1.4826, 1e-12);
-    assert_near(odd[0], 5, 0); /* the order is unchanged */
-}
-
-static void precision_is_that_of_order_statistics(void **state) {
-    (void)state;
-    double values[100];
-    for (int i = 0; i < 100; i++) values[99 - i] = i + 1;
-    struct samples samples = {.count = 5, .seconds = values};
-    assert_true(isinf(samples_precision(&samples)));
-    samples.count = 100; /* ranks 40 and 61 (from the table of the binomial distribution) */
-    assert_near(samples_precision(&samples), (61. - 40) / 2 / 50.5, 1e-12);
-    samples.count = 6; /* the values are 95..100: the outermost two */
-    assert_near(samples_precision(&samples), 2.5 / 97.5, 1e-12);
 }
 
 int main(void) {
@@ -224,10 +350,13 @@ int main(void) {
         cmocka_unit_test(a_cold_cache_is_flushed_before_each_launch),
         cmocka_unit_test(steady_times_stop_early),
         cmocka_unit_test(without_a_rule_all_repeats_are_done),
-        cmocka_unit_test(the_clock_is_not_asked_without_end),
+        cmocka_unit_test(each_turn_asks_for_the_conditions),
+        cmocka_unit_test(kernels_take_turns),
+        cmocka_unit_test(a_drift_hits_all_alike),
+        cmocka_unit_test(a_kernel_that_fails_leaves_the_others),
+        cmocka_unit_test(a_warm_up_goes_on_until_times_are_steady),
+        cmocka_unit_test(short_launches_are_started_together),
         cmocka_unit_test(a_signal_ends_it_without_samples),
-        cmocka_unit_test(statistics_are_right),
-        cmocka_unit_test(precision_is_that_of_order_statistics),
     };
     return cmocka_run_group_tests_name("measure", tests, NULL, NULL);
 }

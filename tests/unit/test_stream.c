@@ -100,7 +100,7 @@ static void an_empty_output_is_written_once(void **state) {
     struct fixture f;
     struct stream_result result;
     struct stream *stream;
-    struct samples samples;
+    struct measurement measurement;
     open_fixture(&f, false, 1 << 20);
     set_input(&f, 0, FLOAT32, (struct shape){2, {0, 5}});
     set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
@@ -109,8 +109,8 @@ static void an_empty_output_is_written_once(void **state) {
     assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_OK);
     assert_int_equal(c.boxes, 1);
     assert_int_equal(c.elements, 0);
-    assert_int_equal(stream_measure(stream, &(struct run_options){.repeat_max = 3}, &samples, &error), STATUS_OK);
-    assert_int_equal(samples.count, 0);
+    assert_false(stream_measurement(stream, &(struct run_options){.repeat_max = 3}, &measurement));
+    assert_int_equal(measurement.samples.count, 0);
     stream_free(stream, true);
     free(c.data);
     close_fixture(&f);
@@ -334,23 +334,25 @@ static void a_single_step_is_repeated_and_a_pass_is_one_sample(void **state) {
     for (int unified = 0; unified < 2; unified++) {
         struct fixture f;
         struct stream_result result;
-        struct samples samples;
+        struct measurement measurement;
+        struct samples *samples = &measurement.samples;
         open_fixture(&f, unified, 1 << 20);
         set_input(&f, 0, FLOAT32, (struct shape){2, {40, 40}});
         set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, 0, 0, 2);
         set_run(&f, whole);
         struct stream *stream = stream_and_compare(&f, &result);
-        assert_int_equal(stream_measure(stream, &options, &samples, &error), STATUS_OK);
-        assert_int_equal(samples.count, 7);
-        assert_true(samples_statistics(&samples).min > 0);
-        samples_free(&samples);
+        assert_true(stream_measurement(stream, &options, &measurement));
+        assert_int_equal(measure_kernels(f.device, &measurement, 1, NULL, &error), STATUS_OK);
+        assert_int_equal(samples->count, 7);
+        assert_true(samples_statistics(samples).min > 0);
+        samples_free(samples);
         stream_free(stream, false);
         set_run(&f, tilings[2]);
         stream = stream_and_compare(&f, &result);
-        assert_int_equal(stream_measure(stream, &options, &samples, &error), STATUS_OK);
-        assert_int_equal(samples.count, 1);
-        assert_true(samples.seconds[0] == result.times.kernel_s);
-        samples_free(&samples);
+        assert_false(stream_measurement(stream, &options, &measurement));
+        assert_int_equal(samples->count, 1);
+        assert_true(samples->seconds[0] == result.times.kernel_s);
+        samples_free(samples);
         stream_free(stream, false);
         close_fixture(&f);
     }

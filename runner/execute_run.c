@@ -1,0 +1,355 @@
+/* execute_run.c - the runs of a task. */
+#include "execute_run.h"
+
+#include "base/fail.h"
+#include "base/interrupt.h"
+#include "plan/space.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How long the repeats of the trials that wait may take. */
+#define WAIT_S 5.0
+
+void execution_say(struct result_row *row, const char *status, const char *message) {
+    snprintf(row->status, sizeof row->status, "%s", status);
+    snprintf(row->message, sizeof row->message, "%.255s", message);
+}
+
+/* ---- stream and verify --------------------------------------------------------------------------------------------
+ */
+
+static enum status use_device(struct execution *execution, enum kernel_device kind, struct error *error) {
+    if (execution->devices[kind]) return STATUS_OK;
+    enum status status = kind == DEVICE_CUDA
+                             ? device_cuda_open(execution->options->cuda_number, &execution->devices[kind], error)
+                             : device_cpu_open(&execution->devices[kind], error);
+    if (!status) execution->residents[kind] = residents_create(execution->devices[kind], execution->plan->budget[kind]);
+    return status;
+}
+
+static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
+    const struct watched_part *part = context;
+    TRY(interrupt_check(error));
+    return part->sink.write(part->sink.context, box, data, error);
+}
+
+static void watched_step(void *context, int64_t bytes) {
+    const struct watched_part *part = context;
+    progress_bytes(part->progress, (double)bytes);
+}
+
+static enum status watched_read(void *context, int input, const struct box *box, void *data, struct error *error) {
+    const struct watched_part *part = context;
+    TRY(interrupt_check(error));
+    return part->reader.read(part->reader.context, input, box, data, error);
+}
+
+/* Streams a run. While the device is out of memory (it may have less free than when the plan was made), halves the
+ * memory of its tiles and tries again, until no tiles are small enough. STATUS_MEMORY: first the trials that wait
+ * should free theirs. */
+static enum status stream_in_what_is_free(struct execution *execution, struct trial *trial,
+                                          struct stream_result *passed, struct error *error) {
+    const struct plan *plan = execution->plan;
+    const struct run *run = trial->run;
+    struct device *device = execution->devices[run->device];
+    const struct pass pass = {plan, run, &trial->tiling, &execution->readers};
+    enum status status;
+    while ((status = stream_run(device, execution->residents[run->device], &pass, &trial->sink, passed, &trial->stream,
+                                error)) == STATUS_MEMORY) {
+        if (execution->waiting > 0) return status;
+        int64_t wanted = trial->tiling.memory_bytes;
+        if (!plan_fit(plan, run, wanted / 2, &trial->tiling)) break;
+        char *note = must_printf("%s: %s is short of memory; smaller tiles: %lld bytes instead of %lld",
+                                 plan->tasks[run->task].operation->id, device->facts.id,
+                                 (long long)trial->tiling.memory_bytes, (long long)wanted);
+        progress_note(&execution->progress, note);
+        free(note);
+        *error = (struct error){.status = STATUS_OK};
+    }
+    return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
+}
+
+/* Streams and verifies; a row that is wrong is final. */
+static enum status stream_and_verify(struct execution *execution, struct trial *trial, struct error *error) {
+    const struct plan *plan = execution->plan;
+    const struct run *run = trial->run;
+    struct result_row *row = trial->row;
+    struct host_reader reader = {watched_read, &trial->watched};
+    struct stream_result passed = {{0}, 0, 0};
+    struct verdict verdict;
+    trial->watched =
+        (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part), &execution->progress};
+    trial->sink = (struct sink){watched_write, watched_step, &trial->watched, execution->trace};
+    trial->tiling = run->tiling;
+    TRY(stream_in_what_is_free(execution, trial, &passed, error));
+    TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
+    trial->times = passed.times;
+    row->error = verdict.error;
+    row->tolerance = verdict.tolerance;
+    snprintf(row->verify, sizeof row->verify, "%s", verdict.how);
+    if (!verdict.right) return execution_say(row, "wrong", verdict.message), STATUS_OK;
+    return part_settle(trial->part, true, error);
+}
+
+/* Opens what a run reads, and closes what no later task reads. */
+static enum status open_inputs(struct execution *execution, const struct task *task, struct error *error) {
+    int number = (int)(task - execution->plan->tasks);
+    readers_close_before(&execution->readers, number);
+    for (int kind = 0; kind < 2; kind++) residents_drop_before(execution->residents[kind], number);
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(readers_open(&execution->readers, task->in[i], error));
+    return STATUS_OK;
+}
+
+/* Frees what a trial holds. `keep`: its output becomes a resident. */
+static void release_trial(struct trial *trial, bool keep) {
+    if (trial->stream) stream_free(trial->stream, keep);
+    samples_free(&trial->measurement.samples);
+    part_discard(trial->part); /* NULL where it was finished */
+    *trial = (struct trial){.run = NULL};
+}
+
+void execution_abandon(struct execution *execution) {
+    while (execution->waiting > 0) release_trial(&execution->trials[--execution->waiting], false);
+}
+
+/* Makes a trial of the run, or a row that is final. */
+static enum status begin_trial(struct execution *execution, struct trial *trial, struct error *error) {
+    const struct task *task = &execution->plan->tasks[trial->run->task];
+    TRY(interrupt_check(error));
+    TRY(use_device(execution, trial->run->device, error));
+    TRY(open_inputs(execution, task, error));
+    TRY(space_check_run(execution->plan, trial->run, error));
+    TRY(part_begin(execution->results, trial->run, &trial->part, error));
+    TRY(stream_and_verify(execution, trial, error));
+    if (!trial->row->status[0])
+        trial->timed = !stream_measurement(trial->stream, &task->operation->run, &trial->measurement);
+    return STATUS_OK;
+}
+
+/* ---- rows that are final ----------------------------------------------------------------------------------------- */
+
+static void outcome_text(const struct result_row *row, char text[320]) {
+    char error[32] = ""; /* unknown (NaN) if nothing was verified */
+    if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
+    if (result_row_done(row))
+        snprintf(text, 320, "%s, %.4g ms%s%s%s", row->status, row->kernel_median_s * 1e3, error,
+                 row->message[0] ? "; " : "", row->message);
+    else
+        snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
+}
+
+/* "product tiled n=512" */
+static void name_run(const struct execution *execution, const struct run *run, char name[320]) {
+    const struct job_operation *operation = execution->plan->tasks[run->task].operation;
+    snprintf(name, 320, "%s %s%s%s", operation->id, run->label, operation->label[0] ? " " : "", operation->label);
+}
+
+/* Reports a row, and says what follows from it for later runs. */
+static void conclude(struct execution *execution, const struct run *run, bool reused) {
+    const struct task *task = &execution->plan->tasks[run->task];
+    const struct result_row *row = &execution->rows[run->number];
+    char text[400], name[320];
+    bool done = result_row_done(row);
+    if (done && !run->kernel->limit && execution->result_run[run->task] < 0) {
+        execution->result_run[run->task] = run->number;
+        if (task->wanted) results_load_output(execution->results, run);
+    }
+    if (!done && !run->skip) {
+        execution->failed = true;
+        execution->stop = execution->stop || task->operation->run.stop_on_error;
+    }
+    outcome_text(row, text);
+    if (reused) strncat(text, " (kept from before)", sizeof text - strlen(text) - 1);
+    name_run(execution, run, name);
+    progress_outcome(&execution->progress, name, text);
+}
+
+/* A run that failed by itself leaves a row; any other failure ends the job. */
+static enum status settle_failure(struct execution *execution, const struct run *run, enum status status,
+                                  struct error *error) {
+    if (status != STATUS_RUN) return status;
+    execution_say(&execution->rows[run->number], "failed", error->text);
+    *error = (struct error){.status = STATUS_OK};
+    conclude(execution, run, false);
+    return STATUS_OK;
+}
+
+/* ---- time and keep ----------------------------------------------------------------------------------------------- */
+
+static void fill_times(struct result_row *row, const struct stage_times *times, const struct samples *samples) {
+    struct statistics statistics = samples_statistics(samples);
+    row->repeats = samples->count;
+    row->sm_clock_mhz = samples_clock_mhz(samples);
+    samples_flags(samples, row->flags);
+    samples_interval(samples, &row->kernel_ci_low_s, &row->kernel_ci_high_s);
+    row->kernel_median_s = statistics.median;
+    row->kernel_min_s = statistics.min;
+    row->kernel_max_s = statistics.max;
+    row->kernel_mad_s = statistics.mad;
+    row->read_s = times->read_s;
+    row->h2d_s = times->h2d_s;
+    row->d2h_s = times->d2h_s;
+    row->write_s = times->write_s;
+    row->total_s = times->total_s;
+    row->gflops = row->flops / statistics.median * 1e-9;
+    row->gbytes_per_s = row->bytes / statistics.median * 1e-9;
+}
+
+/* Checks that the inputs have not changed, and hashes them, because the part's key contains their hashes. Most were
+ * hashed while they were read. The inputs of earlier tasks were hashed with those tasks' parts. */
+static enum status settle_inputs(struct execution *execution, const struct task *task, struct error *error) {
+    struct reader *of = execution->readers.of;
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_check(&of[task->in[i]], error));
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_hash(&of[task->in[i]], error));
+    return STATUS_OK;
+}
+
+/* Keeps a trial that is timed as a part. */
+static enum status keep_trial(struct execution *execution, struct trial *trial, struct error *error) {
+    const struct run *run = trial->run;
+    const struct task *task = &execution->plan->tasks[run->task];
+    bool limit = run->kernel->limit, checked = strcmp(trial->row->verify, "none") != 0;
+    fill_times(trial->row, &trial->times, &trial->measurement.samples);
+    execution_say(trial->row, checked ? "ok" : "unchecked", run->note ? run->note : "");
+    if (limit)
+        snprintf(trial->row->message, sizeof trial->row->message, "a limit, not a %s",
+                 operations[task->geometry.op]->name);
+    bool is_result = !limit && execution->result_run[run->task] < 0;
+    TRY(settle_inputs(execution, task, error));
+    struct part *part = trial->part;
+    trial->part = NULL;
+    TRY(part_finish(part, trial->row, &trial->measurement.samples, error));
+    release_trial(trial, is_result && execution->plan->arrays[task->out].last_reader > run->task);
+    conclude(execution, run, false);
+    return STATUS_OK;
+}
+
+/* Times the trials that wait, in turns. */
+static enum status measure_trials(struct execution *execution, struct error *error) {
+    struct measurement measurements[MOST_TRIALS];
+    int count = 0, of[MOST_TRIALS];
+    for (int i = 0; i < execution->waiting; i++) {
+        if (execution->trials[i].timed) continue;
+        measurements[count] = execution->trials[i].measurement;
+        of[count++] = i;
+    }
+    if (count == 0) return STATUS_OK;
+    struct device *device = execution->devices[execution->trials[0].run->device];
+    enum status status = measure_kernels(device, measurements, count, NULL, error);
+    for (int i = 0; i < count; i++) execution->trials[of[i]].measurement = measurements[i];
+    return status;
+}
+
+/* Times and keeps all trials. If one cannot be timed that was to keep the task's output, those after it have dropped
+ * theirs: *again becomes the number of the run from which they are to be taken again. */
+static enum status time_trials(struct execution *execution, int *again, struct error *error) {
+    TRY(measure_trials(execution, error));
+    for (int i = 0; i < execution->waiting; i++) {
+        struct trial *trial = &execution->trials[i];
+        const struct run *run = trial->run;
+        if (trial->measurement.status == STATUS_OK) {
+            TRY(keep_trial(execution, trial, error));
+            continue;
+        }
+        bool was_result = execution->result_run[run->task] < 0;
+        *error = trial->measurement.error;
+        release_trial(trial, false);
+        TRY(settle_failure(execution, run, STATUS_RUN, error));
+        if (!was_result) continue;
+        *again = run->number + 1;
+        break;
+    }
+    execution_abandon(execution);
+    return STATUS_OK;
+}
+
+/* ---- the task ---------------------------------------------------------------------------------------------------- */
+
+/* Why a run is not begun; NULL: it is begun. */
+static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
+    const struct plan *plan = execution->plan;
+    const struct task *task = &plan->tasks[run->task];
+    if (run->skip) return run->skip;
+    for (int i = 0; i < task->geometry.inputs; i++) {
+        int producer = task->in[i] - plan->job->input_count;
+        if (producer < 0 || execution->result_run[producer] >= 0) continue;
+        snprintf(text, 256, "its input '%s' has no result", plan->arrays[task->in[i]].name);
+        return text;
+    }
+    return execution->stop ? "an earlier run failed (on_error: stop)" : NULL;
+}
+
+/* Can the run wait beside the trials that wait: on their device, in its memory? */
+static bool fits_beside(const struct execution *execution, const struct run *run) {
+    const struct plan *plan = execution->plan;
+    int64_t bytes = run->skip ? 0 : run->tiling.memory_bytes;
+    if (execution->waiting == MOST_TRIALS) return false;
+    for (int i = 0; i < execution->waiting; i++) {
+        if (!run->skip && execution->trials[i].run->device != run->device) return false;
+        bytes += execution->trials[i].tiling.memory_bytes;
+    }
+    return execution->waiting == 0 || run->skip || bytes <= plan->budget[run->device];
+}
+
+/* Do the trials wait for nothing any more, or would their repeats take too long? */
+static bool must_be_timed(const struct execution *execution) {
+    double seconds = 0;
+    for (int i = 0; i < execution->waiting; i++) {
+        const struct trial *trial = &execution->trials[i];
+        const struct run_options *options = &execution->plan->tasks[trial->run->task].operation->run;
+        int64_t repeats = options->repeat_until > 0 ? options->repeat_min : options->repeat_max;
+        if (trial->timed) return true;
+        seconds += trial->times.kernel_s * (double)(options->warmup + repeats);
+    }
+    return seconds > WAIT_S;
+}
+
+/* Begins a run: its row is final, or one more trial waits. Trials that wait come before a run that is kept from before:
+ * the first of them all is the task's result. *again as in time_trials. STATUS_MEMORY: there is no room beside the
+ * trials that wait. */
+static enum status take_run(struct execution *execution, const struct run *run, int *again, struct error *error) {
+    struct result_row *row = &execution->rows[run->number];
+    char name[320], why[256];
+    name_run(execution, run, name);
+    progress_run(&execution->progress, name);
+    trace_run(execution->trace, name);
+    result_row_init(row, execution->plan, run);
+    const char *skip = reason_to_skip(execution, run, why);
+    if (skip) return execution_say(row, "skipped", skip), conclude(execution, run, false), STATUS_OK;
+    if (execution->options->resume && results_find(execution->results, run, row)) {
+        TRY(time_trials(execution, again, error));
+        if (*again >= 0) return STATUS_OK;
+        progress_bytes(&execution->progress, run->tiling.traffic_bytes);
+        return conclude(execution, run, true), STATUS_OK;
+    }
+    struct trial *trial = &execution->trials[execution->waiting];
+    *trial = (struct trial){.run = run, .row = row};
+    enum status status = begin_trial(execution, trial, error);
+    if (!status && !row->status[0]) return execution->waiting++, STATUS_OK;
+    release_trial(trial, false);
+    if (status) return settle_failure(execution, run, status, error);
+    conclude(execution, run, false);
+    return STATUS_OK;
+}
+
+enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error) {
+    const struct run *runs = execution->plan->runs;
+    int end = task->first_run + task->run_count;
+    for (int number = task->first_run; number < end; number++) {
+        int again = -1;
+        enum status status = take_run(execution, &runs[number], &again, error);
+        bool full = status == STATUS_MEMORY && execution->waiting > 0;
+        if (full) {
+            *error = (struct error){.status = STATUS_OK};
+            again = number;
+        } else if (status) {
+            return status;
+        }
+        bool alone = full || number + 1 == end || !fits_beside(execution, &runs[number + 1]);
+        if (alone || must_be_timed(execution)) TRY(time_trials(execution, &again, error));
+        if (again >= 0) number = again - 1;
+        atomic_store(&execution->taken, execution->waiting ? execution->trials[0].run->number : number + 1);
+    }
+    return STATUS_OK;
+}
