@@ -16,8 +16,8 @@ from harness import INTERRUPTED, OK, USAGE
 SLOW = 160  # side of the slow product: some ms a repeat with the triple loop
 
 
-def job(folder, repeat=200, seed=1):
-    """Two quick runs, one of a second or so, and two that read the others' results."""
+def job(folder, repeat=200, seed=1, last=1):
+    """Two quick runs, one of a second or so, and two that read the others' results; the last as long as is wished."""
     return harness.write_job(
         folder / "job.yaml",
         device="cpu",
@@ -30,7 +30,7 @@ def job(folder, repeat=200, seed=1):
             {"id": "flipped", "op": "transpose", "inputs": ["a"], "variants": ["cpu", "blocked"]},
             {"id": "product", "op": "matmul", "inputs": ["flipped", "b"], "variants": ["cpu"], "repeat": repeat},
             {"id": "total", "op": "reduce", "inputs": ["product"], "operator": "sum", "axis": 0, "variants": ["cpu"]},
-            {"id": "back", "op": "transpose", "inputs": ["product"], "variants": ["cpu"]},
+            {"id": "back", "op": "transpose", "inputs": ["product"], "variants": ["cpu"], "repeat": last},
         ],
     )
 
@@ -145,7 +145,8 @@ def test_truncated_part_is_redone(folder):
 
 def test_changed_operation_is_redone(folder):
     """Only what changed, and what reads it, is done again."""
-    interrupt(folder, signal.SIGTERM)
+    interrupt(folder, signal.SIGTERM, run=3, last=50000)
+    assert len(parts(folder)) >= 3
     job(folder, repeat=2)
     done = resume(folder)
     assert kept(done.stderr) == ["flipped cpu", "flipped blocked"]
