@@ -1,10 +1,12 @@
-/* text.c - the nearest of some names by edit distance, sizes in their units, the length of a UTF-8 character. */
+/* text.c - the nearest of some names by edit distance, sizes in their units, the bytes and the widths of characters. */
 #include "text.h"
 
 #include <ctype.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define MAX_WORD  64 /* longer words have no nearest name */
@@ -64,4 +66,78 @@ int utf8_length(const char *text, size_t length) {
     bool surrogate = c[0] == 0xed && c[1] > 0x9f;
     bool beyond = c[0] == 0xf4 && c[1] > 0x8f;
     return overlong || surrogate || beyond ? 0 : size;
+}
+
+bool text_utf8(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+/* ---- widths ---- */
+
+struct range {
+    uint32_t first, last;
+};
+
+static const struct range joining[] = {
+    {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},
+    {0xe34, 0xe3a},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f}, {0x202a, 0x202e},
+    {0x2060, 0x2064}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff},
+};
+/* Some characters in these ranges are narrow: a line is rather too short than too long. */
+static const struct range wide[] = {
+    {0x1100, 0x115f}, {0x231a, 0x231b},   {0x23e9, 0x23f3},   {0x25fd, 0x25fe},   {0x2614, 0x2615},
+    {0x2648, 0x2653}, {0x267f, 0x27bf},   {0x2b1b, 0x2b55},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
+    {0xa960, 0xa97f}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+    {0xffe0, 0xffe6}, {0x16fe0, 0x1b2ff}, {0x1f004, 0x1faff}, {0x20000, 0x3fffd},
+};
+#define IN(ranges, character) in_ranges(ranges, (int)(sizeof(ranges) / sizeof *(ranges)), character)
+
+static bool in_ranges(const struct range *ranges, int count, uint32_t character) {
+    for (int i = 0; i < count && character >= ranges[i].first; i++)
+        if (character <= ranges[i].last) return true;
+    return false;
+}
+
+/* The width of the character at `text`, whose bytes are *bytes; a byte that is not UTF-8 takes one column. */
+static int character_width(const char *text, int *bytes) {
+    static const unsigned char lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07}; /* the first byte's bits, by length */
+    int length = utf8_length(text, strnlen(text, 4));
+    *bytes = length ? length : 1;
+    uint32_t character = (unsigned char)text[0] & lead[*bytes];
+    for (int i = 1; i < length; i++) character = character << 6 | ((unsigned char)text[i] & 0x3f);
+    return IN(joining, character) ? 0 : IN(wide, character) ? 2 : 1;
+}
+
+int text_width(const char *text) {
+    int width = 0, bytes;
+    for (; *text; text += bytes) width += character_width(text, &bytes);
+    return width;
+}
+
+size_t text_fitting(const char *text, int width) {
+    const char *at = text;
+    for (int bytes; *at; at += bytes) {
+        width -= character_width(at, &bytes);
+        if (width < 0) break;
+    }
+    return (size_t)(at - text);
+}
+
+void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
+    const char *next = text;
+    do {
+        const char *line = next + strspn(next, " ");
+        size_t length = room > 0 ? text_fitting(line, room - indent < 2 ? 2 : room - indent) : strlen(line);
+        next = line + length;
+        if (*next && *next != ' ') /* within a word: the line ends before it, unless the word is longer than a line */
+            while (length > 0 && line[length - 1] != ' ') length--;
+        if (length > 0) next = line + length;
+        while (next > line && next[-1] == ' ') next--;
+        fprintf(to, "%*s%.*s\n", indent, "", (int)(next - line), line);
+    } while (next[strspn(next, " ")]);
 }

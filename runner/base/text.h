@@ -1,8 +1,11 @@
-/* text.h - words for people, hints and sizes, and the characters that text is made of. */
+/* text.h - words for people, hints and sizes, and the characters that text is made of: how wide they are, where a line
+ * breaks. */
 #ifndef RUNNER_TEXT_H
 #define RUNNER_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The entry of `names` nearest to `word` by edit distance, if near enough to be a typing mistake; else NULL. */
 const char *nearest_name(const char *word, const char *const names[], int count);
@@ -12,5 +15,15 @@ const char *size_text(double bytes, char text[32]);
 
 /* Bytes of the UTF-8 character at `text`, of which `length` bytes are left; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);
+/* Does the environment's locale (LC_ALL, LC_CTYPE, LANG) say that the terminal shows UTF-8? */
+bool text_utf8(void);
+
+/* The columns that a text takes on a terminal: accents that join a letter take none, East Asian characters two. */
+int text_width(const char *text);
+/* The bytes of the longest beginning of `text` that takes at most `width` columns. */
+size_t text_fitting(const char *text, int width);
+/* Prints a text as lines of at most `room` columns (0: as one line), each after `indent` spaces and broken at a space
+ * where that can be. */
+void text_print_wrapped(const char *text, int indent, int room, FILE *to);
 
 #endif

@@ -1,0 +1,336 @@
+/* table.c - which columns of a table fit and how wide each is; then its lines, as text or as Markdown. */
+#include "table.h"
+
+#include "fail.h"
+#include "text.h"
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { TEXT_ENOUGH = 16, TEXT_LEAST = 4, INDENT = 4 }; /* characters that a text is cut to */
+
+struct table {
+    int columns, rows;
+    struct table_column *of;
+    size_t *headings;  /* where each begins in `texts` */
+    char *texts;       /* all cells' texts, each with its NUL; the first is "" */
+    size_t used, room; /* bytes of `texts` */
+    size_t *cells;     /* where each text begins, by row: a cell a column, then the remark */
+    size_t cells_room;
+};
+
+/* Stores a text that a terminal can show in one line; returns where. */
+static size_t store(struct table *table, const char *text) {
+    size_t length = strlen(text), at = table->used;
+    if (length == 0) return 0;
+    if (at + length + 1 > table->room) {
+        table->room = 2 * (at + length + 1);
+        table->texts = must_realloc(table->texts, table->room);
+    }
+    char *to = table->texts + at;
+    for (size_t i = 0; i < length;) {
+        int bytes = utf8_length(text + i, length - i);
+        unsigned char first = (unsigned char)text[i], second = (unsigned char)text[i + (bytes > 1)];
+        bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0);
+        if (bytes > 0 && !control) {
+            memcpy(to, text + i, (size_t)bytes);
+            to += bytes;
+        } else {
+            *to++ = text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
+        }
+        i += (size_t)(bytes > 0 ? bytes : 1);
+    }
+    while (to > table->texts + at && to[-1] == ' ') to--; /* lines do not end in spaces */
+    if (to == table->texts + at) return 0;
+    *to++ = '\0';
+    table->used = (size_t)(to - table->texts);
+    return at;
+}
+
+struct table *table_create(const struct table_column *columns, int count) {
+    struct table *table = must_malloc(sizeof *table);
+    *table = (struct table){.columns = count, .used = 1, .room = 4096};
+    table->of = must_malloc((size_t)count * sizeof *table->of + 1);
+    memcpy(table->of, columns, (size_t)count * sizeof *table->of);
+    table->texts = must_malloc(table->room);
+    table->texts[0] = '\0';
+    table->headings = must_malloc((size_t)count * sizeof *table->headings + 1);
+    for (int i = 0; i < count; i++)
+        table->headings[i] = store(table, columns[i].heading ? columns[i].heading : columns[i].name);
+    return table;
+}
+
+void table_free(struct table *table) {
+    if (!table) return;
+    free(table->of);
+    free(table->headings);
+    free(table->texts);
+    free(table->cells);
+    free(table);
+}
+
+void table_row(struct table *table) {
+    size_t wide = (size_t)table->columns + 1, cells = (size_t)++table->rows * wide;
+    if (cells > table->cells_room) {
+        table->cells_room = 2 * cells;
+        table->cells = must_realloc(table->cells, table->cells_room * sizeof *table->cells);
+    }
+    memset(table->cells + cells - wide, 0, wide * sizeof *table->cells);
+}
+
+static size_t *cell_at(const struct table *table, int row, int column) {
+    return &table->cells[(size_t)row * ((size_t)table->columns + 1) + (size_t)column];
+}
+
+static const char *text_at(const struct table *table, int row, int column) {
+    return table->texts + *cell_at(table, row, column);
+}
+
+void table_cell(struct table *table, int column, const char *format, ...) {
+    char text[512], *longer = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length >= (int)sizeof text) {
+        longer = must_malloc((size_t)length + 1);
+        va_start(arguments, format);
+        vsnprintf(longer, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    *cell_at(table, table->rows - 1, column) = store(table, longer ? longer : text);
+    free(longer);
+}
+
+void table_remark(struct table *table, const char *text) {
+    *cell_at(table, table->rows - 1, table->columns) = store(table, text);
+}
+
+static const char *heading_of(const struct table *table, int column) {
+    return table->texts + table->headings[column];
+}
+
+/* ---- which columns, how wide ------------------------------------------------------------------------------------- */
+
+struct fit {
+    const struct table *table;
+    int *natural, *width; /* by column; natural 0: no cell has a text; width 0: not printed */
+};
+
+static int gap_before(const struct fit *fit, int column) {
+    bool first = true;
+    for (int i = 0; i < column && first; i++) first = fit->width[i] == 0;
+    if (first) return 0;
+    return fit->table->of[column].joined && fit->width[column - 1] > 0 ? 1 : 2;
+}
+
+static int total(const struct fit *fit) {
+    int sum = 0;
+    for (int i = 0; i < fit->table->columns; i++)
+        if (fit->width[i] > 0) sum += gap_before(fit, i) + fit->width[i];
+    return sum;
+}
+
+/* The column to leave out next: of those printed with a priority of at least `least` the highest, the rightmost of
+ * several; -1: there is none. */
+static int next_out(const struct fit *fit, int least) {
+    int found = -1;
+    for (int i = 0; i < fit->table->columns; i++) {
+        int priority = fit->table->of[i].priority;
+        if (fit->width[i] > 0 && priority >= least && (found < 0 || priority >= fit->table->of[found].priority))
+            found = i;
+    }
+    return found;
+}
+
+/* Leaves columns out until the rest fits or only those of priority 0 are left; then takes back what has room. Widths
+ * are cut to `most` for texts. */
+static void leave_out(struct fit *fit, int room, int most) {
+    const struct table *table = fit->table;
+    int *out = must_malloc((size_t)table->columns * sizeof *out + 1), count = 0;
+    for (int i = 0; i < table->columns; i++)
+        fit->width[i] = table->of[i].right || fit->natural[i] < most ? fit->natural[i] : most;
+    while (total(fit) > room && (out[count] = next_out(fit, 1)) >= 0) {
+        fit->width[out[count]] = 0;
+        if (++count == table->columns) break;
+    }
+    while (count-- > 0) {
+        int i = out[count];
+        fit->width[i] = table->of[i].right || fit->natural[i] < most ? fit->natural[i] : most;
+        if (total(fit) > room) fit->width[i] = 0;
+    }
+    free(out);
+}
+
+/* The widest (`by` 1) printed text column that is wider than `than`, or the narrowest (`by` -1) that is cut; -1: none.
+ */
+static int extreme_text(const struct fit *fit, int by, int than) {
+    int found = -1;
+    for (int i = 0; i < fit->table->columns; i++) {
+        bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> than;
+        if (fit->width[i] == 0 || fit->table->of[i].right || !(by > 0 ? wide : cut)) continue;
+        if (found < 0 || by * fit->width[i] > by * fit->width[found]) found = i;
+    }
+    return found;
+}
+
+static void choose_widths(struct fit *fit, int room) {
+    const struct table *table = fit->table;
+    leave_out(fit, room, INT32_MAX);
+    if (total(fit) <= room) return;
+    leave_out(fit, room, TEXT_ENOUGH);
+    for (int i; total(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
+    int left = 0;
+    for (int i = 0; i < table->columns; i++) left += fit->width[i] > 0;
+    for (int i; total(fit) > room && left > 1 && (i = next_out(fit, 0)) >= 0; left--) fit->width[i] = 0;
+    for (int i; total(fit) < room && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
+    if (total(fit) > room) fit->width[next_out(fit, 0)] = room;
+}
+
+static struct fit fit_of(const struct table *table, int room) {
+    struct fit fit = {.table = table};
+    fit.natural = must_malloc((size_t)table->columns * sizeof(int) + 1);
+    fit.width = must_malloc((size_t)table->columns * sizeof(int) + 1);
+    for (int i = 0; i < table->columns; i++) {
+        fit.natural[i] = 0;
+        for (int r = 0; r < table->rows; r++) {
+            int width = text_width(text_at(table, r, i));
+            if (width > fit.natural[i]) fit.natural[i] = width;
+        }
+        int heading = text_width(heading_of(table, i));
+        if (fit.natural[i] > 0 && fit.natural[i] < heading) fit.natural[i] = heading;
+    }
+    choose_widths(&fit, room > 0 ? room : INT32_MAX);
+    return fit;
+}
+
+static void fit_free(struct fit *fit) {
+    free(fit->natural);
+    free(fit->width);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+/* How a text is cut to `width` columns: its first `head` bytes, a `~`, and from byte `tail` on. */
+struct cut {
+    size_t head, tail;
+    int width; /* which may be less where a wide character does not fit */
+};
+
+static struct cut cut_of(const char *text, int width) {
+    size_t length = strlen(text);
+    struct cut cut = {length, length, text_width(text)};
+    if (cut.width <= width) return cut;
+    cut.head = text_fitting(text, width / 2);
+    for (cut.tail = cut.head; text_width(text + cut.tail) > width - 1 - width / 2;)
+        cut.tail += (size_t)utf8_length(text + cut.tail, length - cut.tail);
+    char *head = must_printf("%.*s", (int)cut.head, text);
+    cut.width = text_width(head) + 1 + text_width(text + cut.tail);
+    free(head);
+    return cut;
+}
+
+/* Prints a line, whose texts are a row's or (-1) the headings; returns its width. No line ends in spaces. */
+static int print_line(const struct fit *fit, int row, FILE *to) {
+    const struct table *table = fit->table;
+    int at = 0, spaces = 0;
+    for (int i = 0; i < table->columns; i++) {
+        if (fit->width[i] == 0) continue;
+        const char *text = row < 0 ? heading_of(table, i) : text_at(table, row, i);
+        struct cut cut = cut_of(text, fit->width[i]);
+        int beside = fit->width[i] - cut.width;
+        spaces += gap_before(fit, i);
+        if (cut.width > 0) {
+            spaces += table->of[i].right ? beside : 0;
+            fprintf(to, "%*s%.*s%s%s", spaces, "", (int)cut.head, text, text[cut.head] ? "~" : "", text + cut.tail);
+            at += spaces + cut.width;
+            spaces = 0;
+        }
+        if (cut.width == 0 || !table->of[i].right) spaces += beside;
+    }
+    return at;
+}
+
+static void print_left_out(const struct fit *fit, int room, const char *hint, FILE *to) {
+    char *names = must_strdup("");
+    for (int i = 0; i < fit->table->columns; i++) {
+        if (fit->width[i] > 0 || fit->natural[i] == 0) continue;
+        char *longer = must_printf("%s%s%s", names, *names ? ", " : "", fit->table->of[i].name);
+        free(names);
+        names = longer;
+    }
+    if (*names) {
+        char *line = must_printf("not shown for want of room: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
+        text_print_wrapped(line, 0, room, to);
+        free(line);
+    }
+    free(names);
+}
+
+void table_print(const struct table *table, int width, const char *hint, FILE *to) {
+    int room = width > 0 && width < TABLE_LEAST ? TABLE_LEAST : width;
+    if (table->rows == 0) return;
+    struct fit fit = fit_of(table, room);
+    print_line(&fit, -1, to);
+    putc('\n', to);
+    for (int r = 0; r < table->rows; r++) {
+        const char *remark = text_at(table, r, table->columns);
+        int at = print_line(&fit, r, to);
+        bool beside = room == 0 || at + 2 + text_width(remark) <= room;
+        if (*remark && beside) fprintf(to, ": %s", remark);
+        putc('\n', to);
+        if (*remark && !beside) text_print_wrapped(remark, INDENT, room, to);
+    }
+    print_left_out(&fit, room, hint, to);
+    fit_free(&fit);
+}
+
+/* ---- Markdown ---------------------------------------------------------------------------------------------------- */
+
+/* Escapes what Markdown would take for its own; an underscore inside a word is none. */
+static void print_escaped(const char *text, FILE *to) {
+    for (const char *c = text; *c; c++) {
+        bool inside = c > text && c[1] && !strchr(" ,;:.", c[-1]) && !strchr(" ,;:.", c[1]);
+        if (strchr("\\|*<[]`&~", *c) || (*c == '_' && !inside)) putc('\\', to);
+        putc(*c, to);
+    }
+}
+
+void table_print_markdown(const struct table *table, FILE *to) {
+    if (table->rows == 0) return;
+    struct fit fit = fit_of(table, 0);
+    for (int r = -2; r < table->rows; r++) { /* headings, the line below them, rows */
+        putc('|', to);
+        for (int i = 0, left = table->columns; i < table->columns; i++) {
+            left--;
+            if (fit.width[i] == 0) continue;
+            if (r == -1) {
+                fputs(table->of[i].right ? " ---: |" : " --- |", to);
+                continue;
+            }
+            putc(' ', to);
+            print_escaped(r < 0 ? heading_of(table, i) : text_at(table, r, i), to);
+            bool last = true;
+            for (int j = i + 1; j < table->columns; j++) last = last && fit.width[j] == 0;
+            if (r >= 0 && last && *text_at(table, r, table->columns)) {
+                fputs(": ", to);
+                print_escaped(text_at(table, r, table->columns), to);
+            }
+            fputs(" |", to);
+        }
+        putc('\n', to);
+    }
+    fit_free(&fit);
+}
+
+int table_room(void) {
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+    long wanted = columns ? strtol(columns, NULL, 10) : 0;
+    if (wanted > 0 && wanted < INT32_MAX) return (int)wanted;
+    if (!isatty(STDOUT_FILENO)) return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
