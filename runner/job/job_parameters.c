@@ -201,13 +201,13 @@ static size_t trim(const char **text, size_t length) {
 }
 
 /* The values of "n=512,1024", or of "n=[512, 1024]" as the job file has it, for parameter n, without a place of their
- * own. */
+ * own. `swept`: the job file has a list, so that one value alone is still one of a sweep: results keep their places. */
 static void set_values(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
-                       const char *text, uint64_t *used) {
+                       const char *text, bool swept, uint64_t *used) {
     size_t left = trim(&text, strlen(text));
     bool list = left > 1 && text[0] == '[' && text[left - 1] == ']';
     if (list) text++, left -= 2;
-    parameter->swept = list || memchr(text, ',', left) != NULL;
+    parameter->swept = swept || list || memchr(text, ',', left) != NULL;
     for (;;) {
         const char *comma = memchr(text, ',', left), *begin = text;
         size_t whole = comma ? (size_t)(comma - text) : left, length = trim(&begin, whole);
@@ -278,7 +278,7 @@ uint64_t parameters_load(struct parameters *parameters, struct yaml_document *do
         *parameter = (struct parameter){.where = key, .name = key->text};
         const char *set = find_set(key->text, sets, set_count);
         if (set)
-            set_values(parameters, document, parameter, set, &used);
+            set_values(parameters, document, parameter, set, map->items[i]->kind == YAML_LIST, &used);
         else
             load_values(parameters, document, parameter, map->items[i], &used);
         if (parameter->swept) parameters->swept |= UINT64_C(1) << parameters->count;

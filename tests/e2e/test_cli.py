@@ -238,10 +238,11 @@ def test_set_sweeps(place):
     done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--set", "factor=2,3,4", "--set", "n=5", cwd=place)
     assert done.returncode == OK, done.stderr
     results = harness.Results(place / "out.h5")
-    assert [r["parameters"] for r in results.rows] == ["", "", "factor=2", "factor=3", "factor=4", ""]
-    gram = results.output("gram")
+    factors = [f"n=5,factor={factor}" for factor in (2, 3, 4)]
+    assert [r["parameters"] for r in results.rows] == ["n=5", "n=5", *factors, "n=5"]
+    gram = results.output("n=5/gram")
     assert gram.shape == (5, 5)
-    np.testing.assert_array_equal(results.output("factor=3/twice"), 3 * gram)
+    np.testing.assert_array_equal(results.output("n=5,factor=3/twice"), 3 * gram)
 
 
 @pytest.mark.parametrize(
@@ -254,6 +255,20 @@ def test_lists_of_set(place, text, swept):
     runs = re.findall(r"^run \d+  twice (.*?) ", quiet("plan", "--set", f"factor={text}", place / "job.yaml"), re.M)
     labels = [re.search(r"factor=(\d)", run)[1] if "factor" in run else "" for run in runs]
     assert sorted(set(labels)) == (values if swept else [""])
+
+
+def test_one_value_of_a_sweep_keeps_its_place(place):
+    """In the job file, and where --set leaves one of several; a parameter that is no list stays none."""
+    (place / "one.yaml").write_text(JOB.replace("n: [4, 9]", "n: [4]"))
+    stored = []
+    for job, *options in (("one.yaml",), ("job.yaml", "--set", "n=4"), ("job.yaml", "--set", "n=[4]", "--set", "factor=2")):
+        done = harness.tilerun("run", job, "-o", "out.h5", "--overwrite", *options, cwd=place)
+        assert done.returncode == OK, done.stderr
+        with h5py.File(place / "out.h5") as file:
+            stored.append(harness.dataset_names(file, "inputs", "outputs", "variants"))
+    assert stored[0] == stored[1] == stored[2] and "outputs/n=4/gram" in stored[0]
+    resolved = quiet("plan", "--resolved", "--set", "n=4", place / "job.yaml")
+    assert "n: [4]" in resolved and "factor: 2" in resolved
 
 
 def test_set_mistakes(place):

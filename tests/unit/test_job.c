@@ -81,10 +81,10 @@ static void test_expansion(void **state) {
 
 static void test_sets(void **state) {
     (void)state;
-    const char *one[] = {"n=7", "dtype=float64"}, *list[] = {"alpha=2,4.5"};
+    const char *one[] = {"n=7", "dtype=[float64]"}, *list[] = {"alpha=2,4.5"};
     struct job *job = load(sweep, &(struct job_overrides){.sets = one, .set_count = 2});
     assert_int_equal(job->input_count, 2);
-    assert_string_equal(job->inputs[0].label, "");
+    assert_string_equal(job->inputs[0].label, "n=7,dtype=float64"); /* one value of a list is still swept */
     assert_int_equal(job->inputs[0].shape.size[0], 7);
     job_free(job);
     job = load(sweep, &(struct job_overrides){.sets = list, .set_count = 1});
