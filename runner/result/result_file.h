@@ -39,7 +39,8 @@ enum swept_kind { SWEPT_INTEGER, SWEPT_REAL, SWEPT_TEXT };
 struct swept_column {
     char name[JOB_NAME_BYTES]; /* "n" */
     enum swept_kind kind;      /* of all its values: integers, numbers, else texts */
-    /* By row. A row that does not depend on the parameter has "" and NaN; a text has NaN. */
+    /* By row. A row that does not depend on the parameter has "" and NaN; a text has NaN. An integer beyond 2^53 is
+     * rounded in `number`. */
     char (*text)[JOB_LABEL_BYTES];
     double *number;
 };

@@ -299,7 +299,7 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
     if (!status) status = h5_set_text(part->file, "key", key, error);
     if (!status) status = write_samples(part->file, samples, error);
-    if (!status) status = result_write_rows(part->file, row, 1, error);
+    if (!status) status = result_write_row(part->file, row, error);
     enum status closed = part_close(part, error);
     if (!status) status = closed;
     if (!status) status = trailer_append(part->path, error);

@@ -1,7 +1,7 @@
 /* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
  * of parts and its lock), result_key.c (keys), result_former.c (an earlier, unfinished OUTPUT), result_part.c (one
- * run's file), result_assemble.c (the final file), result_rows.c (the rows in HDF5, CSV and JSON), result_table.c (the
- * rows as a table for people). */
+ * run's file), result_assemble.c (the final file), result_columns.c (what a row has in each column), result_rows.c (the
+ * rows in HDF5), result_print.c (in CSV and JSON), result_table.c (as a table for people). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 
@@ -81,6 +81,8 @@ bool former_stored(const struct results *results, const struct run *run, struct 
 /* "/outputs/n=512/product"; the caller frees. */
 char *results_path_of(const char *root, const char *label, const char *name);
 
+/* Writes a part's row as its table /runs: it needs no columns for swept parameters. */
+enum status result_write_row(hid_t file, const struct result_row *row, struct error *error);
 /* Writes rows as the table /runs of a file. */
 enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error);
 /* Reads that table; `path` is for messages. The caller frees *rows. */

@@ -1,13 +1,11 @@
-/* result_rows.c - the rows of runs: begun from the plan; in HDF5, CSV and JSON. */
+/* result_rows.c - the rows of runs: begun from the plan; as a table in HDF5. */
+#include "result_columns.h"
 #include "result_parts.h"
 
 #include "../base/fail.h"
-#include "../base/json.h"
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- a row to begin with ---- */
 
@@ -60,79 +58,6 @@ void result_row_init(struct result_row *row, const struct plan *plan, const stru
     row->bytes = geometry->bytes;
 }
 
-/* ---- columns: the one list for HDF5, CSV and JSON ---- */
-
-enum column_kind { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_REAL };
-
-static const struct column {
-    const char *name;
-    enum column_kind kind;
-    size_t offset, size;
-} columns[] = {
-#define COLUMN(name, kind)                                                                                             \
-    { #name, kind, offsetof(struct result_row, name), sizeof((struct result_row *)0)->name }
-    COLUMN(run, COLUMN_INTEGER),
-    COLUMN(operation, COLUMN_TEXT),
-    COLUMN(op, COLUMN_TEXT),
-    COLUMN(variant, COLUMN_TEXT),
-    COLUMN(parameters, COLUMN_TEXT),
-    COLUMN(device, COLUMN_TEXT),
-    COLUMN(dtype, COLUMN_TEXT),
-    COLUMN(shape, COLUMN_TEXT),
-    COLUMN(status, COLUMN_TEXT),
-    COLUMN(repeats, COLUMN_INTEGER),
-    COLUMN(kernel_median_s, COLUMN_REAL),
-    COLUMN(kernel_min_s, COLUMN_REAL),
-    COLUMN(kernel_max_s, COLUMN_REAL),
-    COLUMN(kernel_mad_s, COLUMN_REAL),
-    COLUMN(kernel_ci_low_s, COLUMN_REAL),
-    COLUMN(kernel_ci_high_s, COLUMN_REAL),
-    COLUMN(read_s, COLUMN_REAL),
-    COLUMN(h2d_s, COLUMN_REAL),
-    COLUMN(d2h_s, COLUMN_REAL),
-    COLUMN(write_s, COLUMN_REAL),
-    COLUMN(total_s, COLUMN_REAL),
-    COLUMN(flops, COLUMN_REAL),
-    COLUMN(bytes, COLUMN_REAL),
-    COLUMN(gflops, COLUMN_REAL),
-    COLUMN(gbytes_per_s, COLUMN_REAL),
-    COLUMN(bound_s, COLUMN_REAL),
-    COLUMN(bound_by, COLUMN_TEXT),
-    COLUMN(percent_of_bound, COLUMN_REAL),
-    COLUMN(error, COLUMN_REAL),
-    COLUMN(tolerance, COLUMN_REAL),
-    COLUMN(verify, COLUMN_TEXT),
-    COLUMN(flags, COLUMN_TEXT),
-    COLUMN(device_name, COLUMN_TEXT),
-    COLUMN(threads, COLUMN_INTEGER),
-    COLUMN(sm_clock_mhz, COLUMN_REAL),
-    COLUMN(message, COLUMN_TEXT),
-#undef COLUMN
-};
-enum { COLUMNS = sizeof columns / sizeof *columns };
-
-static const char *text_of(const struct result_row *row, const struct column *column) {
-    return (const char *)row + column->offset;
-}
-
-static int32_t integer_of(const struct result_row *row, const struct column *column) {
-    return *(const int32_t *)(const void *)((const char *)row + column->offset);
-}
-
-static double real_of(const struct result_row *row, const struct column *column) {
-    return *(const double *)(const void *)((const char *)row + column->offset);
-}
-
-/* The length of a text of at most `size` bytes, without a last UTF-8 character that was cut. */
-static size_t whole_length(const char *text, size_t size) {
-    size_t length = strnlen(text, size - 1), last = length;
-    while (last > 0 && ((unsigned char)text[last - 1] & 0xC0) == 0x80) last--;
-    if (last == 0) return length;
-    unsigned char lead = (unsigned char)text[last - 1];
-    size_t wanted = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    return length - last + 1 < wanted ? last - 1 : length;
-}
-
 /* ---- what the rows were measured on ---- */
 
 /* "; H200 with 16 threads; H200 with 8 threads; ": what the runs on one kind of device were measured on, *distinct
@@ -173,55 +98,68 @@ char *result_mixed_conditions(const struct result_row *rows, int count) {
 
 /* ---- in HDF5 ---- */
 
-/* Bytes of a packed row. */
-static size_t row_bytes(void) {
+/* The type of a column; strings have a fixed length, so that PyTables can read them. The caller closes it. */
+static hid_t column_type(const struct column *column) {
+    if (column->kind == COLUMN_INT32) return H5Tcopy(H5T_NATIVE_INT32);
+    if (column->kind == COLUMN_INT64) return H5Tcopy(H5T_NATIVE_INT64);
+    if (column->kind == COLUMN_REAL) return H5Tcopy(H5T_NATIVE_DOUBLE);
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, column->size);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Tset_strpad(type, H5T_STR_NULLTERM);
+    return type;
+}
+
+static size_t packed_bytes(const struct column *columns, int count) {
     size_t bytes = 0;
-    for (int i = 0; i < COLUMNS; i++) bytes += columns[i].size;
+    for (int i = 0; i < count; i++) bytes += columns[i].size;
     return bytes;
 }
 
-/* The compound type of a row: packed, as it is stored, or as the compiler lays it out. Strings have a fixed length, so
- * that PyTables can read them. */
-static hid_t row_type(bool packed) {
+/* The compound type of a row: packed, as it is stored, or (fixed columns alone) as the compiler lays it out. */
+static hid_t row_type(const struct column *columns, int count, bool packed) {
     size_t at = 0;
-    hid_t type = H5Tcreate(H5T_COMPOUND, packed ? row_bytes() : sizeof(struct result_row));
-    for (int i = 0; i < COLUMNS; i++) {
-        const struct column *column = &columns[i];
-        hid_t member = H5Tcopy(column->kind == COLUMN_TEXT      ? H5T_C_S1
-                               : column->kind == COLUMN_INTEGER ? H5T_NATIVE_INT32
-                                                                : H5T_NATIVE_DOUBLE);
-        if (column->kind == COLUMN_TEXT) {
-            H5Tset_size(member, column->size);
-            H5Tset_cset(member, H5T_CSET_UTF8);
-            H5Tset_strpad(member, H5T_STR_NULLTERM);
-        }
-        H5Tinsert(type, column->name, packed ? at : column->offset, member);
+    hid_t type = H5Tcreate(H5T_COMPOUND, packed ? packed_bytes(columns, count) : sizeof(struct result_row));
+    for (int i = 0; i < count; at += columns[i++].size) {
+        hid_t member = column_type(&columns[i]);
+        H5Tinsert(type, columns[i].name, packed ? at : columns[i].offset, member);
         H5Tclose(member);
-        at += column->size;
     }
     return type;
 }
 
+static void pack_cell(const struct column *column, const struct cell *cell, char *to) {
+    double real = cell->kind == COLUMN_INT64 ? (double)cell->integer : cell->real;
+    int32_t small = (int32_t)cell->integer;
+    switch (column->kind) {
+    case COLUMN_TEXT: memcpy(to, cell->text, cell->length); break;
+    case COLUMN_INT32: memcpy(to, &small, sizeof small); break;
+    case COLUMN_INT64: memcpy(to, &cell->integer, sizeof cell->integer); break;
+    case COLUMN_REAL: memcpy(to, &real, sizeof real); break;
+    }
+}
+
 /* Packs the rows. HDF5 would look for a conversion at each write, which takes it longer than everything else. */
-static char *pack_rows(const struct result_row *rows, int count) {
-    size_t bytes = (size_t)count * row_bytes();
+static char *pack_rows(const struct column *columns, int column_count, const struct result_row *rows, int count) {
+    size_t bytes = (size_t)count * packed_bytes(columns, column_count);
     char *packed = must_malloc(bytes + 1), *to = packed;
     memset(packed, 0, bytes); /* no stale bytes after a text's end */
     for (int r = 0; r < count; r++)
-        for (int i = 0; i < COLUMNS; to += columns[i++].size) {
-            const char *from = text_of(&rows[r], &columns[i]);
-            memcpy(to, from, columns[i].kind == COLUMN_TEXT ? whole_length(from, columns[i].size) : columns[i].size);
+        for (int i = 0; i < column_count; to += columns[i++].size) {
+            struct cell cell = column_cell(&columns[i], &rows[r], r);
+            pack_cell(&columns[i], &cell, to);
         }
     return packed;
 }
 
-enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error) {
-    char *packed = pack_rows(rows, count);
+static enum status write_table(hid_t file, const struct column *columns, int column_count,
+                               const struct result_row *rows, int count, struct error *error) {
+    char *packed = pack_rows(columns, column_count, rows, count);
     hsize_t size = (hsize_t)count, unlimited = H5S_UNLIMITED,
             chunk = count > 256 ? 256
                     : count > 0 ? (hsize_t)count
                                 : 1;
-    hid_t type = row_type(true), creation = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t type = row_type(columns, column_count, true), creation = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = H5Screate_simple(1, &size, &unlimited);
     H5Pset_chunk(creation, 1, &chunk); /* PyTables needs chunked tables */
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
@@ -237,24 +175,37 @@ enum status result_write_rows(hid_t file, const struct result_row *rows, int cou
     return status;
 }
 
+enum status result_write_row(hid_t file, const struct result_row *row, struct error *error) {
+    return write_table(file, fixed_columns, fixed_column_count, row, 1, error);
+}
+
+enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error) {
+    struct columns columns = columns_of(rows, count);
+    enum status status = write_table(file, columns.of, columns.count, rows, count, error);
+    columns_free(&columns);
+    return status;
+}
+
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error) {
     *rows = NULL;
     *count = 0;
     hid_t table = H5Lexists(file, "runs", H5P_DEFAULT) > 0 ? H5Dopen2(file, "runs", H5P_DEFAULT) : H5I_INVALID_HID;
     if (table < 0) return fail(error, STATUS_USAGE, "%s: has no table /runs", path);
-    hid_t space = H5Dget_space(table), memory = row_type(false);
+    hid_t space = H5Dget_space(table), memory = row_type(fixed_columns, fixed_column_count, false);
     hssize_t size = H5Sget_simple_extent_npoints(space);
     enum status status = STATUS_OK;
     if (size < 0 || size > INT32_MAX) size = 0;
     *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
     memset(*rows, 0, (size_t)size * sizeof **rows);
-    /* H5Dread leaves a column that the file lacks as it is; older files have fewer columns. */
+    /* H5Dread leaves a column that the file lacks as it is; older files have fewer columns. One that is unknown here
+     * it passes over. */
     for (hssize_t r = 0; r < size; r++) forget_numbers(&(*rows)[r]);
     if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
         status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_words());
     for (hssize_t r = 0; r < size; r++) /* texts in another program's file may lack a final NUL */
-        for (int i = 0; i < COLUMNS; i++)
-            if (columns[i].kind == COLUMN_TEXT) ((char *)&(*rows)[r])[columns[i].offset + columns[i].size - 1] = '\0';
+        for (int i = 0; i < fixed_column_count; i++)
+            if (fixed_columns[i].kind == COLUMN_TEXT)
+                ((char *)&(*rows)[r])[fixed_columns[i].offset + fixed_columns[i].size - 1] = '\0';
     H5Tclose(memory);
     H5Sclose(space);
     H5Dclose(table);
@@ -265,68 +216,4 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
         *count = (int)size;
     }
     return status;
-}
-
-/* ---- CSV and JSON ---- */
-
-/* Prints the fewest digits that read back as the same number. */
-static void print_real(double value, FILE *to) {
-    char text[32];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (!(strtod(text, NULL) != value)) break;
-    }
-    fputs(text, to);
-}
-
-static void print_csv_text(const char *text, size_t length, FILE *to) {
-    bool quote = strpbrk(text, ",\"\r\n") != NULL;
-    if (quote) putc('"', to);
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '"') putc('"', to);
-        putc(text[i], to);
-    }
-    if (quote) putc('"', to);
-}
-
-void result_print_csv(const struct result_row *rows, int count, FILE *to) {
-    for (int i = 0; i < COLUMNS; i++) fprintf(to, "%s%s", i ? "," : "", columns[i].name);
-    putc('\n', to);
-    for (int r = 0; r < count; r++) {
-        for (int i = 0; i < COLUMNS; i++) {
-            const char *text = text_of(&rows[r], &columns[i]);
-            if (i) putc(',', to);
-            switch (columns[i].kind) {
-            case COLUMN_TEXT: print_csv_text(text, whole_length(text, columns[i].size), to); break;
-            case COLUMN_INTEGER: fprintf(to, "%d", integer_of(&rows[r], &columns[i])); break;
-            case COLUMN_REAL:
-                if (!isnan(real_of(&rows[r], &columns[i]))) print_real(real_of(&rows[r], &columns[i]), to);
-                break;
-            }
-        }
-        putc('\n', to);
-    }
-}
-
-void result_print_json(const struct result_row *rows, int count, FILE *to) {
-    putc('[', to);
-    for (int r = 0; r < count; r++) {
-        fprintf(to, "%s\n  {", r ? "," : "");
-        for (int i = 0; i < COLUMNS; i++) {
-            const char *text = text_of(&rows[r], &columns[i]);
-            fprintf(to, "%s\"%s\": ", i ? ", " : "", columns[i].name);
-            switch (columns[i].kind) {
-            case COLUMN_TEXT: json_write_string(to, text, whole_length(text, columns[i].size)); break;
-            case COLUMN_INTEGER: fprintf(to, "%d", integer_of(&rows[r], &columns[i])); break;
-            case COLUMN_REAL: /* JSON has neither NaN nor infinity */
-                if (isfinite(real_of(&rows[r], &columns[i])))
-                    print_real(real_of(&rows[r], &columns[i]), to);
-                else
-                    fputs("null", to);
-                break;
-            }
-        }
-        putc('}', to);
-    }
-    fputs(count ? "\n]\n" : "]\n", to);
 }

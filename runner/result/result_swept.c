@@ -1,6 +1,7 @@
 /* result_swept.c - the swept parameters of some rows, as columns of their own. */
 #include "../base/fail.h"
 #include "result_file.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ static struct swept_column *column_of(struct swept *swept, const char *name, int
     return column;
 }
 
-/* What a value is: digits with a sign, another decimal number, or a text. Hexadecimal, inf and nan are texts. */
+/* What a value is: digits with a sign that 64 bits can hold, another decimal number, or a text. Hexadecimal, inf and
+ * nan are texts. */
 static enum swept_kind kind_of(const char *text, double *number) {
     const char *digits = text + (*text == '-' || *text == '+');
     char *end;
@@ -32,7 +34,9 @@ static enum swept_kind kind_of(const char *text, double *number) {
     double value = strtod(text, &end);
     if (*end || !isfinite(value)) return SWEPT_TEXT;
     *number = value;
-    return digits[strspn(digits, "0123456789")] || fabs(value) >= 0x1p53 ? SWEPT_REAL : SWEPT_INTEGER;
+    errno = 0;
+    strtoll(text, NULL, 10);
+    return digits[strspn(digits, "0123456789")] || errno ? SWEPT_REAL : SWEPT_INTEGER;
 }
 
 /* A label is NAME=VALUE,NAME=VALUE; values have no commas (job_parameters.h). */

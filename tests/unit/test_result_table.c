@@ -67,7 +67,8 @@ static void test_printing(void **state) {
 
 static void test_swept(void **state) {
     (void)state;
-    static const char *const labels[] = {"n=512,dtype=float32,a=0.5", "", "n=9007199254740993,dtype=int8,a=1", "a=2"};
+    static const char *const labels[] = {"n=512,dtype=float32,a=0.5", "", "n=9223372036854775808,dtype=int8,a=1",
+                                         "a=2"};
     struct result_row rows[4];
     memset(rows, 0, sizeof rows);
     for (int i = 0; i < 4; i++) snprintf(rows[i].parameters, sizeof rows[i].parameters, "%s", labels[i]);
@@ -81,6 +82,19 @@ static void test_swept(void **state) {
     swept = swept_of(rows, 1);
     assert_int_equal(swept.columns[0].kind, SWEPT_INTEGER);
     swept_free(&swept);
+    strcpy(rows[1].parameters, "n=-9007199254740993");
+    swept = swept_of(rows, 2);
+    assert_int_equal(swept.columns[0].kind, SWEPT_INTEGER);
+    swept_free(&swept);
+    char *csv = printed(result_print_csv, rows, 2), *json = printed(result_print_json, rows, 2);
+    assert_non_null(strstr(csv, ",variant,parameters,p_n,p_dtype,p_a,device,"));
+    assert_non_null(strstr(csv, ",\"n=512,dtype=float32,a=0.5\",512,float32,0.5,"));
+    assert_non_null(strstr(csv, ",n=-9007199254740993,-9007199254740993,,,"));
+    assert_non_null(strstr(json, "\"p_n\": 512, \"p_dtype\": \"float32\", \"p_a\": 0.5, "));
+    assert_non_null(strstr(json, "\"p_n\": -9007199254740993, \"p_dtype\": null, \"p_a\": null, "));
+    free(json);
+    free(csv);
+    rows[1].parameters[0] = '\0';
     swept = swept_of(rows, 0);
     assert_int_equal(swept.count, 0);
     swept_free(&swept);

@@ -1,0 +1,124 @@
+/* result_columns.c - which columns rows have, and what a row has in them. */
+#include "result_columns.h"
+
+#include "../base/fail.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct column fixed_columns[] = {
+#define COLUMN(name, kind)                                                                                             \
+    { #name, kind, sizeof((struct result_row *)0)->name, offsetof(struct result_row, name), NULL }
+    COLUMN(run, COLUMN_INT32),
+    COLUMN(operation, COLUMN_TEXT),
+    COLUMN(op, COLUMN_TEXT),
+    COLUMN(variant, COLUMN_TEXT),
+    COLUMN(parameters, COLUMN_TEXT),
+    COLUMN(device, COLUMN_TEXT),
+    COLUMN(dtype, COLUMN_TEXT),
+    COLUMN(shape, COLUMN_TEXT),
+    COLUMN(status, COLUMN_TEXT),
+    COLUMN(repeats, COLUMN_INT32),
+    COLUMN(kernel_median_s, COLUMN_REAL),
+    COLUMN(kernel_min_s, COLUMN_REAL),
+    COLUMN(kernel_max_s, COLUMN_REAL),
+    COLUMN(kernel_mad_s, COLUMN_REAL),
+    COLUMN(kernel_ci_low_s, COLUMN_REAL),
+    COLUMN(kernel_ci_high_s, COLUMN_REAL),
+    COLUMN(read_s, COLUMN_REAL),
+    COLUMN(h2d_s, COLUMN_REAL),
+    COLUMN(d2h_s, COLUMN_REAL),
+    COLUMN(write_s, COLUMN_REAL),
+    COLUMN(total_s, COLUMN_REAL),
+    COLUMN(flops, COLUMN_REAL),
+    COLUMN(bytes, COLUMN_REAL),
+    COLUMN(gflops, COLUMN_REAL),
+    COLUMN(gbytes_per_s, COLUMN_REAL),
+    COLUMN(bound_s, COLUMN_REAL),
+    COLUMN(bound_by, COLUMN_TEXT),
+    COLUMN(percent_of_bound, COLUMN_REAL),
+    COLUMN(error, COLUMN_REAL),
+    COLUMN(tolerance, COLUMN_REAL),
+    COLUMN(verify, COLUMN_TEXT),
+    COLUMN(flags, COLUMN_TEXT),
+    COLUMN(device_name, COLUMN_TEXT),
+    COLUMN(threads, COLUMN_INT32),
+    COLUMN(sm_clock_mhz, COLUMN_REAL),
+    COLUMN(message, COLUMN_TEXT),
+#undef COLUMN
+};
+const int fixed_column_count = sizeof fixed_columns / sizeof *fixed_columns;
+
+/* Integers have no value for "absent": the column then holds real numbers, and NaN. */
+static struct column swept_as_column(const struct swept_column *swept, int rows) {
+    struct column column = {.kind = COLUMN_TEXT, .size = 1, .swept = swept};
+    snprintf(column.name, sizeof column.name, "p_%s", swept->name);
+    bool everywhere = true;
+    for (int i = 0; i < rows; i++) {
+        size_t length = strlen(swept->text[i]);
+        if (length + 1 > column.size) column.size = length + 1;
+        everywhere = everywhere && length > 0;
+    }
+    if (swept->kind == SWEPT_TEXT) return column;
+    column.kind = swept->kind == SWEPT_INTEGER && everywhere ? COLUMN_INT64 : COLUMN_REAL;
+    column.size = sizeof(double);
+    return column;
+}
+
+struct columns columns_of(const struct result_row *rows, int count) {
+    struct columns columns = {.swept = swept_of(rows, count)};
+    columns.of = must_malloc((size_t)(fixed_column_count + columns.swept.count) * sizeof *columns.of);
+    for (int i = 0; i < fixed_column_count; i++) {
+        columns.of[columns.count++] = fixed_columns[i];
+        if (fixed_columns[i].offset != offsetof(struct result_row, parameters)) continue;
+        for (int j = 0; j < columns.swept.count; j++)
+            columns.of[columns.count++] = swept_as_column(&columns.swept.columns[j], count);
+    }
+    return columns;
+}
+
+void columns_free(struct columns *columns) {
+    swept_free(&columns->swept);
+    free(columns->of);
+    *columns = (struct columns){0};
+}
+
+/* The length of a text of at most `size` bytes, without a last UTF-8 character that was cut. */
+static size_t whole_length(const char *text, size_t size) {
+    size_t length = strnlen(text, size - 1), last = length;
+    while (last > 0 && ((unsigned char)text[last - 1] & 0xC0) == 0x80) last--;
+    if (last == 0) return length;
+    unsigned char lead = (unsigned char)text[last - 1];
+    size_t wanted = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    return length - last + 1 < wanted ? last - 1 : length;
+}
+
+static struct cell swept_cell(const struct column *column, int number) {
+    const struct swept_column *swept = column->swept;
+    struct cell cell = {.kind = column->kind, .text = swept->text[number], .real = swept->number[number]};
+    cell.absent = !cell.text[0];
+    cell.length = whole_length(cell.text, column->size);
+    /* A column with rows that do not depend on the parameter still prints its integers as such. */
+    if (swept->kind == SWEPT_INTEGER && !cell.absent) {
+        cell.kind = COLUMN_INT64;
+        cell.integer = strtoll(cell.text, NULL, 10);
+    }
+    return cell;
+}
+
+struct cell column_cell(const struct column *column, const struct result_row *row, int number) {
+    if (column->swept) return swept_cell(column, number);
+    const void *at = (const char *)row + column->offset;
+    struct cell cell = {.kind = column->kind, .real = NAN};
+    switch (column->kind) {
+    case COLUMN_TEXT:
+        cell.text = at;
+        cell.length = whole_length(at, column->size);
+        break;
+    case COLUMN_INT32: cell.integer = *(const int32_t *)at; break;
+    case COLUMN_INT64: cell.integer = *(const int64_t *)at; break;
+    case COLUMN_REAL: cell.real = *(const double *)at; break;
+    }
+    return cell;
+}
