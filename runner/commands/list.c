@@ -58,6 +58,14 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
         printf("            runs here, on %s\n", cuda->name);
 }
 
+/* Of what was left out of the build only the names are known. */
+static void print_left_out(enum op op) {
+    const char *names[KERNELS_MOST];
+    int count = kernel_names(op, names, KERNELS_MOST);
+    for (int i = 0; i < count; i++)
+        if (kernel_left_out(op, names[i])) printf("  %-10s not in this build (needs nvcc)\n", names[i]);
+}
+
 static enum status list(int argc, char **argv, struct error *error) {
     enum status status = command_operands_only(&command_list, argc, argv, 1, error);
     if (status) return status;
@@ -77,6 +85,7 @@ static enum status list(int argc, char **argv, struct error *error) {
         printf("%s: %s\n", operations[op]->name, operations[op]->summary);
         for (int i = 0; i < kernel_count; i++)
             if ((int)kernel_registry[i]->op == op) print_kernel(kernel_registry[i], there ? &cuda : NULL);
+        print_left_out((enum op)op);
     }
     return STATUS_OK;
 }

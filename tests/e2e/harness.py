@@ -104,12 +104,15 @@ Variant = namedtuple(
 
 
 def list_variants():
+    """Those that are compiled in."""
     done = tilerun("list")
     assert done.returncode == OK, done.stderr
     found, op = [], None
     for line in done.stdout.splitlines():
         if heading := re.match(r"(\w+): ", line):
             op = heading[1]
+        elif re.match(r"  \w+ +not in this build", line):
+            continue
         elif name := re.match(r"  (\w+) ", line):
             found.append(Variant(op, name[1], [], [], {}, False))
         elif types := re.match(r" {12}types: ([^;]*);(?: operators: ([^;]*);)?", line):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import harness
+import tree
 from harness import OK, USAGE
 
 COMMANDS = ["run", "check", "plan", "list", "devices", "show"]
@@ -126,6 +127,18 @@ def test_list():
     parts = [quiet("list", op) for op in ("matmul", "reduce", "transpose", "scale")]
     assert everything == "".join(parts)
     assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale"}
+
+
+def test_list_names_what_is_not_in_this_build():
+    """GPU variants of a build without CUDA: their names are in the registry, and nothing else of them is there."""
+    registry = (harness.ROOT / "kernels/core/registry.def").read_text()
+    registered = re.findall(r"^(CPU|CUDA)\(([a-z]+)_(\w+)\)$", registry, re.M)
+    for op in ("matmul", "reduce", "transpose", "scale"):
+        listed = re.findall(r"^  (\w+) +(.*)$", quiet("list", op), re.M)
+        assert [name for name, _ in listed] == [name for _, of, name in registered if of == op]
+        for name, words in listed:
+            left_out = ("CUDA", op, name) in registered and not tree.has_cuda()
+            assert (words == "not in this build (needs nvcc)") == left_out, name
 
 
 def test_devices():
