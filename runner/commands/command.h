@@ -45,7 +45,9 @@ enum {
 #define HELP_SET    "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
 #define HELP_DEVICE "  --device D         auto, cpu, cuda or cuda:N\n"
 #define HELP_MEMORY "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
-#define HELP_ONLY   "  --only ID,...      these operations and what they read\n"
+#define HELP_ONLY                                                                                                      \
+    "  --only ID[:VARIANT],...\n"                                                                                      \
+    "                     these operations, by that variant alone, and what they read\n"
 #define HELP_RUNS                                                                                                      \
     "  --once             no warm-up, one pass, a sampled check: for results, not for times\n"                         \
     "  --repeat N, --warmup N, --verify HOW\n"                                                                         \

@@ -1,9 +1,10 @@
-/* job.c - the walk over a job file: top level, parameters, definitions, --only, expansion. */
+/* job.c - the walk over a job file: top level, parameters, definitions. */
 #include "job.h"
 
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "job_expand.h"
+#include "job_only.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -228,47 +229,6 @@ static void check_unused(struct reader *reader, uint64_t used) {
                        reader->parameters.items[i].name);
 }
 
-/* ---- --only ---------------------------------------------------------------------------------------------------- */
-
-static void keep_named(struct reader *reader, struct definitions *definitions, const char *name) {
-    const char **ids = must_malloc(sizeof *ids * (size_t)(definitions->count + 1));
-    int count = 0;
-    for (int i = 0; i < definitions->count; i++) {
-        struct definition *definition = &definitions->items[i];
-        if (definition->is_input) continue;
-        ids[count++] = definition->name;
-        if (strcmp(definition->name, name) == 0) {
-            definition->kept = true;
-            free(ids);
-            return;
-        }
-    }
-    const char *nearest = nearest_name(name, ids, count);
-    if (nearest)
-        yaml_error(reader->document, NULL, "--only: no operation '%s' (did you mean '%s'?)", name, nearest);
-    else
-        yaml_error(reader->document, NULL, "--only: no operation '%s'", name);
-    free(ids);
-}
-
-/* Keeps the operations that a comma-separated list names, and what they read. */
-static void keep_only(struct reader *reader, struct definitions *definitions, const char *list) {
-    for (int i = 0; i < definitions->count; i++) definitions->items[i].kept = false;
-    for (const char *rest = list;;) {
-        size_t length = strcspn(rest, ",");
-        char *name = must_printf("%.*s", (int)length, rest);
-        keep_named(reader, definitions, name);
-        free(name);
-        if (!rest[length]) break;
-        rest += length + 1;
-    }
-    for (int i = definitions->count - 1; i >= 0; i--) {
-        const struct definition *definition = &definitions->items[i];
-        for (int j = 0; definition->kept && j < definition->read_count; j++)
-            definitions->items[definition->reads[j]].kept = true;
-    }
-}
-
 /* ---- the job --------------------------------------------------------------------------------------------------- */
 
 static void read_job(struct reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
@@ -286,7 +246,7 @@ static void read_job(struct reader *reader, const struct yaml_node *root, const 
     if (inputs) define_inputs(reader, inputs, definitions);
     if (list) override_run_options(reader, list, overrides);
     if (list) define_operations(reader, list, definitions);
-    if (overrides->only) keep_only(reader, definitions, overrides->only);
+    if (overrides->only) only_keep(reader, definitions, overrides->only);
     job_expand(reader, definitions);
     if (yaml_error_count(reader->document) == 0) reader->job->resolved = job_resolve(reader, definitions, overrides);
 }
@@ -308,6 +268,8 @@ struct job *job_load(const char *path, const struct job_overrides *overrides) {
     for (int i = 0; i < definitions.count; i++) {
         free(definitions.items[i].name);
         free(definitions.items[i].reads);
+        for (int j = 0; j < definitions.items[i].only_count; j++) free(definitions.items[i].only[j].label);
+        free(definitions.items[i].only);
     }
     free(definitions.items);
     parameters_free(&reader->parameters);

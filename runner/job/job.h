@@ -100,7 +100,7 @@ struct job_overrides {
     const char *output, *device, *memory;
     const char *const *sets; /* "n=4096" or "n=512,1024" */
     int set_count;
-    const char *only;                     /* "product,total": these operations and what they read */
+    const char *only;                     /* "product:tiled,total": these operations (job_only.h) and what they read */
     const char *repeat, *warmup, *verify; /* of all operations */
 };
 

@@ -2,6 +2,7 @@
 #include "job_expand.h"
 
 #include "../base/fail.h"
+#include "job_only.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ void job_input_free(struct job_input *input) {
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */
 
-static void free_variant(struct job_variant *variant) {
+void job_variant_free(struct job_variant *variant) {
     free(variant->name);
     free(variant->label);
     for (int i = 0; i < variant->count; i++) {
@@ -101,7 +102,7 @@ static void add_variant(struct reader *reader, struct job_operation *operation, 
     for (int i = 0; i < operation->variant_count; i++) {
         if (strcmp(operation->variants[i].label, variant->label) != 0) continue;
         reader_error(reader, variant->where, "variant '%s' is listed twice", variant->label);
-        free_variant(variant);
+        job_variant_free(variant);
         return;
     }
     operation->variants = must_realloc(operation->variants, sizeof *variant * (size_t)(operation->variant_count + 1));
@@ -139,7 +140,7 @@ static void sweep_variant(struct reader *reader, struct job_operation *operation
         free(variant.values[slot]);
         variant.count = slot;
     }
-    free_variant(&variant);
+    job_variant_free(&variant);
 }
 
 static void read_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *node) {
@@ -219,6 +220,7 @@ static void read_operation(struct reader *reader, const struct definitions *defi
                      strlen(operation->label), JOB_LABEL_BYTES - 1);
     read_references(reader, definitions, self, operation);
     read_variants(reader, yaml_get(node, "variants"), operation);
+    only_choose(reader, definition, operation);
     reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
     reader_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
     operation->resolved = job_resolve_operation(operation);
@@ -227,7 +229,7 @@ static void read_operation(struct reader *reader, const struct definitions *defi
 void job_operation_free(struct job_operation *operation) {
     free(operation->id);
     free(operation->label);
-    for (int i = 0; i < operation->variant_count; i++) free_variant(&operation->variants[i]);
+    for (int i = 0; i < operation->variant_count; i++) job_variant_free(&operation->variants[i]);
     free(operation->variants);
     free(operation->resolved);
 }

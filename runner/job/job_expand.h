@@ -13,6 +13,7 @@ const struct definition *definition_find(const struct definitions *definitions, 
 void job_expand(struct reader *reader, struct definitions *definitions);
 
 void job_input_free(struct job_input *input);
+void job_variant_free(struct job_variant *variant);
 void job_operation_free(struct job_operation *operation);
 
 #endif

@@ -22,8 +22,9 @@ struct parameters {
     uint64_t swept; /* the set of those that are swept */
 };
 
-/* Reads the map `parameters` (NULL: none) and what --set replaces ("n=4096", "n=512,1024"; a parameter that is a list in
- * the map stays swept). Complains. A value may use earlier parameters that are not swept. Returns the set of parameters that others use. */
+/* Reads the map `parameters` (NULL: none) and what --set replaces ("n=4096", "n=512,1024"; a parameter that is a list
+ * in the map stays swept). Complains. A value may use earlier parameters that are not swept. Returns the set of
+ * parameters that others use. */
 uint64_t parameters_load(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *map,
                          const char *const *sets, int set_count);
 void parameters_free(struct parameters *parameters);

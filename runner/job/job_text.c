@@ -140,13 +140,37 @@ const struct yaml_node *definition_get(const struct reader *reader, const struct
     return own ? own : yaml_get(yaml_get(yaml_root(reader->document), "defaults"), key);
 }
 
+/* The variants to which --only restricts an operation, as the job file has them; `list` NULL: it has none, `auto`. */
+static void print_chosen(FILE *to, const struct job_operation *operation, const struct yaml_node *list) {
+    for (int i = 0; i < operation->variant_count; i++) {
+        const struct job_variant *variant = &operation->variants[i];
+        fputs(i ? ", " : "[", to);
+        if (variant->count) fputs("{name: ", to);
+        if (list)
+            print_node(to, variant->where);
+        else
+            fputs(variant->name, to);
+        for (int j = 0; j < variant->count; j++) {
+            fprintf(to, ", %s: ", variant->names[j]);
+            print_node(to, variant->parameter_where[j]);
+        }
+        if (variant->count) fputc('}', to);
+    }
+    fputc(']', to);
+}
+
 /* "key: value" for each key that is given, or has a default and surely applies (`kind` NULL: unknown until the
- * parameters are replaced). */
+ * parameters are replaced). `chosen`: an operation that --only restricts; NULL: none. */
 static void print_keys(FILE *to, enum key_scope scope, const char *kind, const struct yaml_node *map,
-                       const struct yaml_node *fallback, const char *before) {
+                       const struct yaml_node *fallback, const struct job_operation *chosen, const char *before) {
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
         if (key->scope != scope) continue;
+        if (chosen && strcmp(key->name, "variants") == 0) {
+            fprintf(to, "%svariants: ", before);
+            print_chosen(to, chosen, yaml_get(map, key->name));
+            continue;
+        }
         const struct yaml_node *node = yaml_get(map, key->name);
         if (!node) node = yaml_get(fallback, key->name);
         bool applies = !key->of || (kind && key_applies(key, kind));
@@ -165,19 +189,21 @@ static void print_definition(FILE *to, const struct reader *reader, const struct
     if (!definition->is_input) {
         const struct yaml_node *defaults = yaml_get(yaml_root(reader->document), "defaults");
         const char *op = operations[definition->op]->name;
-        print_keys(to, SCOPE_OPERATION, NULL, node, NULL, "  - {");
-        print_keys(to, SCOPE_OPTION, op, node, NULL, ", ");
-        print_keys(to, SCOPE_RUN, NULL, node, defaults, ", ");
+        const struct job_operation *chosen =
+            definition->only_count ? &reader->job->operations[definition->first] : NULL;
+        print_keys(to, SCOPE_OPERATION, NULL, node, NULL, chosen, "  - {");
+        print_keys(to, SCOPE_OPTION, op, node, NULL, NULL, ", ");
+        print_keys(to, SCOPE_RUN, NULL, node, defaults, NULL, ", ");
     } else if (random) {
         const struct yaml_node *distribution = yaml_get(random, "distribution");
         bool chosen = distribution && strchr(distribution->text, '$');
         const char *kind = chosen ? NULL : distribution ? distribution->text : "uniform";
         fprintf(to, "  %s: {random: ", definition->name);
-        print_keys(to, SCOPE_RANDOM, kind, random, NULL, "{");
+        print_keys(to, SCOPE_RANDOM, kind, random, NULL, NULL, "{");
         fputc('}', to);
     } else {
         fprintf(to, "  %s: ", definition->name);
-        print_keys(to, SCOPE_INPUT, "file", node, NULL, "{");
+        print_keys(to, SCOPE_INPUT, "file", node, NULL, NULL, "{");
     }
     fputs("}\n", to);
 }

@@ -5,6 +5,12 @@
 
 #include "job_read.h"
 
+/* A variant that --only names. */
+struct only_variant {
+    char *label;     /* or its name alone, for all labels of that name */
+    bool complained; /* that the job does not have it */
+};
+
 /* An input or operation as the file has it. */
 struct definition {
     const struct yaml_node *where; /* its name */
@@ -14,8 +20,10 @@ struct definition {
     enum op op;    /* operations; OP_COUNT: not known (complained) */
     uint64_t uses; /* the set of parameters that it depends on, directly or through what it reads */
     int read_count;
-    int *reads;       /* the definitions that it reads, in any combination */
-    bool kept;        /* by --only */
+    int *reads;     /* the definitions that it reads, in any combination */
+    bool kept;      /* by --only */
+    int only_count; /* the variants to which --only restricts it; 0: it keeps all */
+    struct only_variant *only;
     int first, count; /* its instances in job->inputs or job->operations, one a combination */
 };
 

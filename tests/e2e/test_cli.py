@@ -353,6 +353,48 @@ def test_only(place):
     assert done.returncode == USAGE and "--only: no operation 'twise' (did you mean 'twice'?)" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "only, ran",
+    [
+        ("gram:cpu", ["gram cpu"]),
+        ("gram:blocked,flipped", ["gram blocked", "flipped"]),
+        ("gram:blocked,twice", ["gram blocked", "twice"]),
+        ("twice", ["gram cpu", "gram blocked", "twice"]),
+        ("gram:blocked,gram:cpu", ["gram cpu", "gram blocked"]),
+    ],
+)
+def test_only_a_variant(place, only, ran):
+    """For run and plan; what the operation reads is still run by all its variants."""
+    options = ["--only", only, "--set", "n=4"]
+    planned = re.findall(r"^run \d+  (\w+) ", quiet("plan", *options, place / "job.yaml"), re.M)
+    assert planned == [run.split()[0] for run in ran]
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", *options, cwd=place)
+    assert done.returncode == OK, done.stderr
+    rows = harness.Results(place / "out.h5").rows
+    assert [f"{r['operation']} {r['variant']}" if r["operation"] == "gram" else r["operation"] for r in rows] == ran
+    with h5py.File(place / "out.h5") as file:
+        assert file.attrs["status"] == "partial"
+        (place / "resolved.yaml").write_text(file["job_resolved"][()].decode())
+    assert re.findall(r"^run \d+  (\w+) ", quiet("plan", place / "resolved.yaml"), re.M) == planned
+    assert "nothing to do" in harness.tilerun("run", "job.yaml", "-o", "out.h5", "--resume", *options, cwd=place).stderr
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_only_mistakes(place, command):
+    for only, message in [
+        ("gram:blokked", r"--only gram:blokked: no such variant in the job \(did you mean 'blocked'\?\)"),
+        ("gram:tensor_cores", r"--only gram:tensor_cores: no such variant in the job; it has cpu, blocked$"),
+        ("gram:cpu,tile=16", r"--only gram:cpu,tile=16: no such variant in the job"),
+        ("gramm:cpu", r"--only: no operation 'gramm' \(did you mean 'gram'\?\)"),
+        ("gram:", r"--only gram: names no variant: write gram:VARIANT, or gram for all"),
+        ("flipped:cpu", r"--only flipped:cpu: no such variant in the job; it has auto$"),
+    ]:
+        done = harness.tilerun(command, "job.yaml", "--only", only, cwd=place)
+        assert done.returncode == USAGE and re.search(message, done.stderr, re.M), done.stderr
+        assert done.stderr.count("--only") == 1
+    assert list(place.glob("*.h5*")) == []
+
+
 def test_show_refuses_other_files(place):
     with h5py.File(place / "other.h5", "w") as file:
         file["x"] = 1

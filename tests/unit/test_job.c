@@ -114,6 +114,70 @@ static void test_only(void **state) {
                    "--only: no operation 'onec' (did you mean 'once'?)");
 }
 
+static const char choices[] = "version: 1\n"
+                              "parameters: {n: [4, 6], t: [8, 16]}\n"
+                              "inputs: {A: {random: {shape: [$n, $n]}}}\n"
+                              "operations:\n"
+                              "  - id: p\n"
+                              "    op: matmul\n"
+                              "    inputs: [A, A]\n"
+                              "    variants: [naive, {name: tiled, tile: [16, 32]}, {name: x, a: 1, b: [2, 3]}]\n"
+                              "  - {id: q, op: scale, inputs: [p], variants: [cpu, {name: simple, tile: $t}]}\n";
+
+/* The labels of the variants of an operation that --only leaves, each followed by a blank. */
+static char *chosen(const char *only, const char *id, const char *const *sets, int set_count) {
+    const struct job_overrides overrides = {.only = only, .sets = sets, .set_count = set_count};
+    struct job *job = load(choices, &overrides);
+    static char text[200];
+    text[0] = '\0';
+    for (int i = 0; i < job->operation_count; i++) {
+        if (strcmp(job->operations[i].id, id) != 0) continue;
+        for (int v = 0; v < job->operations[i].variant_count; v++) {
+            strcat(text, job->operations[i].variants[v].label);
+            strcat(text, " ");
+        }
+        break;
+    }
+    struct job *again = load(job->resolved, NULL); /* the job that is run can be written down */
+    assert_int_equal(again->operation_count, job->operation_count);
+    for (int i = 0; i < job->operation_count; i++) {
+        assert_int_equal(again->operations[i].variant_count, job->operations[i].variant_count);
+        for (int v = 0; v < job->operations[i].variant_count; v++)
+            assert_string_equal(again->operations[i].variants[v].label, job->operations[i].variants[v].label);
+    }
+    job_free(again);
+    job_free(job);
+    return text;
+}
+
+static void test_only_a_variant(void **state) {
+    (void)state;
+    const char *one[] = {"t=8"};
+    assert_string_equal(chosen("p:naive", "p", NULL, 0), "naive ");
+    assert_string_equal(chosen("p:tiled", "p", NULL, 0), "tiled,tile=16 tiled,tile=32 ");
+    assert_string_equal(chosen("p:tiled,tile=32", "p", NULL, 0), "tiled,tile=32 ");
+    assert_string_equal(chosen("p:x,a=1,b=3,p:naive", "p", NULL, 0), "naive x,a=1,b=3 ");
+    assert_string_equal(chosen("p:tiled,tile=16,q", "p", NULL, 0), "tiled,tile=16 ");
+    assert_string_equal(chosen("p:naive,p:naive", "p", NULL, 0), "naive ");
+    assert_string_equal(chosen("p:naive,p", "p", NULL, 0),
+                        "naive tiled,tile=16 tiled,tile=32 x,a=1,b=2 x,a=1,b=3 "); /* named without: all */
+    assert_string_equal(chosen("q:simple", "p", one, 1), "naive tiled,tile=16 tiled,tile=32 x,a=1,b=2 x,a=1,b=3 ");
+    assert_string_equal(chosen("q:simple", "q", one, 1), "simple,tile=8 ");
+    assert_string_equal(chosen("q:simple", "q", NULL, 0), "simple,tile=8 ");
+    assert_string_equal(chosen("q:simple,tile=8", "q", one, 1), "simple,tile=8 ");
+    static const char *const mistakes[][2] = {
+        {"p:naiv", "--only p:naiv: no such variant in the job (did you mean 'naive'?)"},
+        {"p:tiled,tile=17", "--only p:tiled,tile=17: no such variant in the job (did you mean 'tiled,tile=16'?)"},
+        {"p:zzzzzzzz", "--only p:zzzzzzzz: no such variant in the job; it has naive, tiled,tile=16, tiled,tile=32, x"},
+        {"p:", "--only p: names no variant: write p:VARIANT, or p for all"},
+        {"P:naive", "--only: no operation 'P'"},
+        {"tile=16", "--only: no operation 'tile=16'"},
+        {"q:simple,tile=8",
+         "--only q:simple,tile=8: no such variant in the job with t=16 (did you mean 'simple,tile=16'?)"}};
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
+        assert_mistake(choices, &(struct job_overrides){.only = mistakes[i][0]}, mistakes[i][1]);
+}
+
 static void test_defaults(void **state) {
     (void)state;
     struct job *job = load_as("my job.v2.yaml",
@@ -326,12 +390,19 @@ static void test_devices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expansion),   cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_only),        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_run_options), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_paths),       cmocka_unit_test(test_parameter_types),
-        cmocka_unit_test(test_resolved),    cmocka_unit_test(test_operation_resolved),
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_expansion),
+        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_only),
+        cmocka_unit_test(test_only_a_variant),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_run_options),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_parameter_types),
+        cmocka_unit_test(test_resolved),
+        cmocka_unit_test(test_operation_resolved),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
