@@ -2,10 +2,10 @@
  * machine without it needs it.
  *
  * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first launch
- * of a problem times the first CANDIDATES of them on the job's own data and keeps the fastest for later launches. It
- * gets up to 64 MiB of workspace (but no more bytes than the operands have, so that a small memory budget is respected)
- * and computes in the type's own arithmetic: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums are in
- * float32, for float64 in float64.
+ * of a problem times the first CANDIDATES of them on the job's own data, in turns and for TRIAL_MS each, and keeps the
+ * fastest for later launches. It gets up to 64 MiB of workspace (but at most eight times the bytes of the operands, so
+ * that a small memory budget is respected) and computes in the type's own arithmetic: float32 is never TF32, whatever
+ * NVIDIA_TF32_OVERRIDE says; sums are in float32, for float64 in float64.
  *
  * The library stores matrices column by column: a row-major C is its transpose C' = B' A', so the operands change
  * places and nothing moves in memory.
@@ -21,7 +21,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define CANDIDATES 6
+#define CANDIDATES 12
+#define ROUNDS     5
+#define TRIAL_MS   3.0f  /* of one candidate in one round; less than a launch: one launch */
+#define BEHIND     1.15f /* who is that much slower than the fastest after a round is out */
 #define WORKSPACE  (size_t(64) << 20)
 #define PROBLEMS   64 /* whose algorithms are remembered; a new problem then replaces the oldest */
 
@@ -144,7 +147,7 @@ static size_t matmul_cublas_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double elements = double(args.batch) * (double(args.m) * double(args.k) + double(args.k) * double(args.n) +
                                                   double(args.m) * double(args.n));
-    const double bytes = elements * double(dtype_size(launch->dtype));
+    const double bytes = 8 * elements * double(dtype_size(launch->dtype));
     return bytes < double(WORKSPACE) ? size_t(bytes) : WORKSPACE;
 }
 
@@ -160,25 +163,45 @@ static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const stru
     return cudaSuccess;
 }
 
-/* Milliseconds per launch, the better of two trials, after one launch that also loads the code; INFINITY if it
- * fails. */
+/* Milliseconds per launch of `launches` launches; INFINITY if one fails. */
 static float time_of(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
-                     const struct product *product, const cublasLtMatmulAlgo_t *algorithm,
+                     const struct product *product, const cublasLtMatmulAlgo_t *algorithm, int launches,
                      const cudaEvent_t events[2]) {
-    const int repeats = 4;
-    float best = INFINITY;
-    for (int trial = 0; trial < 3; trial++) {
-        float milliseconds;
-        if (cudaEventRecord(events[0], stream_of(launch)) != cudaSuccess) return INFINITY;
-        for (int i = 0; i < (trial ? repeats : 1); i++)
-            if (run(lt, handle, launch, product, algorithm) != cudaSuccess) return INFINITY;
-        if (cudaEventRecord(events[1], stream_of(launch)) != cudaSuccess ||
-            cudaEventSynchronize(events[1]) != cudaSuccess ||
-            cudaEventElapsedTime(&milliseconds, events[0], events[1]) != cudaSuccess)
-            return INFINITY;
-        if (trial) best = fminf(best, milliseconds);
+    float milliseconds;
+    if (cudaEventRecord(events[0], stream_of(launch)) != cudaSuccess) return INFINITY;
+    for (int i = 0; i < launches; i++)
+        if (run(lt, handle, launch, product, algorithm) != cudaSuccess) return INFINITY;
+    if (cudaEventRecord(events[1], stream_of(launch)) != cudaSuccess ||
+        cudaEventSynchronize(events[1]) != cudaSuccess ||
+        cudaEventElapsedTime(&milliseconds, events[0], events[1]) != cudaSuccess)
+        return INFINITY;
+    return milliseconds / float(launches);
+}
+
+/* The number of the fastest algorithm; 0 if all fail. They take turns, so that a change of the clock hits all alike.
+ * The first round has one launch each, which also loads the code, and does not count but for how long a trial is. */
+static int fastest_of(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
+                      const struct product *product, const cublasLtMatmulHeuristicResult_t results[], int found,
+                      const cudaEvent_t events[2]) {
+    float least[CANDIDATES], first[CANDIDATES];
+    bool out[CANDIDATES] = {};
+    int best = 0;
+    for (int i = 0; i < found; i++) {
+        first[i] = time_of(lt, handle, launch, product, &results[i].algo, 1, events);
+        least[i] = INFINITY;
+        out[i] = !(first[i] < INFINITY);
     }
-    return best / repeats;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < found; i++) {
+            if (out[i]) continue;
+            const float guess = fminf(first[i], least[i]);
+            const int launches = guess < TRIAL_MS ? int(fminf(ceilf(TRIAL_MS / fmaxf(guess, 1e-3f)), 500)) : 1;
+            least[i] = fminf(least[i], time_of(lt, handle, launch, product, &results[i].algo, launches, events));
+            if (out[best] || least[i] < least[best]) best = i;
+        }
+        for (int i = 0; i < found; i++) out[i] = out[i] || least[i] > BEHIND * least[best];
+    }
+    return best;
 }
 
 /* A trial overwrites C, which is harmless only where nothing is added to C: there the fastest of the proposed
@@ -207,11 +230,7 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
     cudaEvent_t events[2];
     CUDART(cudaEventCreate(&events[0]));
     const cudaError_t code = cudaEventCreate(&events[1]);
-    float best = INFINITY;
-    for (int i = 0; i < found && code == cudaSuccess; i++) {
-        const float time = time_of(lt, handle, launch, product, &results[i].algo, events);
-        if (time < best) best = time, *algorithm = results[i].algo;
-    }
+    if (code == cudaSuccess) *algorithm = results[fastest_of(lt, handle, launch, product, results, found, events)].algo;
     cudaEventDestroy(events[0]);
     if (code == cudaSuccess) cudaEventDestroy(events[1]);
     cudaGetLastError(); /* clears the error of an algorithm that failed */
@@ -241,13 +260,13 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
     int device;
     CUDART(cudaGetDevice(&device));
     if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
-    if (!lt.handles[device]) CUBLAS(lt.create(&lt.handles[device]));
-
     struct product product;
     CUDART(product_fill(lt, launch, &product));
     const struct problem problem = problem_of(launch, device);
-    for (const auto &known : lt.chosen)
+    for (const auto &known : lt.chosen) /* only these can be captured */
         if (known.problem == problem) return run(lt, lt.handles[device], launch, &product, &known.algorithm);
+    CUDART(cublas_can_run(launch));
+    if (!lt.handles[device]) CUBLAS(lt.create(&lt.handles[device]));
     auto &next = lt.chosen[lt.choices % PROBLEMS];
     next.problem = {};
     CUDART(choose(lt, lt.handles[device], launch, &product, &next.algorithm));
@@ -271,7 +290,6 @@ static int matmul_cublas_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t elements = args.batch * args.m * args.n;
     if (elements == 0) return 0;
-    CUDART(cublas_can_run(launch));
     const size_t size = args.last || launch->dtype == FLOAT64 ? dtype_size(launch->dtype) : sizeof(float);
     if (args.k > 0) {
         pthread_mutex_lock(&lt.mutex);
