@@ -20,6 +20,9 @@
  * GPU's clock takes tens of milliseconds to rise. */
 #define STEADY_PART 0.02
 #define STEADY_S    0.3
+/* The rule "until" is not looked at before the samples have taken this long: what a device does in a shorter time, it
+ * does for all of that time. */
+#define LEAST_S     0.2
 #define GPU_BLOCK_S 10e-3
 #define CPU_BLOCK_S 1e-3
 
@@ -33,6 +36,7 @@ struct timing {
     struct batch *batch; /* these launches; NULL: one by one */
     bool lead;           /* one more launch goes ahead, untimed */
     double seconds;      /* the latest sample */
+    double spent_s;      /* by all samples */
     int64_t next_look;   /* samples until the repeat rule is looked at */
 };
 
@@ -59,14 +63,15 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
     if (conditions) *conditions = device->conditions(device);
     TRY(ops->event_wait(device, timing->end, error));
     TRY(ops->event_elapsed(device, timing->begin, timing->end, &seconds, error));
-    double *least = &timing->samples->least_s;
-    if (conditions && (*least == 0 || seconds < *least)) *least = seconds;
     timing->seconds = seconds / timing->launches;
     return STATUS_OK;
 }
 
 /* Adds the latest sample. */
 static void keep_sample(struct timing *timing, const struct conditions *conditions, int turn) {
+    double between = timing->seconds * timing->launches, *least = &timing->samples->least_s;
+    if (*least == 0 || between < *least) *least = between;
+    timing->spent_s += between;
     samples_append(timing->samples, timing->seconds, conditions, turn);
 }
 
@@ -127,7 +132,6 @@ static enum status warm_up(struct timing *timing, struct error *error) {
     } else if (!timing->lead) {
         keep_sample(timing, &conditions, 0); /* it was timed as the others will be */
     }
-    timing->samples->least_s = timing->samples->count > 0 ? timing->seconds : 0;
     return STATUS_OK;
 }
 
@@ -136,8 +140,8 @@ static bool has_enough(struct timing *timing) {
     const struct run_options *options = timing->of->options;
     int count = timing->samples->count;
     if (count >= options->repeat_max) return true;
-    if (count < timing->next_look) return false;
-    timing->next_look = count + 1 + count / 16;
+    if (count < timing->next_look || timing->spent_s < LEAST_S) return false;
+    timing->next_look = count + 1 + count / 4;
     return options->repeat_until > 0 && samples_precision(timing->samples) <= options->repeat_until;
 }
 
@@ -148,6 +152,11 @@ static enum status take_turn(struct timing *timing, int turn, bool alone, struct
     struct conditions conditions = CONDITIONS_UNKNOWN;
     for (int i = 0; i < samples && timing->samples->count < most; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
+        bool hurried = timing->seconds * timing->launches < BATCH_BELOW_S && timing->launches < BATCH_MAX;
+        if (hurried && !timing->cold) { /* launches have become shorter since the batch was made */
+            set_batch(timing);
+            TRY(time_sample(timing, &conditions, error));
+        }
         keep_sample(timing, &conditions, turn);
     }
     return STATUS_OK;

@@ -77,37 +77,43 @@ double samples_clock_mhz(const struct samples *samples) {
     return median;
 }
 
-/* The medians of the turns, in an array that the caller frees. */
-static double *turn_medians(const struct samples *samples, int *turns) {
-    double *medians = must_malloc((size_t)(samples->count + 1) * sizeof *medians);
-    *turns = 0;
-    for (int first = 0, next; first < samples->count; first = next) {
-        for (next = first; next < samples->count && samples->turn[next] == samples->turn[first];) next++;
-        medians[(*turns)++] = median_of(samples->seconds + first, next - first);
-    }
-    return medians;
-}
-
 /* The number of n values below the median is binomial: n/2 +- 1.96 sqrt(n)/2. The values with those two ranks enclose
- * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). */
-static void interval_of(const double *values, int count, double *low, double *high) {
+ * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). Widens the
+ * interval by that of these values. */
+static void widen(const double *values, int count, double *low, double *high) {
     double *sorted = sorted_copy(values, count);
     double spread = 1.96 * sqrt(count);
     int lower = (int)floor((count - spread) / 2), upper = (int)ceil(1 + (count + spread) / 2);
-    *low = sorted[lower < 1 ? 0 : lower - 1];
-    *high = sorted[upper > count ? count - 1 : upper - 1];
+    *low = fmin(*low, sorted[lower < 1 ? 0 : lower - 1]); /* fmin and fmax ignore a NaN */
+    *high = fmax(*high, sorted[upper > count ? count - 1 : upper - 1]);
     free(sorted);
+}
+
+/* The medians of the samples of each turn, or, with `blocks`, of so many stretches of equal length. */
+static int medians_of(const struct samples *samples, int blocks, double *medians) {
+    int count = 0;
+    for (int first = 0, next; first < samples->count; first = next) {
+        if (blocks)
+            next = (int)((int64_t)samples->count * (count + 1) / blocks);
+        else
+            for (next = first; next < samples->count && samples->turn[next] == samples->turn[first];) next++;
+        medians[count++] = median_of(samples->seconds + first, next - first);
+    }
+    return count;
 }
 
 void samples_interval(const struct samples *samples, double *low, double *high) {
     *low = *high = NAN;
     if (samples->count < LEAST_INTERVAL) return;
-    int turns = 0;
-    double *medians = samples->turn ? turn_medians(samples, &turns) : NULL;
-    if (turns >= LEAST_INTERVAL)
-        interval_of(medians, turns, low, high);
-    else
-        interval_of(samples->seconds, samples->count, low, high);
+    widen(samples->seconds, samples->count, low, high);
+    if (!samples->turn) return;
+    double *medians = must_malloc((size_t)samples->count * sizeof *medians);
+    static const int blocks[] = {0, LEAST_INTERVAL};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        if (samples->count < blocks[i]) continue;
+        int count = medians_of(samples, blocks[i], medians);
+        if (count >= LEAST_INTERVAL) widen(medians, count, low, high);
+    }
     free(medians);
 }
 

@@ -27,8 +27,9 @@ struct statistics samples_statistics(const struct samples *samples);
 /* The median of the known clocks, in MHz; NaN: none is known. */
 double samples_clock_mhz(const struct samples *samples);
 /* The distribution-free 95 % interval of the median (order statistics), in seconds; NaN for fewer than 6 samples, which
- * cannot give one. Samples of one turn are alike, so where turns are known and there are 6 or more, the interval is
- * that of the turns' medians. */
+ * cannot give one. Samples that follow one another are alike: those of a turn, and those of a time in which the clock
+ * or the load was another. So where turns are known it is the widest of several intervals: of the samples, of the
+ * turns' medians, and of the medians of 24, 12 and 6 stretches of equal length. */
 void samples_interval(const struct samples *samples, double *low, double *high);
 /* Half of its width, relative to the median; infinity where there is none. */
 double samples_precision(const struct samples *samples);

@@ -1,0 +1,69 @@
+"""Variants of an operation are timed in turns, and what is stored of it."""
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+from harness import OK
+
+
+def run(folder, shape, repeat=9, **more):
+    """A transpose by two variants, what reads it, and a product by two."""
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": shape, "seed": 3}}},
+        defaults={"warmup": 1, "repeat": repeat, **more.pop("defaults", {})},
+        operations=[
+            {"id": "t", "op": "transpose", "inputs": ["a"], "variants": ["cpu", "blocked"]},
+            {"id": "s", "op": "scale", "inputs": ["t"], "alpha": 2, "variants": ["cpu"]},
+            {"id": "p", "op": "matmul", "inputs": ["a", "t"], "variants": ["blocked", "cpu"]},
+        ],
+        **more,
+    )
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--overwrite")
+    assert done.returncode == OK, done.stderr
+    return harness.Results(folder / "out.h5")
+
+
+@pytest.mark.parametrize("defaults", [{}, {"store": "all"}, {"store": "none"}, {"verify": "none"}, {"cache": "cold"}])
+def test_turns_are_stored_with_the_samples(folder, rng, defaults):
+    shape = [int(rng.integers(1, 60)), int(rng.integers(1, 60))]
+    results = run(folder, shape, defaults=defaults)
+    assert [row["variant"] for row in results.rows] == ["cpu", "blocked", "cpu", "blocked", "cpu"]
+    with h5py.File(results.path) as file:
+        a = np.asarray(file["outputs/s"]) / 2 if "s" in file["outputs"] else None
+        for row in results.rows:
+            turn, marks = file[f"samples/{row['run']}_turn"][:], file[f"samples/{row['run']}_marks"][:]
+            assert len(turn) == len(marks) == row["repeats"] == 9
+            assert turn[0] <= 1 and set(np.diff(turn)) <= {0, 1} and np.bincount(turn).max() <= 3
+            assert marks.dtype == np.uint8 and (marks & ~8 == 0).all()
+            assert row["kernel_min_s"] <= row["kernel_ci_low_s"] <= row["kernel_ci_high_s"] <= row["kernel_max_s"]
+            assert row["verify"] == ("none" if defaults.get("verify") == "none" else "full")
+            assert row["status"] == ("unchecked" if defaults.get("verify") == "none" else "ok")
+            assert ("below_resolution" in row["flags"]) == ("cache" in defaults and row["kernel_min_s"] < 50e-6)
+        if defaults.get("store") == "none":
+            assert len(file["outputs"]) == 0
+        else:
+            assert file["outputs/t"].attrs["variant"] == "cpu" and file["outputs/p"].attrs["variant"] == "blocked"
+            np.testing.assert_array_equal(file["outputs/t"][:], a)
+        if defaults.get("store") == "all":
+            assert set(file["variants/p"]) == {"cpu", "blocked"}
+
+
+def test_where_memory_is_short_they_do_not_wait(folder):
+    """Both give the same values: with room for all variants at once, and with room for one, or for less."""
+    plenty = run(folder, [120, 90]).everything()
+    for memory in ("150kB", "100kB", "70kB"):
+        found = run(folder, [120, 90], memory=memory).everything()
+        assert found.keys() == plenty.keys()
+        for name, values in plenty.items():  # sums are cut elsewhere
+            np.testing.assert_allclose(found[name], values, rtol=1e-5)
+
+
+def test_one_sample_has_no_turns(folder):
+    results = run(folder, [20, 30], repeat=1, defaults={"warmup": 0})
+    with h5py.File(results.path) as file:
+        assert sorted(file["samples"]) == list("01234")
+    assert all(row["flags"] == "" and np.isnan(row["kernel_ci_low_s"]) for row in results.rows)
