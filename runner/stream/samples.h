@@ -29,7 +29,7 @@ double samples_clock_mhz(const struct samples *samples);
 /* The distribution-free 95 % interval of the median (order statistics), in seconds; NaN for fewer than 6 samples, which
  * cannot give one. Samples that follow one another are alike: those of a turn, and those of a time in which the clock
  * or the load was another. So where turns are known it is the widest of several intervals: of the samples, of the
- * turns' medians, and of the medians of 24, 12 and 6 stretches of equal length. */
+ * turns' medians, and of the medians of 6 stretches of equal length. */
 void samples_interval(const struct samples *samples, double *low, double *high);
 /* Half of its width, relative to the median; infinity where there is none. */
 double samples_precision(const struct samples *samples);
