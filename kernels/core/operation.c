@@ -21,6 +21,11 @@ bool units_of_input(const struct op_options *options, const char *const in[], ch
     return in[0] && snprintf(text, UNITS_TEXT, "%s", in[0]) < UNITS_TEXT;
 }
 
+bool long_name_of_input(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
+    (void)options;
+    return in[0] && snprintf(text, LONG_NAME_TEXT, "%s", in[0]) < LONG_NAME_TEXT;
+}
+
 const char *operation_operator(const struct operation *operation, const struct op_options *options) {
     return operation->operators ? operation->operators[operation->operator_of(options)] : NULL;
 }

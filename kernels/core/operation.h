@@ -88,7 +88,8 @@ struct tolerance {
     double absolute; /* what roundings below the types' least normal numbers come to */
 };
 
-#define UNITS_TEXT 128
+#define UNITS_TEXT     128
+#define LONG_NAME_TEXT 256
 
 /* What people compare an operation's speed by. */
 enum rate { RATE_BYTES, RATE_FLOPS };
@@ -117,6 +118,9 @@ struct operation {
                              struct truth *truth, struct error *error);
     /* The unit of the result, from those of the inputs (NULL: unknown), into `text`. false: unknown. */
     bool (*units)(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
+    /* What the result is, in words, from what the inputs are (NULL: unknown), into `text`: "sum of load over axis 0".
+     * The options are a geometry's. false: unknown. */
+    bool (*long_name)(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]);
     /* What a right result of a variant of that accuracy class may be off by. */
     struct tolerance (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);
     bool exact; /* it moves elements: every bit counts, a NaN's and a zero's sign too */
@@ -136,6 +140,8 @@ extern const struct operation *const operations[OP_COUNT]; /* by enum op */
 const struct operation *operation_find(const char *name);
 /* For operations whose result has its input's unit. */
 bool units_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
+/* For operations whose result is what its input is. */
+bool long_name_of_input(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]);
 /* The name of the operator that the options choose; NULL: the operation has none. */
 const char *operation_operator(const struct operation *operation, const struct op_options *options);
 /* Does the variant do the operator that the options choose? */

@@ -249,7 +249,8 @@ static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOO
     return tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)tile[LOOP_K]) : idle;
 }
 
-/* ---- the unit ---------------------------------------------------------------------------------------------------- */
+/* ---- the unit and the name
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* "m" times "s" is "m s"; a factor of "1" leaves the other. */
 static bool matmul_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
@@ -258,6 +259,12 @@ static bool matmul_units(const struct op_options *options, const char *const in[
     const char *first = strcmp(in[0], "1") == 0 ? "" : in[0], *second = strcmp(in[1], "1") == 0 ? "" : in[1];
     if (!*first && !*second) first = "1";
     return snprintf(text, UNITS_TEXT, "%s%s%s", first, *first && *second ? " " : "", second) < UNITS_TEXT;
+}
+
+static bool matmul_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
+    if (!in[0] || !in[1]) return false;
+    return snprintf(text, LONG_NAME_TEXT, "%s%s times %s%s", in[0], options->transpose_a ? " transposed" : "", in[1],
+                    options->transpose_b ? " transposed" : "") < LONG_NAME_TEXT;
 }
 
 const struct operation operation_matmul = {
@@ -270,6 +277,7 @@ const struct operation operation_matmul = {
     .launch = matmul_launch,
     .reference = matmul_reference,
     .units = matmul_units,
+    .long_name = matmul_long_name,
     .tolerance = matmul_tolerance,
     .product = matmul_factor,
     .slowdown = matmul_slowdown,

@@ -5,6 +5,7 @@
 #include "state.h"
 #include "truth.h"
 #include <math.h>
+#include <stdio.h>
 
 static const char *const operators[REDUCE_OPERATOR_COUNT + 1] = {
     [REDUCE_SUM] = "sum",   [REDUCE_PROD] = "prod",   [REDUCE_MIN] = "min",       [REDUCE_MAX] = "max",
@@ -120,6 +121,14 @@ static bool reduce_units(const struct op_options *options, const char *const in[
     return units_of_input(options, is_index ? index : in, text);
 }
 
+static bool reduce_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
+    if (!in[0]) return false;
+    int length = snprintf(text, LONG_NAME_TEXT, "%s of %s", operators[options->reduce], in[0]);
+    if (options->axis != REDUCE_ALL_AXES && length < LONG_NAME_TEXT)
+        length += snprintf(text + length, LONG_NAME_TEXT - (size_t)length, " over axis %d", options->axis);
+    return length < LONG_NAME_TEXT;
+}
+
 const struct operation operation_reduce = {
     .name = "reduce",
     .summary = "sum, prod, min, max, mean, norm2, argmin or argmax along one axis or over all",
@@ -131,5 +140,6 @@ const struct operation operation_reduce = {
     .launch = reduce_launch,
     .reference = reduce_reference,
     .units = reduce_units,
+    .long_name = reduce_long_name,
     .tolerance = reduce_tolerance,
 };

@@ -117,5 +117,6 @@ const struct operation operation_scale = {
     .launch = scale_launch,
     .reference = scale_reference,
     .units = units_of_input,
+    .long_name = long_name_of_input,
     .tolerance = scale_tolerance,
 };

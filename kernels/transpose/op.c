@@ -89,6 +89,7 @@ const struct operation operation_transpose = {
     .launch = transpose_launch,
     .reference = transpose_reference,
     .units = units_of_input,
+    .long_name = long_name_of_input,
     .tolerance = transpose_tolerance,
     .exact = true,
 };

@@ -41,6 +41,18 @@ static void check_chunks(const struct job *job, const struct job_operation *oper
                    chunks->rank, shape_format(shape, text));
 }
 
+/* An axis of the result is the axis of the first input along which the same loop runs, and of which something is
+ * known. */
+static void derive_axes(const struct plan *plan, const struct task *task, struct array *out) {
+    const struct geometry *geometry = &task->geometry;
+    for (int axis = 0; axis < out->shape.rank; axis++)
+        for (int i = 0; i < geometry->inputs; i++) {
+            const struct array *in = &plan->arrays[task->in[i]];
+            for (int j = 0; j < in->shape.rank && !out->axes[axis].of; j++)
+                if (geometry->in[i].loop[j] == geometry->out.loop[axis]) out->axes[axis] = in->axes[j];
+        }
+}
+
 static void make_task(struct plan *plan, int index) {
     const struct job *job = plan->job;
     const struct job_operation *operation = &job->operations[index];
@@ -50,8 +62,8 @@ static void make_task(struct plan *plan, int index) {
     task->wanted = operation->run.store != STORE_NONE; /* make_task of a later task that reads it sets it too */
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
-    const char *units[MAX_INPUTS] = {NULL};
-    char text[UNITS_TEXT];
+    const char *units[MAX_INPUTS] = {NULL}, *names[MAX_INPUTS] = {NULL};
+    char text[UNITS_TEXT], name[LONG_NAME_TEXT];
     for (int i = 0; i < operation->input_count; i++) {
         struct job_reference from = operation->inputs[i];
         task->in[i] = from.is_input ? from.index : job->input_count + from.index;
@@ -61,6 +73,7 @@ static void make_task(struct plan *plan, int index) {
         shapes[i] = in->shape;
         dtypes[i] = in->dtype;
         units[i] = in->units;
+        names[i] = in->long_name;
     }
     struct error error = {0};
     if (operations[operation->op]->geometry(&operation->options, shapes, dtypes, &task->geometry, &error))
@@ -73,7 +86,9 @@ static void make_task(struct plan *plan, int index) {
                           .dtype = task->geometry.out.dtype,
                           .shape = task->geometry.out.shape,
                           .last_reader = -1};
+    derive_axes(plan, task, out);
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);
+    if (operations[operation->op]->long_name(&task->geometry.options, names, name)) out->long_name = must_strdup(name);
 }
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */

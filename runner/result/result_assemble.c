@@ -2,7 +2,9 @@
  * written as a whole or not at all. */
 #include "../base/fail.h"
 #include "../plan/space.h"
+#include "../storage/h5scale.h"
 #include "result_parts.h"
+#include "result_scales.h"
 
 #include "../base/clock.h"
 #include <errno.h>
@@ -162,41 +164,24 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
 
 /* ---- data from the parts ---- */
 
-static herr_t copy_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to) {
-    (void)about;
-    hid_t old = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(old), space = H5Aget_space(old);
-    hid_t new = H5Acreate2(*(hid_t *)to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    void *value = must_malloc(H5Tget_size(type) * (size_t)H5Sget_simple_extent_npoints(space));
-    herr_t copied = new < 0 ? -1 : H5Aread(old, type, value);
-    if (copied >= 0) {
-        copied = H5Awrite(new, type, value);
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* frees the texts */
-    }
-    free(value);
-    if (new >= 0) H5Aclose(new);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Aclose(old);
-    return copied;
-}
-
 /* Copies an object with H5Ocopy, but its attributes one by one: HDF5 1.10 crashes if there are more than eight and some
- * are texts. */
-static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name) {
+ * are texts. Those of an output are left out: they are written anew, as the plan has them now. */
+static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name, bool attributes) {
     hid_t bare = H5Pcreate(H5P_OBJECT_COPY);
     H5Pset_copy_object(bare, H5O_COPY_WITHOUT_ATTR_FLAG);
     herr_t copied = H5Ocopy(from, name, group, new_name, bare, H5P_DEFAULT);
     H5Pclose(bare);
-    if (copied < 0) return copied;
+    if (copied < 0 || !attributes) return copied;
     hid_t old = H5Oopen(from, name, H5P_DEFAULT), new = H5Oopen(group, new_name, H5P_DEFAULT);
-    copied = H5Aiterate2(old, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, copy_attribute, &new);
+    copied = H5Aiterate2(old, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, h5_copy_attribute, &new);
     H5Oclose(new);
     H5Oclose(old);
     return copied;
 }
 
 /* Copies an object out of its part, or moves it if the part has become the file itself. */
-static enum status take_object(hid_t part, const char *name, hid_t file, const char *path, struct error *error) {
+static enum status take_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
+                               struct error *error) {
     const char *slash = strrchr(path, '/');
     char *parent = must_printf("%.*s", (int)(slash - path), path);
     hid_t group = H5I_INVALID_HID;
@@ -205,15 +190,15 @@ static enum status take_object(hid_t part, const char *name, hid_t file, const c
     if (!status && part == file)
         taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
     else if (!status)
-        taken = copy_object(part, name, group, slash + 1);
+        taken = copy_object(part, name, group, slash + 1, attributes);
     if (taken < 0) status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
     if (group >= 0) H5Gclose(group);
     free(parent);
     return status;
 }
 
-/* Writes an output's attributes. `units` NULL: unknown. */
-static enum status describe_output(hid_t file, const char *path, const struct task *task, const char *units,
+/* Writes the attributes of `array`, an output. */
+static enum status describe_output(hid_t file, const char *path, const struct task *task, const struct array *array,
                                    const struct result_row *row, struct error *error) {
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
     hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
@@ -225,7 +210,8 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
     if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
     if (!status) status = h5_set_text(output, "variant", row->variant, error);
     if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);
-    if (!status && units) status = h5_set_text(output, "units", units, error);
+    if (!status && array->units) status = h5_set_text(output, "units", array->units, error);
+    if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
     if (!status) status = h5_set_real(output, "error", row->error, error);
     if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
     H5Dclose(output);
@@ -236,7 +222,7 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
  * data set. */
 static enum status take_outputs(const struct stored *from, hid_t file, const struct results *results,
                                 const struct run *run, const struct result_row *row, bool is_result,
-                                struct error *error) {
+                                struct scales *scales, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
@@ -245,8 +231,10 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum status status = take_object(from->file, from->output, file, path, error);
-    if (!status) status = describe_output(file, path, task, results->plan->arrays[task->out].units, row, error);
+    enum status status = take_object(from->file, from->output, file, path, false, error);
+    const struct array *array = &results->plan->arrays[task->out];
+    if (!status) status = describe_output(file, path, task, array, row, error);
+    if (!status) status = scales_attach(scales, array, path, error);
     if (!status && is_result && store == STORE_ALL) {
         hid_t parent = H5I_INVALID_HID;
         result[strlen(result) - strlen(operation->id) - 1] = '\0';
@@ -280,14 +268,14 @@ static enum status take_samples(const struct stored *from, hid_t file, int32_t r
             snprintf(name, sizeof name, "/samples/%d%s", from->run, sample_kinds[i].suffix);
         if (H5Lexists(from->file, name, H5P_DEFAULT) <= 0) continue;
         snprintf(path, sizeof path, "/samples/%d%s", run, sample_kinds[i].suffix);
-        status = take_object(from->file, name, file, path, error);
+        status = take_object(from->file, name, file, path, true, error);
     }
     return status;
 }
 
 static enum status take_all(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
-                            const struct result_row *row, bool is_result, struct error *error) {
-    TRY(take_outputs(from, file, results, run, row, is_result, error));
+                            const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
+    TRY(take_outputs(from, file, results, run, row, is_result, scales, error));
     return take_samples(from, file, row->run, error);
 }
 
@@ -298,7 +286,7 @@ static struct stored stored_in_part(hid_t part) {
 /* Takes the data of a run that is ok from its part, or from the former OUTPUT. If they are in neither this fails: the
  * file would otherwise claim that the run was done and lack its output. */
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
-                            const struct result_row *row, bool is_result, struct error *error) {
+                            const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     if (!result_row_done(row)) return STATUS_OK;
     char *path = results_part_path(results, run, ".h5");
     struct stored from;
@@ -308,7 +296,7 @@ static enum status take_run(hid_t file, const struct results *results, const str
         status = h5_open_file(path, &part, error);
         from = stored_in_part(part);
     }
-    if (!status) status = take_all(&from, file, results, run, row, is_result, error);
+    if (!status) status = take_all(&from, file, results, run, row, is_result, scales, error);
     if (part >= 0) H5Fclose(part);
     if (status) error->status = status = STATUS_IO;
     free(path);
@@ -373,14 +361,17 @@ static enum status write_all(hid_t file, const struct results *results, const st
         status = h5_group(file, groups[i], &group, error);
         if (group >= 0) H5Gclose(group);
     }
+    struct scales *scales = scales_create(results, file);
     for (int i = 0; i < plan->run_count && !status; i++) {
         const struct run *run = &plan->runs[i];
         const struct result_row *row = &summary->rows[i];
         bool is_result = summary->result_run[run->task] == i;
         const struct stored own = stored_in_part(file);
-        status = run == adopted ? take_all(&own, file, results, run, row, is_result, error)
-                                : take_run(file, results, run, row, is_result, error);
+        status = run == adopted ? take_all(&own, file, results, run, row, is_result, scales, error)
+                                : take_run(file, results, run, row, is_result, scales, error);
     }
+    if (!status) status = scales_finish(scales, error);
+    scales_free(scales);
     if (!status) status = result_write_rows(file, summary->rows, plan->run_count, error);
     return status;
 }

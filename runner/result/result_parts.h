@@ -1,7 +1,8 @@
 /* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
  * of parts and its lock), result_key.c (keys), result_former.c (an earlier, unfinished OUTPUT), result_part.c (one
- * run's file), result_assemble.c (the final file), result_columns.c (what a row has in each column), result_rows.c (the
- * rows in HDF5), result_print.c (in CSV and JSON), result_table.c (as a table for people). */
+ * run's file), result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a
+ * row has in each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_table.c (as a
+ * table for people). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 

@@ -2,9 +2,17 @@
 #include "array.h"
 
 #include "../base/fail.h"
+#include "h5scale.h"
 #include "rawread.h"
 
 #include <stdlib.h>
+
+static void describe_axes(hid_t dataset, struct array *array) {
+    for (int i = 0; i < array->shape.rank; i++) {
+        char *label = h5_axis_label(dataset, i);
+        if (label || h5_axis_has_scales(dataset, i)) array->axes[i] = (struct array_axis){array, i, label};
+    }
+}
 
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error) {
     *array = (struct array){.name = input->name, .label = input->label, .input = input};
@@ -21,7 +29,9 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     if (!status) {
         array->dtype = dataset->dtype;
         array->shape = dataset->shape;
-        array->units = h5_get_units(dataset->id);
+        array->units = h5_get_words(dataset->id, "units");
+        array->long_name = h5_get_words(dataset->id, "long_name");
+        describe_axes(dataset->id, array);
         array->chunk = dataset->chunk;
         array->filtered = dataset->filtered;
         array->direct = raw != NULL;
@@ -33,5 +43,10 @@ enum status array_describe(const struct job_input *input, struct array *array, s
 
 void array_free(struct array *array) {
     free(array->units);
-    array->units = NULL;
+    free(array->long_name);
+    array->units = array->long_name = NULL;
+    for (int i = 0; i < MAX_RANK; i++) {
+        if (array->axes[i].of == array) free(array->axes[i].label);
+        array->axes[i] = (struct array_axis){NULL, 0, NULL};
+    }
 }

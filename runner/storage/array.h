@@ -7,13 +7,22 @@
 
 #include <sys/stat.h>
 
+/* What is known of an axis of an array: that it is an axis of an input's data set, which has a label or dimension
+ * scales for it. The axis of a result is that of an input where the operation's geometry says so. */
+struct array_axis {
+    const struct array *of; /* the input; NULL: nothing is known */
+    int number;             /* the axis of its data set */
+    char *label;            /* owned by `of`; NULL: none */
+};
+
 struct array {
     const char *name, *label; /* of the input or operation; owned by the job */
     enum dtype dtype;
     struct shape shape;
     const struct job_input *input; /* NULL: an operation's result */
-    char *units;                   /* unit of its elements, owned; NULL: unknown */
-    int last_reader;               /* the last task that reads it; -1: none */
+    char *units, *long_name;       /* the unit of its elements and what they are, owned; NULL: unknown */
+    struct array_axis axes[MAX_RANK];
+    int last_reader; /* the last task that reads it; -1: none */
     /* Only of an input in a file. */
     int64_t first_row;     /* of the band of rows that the key `rows` names */
     struct shape chunk;    /* rank 0: not chunked */
@@ -22,7 +31,8 @@ struct array {
 };
 
 /* Describes an input: opens its data set, takes its type and shape, and closes it. The key `rows` is not applied yet.
- * STATUS_USAGE: it cannot be read. The caller frees with array_free. */
+ * STATUS_USAGE: it cannot be read. Its axes point to `array`, which must keep its place. The caller frees with
+ * array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
 void array_free(struct array *array);
 

@@ -94,9 +94,9 @@ enum status h5_set_real(hid_t object, const char *name, double value, struct err
 enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error);
 /* The text of an attribute; NULL: absent. The caller frees. */
 char *h5_get_text(hid_t object, const char *name);
-/* The unit of a data set's elements, from its attribute `units`, without blanks around it; NULL: absent, empty or not
+/* What another program's attribute says (`units`, `long_name`), without blanks around it; NULL: absent, empty or not
  * UTF-8. The caller frees. */
-char *h5_get_units(hid_t object);
+char *h5_get_words(hid_t object, const char *name);
 /* HDF5's own account of the last failure, in one line, in a static buffer. */
 const char *h5_words(void);
 

@@ -161,9 +161,8 @@ enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *e
 
 /* ---- attributes ---- */
 
-/* Sets an attribute; closes `type` and `space`. */
-static enum status set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
-                                 struct error *error) {
+enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
+                             struct error *error) {
     if (H5Aexists(object, name) > 0) H5Adelete(object, name);
     hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     enum status status = STATUS_OK;
@@ -179,20 +178,20 @@ enum status h5_set_text(hid_t object, const char *name, const char *value, struc
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, H5T_VARIABLE);
     H5Tset_cset(type, H5T_CSET_UTF8);
-    return set_attribute(object, name, type, H5Screate(H5S_SCALAR), &value, error);
+    return h5_set_attribute(object, name, type, H5Screate(H5S_SCALAR), &value, error);
 }
 
 enum status h5_set_integer(hid_t object, const char *name, int64_t value, struct error *error) {
-    return set_attribute(object, name, h5_type(INT64), H5Screate(H5S_SCALAR), &value, error);
+    return h5_set_attribute(object, name, h5_type(INT64), H5Screate(H5S_SCALAR), &value, error);
 }
 
 enum status h5_set_real(hid_t object, const char *name, double value, struct error *error) {
-    return set_attribute(object, name, h5_type(FLOAT64), H5Screate(H5S_SCALAR), &value, error);
+    return h5_set_attribute(object, name, h5_type(FLOAT64), H5Screate(H5S_SCALAR), &value, error);
 }
 
 enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error) {
     hsize_t rank = (hsize_t)shape->rank;
-    return set_attribute(object, name, h5_type(INT64), H5Screate_simple(1, &rank, NULL), shape->size, error);
+    return h5_set_attribute(object, name, h5_type(INT64), H5Screate_simple(1, &rank, NULL), shape->size, error);
 }
 
 char *h5_get_text(hid_t object, const char *name) {
@@ -217,8 +216,7 @@ char *h5_get_text(hid_t object, const char *name) {
     return text;
 }
 
-/* Other programs' attributes may have any encoding, whatever they claim; tilerun's are UTF-8. */
-static bool is_utf8(const char *text) {
+bool h5_is_utf8(const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
         int more = *at < 0x80                  ? 0
                    : *at >= 0xC2 && *at < 0xE0 ? 1
@@ -232,14 +230,14 @@ static bool is_utf8(const char *text) {
     return true;
 }
 
-char *h5_get_units(hid_t object) {
-    char *text = h5_get_text(object, "units");
+char *h5_get_words(hid_t object, const char *name) {
+    char *text = h5_get_text(object, name);
     if (!text) return NULL;
     size_t blank = strspn(text, " \t\r\n"), length = strlen(text);
     while (length > blank && strchr(" \t\r\n", text[length - 1])) length--;
     memmove(text, text + blank, length - blank);
     text[length - blank] = '\0';
-    if (*text && is_utf8(text)) return text;
+    if (*text && h5_is_utf8(text)) return text;
     free(text);
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* h5type.h - shared by h5io.c, h5type.c and h5file.c only. */
+/* h5type.h - shared by h5io.c, h5type.c, h5file.c and h5scale.c only. */
 #ifndef RUNNER_H5TYPE_H
 #define RUNNER_H5TYPE_H
 
@@ -9,6 +9,12 @@ const char *h5_find_dtype(hid_t type, enum dtype *dtype);
 
 /* Makes a file or group keep creation order, in which h5dump, h5py and HDFView then list its members. */
 void h5_track_order(hid_t properties);
+/* Sets an attribute, replacing an existing one; closes `type` and `space`. */
+enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
+                             struct error *error);
+/* Is it UTF-8? Other programs' texts may have any encoding, whatever they claim; tilerun's are UTF-8. */
+bool h5_is_utf8(const char *text);
+
 /* Where the errno of the first failed write to the object's file is kept (0: none so far); for files of
  * h5_create_file. */
 const int *h5_write_failure(hid_t object);

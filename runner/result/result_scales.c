@@ -1,0 +1,207 @@
+/* result_scales.c - copies dimension scales from inputs and attaches them to outputs. */
+#define H5_USE_110_API
+#include "result_scales.h"
+
+#include "../base/fail.h"
+#include "../storage/h5scale.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A scale of an input, or of a band of its rows, in the results file. */
+struct scale_copy {
+    dev_t device; /* the scale's file... */
+    ino_t inode;
+    haddr_t address;      /* ...and its place in it */
+    int64_t first, count; /* the band; count -1: the whole scale */
+    hobj_ref_t reference; /* to the copy */
+    int attached_count;
+    struct h5_attached *attached;
+};
+
+/* The scales of an axis of an input. */
+struct axis_copies {
+    bool known;
+    int count;
+    int *copies; /* their numbers */
+};
+
+struct scales {
+    const struct results *results;
+    hid_t file;
+    int count;
+    struct scale_copy *copies;
+    struct axis_copies (*of)[MAX_RANK]; /* by number of the array */
+};
+
+struct scales *scales_create(const struct results *results, hid_t file) {
+    struct scales *scales = must_malloc(sizeof *scales);
+    size_t bytes = (size_t)results->plan->array_count * sizeof *scales->of;
+    *scales = (struct scales){.results = results, .file = file, .of = must_malloc(bytes + 1)};
+    memset(scales->of, 0, bytes);
+    return scales;
+}
+
+void scales_free(struct scales *scales) {
+    for (int i = 0; i < scales->count; i++) free(scales->copies[i].attached);
+    for (int i = 0; i < scales->results->plan->array_count; i++)
+        for (int axis = 0; axis < MAX_RANK; axis++) free(scales->of[i][axis].copies);
+    free(scales->copies);
+    free(scales->of);
+    free(scales);
+}
+
+/* ---- copying --------------------------------------------------------------------------------------------------- */
+
+/* Is /outputs/NAME free, and no operation's or label's? */
+static bool is_free(const struct scales *scales, hid_t outputs, const char *name) {
+    const struct job *job = scales->results->plan->job;
+    if (H5Lexists(outputs, name, H5P_DEFAULT) > 0) return false;
+    for (int i = 0; i < job->operation_count; i++) {
+        const struct job_operation *operation = &job->operations[i];
+        if (strcmp(*operation->label ? operation->label : operation->id, name) == 0) return false;
+    }
+    return true;
+}
+
+/* The name of a scale's copy; the caller frees. */
+static char *choose_name(const struct scales *scales, hid_t outputs, hid_t scale) {
+    char *own = h5_scale_name(scale), *name = must_strdup(own);
+    for (int i = 2; !is_free(scales, outputs, name); i++) {
+        free(name);
+        name = must_printf("%s_%d", own, i);
+    }
+    free(own);
+    return name;
+}
+
+/* Where a scale is, by which its copy is found again whichever input leads to it. */
+static void identify(hid_t scale, struct scale_copy *copy) {
+    char path[4096] = "";
+    struct stat file = {.st_ino = 0};
+    H5O_info_t about = {.addr = HADDR_UNDEF};
+    H5Oget_info2(scale, &about, H5O_INFO_BASIC);
+    H5Fget_name(scale, path, sizeof path);
+    stat(path, &file);
+    copy->device = file.st_dev;
+    copy->inode = file.st_ino;
+    copy->address = about.addr;
+}
+
+static int find_copy(const struct scales *scales, const struct scale_copy *wanted) {
+    for (int i = 0; i < scales->count; i++) {
+        const struct scale_copy *copy = &scales->copies[i];
+        if (copy->device == wanted->device && copy->inode == wanted->inode && copy->address == wanted->address &&
+            copy->first == wanted->first && copy->count == wanted->count)
+            return i;
+    }
+    return -1;
+}
+
+/* The number of a scale's copy, which it makes if it is not there yet; -1: it cannot, and *why says why. `length`: of
+ * the axis that the scale belongs to, in the input's data set. */
+static int copy_scale(struct scales *scales, hid_t scale, int64_t length, const struct scale_copy *wanted,
+                      const char **why) {
+    int found = find_copy(scales, wanted);
+    if (found >= 0) return found;
+    struct scale_copy copy = *wanted;
+    hid_t outputs = H5Gopen2(scales->file, "/outputs", H5P_DEFAULT);
+    char *name = choose_name(scales, outputs, scale);
+    *why = h5_copy_scale(scale, length, copy.first, copy.count, outputs, name);
+    if (!*why && H5Rcreate(&copy.reference, outputs, name, H5R_OBJECT, -1) < 0) *why = h5_words();
+    H5Gclose(outputs);
+    free(name);
+    if (*why) return -1;
+    scales->copies = must_realloc(scales->copies, (size_t)(scales->count + 1) * sizeof *scales->copies);
+    scales->copies[scales->count] = copy;
+    return scales->count++;
+}
+
+static void say_left_out(const struct array *input, int axis, const char *why) {
+    fprintf(stderr, "tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n",
+            input->name, axis, why);
+}
+
+/* The copies of the scales of an input's axis. */
+static const struct axis_copies *copies_of(struct scales *scales, const struct array_axis *axis) {
+    const struct array *input = axis->of;
+    int number = (int)(input - scales->results->plan->arrays);
+    struct axis_copies *copies = &scales->of[number][axis->number];
+    if (copies->known) return copies;
+    copies->known = true;
+    struct readers *readers = scales->results->readers;
+    struct error error = {STATUS_OK, ""};
+    if (readers_open(readers, number, &error)) {
+        say_left_out(input, axis->number, error.text);
+        return copies;
+    }
+    const struct h5_dataset *dataset = readers->of[number].dataset;
+    int64_t length = dataset->shape.size[axis->number];
+    bool band = axis->number == 0 && input->shape.size[0] != length;
+    hid_t *opened;
+    int count = h5_axis_scales(dataset->id, axis->number, &opened);
+    copies->copies = must_malloc((size_t)count * sizeof *copies->copies + 1);
+    for (int i = 0; i < count; i++) {
+        struct scale_copy wanted = {.first = band ? input->first_row : 0, .count = band ? input->shape.size[0] : -1};
+        identify(opened[i], &wanted);
+        const char *why;
+        int copy = copy_scale(scales, opened[i], length, &wanted, &why);
+        if (copy >= 0)
+            copies->copies[copies->count++] = copy;
+        else
+            say_left_out(input, axis->number, why);
+        H5Dclose(opened[i]);
+    }
+    free(opened);
+    return copies;
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------------- */
+
+static void note_attached(struct scale_copy *copy, hobj_ref_t dataset, int axis) {
+    copy->attached = must_realloc(copy->attached, (size_t)(copy->attached_count + 1) * sizeof *copy->attached);
+    copy->attached[copy->attached_count++] = (struct h5_attached){dataset, axis};
+}
+
+enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error) {
+    struct h5_axis_list lists[MAX_RANK] = {{0, NULL}};
+    char *labels[MAX_RANK] = {NULL};
+    bool any = false, labelled = false;
+    int rank = array->shape.rank;
+    hobj_ref_t reference;
+    hid_t output = H5Dopen2(scales->file, path, H5P_DEFAULT);
+    if (output < 0 || H5Rcreate(&reference, scales->file, path, H5R_OBJECT, -1) < 0) {
+        if (output >= 0) H5Dclose(output);
+        return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    }
+    for (int axis = 0; axis < rank; axis++) {
+        if (!array->axes[axis].of) continue;
+        const struct axis_copies *copies = copies_of(scales, &array->axes[axis]);
+        struct h5_axis_list *list = &lists[axis];
+        list->scales = must_malloc((size_t)copies->count * sizeof *list->scales + 1);
+        for (int i = 0; i < copies->count; i++) {
+            list->scales[list->count++] = scales->copies[copies->copies[i]].reference;
+            note_attached(&scales->copies[copies->copies[i]], reference, axis);
+        }
+        labels[axis] = array->axes[axis].label;
+        any = any || list->count > 0;
+        labelled = labelled || labels[axis];
+    }
+    enum status status = any ? h5_set_scales(output, rank, lists, error) : STATUS_OK;
+    if (!status && labelled) status = h5_set_axis_labels(output, rank, labels, error);
+    for (int axis = 0; axis < rank; axis++) free(lists[axis].scales);
+    H5Dclose(output);
+    return status;
+}
+
+enum status scales_finish(struct scales *scales, struct error *error) {
+    enum status status = STATUS_OK;
+    for (int i = 0; i < scales->count && !status; i++) {
+        const struct scale_copy *copy = &scales->copies[i];
+        hid_t scale = H5Rdereference2(scales->file, H5P_DEFAULT, H5R_OBJECT, &copy->reference);
+        if (scale < 0) return FAIL_CALL(error, STATUS_IO, "H5Rdereference2", h5_words());
+        status = h5_set_attached(scale, copy->attached_count, copy->attached, error);
+        H5Dclose(scale);
+    }
+    return status;
+}

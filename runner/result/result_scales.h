@@ -1,0 +1,23 @@
+/* result_scales.h - the dimension scales of inputs in the results file: an output's axis that is an input's axis has
+ * that one's scales and label.
+ *
+ *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; of an input's band of rows the
+ *                         part of the scale that belongs to it. NAME is the scale's own, "NAME_2" where that is taken
+ *
+ * Scales are read from the inputs during the assembly. What cannot be read any more is left out, with a word on stderr:
+ * results must not be lost for it. */
+#ifndef RUNNER_RESULT_SCALES_H
+#define RUNNER_RESULT_SCALES_H
+
+#include "result_parts.h"
+
+struct scales;
+struct scales *scales_create(const struct results *results, hid_t file);
+void scales_free(struct scales *scales);
+
+/* Gives the data set at `path`, which holds `array`, the scales and labels of its axes. */
+enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error);
+/* Lists on each scale what it was attached to; call it once, when all outputs are there. */
+enum status scales_finish(struct scales *scales, struct error *error);
+
+#endif
