@@ -85,7 +85,8 @@ const struct job_key job_keys[] = {
     {SCOPE_OPTION, "beta", KEY_REAL, "0", .of = WORDS("scale"), ANY_REAL, OPTION(beta),
         .help = "Addend: alpha * x + beta."},
 
-    {SCOPE_RUN, "warmup", KEY_INTEGER, "3", ANY_COUNT, RUN(warmup), .help = "Launches before the first that is timed."},
+    {SCOPE_RUN, "warmup", KEY_INTEGER, "3", ANY_COUNT, RUN(warmup), 
+     .help = "Untimed launches at first, at least: short ones go on until their times are steady. 0: none."},
     {SCOPE_RUN, "repeat", KEY_REPEAT, "20", .help = "Timed launches: a number, or `{min, max, until}`."},
     {SCOPE_RUN, "cache", KEY_WORD, "warm", .words = WORDS("warm", "cold"), RUN(cold),
         .help = "`cold` evicts the device's cache before each repeat."},
