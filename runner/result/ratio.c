@@ -1,0 +1,154 @@
+/* ratio.c - the ratio of two medians: their intervals, how they are joined, and the verdict. */
+#include "ratio.h"
+
+#include "../base/fail.h"
+#include <math.h>
+#include <stdlib.h>
+
+#define Z           1.959964 /* of 95 %, both sides */
+#define MOST_LAGS   1000     /* series that stay alike for longer count as one sample */
+#define SHORT_S     12e-6
+#define LONG_S      20e-6
+#define SHORT_FLOOR 0.5
+#define OFFSET_S    1.5e-6 /* by which two processes were seen to differ */
+#define LONG_FLOOR  0.005
+#define CPU_FLOOR   0.02
+#define SINGLE_S    50e-6 /* from here up a sample is one launch (measure.c) */
+#define EVENT_S     0.5e-6
+
+const char *const ratio_verdict_names[] = {"", "FASTER", "SAME", "SLOWER", "UNSURE"};
+
+const struct ratio ratio_unknown = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, RATIO_UNKNOWN, NAN};
+
+double ratio_floor(double seconds, bool on_cpu) {
+    double least = on_cpu ? CPU_FLOOR : LONG_FLOOR;
+    if (seconds <= SHORT_S) return fmax(SHORT_FLOOR, OFFSET_S / seconds);
+    if (seconds < LONG_S) return SHORT_FLOOR * pow(least / SHORT_FLOOR, log(seconds / SHORT_S) / log(LONG_S / SHORT_S));
+    return fmax(least, !on_cpu && seconds >= SINGLE_S ? EVENT_S / seconds : 0);
+}
+
+/* ---- one median -------------------------------------------------------------------------------------------------- */
+
+struct median {
+    int count;
+    double counts; /* independent samples that they are worth */
+    double median, low, high;
+};
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Where a sample lies: -1 below the median, 1 above, 0 on it. The mean of this series is 0. */
+static double side_of(double value, double median) {
+    return (value > median) - (value < median);
+}
+
+static double autocovariance(const double *samples, int count, double median, int lag) {
+    double sum = 0;
+    for (int i = 0; i + lag < count; i++) sum += side_of(samples[i], median) * side_of(samples[i + lag], median);
+    return sum / (count - lag);
+}
+
+/* The integrated autocorrelation time, at least 1. Geyer: sums of two neighbouring covariances are positive and fall;
+ * the first that is not positive ends the sum. A series centred at its own median has covariances that are too small by
+ * about their sum / count. */
+static double correlation_time(const double *samples, int count, double median) {
+    double variance = autocovariance(samples, count, median, 0);
+    if (!(variance > 0)) return 1; /* all alike */
+    double time = -1, before = INFINITY;
+    int lags = count / 2 < MOST_LAGS ? count / 2 : MOST_LAGS;
+    for (int lag = 0; lag + 1 <= lags; lag += 2) {
+        double pair =
+            (autocovariance(samples, count, median, lag) + autocovariance(samples, count, median, lag + 1)) / variance;
+        if (pair <= 0) break;
+        before = fmin(before, pair);
+        time += 2 * before;
+    }
+    time = fmax(1, time);
+    return time > 1 ? time / (1 - fmin(0.5, time / count)) : 1;
+}
+
+/* Of 2 to 5 independent samples, the interval from the least to the largest is lengthened at either end by so many
+ * times its length (on the logarithmic scale): then it covers the median of normal noise 95 times in 100. So few
+ * samples cannot show whether neighbours are alike: fewer than RATIO_LEAST_SAMPLES count as 2. */
+static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
+
+static struct median median_of(const double *samples, int all) {
+    struct median of = {.low = 0, .high = INFINITY, .median = NAN};
+    double *series = must_malloc((unsigned long)all * sizeof *series);
+    double *sorted = must_malloc((unsigned long)all * sizeof *sorted);
+    for (int i = 0; i < all; i++)
+        if (samples[i] > 0 && isfinite(samples[i])) series[of.count++] = samples[i];
+    for (int i = 0; i < of.count; i++) sorted[i] = series[i];
+    if (of.count > 0) {
+        qsort(sorted, (size_t)of.count, sizeof *sorted, compare_doubles);
+        of.median = (sorted[(of.count - 1) / 2] + sorted[of.count / 2]) / 2;
+        of.counts = of.count / correlation_time(series, of.count, of.median);
+    }
+    /* Of that many independent samples, about half +- Z/2 * their root lie below the true median. How many they are is
+     * itself an estimate where neighbours are alike: Student's quantile instead of Z then, by its first term. */
+    double counts = fmax(of.counts, 1), quantile = Z;
+    if (of.counts < of.count) quantile += Z * (Z * Z + 1) / (4 * counts);
+    double share = quantile / 2 / sqrt(counts) * of.count;
+    if (of.count >= RATIO_LEAST_SAMPLES && counts > quantile * quantile) {
+        int lower = (int)floor(of.count / 2.0 - share), upper = (int)ceil(of.count / 2.0 + share) + 1;
+        of.low = sorted[lower < 1 ? 0 : lower - 1];
+        of.high = sorted[upper > of.count ? of.count - 1 : upper - 1];
+    } else if (of.count > 1) {
+        int independent = of.count < RATIO_LEAST_SAMPLES ? 2 : (int)fmin(5, fmax(2, counts));
+        double reach = pow(sorted[of.count - 1] / sorted[0], reaches[independent]);
+        of.low = sorted[0] / reach;
+        of.high = sorted[of.count - 1] * reach;
+    }
+    free(sorted);
+    free(series);
+    return of;
+}
+
+/* ---- the ratio --------------------------------------------------------------------------------------------------- */
+
+/* How often as many samples are needed to bring an interval's arm (without the floor) to `target`, both logarithmic. */
+static double times_as_many(double arm, double floor_, double target) {
+    double room = target * target - floor_ * floor_;
+    return target > 0 && room > 0 ? arm * arm / room : INFINITY;
+}
+
+/* `down`, `up`: the arms of the interval that come from the samples. */
+static double samples_missing(const struct ratio *ratio, int count, double down, double up, double limit) {
+    double value = log(ratio->value), floor_ = log1p(ratio->floor);
+    double times = value > limit    ? times_as_many(down, floor_, value)
+                   : value < -limit ? times_as_many(up, floor_, -value)
+                                    : fmax(times_as_many(up, floor_, limit - value), /* to be SAME */
+                                           times_as_many(down, floor_, limit + value));
+    bool within_reach = floor_ < fmax(limit, fabs(value));
+    if (count < RATIO_LEAST_SAMPLES && within_reach) return RATIO_LEAST_SAMPLES - count;
+    return isfinite(times) ? fmax(1, ceil(count * (times - 1))) : INFINITY;
+}
+
+struct ratio ratio_of(const double *base, int base_count, const double *new, int new_count, bool on_cpu,
+                      double threshold) {
+    struct median a = median_of(base, base_count), b = median_of(new, new_count);
+    struct ratio ratio = ratio_unknown;
+    ratio.base_s = a.median;
+    ratio.new_s = b.median;
+    ratio.base_counts = a.counts;
+    ratio.new_counts = b.counts;
+    if (a.count == 0 || b.count == 0) return ratio;
+    ratio.value = b.median / a.median;
+    ratio.floor = ratio_floor(fmin(a.median, b.median), on_cpu);
+    double value = log(ratio.value), limit = log1p(threshold) - 1e-9, floor_ = log1p(ratio.floor);
+    double down = hypot(log(b.median / b.low), log(a.high / a.median));
+    double up = hypot(log(b.high / b.median), log(a.median / a.low));
+    double low = value - hypot(down, floor_), high = value + hypot(up, floor_);
+    ratio.low = exp(low);
+    ratio.high = exp(high);
+    ratio.verdict = low > 0 && value > limit       ? RATIO_SLOWER
+                    : high < 0 && value < -limit   ? RATIO_FASTER
+                    : low > -limit && high < limit ? RATIO_SAME
+                                                   : RATIO_UNSURE;
+    if (ratio.verdict == RATIO_UNSURE)
+        ratio.more = samples_missing(&ratio, a.count < b.count ? a.count : b.count, down, up, limit);
+    return ratio;
+}
