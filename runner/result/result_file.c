@@ -89,6 +89,31 @@ char *results_file_job(const struct results_file *file, bool resolved) {
     return NULL;
 }
 
+struct found_inputs {
+    int count;
+    char **paths;
+};
+
+/* An input is a group that states its type. */
+static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, void *to) {
+    struct found_inputs *found = to;
+    if (link->type != H5L_TYPE_HARD || H5Aexists_by_name(group, name, "dtype", H5P_DEFAULT) <= 0) return 0;
+    found->paths = must_realloc(found->paths, (size_t)(found->count + 1) * sizeof *found->paths);
+    found->paths[found->count++] = must_printf("/inputs/%s", name);
+    return 0;
+}
+
+int results_file_inputs(const struct results_file *file, char ***paths) {
+    struct found_inputs found = {0};
+    hid_t id = open_object(file, "/inputs");
+    if (id >= 0) {
+        H5Lvisit(id, H5_INDEX_NAME, H5_ITER_INC, add_input, &found);
+        H5Oclose(id);
+    }
+    *paths = found.paths;
+    return found.count;
+}
+
 /* Reads a vector of `count` doubles into `to`; false: there is none of that length. */
 static bool read_vector(const struct results_file *file, const char *path, int count, double *to) {
     hid_t id = open_object(file, path);

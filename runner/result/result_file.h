@@ -25,6 +25,10 @@ double results_file_number(const struct results_file *file, const char *object, 
 /* The job, verbatim or (`resolved`) after parameters and defaults; NULL: the file has none. The caller frees. */
 char *results_file_job(const struct results_file *file, bool resolved);
 
+/* The inputs as objects ("/inputs/n=512/A") that results_file_text and results_file_number take, sorted. The caller
+ * frees each and *paths. */
+int results_file_inputs(const struct results_file *file, char ***paths);
+
 /* The samples of a row's run; none if it has none. The caller frees them with samples_free. */
 enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
                                  struct error *error);

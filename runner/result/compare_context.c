@@ -1,0 +1,246 @@
+/* compare_context.c - what differs between two results files besides their times and outputs. */
+#include "compare.h"
+
+#include "../base/fail.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOCKS_DIFFER 0.01 /* smaller differences of clocks are noise */
+
+static void add(struct context *context, const char *what, const char *base, const char *new) {
+    context->items = must_realloc(context->items, (size_t)(context->count + 1) * sizeof *context->items);
+    context->items[context->count++] =
+        (struct context_difference){must_strdup(what), must_strdup(base), must_strdup(new)};
+}
+
+static void item_free(struct context_difference *item) {
+    free(item->what);
+    free(item->base);
+    free(item->new);
+}
+
+void context_forget(struct context *context, const char *what) {
+    int kept = 0;
+    for (int i = 0; i < context->count; i++) {
+        if (strcmp(context->items[i].what, what) == 0)
+            item_free(&context->items[i]);
+        else
+            context->items[kept++] = context->items[i];
+    }
+    context->count = kept;
+}
+
+void context_free(struct context *context) {
+    for (int i = 0; i < context->count; i++) item_free(&context->items[i]);
+    free(context->items);
+    *context = (struct context){.count = 0};
+}
+
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
+
+/* Adds a text that differs; with `always` also one that only one file has. */
+static void compare_text(struct context *context, const struct comparison *files, const char *object, const char *name,
+                         const char *what, bool always) {
+    char *base = results_file_text(files->base, object, name), *new = results_file_text(files->new, object, name);
+    bool both = base && new, differ = both ? strcmp(base, new) != 0 : always && (base || new);
+    if (differ) add(context, what, base ? base : "", new ? new : "");
+    free(base);
+    free(new);
+}
+
+static void compare_number(struct context *context, const struct comparison *files, const char *object,
+                           const char *name, const char *what, double within) {
+    double base = results_file_number(files->base, object, name), new = results_file_number(files->new, object, name);
+    char texts[2][32];
+    if (isnan(base) || isnan(new) || !(fabs(base - new) > within * fmax(fabs(base), fabs(new)))) return;
+    snprintf(texts[0], sizeof texts[0], "%.15g", base);
+    snprintf(texts[1], sizeof texts[1], "%.15g", new);
+    add(context, what, texts[0], texts[1]);
+}
+
+static void compare_environment(struct context *context, const struct comparison *files) {
+    static const char *const texts[] = {
+        "hostname",       "os",           "cpu",      "gpu_name",     "compute_capability",
+        "driver_version", "cuda_runtime", "compiler", "hdf5_version", "gpu_uuid"};
+    compare_text(context, files, "/", "tool_version", "tool_version", false);
+    compare_text(context, files, "/", "git_commit", "git_commit", false);
+    compare_text(context, files, "/", "program_xxh3", "program_xxh3", false);
+    compare_text(context, files, "/", "status", "status", false);
+    compare_text(context, files, "/", "mixed_conditions", "mixed_conditions", true);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        compare_text(context, files, "/environment", texts[i], texts[i], strncmp(texts[i], "gpu", 3) == 0);
+    compare_number(context, files, "/environment", "cpu_cores", "cpu_cores", 0);
+    compare_number(context, files, "/environment", "power_limit_w", "power_limit_w", 0);
+    compare_number(context, files, "/environment", "memory_clock_mhz", "memory_clock_mhz", CLOCKS_DIFFER);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The runs' clock: the pair in whose middle the ratio of clocks lies. */
+static void compare_clocks(struct context *context, const struct comparison *files) {
+    double *ratios = must_malloc((unsigned long)files->count * sizeof *ratios);
+    int count = 0;
+    for (int i = 0; i < files->count; i++) {
+        double ratio = files->pairs[i].new->sm_clock_mhz / files->pairs[i].base->sm_clock_mhz;
+        if (ratio > 0 && isfinite(ratio)) ratios[count++] = ratio;
+    }
+    qsort(ratios, (size_t)count, sizeof *ratios, compare_doubles);
+    double middle = count > 0 ? ratios[count / 2] : 1;
+    for (int i = 0; i < files->count && fabs(middle - 1) > CLOCKS_DIFFER; i++) {
+        double base = files->pairs[i].base->sm_clock_mhz, new = files->pairs[i].new->sm_clock_mhz;
+        char texts[2][32];
+        if (new / base != middle) continue;
+        snprintf(texts[0], sizeof texts[0], "%.0f MHz", base);
+        snprintf(texts[1], sizeof texts[1], "%.0f MHz", new);
+        add(context, "sm_clock_mhz", texts[0], texts[1]);
+        break;
+    }
+    free(ratios);
+}
+
+static void compare_threads(struct context *context, const struct comparison *files) {
+    for (int i = 0; i < files->count; i++) {
+        int base = files->pairs[i].base->threads, new = files->pairs[i].new->threads;
+        char texts[2][32];
+        if (base == 0 || new == 0 || base == new) continue;
+        snprintf(texts[0], sizeof texts[0], "%d", base);
+        snprintf(texts[1], sizeof texts[1], "%d", new);
+        add(context, "threads", texts[0], texts[1]);
+        return;
+    }
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+
+/* false: the input's values are the same, as far as the files tell. */
+static bool compare_input(struct context *context, const struct comparison *files, const char *path) {
+    static const char *const texts[] = {"xxh3", "dtype", "generator", "distribution"};
+    static const char *const numbers[] = {"low", "high", "mean", "std", "value", "seed"};
+    int before = context->count;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *what = must_printf("input %s, %s", path + strlen("/inputs/"), texts[i]);
+        compare_text(context, files, path, texts[i], what, false);
+        free(what);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char *what = must_printf("input %s, %s", path + strlen("/inputs/"), numbers[i]);
+        compare_number(context, files, path, numbers[i], what, 0);
+        free(what);
+    }
+    return context->count > before;
+}
+
+static bool compare_inputs(struct context *context, const struct comparison *files) {
+    char **paths;
+    int count = results_file_inputs(files->base, &paths);
+    bool differ = false;
+    for (int i = 0; i < count; i++) {
+        differ |= compare_input(context, files, paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
+    return differ;
+}
+
+/* ---- the job, after parameters and defaults ---------------------------------------------------------------------- */
+
+/* Length of what names a line of the job: "  - {id: product", "  A", "device". */
+static size_t name_length(const char *line) {
+    static const char operation[] = "  - {id: ";
+    bool is_operation = strncmp(line, operation, sizeof operation - 1) == 0;
+    return strcspn(line, is_operation ? ",}\n" : ":\n");
+}
+
+/* The line that begins with the same name; NULL: none. */
+static const char *find_line(const char *text, const char *name, size_t length) {
+    for (const char *line = text; *line;) {
+        if (name_length(line) == length && strncmp(line, name, length) == 0) return line;
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return NULL;
+}
+
+/* Where the first difference begins: after the last ", " or "{" or ": " before it. */
+static size_t same_beginning(const char *a, size_t a_length, const char *b, size_t b_length) {
+    size_t same = 0, start = 0;
+    while (same < a_length && same < b_length && a[same] == b[same]) {
+        same++;
+        if (same >= 2 && (a[same - 1] == '{' || (a[same - 1] == ' ' && a[same - 2] == ','))) start = same;
+    }
+    return start;
+}
+
+/* How much at the end is the same, from a "," or "}" on. */
+static size_t same_end(const char *a, size_t a_length, const char *b, size_t b_length, size_t start) {
+    size_t same = 0, end = 0;
+    while (same < a_length - start && same < b_length - start && a[a_length - same - 1] == b[b_length - same - 1]) {
+        same++;
+        if (a[a_length - same] == ',' || a[a_length - same] == '}') end = same;
+    }
+    return end;
+}
+
+static void compare_line(struct context *context, const char *base, const char *new, size_t name) {
+    static const char operation[] = "  - {id: ";
+    size_t skip = strncmp(base, operation, sizeof operation - 1) == 0 ? sizeof operation - 1 : strspn(base, " ");
+    size_t a = strcspn(base, "\n"), b = new ? strcspn(new, "\n") : 0;
+    if (new &&a == b && strncmp(base, new, a) == 0) return;
+    bool quoted = name > skip + 1 && base[skip] == '"';
+    char *what = must_printf("job, %.*s", (int)(name - skip) - 2 * quoted, base + skip + quoted);
+    size_t start = new ? same_beginning(base, a, new, b) : 0, end = new ? same_end(base, a, new, b, start) : 0;
+    if (start < name) start = new ? name + strspn(base + name, ": ") : 0;
+    if (start + end > a || start + end > b) end = 0;
+    char *before = must_printf("%.*s", (int)(a - start - end), base + start);
+    char *after = new ? must_printf("%.*s", (int)(b - start - end), new + start) : must_strdup("");
+    add(context, what, new ? before : "in it", new ? after : "not in it");
+    free(after);
+    free(before);
+    free(what);
+}
+
+/* `output` says where results went, not what was done. */
+static bool counts(const char *line) {
+    return *line && *line != '\n' && strncmp(line, "output:", 7) != 0 && strncmp(line, "name:", 5) != 0;
+}
+
+static void compare_jobs(struct context *context, const char *base, const char *new) {
+    for (const char *line = base; *line;) {
+        size_t name = name_length(line);
+        if (counts(line)) compare_line(context, line, find_line(new, line, name), name);
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    for (const char *line = new; *line;) {
+        size_t name = name_length(line);
+        if (counts(line) && !find_line(base, line, name)) {
+            compare_line(context, line, NULL, name);
+            struct context_difference *last = &context->items[context->count - 1];
+            char *swapped = last->base;
+            last->base = last->new;
+            last->new = swapped;
+        }
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+}
+
+struct context context_compare(struct comparison *comparison) {
+    struct context context = {0};
+    compare_environment(&context, comparison);
+    compare_clocks(&context, comparison);
+    compare_threads(&context, comparison);
+    comparison->inputs_differ = compare_inputs(&context, comparison);
+    char *base = results_file_job(comparison->base, true), *new = results_file_job(comparison->new, true);
+    if (base && new) compare_jobs(&context, base, new);
+    free(base);
+    free(new);
+    compare_text(&context, comparison, "/", "command_line", "command_line", false);
+    return context;
+}
