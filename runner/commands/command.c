@@ -86,19 +86,34 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
 
 enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
                          struct plan **plan, struct error *error) {
-    *plan = NULL;
     *job = job_load(path, overrides);
-    enum status status = yaml_error_count((*job)->document) > 0 ? STATUS_USAGE : STATUS_OK;
-    if (!status && ((*job)->device_count > 1 || (*job)->device_count < 0))
-        return fail(error, STATUS_USAGE, "%s: this version runs a job on one device; name one, such as cuda:0", path);
+    return command_plan_job(*job, need_device, plan, error);
+}
+
+enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error) {
+    *plan = NULL;
+    enum status status = yaml_error_count(job->document) > 0 ? STATUS_USAGE : STATUS_OK;
+    if (!status && (job->device_count > 1 || job->device_count < 0))
+        return fail(error, STATUS_USAGE, "%s: this version runs a job on one device; name one, such as cuda:0",
+                    job->path);
     if (!status) {
         struct device_facts cpu, cuda;
         bool there;
         device_cpu_facts(&cpu);
-        status = find_cuda(*job, need_device, &cuda, &there, error);
+        status = find_cuda(job, need_device, &cuda, &there, error);
         if (status) return status;
-        status = plan_make(*job, &cpu, there ? &cuda : NULL, plan);
+        status = plan_make(job, &cpu, there ? &cuda : NULL, plan);
     }
-    yaml_print_errors((*job)->document, stderr);
+    yaml_print_errors(job->document, stderr);
     return status ? status : space_check(*plan, error);
+}
+
+char *command_line(int argc, char **argv) {
+    char *line = must_strdup("tilerun");
+    for (int i = 0; i < argc; i++) {
+        char *longer = must_printf("%s %s", line, argv[i]);
+        free(line);
+        line = longer;
+    }
+    return line;
 }

@@ -74,6 +74,10 @@ void command_print_help(const struct command *command);
  * and are the caller's to free. */
 enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
                          struct plan **plan, struct error *error);
+/* The same for a job that is loaded already; its complaints are printed. */
+enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error);
+/* "tilerun run job.yaml --overwrite", as provenance; call it before getopt reorders the arguments. The caller frees. */
+char *command_line(int argc, char **argv);
 /* The CUDA device number that a job's `device` names; -1: none. */
 int command_cuda_number(const struct job *job);
 

@@ -42,17 +42,6 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
     return status ? status : command_operands(&command_run, argc, 1, 1, error);
 }
 
-/* "tilerun run job.yaml --overwrite", as provenance. */
-static char *join_arguments(int argc, char **argv) {
-    char *line = must_strdup("tilerun");
-    for (int i = 0; i < argc; i++) {
-        char *longer = must_printf("%s %s", line, argv[i]);
-        free(line);
-        line = longer;
-    }
-    return line;
-}
-
 static enum status execute(const struct plan *plan, const struct run_arguments *arguments, struct error *error) {
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
     for (int i = 0; i < plan->run_count; i++) {
@@ -67,20 +56,20 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
 
 static enum status run(int argc, char **argv, struct error *error) {
     struct run_arguments arguments = {.execute.print = result_print_table};
-    char *command_line = join_arguments(argc, argv); /* before getopt reorders it */
+    char *line = command_line(argc, argv);
     struct job *job = NULL;
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
     if (!status) status = parse(argc, argv, &arguments, error);
     if (!status) status = command_load(argv[optind], &arguments.overrides.job, true, &job, &plan, error);
     if (!status) {
-        arguments.execute.command_line = command_line;
+        arguments.execute.command_line = line;
         arguments.execute.cuda_number = command_cuda_number(job);
         status = execute(plan, &arguments, error);
     }
     plan_free(plan);
     job_free(job);
-    free(command_line);
+    free(line);
     return status;
 }
 

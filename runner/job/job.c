@@ -251,10 +251,11 @@ static void read_job(struct reader *reader, const struct yaml_node *root, const 
     if (yaml_error_count(reader->document) == 0) reader->job->resolved = job_resolve(reader, definitions, overrides);
 }
 
-struct job *job_load(const char *path, const struct job_overrides *overrides) {
+/* The job that a document describes, which the job then owns. */
+static struct job *job_of(struct yaml_document *document, const char *path, const struct job_overrides *overrides) {
     static const struct job_overrides none;
     struct job *job = must_malloc(sizeof *job);
-    *job = (struct job){.document = yaml_load(path), .path = must_strdup(path)};
+    *job = (struct job){.document = document, .path = must_strdup(path)};
     const struct yaml_node *root = yaml_root(job->document);
     if (!root) return job;
     if (root->kind != YAML_MAP) {
@@ -275,6 +276,14 @@ struct job *job_load(const char *path, const struct job_overrides *overrides) {
     parameters_free(&reader->parameters);
     free(reader);
     return job;
+}
+
+struct job *job_load(const char *path, const struct job_overrides *overrides) {
+    return job_of(yaml_load(path), path, overrides);
+}
+
+struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides) {
+    return job_of(yaml_parse(path, text, strlen(text)), path, overrides);
 }
 
 void job_free(struct job *job) {

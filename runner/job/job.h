@@ -109,6 +109,8 @@ struct job_overrides {
  * complaints.
  */
 struct job *job_load(const char *path, const struct job_overrides *overrides);
+/* The same for a job's text, that stands in the file `path`: messages name it, and paths are relative to its folder. */
+struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides);
 void job_free(struct job *job);
 
 /* Parse "cuda:1" and "8GiB" or "90%", from the job file or from --device and --memory. false: malformed; `message` says

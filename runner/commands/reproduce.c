@@ -1,0 +1,311 @@
+/* reproduce.c - `tilerun reproduce RESULTS`: runs the job that a results file holds once more, on the recorded inputs,
+ * and says whether outputs and times come out the same, and if not what has changed. */
+#include "../base/interrupt.h"
+#include "../execute.h"
+#include "../result/compare.h"
+#include "../result/recorded.h"
+#include "command.h"
+#include "compare.h"
+
+#include <ftw.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_INPUTS = OPTION_OWN, OPTION_THRESHOLD, OPTION_KEEP, OPTION_OVERWRITE, OPTION_PROGRESS };
+
+struct reproduction {
+    const char *path;   /* of the results that are to be reproduced */
+    const char *inputs; /* folder; NULL: none */
+    bool keep;
+    double threshold;
+    struct job_overrides job;
+    struct execute_options execute;
+    char *folder; /* the temporary one that the new results are in; NULL: none */
+    char *output;
+    struct results_file *base, *new;
+};
+
+static enum status parse(int argc, char **argv, struct reproduction *r, struct error *error) {
+    static const struct option options[] = {{"inputs", required_argument, NULL, OPTION_INPUTS},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"threshold", required_argument, NULL, OPTION_THRESHOLD},
+                                            {"device", required_argument, NULL, OPTION_DEVICE},
+                                            {"keep", no_argument, NULL, OPTION_KEEP},
+                                            {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+                                            {"progress", required_argument, NULL, OPTION_PROGRESS},
+                                            {0}};
+    for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
+        case OPTION_INPUTS: r->inputs = optarg; break;
+        case 'o': r->job.output = optarg; break;
+        case OPTION_DEVICE: r->job.device = optarg; break;
+        case OPTION_KEEP: r->keep = true; break;
+        case OPTION_OVERWRITE: r->execute.overwrite = true; break;
+        case OPTION_THRESHOLD:
+            if (!command_threshold(optarg, &r->threshold))
+                return fail(error, STATUS_USAGE, "reproduce: --threshold is a share such as 5%% or 0.05, not '%s'",
+                            optarg);
+            break;
+        case OPTION_PROGRESS:
+            if (!progress_parse(optarg, &r->execute.progress))
+                return fail(error, STATUS_USAGE, "reproduce: --progress is auto, plain or none, not '%s'", optarg);
+            break;
+        default: return command_misused(&command_reproduce, code, argv, error);
+        }
+    TRY(command_operands(&command_reproduce, argc, 1, 1, error));
+    r->path = argv[optind];
+    return STATUS_OK;
+}
+
+/* ---- where the new results go ------------------------------------------------------------------------------------ */
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *level) {
+    (void)about, (void)type, (void)level;
+    return remove(path);
+}
+
+/* A temporary folder beside the results, or where these are in a read-only one, where temporary files go. */
+static enum status make_folder(struct reproduction *r, struct error *error) {
+    const char *slash = strrchr(r->path, '/'), *elsewhere = getenv("TMPDIR");
+    int length = slash ? (int)(slash + 1 - r->path) : 0;
+    r->folder = must_printf("%.*s.tilerun-reproduce-XXXXXX", length, r->path);
+    if (mkdtemp(r->folder)) return STATUS_OK;
+    free(r->folder);
+    r->folder = must_printf("%s/tilerun-reproduce-XXXXXX", elsewhere && *elsewhere ? elsewhere : "/tmp");
+    if (mkdtemp(r->folder)) return STATUS_OK;
+    free(r->folder);
+    r->folder = NULL;
+    return fail(error, STATUS_USAGE, "%s: no temporary folder can be made beside it; -o names the new results file",
+                r->path);
+}
+
+/* "results/run.h5" -> "results/run.reproduced.h5" */
+static char *kept_name(const char *path) {
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    bool has_suffix = dot && dot > (slash ? slash + 1 : path);
+    int stem = (int)(has_suffix ? dot - path : (long)strlen(path));
+    return must_printf("%.*s.reproduced%s", stem, path, has_suffix ? dot : ".h5");
+}
+
+static enum status choose_output(struct reproduction *r, struct error *error) {
+    if (r->job.output) {
+        r->output = must_strdup(r->job.output);
+    } else if (r->keep) {
+        r->output = kept_name(r->path);
+    } else {
+        TRY(make_folder(r, error));
+        r->output = must_printf("%s/out.h5", r->folder);
+    }
+    r->job.output = r->output;
+    return STATUS_OK;
+}
+
+/* ---- running it again -------------------------------------------------------------------------------------------- */
+
+static enum status load_job(const struct reproduction *r, struct job **job, struct error *error) {
+    char *text = results_file_job(r->base, true);
+    *job = NULL;
+    if (!text) return fail(error, STATUS_USAGE, "%s: it holds no job that could be run again", r->path);
+    *job = job_parse(r->path, text, &r->job);
+    free(text);
+    if (yaml_error_count((*job)->document) > 0) return STATUS_OK; /* planning prints what is wrong */
+    return recorded_inputs_find(r->base, *job, r->inputs, error);
+}
+
+static enum status run_again(struct reproduction *r, const struct plan *plan, struct error *error) {
+    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
+    enum status status = execute_plan(plan, &r->execute, rows, error);
+    free(rows);
+    if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
+    if (!status) status = results_file_open(r->output, &r->new, error);
+    return status;
+}
+
+/* ---- judging it -------------------------------------------------------------------------------------------------- */
+
+/* What became of the outputs that the original holds. */
+struct tally {
+    int outputs, identical, within, differ, missing;
+    int lost;         /* runs that made a result before and not now */
+    bool same_origin; /* program and device are the same: what promises the same bits must give them */
+};
+
+/* Does the run promise the same bits as before? Where a sum is split among tiles, they depend on the memory that was
+ * free. */
+static bool promises_bits(const struct plan *plan, const struct run_pair *pair) {
+    const struct run *run = &plan->runs[pair->new->run];
+    const struct geometry *geometry = &plan->tasks[run->task].geometry;
+    for (int loop = 0; loop < LOOPS; loop++)
+        if (geometry->reduces[loop] && run->tiling.tiles[loop] > 1) return false;
+    return run->kernel && !run->kernel->atomic_order;
+}
+
+static bool differs(const struct context *context, const char *what) {
+    for (int i = 0; i < context->count; i++)
+        if (strcmp(context->items[i].what, what) == 0) return true;
+    return false;
+}
+
+static bool same_device(const struct comparison *comparison, const struct context *context) {
+    return !comparison->other_device && !differs(context, "threads") && !differs(context, "cpu") &&
+           !differs(context, "gpu_name");
+}
+
+static bool same_program(const struct context *context) {
+    return !differs(context, "tool_version") && !differs(context, "git_commit") && !differs(context, "program_xxh3");
+}
+
+/* Counts one output, and says how it differs. */
+static void count_output(const struct plan *plan, struct run_pair *pair, struct tally *tally) {
+    char text[160];
+    const struct output_difference *output = &pair->output;
+    bool promised = tally->same_origin && promises_bits(plan, pair);
+    tally->outputs++;
+    if (!output->known) {
+        tally->missing++;
+    } else if (output->identical) {
+        tally->identical++;
+    } else if (!promised && output->relative <= pair->allowed) {
+        tally->within++;
+    } else {
+        tally->differ++;
+        const char *why = promised               ? "this variant promises the same bits every run"
+                          : isnan(pair->allowed) ? "no tolerance is recorded"
+                                                 : "more than both tolerances allow";
+        snprintf(text, sizeof text, "the output differs by %.1e of its largest element: %s", output->relative, why);
+        if (!pair->worse) snprintf(pair->note, sizeof pair->note, "%s", text);
+        pair->worse = true;
+    }
+}
+
+static void count_pair(const struct comparison *comparison, const struct plan *plan, struct run_pair *pair,
+                       struct tally *tally) {
+    if (!result_row_done(pair->base)) return;
+    char *stored = results_file_output(comparison->base, pair->base);
+    if (stored) count_output(plan, pair, tally);
+    tally->lost += !result_row_done(pair->new);
+    free(stored);
+}
+
+static struct tally count_outputs(struct comparison *comparison, const struct plan *plan,
+                                  const struct context *context) {
+    struct tally tally = {.same_origin = same_program(context) && same_device(comparison, context)};
+    for (int i = 0; i < comparison->count; i++) count_pair(comparison, plan, &comparison->pairs[i], &tally);
+    for (int i = 0; i < comparison->base_only_count; i++) {
+        if (!result_row_done(comparison->base_only[i])) continue;
+        char *stored = results_file_output(comparison->base, comparison->base_only[i]);
+        tally.outputs += stored != NULL;
+        tally.missing += stored != NULL;
+        tally.lost++;
+        free(stored);
+    }
+    return tally;
+}
+
+/* Names what may have made the difference. */
+static void print_culprit(const struct comparison *comparison, const struct context *context,
+                          const struct tally *tally) {
+    if (comparison->other_device)
+        printf("Likely why: the device is another one, '%s' then and '%s' now.\n",
+               comparison->other_device->base->device_name, comparison->other_device->new->device_name);
+    else if (!same_device(comparison, context))
+        printf("Likely why: the device or its threads are others; see above.\n");
+    if (!same_program(context)) printf("Likely why: the program is another one; see above.\n");
+    if (tally->same_origin && tally->differ > 0)
+        printf(
+            "Inputs, program and device are the same: either the stored output was changed, or a kernel does not give "
+            "the same bits every run.\n");
+}
+
+static void print_totals(const struct comparison *comparison, const struct tally *tally) {
+    printf("outputs: %d of %d identical", tally->identical, tally->outputs);
+    if (tally->within) printf(", %d within tolerance", tally->within);
+    if (tally->differ) printf(", %d differ", tally->differ);
+    if (tally->missing) printf(", %d not made", tally->missing);
+    if (comparison->other_device) {
+        printf("; times: not compared, for the device is another one\n");
+        return;
+    }
+    int slower = comparison_count(comparison, RATIO_SLOWER), faster = comparison_count(comparison, RATIO_FASTER);
+    int unsure = comparison_count(comparison, RATIO_UNSURE);
+    printf("; times: %d same, %d slower", comparison_count(comparison, RATIO_SAME), slower);
+    if (faster) printf(", %d faster", faster);
+    if (unsure) printf(", %d unsure", unsure);
+    printf("\n");
+}
+
+static enum status judge(const struct reproduction *r, const struct plan *plan, struct error *error) {
+    struct comparison comparison;
+    comparison_pair(r->base, r->new, &comparison);
+    struct context context = context_compare(&comparison);
+    context_forget(&context, "command_line"); /* it was `run` then, and is `reproduce` now */
+    comparison.inputs_differ = false;         /* their values were checked; only how they are generated could differ */
+    enum status status = comparison_judge(&comparison, &(struct compare_options){r->threshold, true}, error);
+    if (!status) {
+        bool other_device = comparison.other_device != NULL;
+        for (int i = 0; i < comparison.count && other_device; i++) comparison.pairs[i].ratio.verdict = RATIO_UNKNOWN;
+        struct tally tally = count_outputs(&comparison, plan, &context);
+        int slower = comparison_count(&comparison, RATIO_SLOWER);
+        bool good = tally.differ + tally.missing + tally.lost + slower + comparison_worse(&comparison) == 0;
+        context_print(&context, stdout);
+        comparisons_print(&comparison, 1, false, stdout);
+        if (!good) print_culprit(&comparison, &context, &tally);
+        print_totals(&comparison, &tally);
+        status = good ? STATUS_OK : STATUS_RUN;
+    }
+    context_free(&context);
+    comparison_free(&comparison);
+    return status;
+}
+
+static enum status reproduce(int argc, char **argv, struct error *error) {
+    struct reproduction r = {.threshold = COMMAND_THRESHOLD, .execute.print = result_print_table};
+    char *line = command_line(argc, argv);
+    struct job *job = NULL;
+    struct plan *plan = NULL;
+    enum status status = interrupt_begin(error);
+    if (!status) status = parse(argc, argv, &r, error);
+    if (!status) status = results_file_open(r.path, &r.base, error);
+    if (!status) status = choose_output(&r, error);
+    if (!status) status = load_job(&r, &job, error);
+    if (!status) status = command_plan_job(job, true, &plan, error);
+    if (!status) status = recorded_inputs_check(r.base, plan, error);
+    if (!status) {
+        r.execute.command_line = line;
+        r.execute.cuda_number = command_cuda_number(job);
+        status = run_again(&r, plan, error);
+    }
+    if (!status) status = judge(&r, plan, error);
+    plan_free(plan);
+    job_free(job);
+    results_file_close(r.new);
+    results_file_close(r.base);
+    if (r.folder) nftw(r.folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(r.folder);
+    free(r.output);
+    free(line);
+    return status;
+}
+
+const struct command command_reproduce = {
+    .name = "reproduce",
+    .arguments = "[OPTION...] RESULTS",
+    .summary = "run the job of a results file again and compare outputs and times",
+    /* clang-format off */
+    .help = "  --inputs DIR       where the inputs are now (default: where they were)\n"
+            "  -o, --output FILE  keep the new results in FILE\n"
+            "  --keep             keep them beside RESULTS, as NAME.reproduced.h5\n"
+            "  --overwrite        replace the file that is kept, if there is one\n"
+            "  --threshold T      what difference of times matters: 5% or 0.05 (default: 3%)\n"
+            HELP_DEVICE
+            "  --progress MODE    auto, plain or none\n"
+            "\n"
+            "The job is the one that ran, with what the command line had set. Inputs must\n"
+            "have the recorded values. Outputs are compared bit for bit where the variant\n"
+            "promises that and program and device are the same, else within the tolerances;\n"
+            "times as `compare` does. Runs that made no result then do not count. Exit code 1\n"
+            "if an output differs or was not made, or a run is slower.\n",
+    /* clang-format on */
+    .run = reproduce,
+};

@@ -1,0 +1,123 @@
+/* recorded.c - finds the inputs of an earlier run and compares their values. */
+#include "recorded.h"
+
+#include "../base/fail.h"
+#include "result_parts.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAMED 3 /* inputs that a message names; it has no room for all of a thousand */
+
+/* Appends a text to *list. */
+static void append(char **list, const char *separator, const char *more) {
+    char *longer = must_printf("%s%s%s", *list, **list ? separator : "", more);
+    free(*list);
+    *list = longer;
+}
+
+/* The same for a sentence, which is freed, if it is among the first. */
+static void append_sentence(char **list, int number, char *sentence) {
+    if (number < NAMED) append(list, "\n", sentence);
+    if (number == NAMED) append(list, "\n", "...");
+    free(sentence);
+}
+
+/* A relative path without the "../" and "./" that it begins with. */
+static const char *below(const char *path) {
+    while (strncmp(path, "../", 3) == 0 || strncmp(path, "./", 2) == 0) path = strchr(path, '/') + 1;
+    return path;
+}
+
+/* The first of some paths that can be read; frees the others. NULL: none, and *looked lists them. */
+static char *first_readable(char *paths[], int count, char **looked) {
+    char *found = NULL;
+    for (int i = 0; i < count; i++) {
+        bool twice = i > 0 && strcmp(paths[i], paths[i - 1]) == 0;
+        if (!found && access(paths[i], R_OK) == 0) {
+            found = paths[i];
+            continue;
+        }
+        if (!twice) append(looked, ", ", paths[i]);
+    }
+    for (int i = 0; i < count; i++)
+        if (paths[i] != found) free(paths[i]);
+    return found;
+}
+
+/* Where the input is; NULL: nowhere. The caller frees. */
+static char *find_input(const struct results_file *file, const struct job_input *input, const char *folder,
+                        char **looked) {
+    char *object = results_path_of("inputs", input->label, input->name), *paths[3];
+    char *recorded = results_file_text(file, object, "file");
+    if (!recorded) recorded = must_strdup(input->file);
+    const char *slash = strrchr(recorded, '/'), *name = slash ? slash + 1 : recorded;
+    int count = 0;
+    if (folder && *input->file_as_written != '/')
+        paths[count++] = must_printf("%s/%s", folder, below(input->file_as_written));
+    if (folder) paths[count++] = must_printf("%s/%s", folder, name);
+    paths[count++] = must_strdup(recorded);
+    free(recorded);
+    free(object);
+    return first_readable(paths, count, looked);
+}
+
+enum status recorded_inputs_find(const struct results_file *file, struct job *job, const char *folder,
+                                 struct error *error) {
+    char *missing = must_strdup("");
+    int count = 0;
+    for (int i = 0; i < job->input_count; i++) {
+        struct job_input *input = &job->inputs[i];
+        if (input->random) continue;
+        char *looked = must_strdup(""), *found = find_input(file, input, folder, &looked);
+        if (found) {
+            free(input->file);
+            input->file = found;
+        } else {
+            append_sentence(&missing, count++,
+                            must_printf("input '%s' is not there; looked at: %s", input->name, looked));
+        }
+        free(looked);
+    }
+    enum status status = STATUS_OK;
+    if (*missing)
+        status = fail(error, STATUS_USAGE, "%s\n--inputs DIR names the folder in which the inputs are now", missing);
+    free(missing);
+    return status;
+}
+
+/* The hash of an input's values as they are now, into `hash`. */
+static enum status hash_now(const struct array *array, char hash[READER_HASH_TEXT], struct error *error) {
+    struct reader reader;
+    reader_init(&reader, array);
+    enum status status = reader_hash(&reader, error);
+    memcpy(hash, reader.hash, READER_HASH_TEXT);
+    reader_free(&reader);
+    return status;
+}
+
+enum status recorded_inputs_check(const struct results_file *file, const struct plan *plan, struct error *error) {
+    char *changed = must_strdup("");
+    int count = 0;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < plan->array_count && !status; i++) {
+        const struct array *array = &plan->arrays[i];
+        if (!array->input || array->input->random) continue;
+        char hash[READER_HASH_TEXT], *object = results_path_of("inputs", array->label, array->name);
+        char *recorded = results_file_text(file, object, "xxh3");
+        if (!recorded)
+            fprintf(stderr, "tilerun: no hash of input '%s' is recorded, so it may have changed\n", array->name);
+        if (recorded) status = hash_now(array, hash, error);
+        if (recorded && !status && strcmp(recorded, hash) != 0) {
+            append_sentence(&changed, count++,
+                            must_printf("input '%s' (%s, %s): its values have changed: xxh3 was %s, is %s", array->name,
+                                        array->input->file, array->input->dataset, recorded, hash));
+        }
+        free(recorded);
+        free(object);
+    }
+    if (!status && *changed)
+        status = fail(error, STATUS_RUN, "%s\nnothing was run: other values do not give the same results", changed);
+    free(changed);
+    return status;
+}
