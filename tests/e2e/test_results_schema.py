@@ -133,6 +133,17 @@ def test_runs(file):
     assert {o for o in order if o[0] == "twice"} == {("twice", "cpu", "n=3"), ("twice", "cpu", "n=40")}
 
 
+def test_columns_are_documented():
+    """configs/README.md has a table of all of them, in their order, and names every status."""
+    words = (harness.ROOT / "configs/README.md").read_text(encoding="utf-8")
+    table = words[words.index("| column | meaning |") : words.index("## What goes with the values")]
+    documented = [name for line in re.findall(r"^\| (`.*?) \|", table, re.M) for name in re.findall(r"`(\w+)`", line)]
+    assert sorted(documented) == sorted("p_NAME" if name == "p_n" else name for name in COLUMNS)
+    status = re.search(r"^\| `status` \| (.*) \|$", table, re.M)[1]
+    names = {"ok", "unchecked", "wrong", "failed", "skipped", "interrupted"}
+    assert set(re.findall(r"(?:^|; )`(\w+)`: ", status)) == names
+
+
 def test_row(results):
     row = results.row("gram", "blocked")
     assert (row["op"], row["device"], row["dtype"], row["shape"], row["status"]) == (
