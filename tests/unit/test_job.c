@@ -133,8 +133,8 @@ static char *chosen(const char *only, const char *id, const char *const *sets, i
     for (int i = 0; i < job->operation_count; i++) {
         if (strcmp(job->operations[i].id, id) != 0) continue;
         for (int v = 0; v < job->operations[i].variant_count; v++) {
-            strcat(text, job->operations[i].variants[v].label);
-            strcat(text, " ");
+            size_t length = strlen(text);
+            snprintf(text + length, sizeof text - length, "%s ", job->operations[i].variants[v].label);
         }
         break;
     }
