@@ -34,7 +34,7 @@ static void test_printing(void **state) {
         rows[i].kernel_median_s = rows[i].gbytes_per_s = rows[i].error = NAN;
     }
     for (int i = 0; i < 2; i++) {
-        strcpy(rows[i].status, i ? "unchecked" : "ok");
+        snprintf(rows[i].status, sizeof rows[i].status, "%s", i ? "unchecked" : "ok");
         strcpy(rows[i].shape, "300x400");
         rows[i].kernel_median_s = i ? 1e-5 : 2e-5;
         rows[i].gbytes_per_s = i ? 96 : 48;
