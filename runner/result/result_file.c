@@ -6,31 +6,62 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static enum status read_file(struct results_file *file, struct error *error) {
+    hid_t id;
+    TRY(h5_open_file(file->path, &id, error));
+    file->id = id;
+    char *schema = h5_get_text(id, "schema");
+    enum status status = STATUS_OK;
+    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
+        status = result_load_rows(id, file->path, &file->rows, &file->count, error);
+    else
+        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", file->path);
+    free(schema);
+    if (!status) unfinished_look(file);
+    return status;
+}
+
+/* The path that was meant: of OUTPUT.parts, a folder, OUTPUT. The caller frees. */
+static char *output_of(const char *path) {
+    static const char suffix[] = ".parts";
+    struct stat about;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    bool parts = length > sizeof suffix && strncmp(path + length - strlen(suffix), suffix, strlen(suffix)) == 0;
+    if (!parts || stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) return must_strdup(path);
+    return must_printf("%.*s", (int)(length - strlen(suffix)), path);
+}
+
+static void forget(struct results_file *file) {
+    for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
+    free(file->parts);
+    free(file->standing);
+    free(file->rows);
+    *file = (struct results_file){.path = file->path, .id = H5I_INVALID_HID};
+}
 
 enum status results_file_open(const char *path, struct results_file **file, struct error *error) {
-    hid_t id;
-    *file = NULL;
-    enum status status = h5_open_file(path, &id, error);
-    if (status) return status;
     struct results_file *new = must_malloc(sizeof *new);
-    *new = (struct results_file){.path = must_strdup(path), .id = id};
-    char *schema = h5_get_text(id, "schema");
-    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
-        status = result_load_rows(id, path, &new->rows, &new->count, error);
-    else
-        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", path);
-    free(schema);
-    if (status)
+    *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
+    bool unfinished = access(new->path, F_OK) != 0 && unfinished_read(new);
+    /* A job that ends meanwhile first puts OUTPUT in place, then removes its parts. */
+    if (unfinished && new->count == 0 && access(new->path, F_OK) == 0) unfinished = false;
+    if (!unfinished) forget(new);
+    enum status status = unfinished ? STATUS_OK : read_file(new, error);
+    if (status) {
         results_file_close(new);
-    else
-        *file = new;
+        new = NULL;
+    }
+    *file = new;
     return status;
 }
 
 void results_file_close(struct results_file *file) {
     if (!file) return;
-    H5Fclose(file->id);
-    free(file->rows);
+    if (file->id >= 0) H5Fclose(file->id);
+    forget(file);
     free(file->path);
     free(file);
 }
@@ -49,7 +80,7 @@ static bool exists(hid_t file, const char *path) {
 }
 
 static hid_t open_object(const struct results_file *file, const char *path) {
-    return exists(file->id, path) ? H5Oopen(file->id, path, H5P_DEFAULT) : H5I_INVALID_HID;
+    return file->id >= 0 && exists(file->id, path) ? H5Oopen(file->id, path, H5P_DEFAULT) : H5I_INVALID_HID;
 }
 
 char *results_file_text(const struct results_file *file, const char *object, const char *attribute) {
@@ -136,14 +167,17 @@ static int vector_length(const struct results_file *file, const char *path) {
     return length > 0 && length < INT32_MAX ? (int)length : 0;
 }
 
-enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
-                                 struct error *error) {
+/* `run`: the number under which /samples has them; -1: the file is a part. */
+static enum status read_samples(const struct results_file *file, int run, struct samples *samples,
+                                struct error *error) {
     char path[SAMPLE_KINDS][64];
     double *values[SAMPLE_KINDS];
     for (int i = 0; i < SAMPLE_KINDS; i++)
-        snprintf(path[i], sizeof path[i], "/samples/%d%s", row->run, sample_kinds[i].suffix);
+        if (run < 0)
+            snprintf(path[i], sizeof path[i], "/%s", sample_kinds[i].in_part);
+        else
+            snprintf(path[i], sizeof path[i], "/samples/%d%s", run, sample_kinds[i].suffix);
     int count = vector_length(file, path[0]);
-    *samples = (struct samples){.count = 0};
     if (count == 0) return STATUS_OK;
     bool known[SAMPLE_KINDS];
     for (int i = 0; i < SAMPLE_KINDS; i++) {
@@ -165,11 +199,21 @@ enum status results_file_samples(const struct results_file *file, const struct r
     return status;
 }
 
+enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
+                                 struct error *error) {
+    *samples = (struct samples){.count = 0};
+    if (!file->parts) return read_samples(file, row->run, samples, error);
+    struct results_file part = {.path = file->path, .id = unfinished_open_part(file, row)};
+    enum status status = read_samples(&part, -1, samples, error);
+    if (part.id >= 0) H5Fclose(part.id);
+    return status;
+}
+
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     char *variants = results_path_of("variants", row->parameters, row->operation);
     char *path = must_printf("%s/%s", variants, row->variant);
     free(variants);
-    if (exists(file->id, path)) return path;
+    if (file->id >= 0 && exists(file->id, path)) return path;
     free(path);
     path = results_path_of("outputs", row->parameters, row->operation);
     char *by = results_file_text(file, path, "variant");

@@ -8,13 +8,17 @@
 
 struct results_file {
     char *path;
-    int64_t id;              /* HDF5's, for result/ alone */
+    int64_t id;              /* HDF5's, for result/ alone; negative: nothing lies at `path` yet */
     struct result_row *rows; /* in the order of the plan */
     int count;
+    char *standing; /* how far the job is, a sentence for people: "unfinished: 2 of 4 runs; ..."; NULL: it is done */
+    char **parts;   /* by row: the part that its run is in; NULL: all are in the file */
 };
 
-/* Opens a results file, complete or not, or a part. STATUS_USAGE: it is not one. The caller frees *file with
- * results_file_close. */
+/* Opens a results file, complete or not, or a part. Where OUTPUT does not exist but OUTPUT.parts does, of a job that is
+ * running or was interrupted, the rows are those of its finished runs, and the file has samples but neither attributes
+ * nor a job nor outputs. Changes and locks nothing that a running job uses. STATUS_USAGE: it is none of these. The
+ * caller frees *file with results_file_close. */
 enum status results_file_open(const char *path, struct results_file **file, struct error *error);
 void results_file_close(struct results_file *file); /* NULL: does nothing */
 

@@ -5,6 +5,7 @@
  *     /seconds            float64[repeats];  beside it, of several samples, /turn and /marks, and where known
  *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
+ *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run
  *     64 bytes after HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
@@ -104,16 +105,16 @@ static enum status trailer_append(const char *path, struct error *error) {
     return status;
 }
 
-/* Is the trailer's hash that of the bytes before it? */
-static bool part_is_whole(const char *path) {
+bool part_is_whole(const char *path, off_t most) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return false;
     off_t bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
     XXH128_hash_t hash;
     char found[TRAILER + 1] = "", expected[TRAILER + 1];
-    bool whole =
-        bytes > 0 && pread(descriptor, found, TRAILER, bytes) == TRAILER && hash_file(descriptor, bytes, &hash);
-    if (whole) {
+    bool whole = bytes > 0 && pread(descriptor, found, TRAILER, bytes) == TRAILER;
+    if (whole && bytes > most) {
+        whole = strncmp(found, trailer_format, strcspn(trailer_format, "%")) == 0;
+    } else if (whole && (whole = hash_file(descriptor, bytes, &hash))) {
         trailer_print(hash, expected);
         whole = memcmp(found, expected, TRAILER) == 0;
     }
@@ -267,6 +268,15 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     return status ? status : write_marks(file, samples, error);
 }
 
+/* For who looks at an output that is not finished. */
+static enum status write_job_size(const struct part *part, struct error *error) {
+    const struct plan *plan = part->results->plan;
+    int skipped = 0;
+    for (int i = 0; i < plan->run_count; i++) skipped += plan->runs[i].skip != NULL;
+    TRY(h5_set_integer(part->file, "job_runs", plan->run_count, error));
+    return h5_set_integer(part->file, "job_skipped", skipped, error);
+}
+
 /* Removes the output. HDF5 does not free space within a file, so for a large output a new file is begun. */
 static enum status drop_output(struct part *part, struct error *error) {
     if (!part->output) return STATUS_OK;
@@ -298,6 +308,7 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     keys_of_run(part->results->keys, part->run, key);
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
     if (!status) status = h5_set_text(part->file, "key", key, error);
+    if (!status) status = write_job_size(part, error);
     if (!status) status = write_samples(part->file, samples, error);
     if (!status) status = result_write_row(part->file, row, error);
     enum status closed = part_close(part, error);
@@ -328,7 +339,7 @@ void part_discard(struct part *part) {
 
 /* Reads the row of a part that is undamaged and `ok`; false: there is none. *has_output: the part holds its output. */
 static bool read_part(const char *path, struct result_row *row, bool *has_output) {
-    hid_t file = part_is_whole(path) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
+    hid_t file = part_is_whole(path, INT64_MAX) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
     int count = 0;

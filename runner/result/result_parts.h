@@ -1,8 +1,9 @@
 /* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
  * of parts and its lock), result_key.c (keys), result_former.c (an earlier, unfinished OUTPUT), result_part.c (one
  * run's file), result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a
- * row has in each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_table.c (as a
- * table for people). */
+ * row has in each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_file.c (reading
+ * back), result_unfinished.c (...an output that is not finished), result_view.c and result_view_columns.c (rows as
+ * people look at them), result_table.c (as a table). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 
@@ -38,6 +39,15 @@ enum status results_take_lock(struct results *results, struct error *error);
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
 /* Removes tilerun's own files from OUTPUT.parts: what killed writers left, and with `finished` the parts too. */
 void results_clear(struct results *results, bool finished);
+
+/* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
+ * at that moment would find it taken. */
+bool results_lock_is_held(const char *parts);
+/* The paths of the finished parts in that folder, in no order. The caller frees each and *paths. */
+void results_list_parts(const char *parts, char ***paths, int *count);
+/* Is the hash in a part's trailer that of the bytes before it? Of a file of more than `most` bytes only the trailer
+ * itself is looked at. */
+bool part_is_whole(const char *path, off_t most);
 
 /* OUTPUT.parts/KEY with the suffix; the caller frees. */
 char *results_part_path(const struct results *results, const struct run *run, const char *suffix);
@@ -88,5 +98,14 @@ enum status result_write_row(hid_t file, const struct result_row *row, struct er
 enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error);
 /* Reads that table; `path` is for messages. The caller frees *rows. */
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error);
+
+/* Reads the finished runs of an output that does not exist yet: fills rows, parts and standing of a file whose path is
+ * set. false: nothing of tilerun's is there. */
+struct results_file;
+bool unfinished_read(struct results_file *file);
+/* Fills `standing` of a file that is open. */
+void unfinished_look(struct results_file *file);
+/* Opens the part that a row came from; negative: there is none. */
+hid_t unfinished_open_part(const struct results_file *file, const struct result_row *row);
 
 #endif

@@ -84,6 +84,19 @@ void results_clear(struct results *results, bool finished) {
     results->cleared |= finished;
 }
 
+void results_list_parts(const char *parts, char ***paths, int *count) {
+    *paths = NULL;
+    *count = 0;
+    DIR *folder = opendir(parts);
+    if (!folder) return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (owner_of(entry->d_name) != OUR_PART) continue;
+        *paths = must_realloc(*paths, (size_t)(*count + 1) * sizeof **paths);
+        (*paths)[(*count)++] = must_printf("%s/%s", parts, entry->d_name);
+    }
+    closedir(folder);
+}
+
 /* ---- the lock ---- */
 
 /* OUTPUT.parts must be a folder, not a link to one, and files must be renamable from it to OUTPUT. */
@@ -112,6 +125,23 @@ static enum status check_folder(const struct results *results, struct error *err
     return STATUS_OK;
 }
 
+/* Takes a second lock, of the kind whose holder can be asked for without taking it: for results_lock_is_held. Where
+ * there is none of that kind nothing is lost but its answer. */
+static void take_visible_lock(int lock) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    fcntl(lock, F_SETLK, &whole);
+}
+
+bool results_lock_is_held(const char *parts) {
+    struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    char *path = must_printf("%s/lock", parts);
+    int lock = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool held = lock >= 0 && fcntl(lock, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    if (lock >= 0) close(lock);
+    free(path);
+    return held;
+}
+
 /* Opens the lock file and takes the lock. *again: its last holder was just removing the file. */
 static enum status try_lock(struct results *results, const char *path, bool *again, struct error *error) {
     struct stat about;
@@ -135,7 +165,7 @@ static enum status try_lock(struct results *results, const char *path, bool *aga
     if (status || *again)
         close(lock);
     else
-        results->lock = lock;
+        take_visible_lock(results->lock = lock);
     return status;
 }
 

@@ -153,6 +153,33 @@ static void test_other_files_are_refused(void **state) {
     assert_non_null(strstr(error.text, "is not an HDF5 file"));
 }
 
+/* What lies in OUTPUT.parts is read where OUTPUT is missing. */
+static void test_unfinished(void **state) {
+    struct fixture *f = *state;
+    struct error error = {STATUS_OK, ""};
+    struct results *results = open_results(f, false, false);
+    struct results_file *back;
+    struct result_row rows[2];
+    struct samples samples;
+    assert_int_equal(results_file_open(f->output, &back, &error), STATUS_OK);
+    assert_true(back->count == 0 && strstr(back->standing, "no run is finished yet"));
+    results_file_close(back);
+    run_ok(f, results, 0, &rows[0]);
+    run_ok(f, results, 1, &rows[1]);
+    assert_int_equal(results_file_open(f->output, &back, &error), STATUS_OK);
+    assert_int_equal(back->count, 2);
+    assert_memory_equal(back->rows, rows, sizeof rows);
+    assert_string_equal(back->standing, "unfinished: 2 of 3 runs; `tilerun run JOB --resume` continues");
+    assert_int_equal(results_file_samples(back, &back->rows[1], &samples, &error), STATUS_OK);
+    assert_true(samples.count == 3 && samples.seconds[1] == 2e-3 && isnan(samples.conditions[1].clock_mhz));
+    samples_free(&samples);
+    assert_null(results_file_output(back, &back->rows[0]));
+    assert_null(results_file_text(back, "/", "schema"));
+    assert_null(results_file_job(back, false));
+    results_file_close(back);
+    results_close(results);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_whole_way),
@@ -160,6 +187,7 @@ int main(void) {
         TEST(test_keys_tell_apart),
         TEST(test_rivals_for_the_lock),
         TEST(test_other_files_are_refused),
+        TEST(test_unfinished),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }
