@@ -22,31 +22,21 @@ struct table {
     size_t cells_room;
 };
 
-/* Stores a text that a terminal can show in one line; returns where. */
+/* Stores a text as a terminal can show it; returns where. */
 static size_t store(struct table *table, const char *text) {
-    size_t length = strlen(text), at = table->used;
-    if (length == 0) return 0;
+    if (!*text) return 0;
+    char *clean = text_clean(text);
+    size_t length = strlen(clean), at = table->used;
+    while (length > 0 && clean[length - 1] == ' ') length--; /* lines do not end in spaces */
     if (at + length + 1 > table->room) {
         table->room = 2 * (at + length + 1);
         table->texts = must_realloc(table->texts, table->room);
     }
-    char *to = table->texts + at;
-    for (size_t i = 0; i < length;) {
-        int bytes = utf8_length(text + i, length - i);
-        unsigned char first = (unsigned char)text[i], second = (unsigned char)text[i + (bytes > 1)];
-        bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0);
-        if (bytes > 0 && !control) {
-            memcpy(to, text + i, (size_t)bytes);
-            to += bytes;
-        } else {
-            *to++ = text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
-        }
-        i += (size_t)(bytes > 0 ? bytes : 1);
-    }
-    while (to > table->texts + at && to[-1] == ' ') to--; /* lines do not end in spaces */
-    if (to == table->texts + at) return 0;
-    *to++ = '\0';
-    table->used = (size_t)(to - table->texts);
+    memcpy(table->texts + at, clean, length);
+    table->texts[at + length] = '\0';
+    free(clean);
+    if (length == 0) return 0;
+    table->used += length + 1;
     return at;
 }
 
@@ -90,19 +80,14 @@ static const char *text_at(const struct table *table, int row, int column) {
 }
 
 void table_cell(struct table *table, int column, const char *format, ...) {
-    char text[512], *longer = NULL;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
+    char *text = NULL;
+    int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    if (length >= (int)sizeof text) {
-        longer = must_malloc((size_t)length + 1);
-        va_start(arguments, format);
-        vsnprintf(longer, (size_t)length + 1, format, arguments);
-        va_end(arguments);
-    }
-    *cell_at(table, table->rows - 1, column) = store(table, longer ? longer : text);
-    free(longer);
+    if (length < 0) return;
+    *cell_at(table, table->rows - 1, column) = store(table, text);
+    free(text);
 }
 
 void table_remark(struct table *table, const char *text) {
@@ -117,7 +102,8 @@ static const char *heading_of(const struct table *table, int column) {
 
 struct fit {
     const struct table *table;
-    int *natural, *width; /* by column; natural 0: no cell has a text; width 0: not printed */
+    /* By column: the widest cell, 0: none has a text; the same with the heading; as it is printed, 0: not. */
+    int *cells, *natural, *width;
 };
 
 static int gap_before(const struct fit *fit, int column) {
@@ -146,20 +132,26 @@ static int next_out(const struct fit *fit, int least) {
     return found;
 }
 
-/* Leaves columns out until the rest fits or only those of priority 0 are left; then takes back what has room. Widths
- * are cut to `most` for texts. */
-static void leave_out(struct fit *fit, int room, int most) {
+/* The width of a column whose texts, and with `cut` the heading, may be cut. */
+static int wanted(const struct fit *fit, int column, bool cut) {
+    int cells = fit->cells[column], natural = fit->natural[column];
+    if (!cut || fit->table->of[column].right) return natural;
+    if (cells >= TEXT_LEAST) return cells < TEXT_ENOUGH ? cells : TEXT_ENOUGH;
+    return natural < TEXT_LEAST ? natural : TEXT_LEAST;
+}
+
+/* Leaves columns out until the rest fits or only those of priority 0 are left; then takes back what has room. */
+static void leave_out(struct fit *fit, int room, bool cut) {
     const struct table *table = fit->table;
     int *out = must_malloc((size_t)table->columns * sizeof *out + 1), count = 0;
-    for (int i = 0; i < table->columns; i++)
-        fit->width[i] = table->of[i].right || fit->natural[i] < most ? fit->natural[i] : most;
+    for (int i = 0; i < table->columns; i++) fit->width[i] = wanted(fit, i, cut);
     while (total(fit) > room && (out[count] = next_out(fit, 1)) >= 0) {
         fit->width[out[count]] = 0;
         if (++count == table->columns) break;
     }
     while (count-- > 0) {
         int i = out[count];
-        fit->width[i] = table->of[i].right || fit->natural[i] < most ? fit->natural[i] : most;
+        fit->width[i] = wanted(fit, i, cut);
         if (total(fit) > room) fit->width[i] = 0;
     }
     free(out);
@@ -179,9 +171,9 @@ static int extreme_text(const struct fit *fit, int by, int than) {
 
 static void choose_widths(struct fit *fit, int room) {
     const struct table *table = fit->table;
-    leave_out(fit, room, INT32_MAX);
+    leave_out(fit, room, false);
     if (total(fit) <= room) return;
-    leave_out(fit, room, TEXT_ENOUGH);
+    leave_out(fit, room, true);
     for (int i; total(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
     int left = 0;
     for (int i = 0; i < table->columns; i++) left += fit->width[i] > 0;
@@ -192,22 +184,24 @@ static void choose_widths(struct fit *fit, int room) {
 
 static struct fit fit_of(const struct table *table, int room) {
     struct fit fit = {.table = table};
+    fit.cells = must_malloc((size_t)table->columns * sizeof(int) + 1);
     fit.natural = must_malloc((size_t)table->columns * sizeof(int) + 1);
     fit.width = must_malloc((size_t)table->columns * sizeof(int) + 1);
     for (int i = 0; i < table->columns; i++) {
-        fit.natural[i] = 0;
+        fit.cells[i] = 0;
         for (int r = 0; r < table->rows; r++) {
             int width = text_width(text_at(table, r, i));
-            if (width > fit.natural[i]) fit.natural[i] = width;
+            if (width > fit.cells[i]) fit.cells[i] = width;
         }
         int heading = text_width(heading_of(table, i));
-        if (fit.natural[i] > 0 && fit.natural[i] < heading) fit.natural[i] = heading;
+        fit.natural[i] = fit.cells[i] > 0 && fit.cells[i] < heading ? heading : fit.cells[i];
     }
     choose_widths(&fit, room > 0 ? room : INT32_MAX);
     return fit;
 }
 
 static void fit_free(struct fit *fit) {
+    free(fit->cells);
     free(fit->natural);
     free(fit->width);
 }
@@ -290,15 +284,6 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
 
 /* ---- Markdown ---------------------------------------------------------------------------------------------------- */
 
-/* Escapes what Markdown would take for its own; an underscore inside a word is none. */
-static void print_escaped(const char *text, FILE *to) {
-    for (const char *c = text; *c; c++) {
-        bool inside = c > text && c[1] && !strchr(" ,;:.", c[-1]) && !strchr(" ,;:.", c[1]);
-        if (strchr("\\|*<[]`&~", *c) || (*c == '_' && !inside)) putc('\\', to);
-        putc(*c, to);
-    }
-}
-
 void table_print_markdown(const struct table *table, FILE *to) {
     if (table->rows == 0) return;
     struct fit fit = fit_of(table, 0);
@@ -312,12 +297,12 @@ void table_print_markdown(const struct table *table, FILE *to) {
                 continue;
             }
             putc(' ', to);
-            print_escaped(r < 0 ? heading_of(table, i) : text_at(table, r, i), to);
+            text_print_markdown(r < 0 ? heading_of(table, i) : text_at(table, r, i), to);
             bool last = true;
             for (int j = i + 1; j < table->columns; j++) last = last && fit.width[j] == 0;
             if (r >= 0 && last && *text_at(table, r, table->columns)) {
                 fputs(": ", to);
-                print_escaped(text_at(table, r, table->columns), to);
+                text_print_markdown(text_at(table, r, table->columns), to);
             }
             fputs(" |", to);
         }

@@ -31,8 +31,7 @@ void table_free(struct table *table); /* NULL: does nothing */
 
 /* Begins a row of empty cells. */
 void table_row(struct table *table);
-/* Fills a cell of the last row, once. Control characters and bytes that are not UTF-8 become `?`, a newline a space;
- * spaces at the end go. */
+/* Fills a cell of the last row, once, as text_clean does; spaces at its end go. */
 void table_cell(struct table *table, int column, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A sentence about the last row. It follows the last column's text after a colon where there is room for all of it;
  * else it stands below the row, broken into lines. */

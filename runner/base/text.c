@@ -1,6 +1,7 @@
 /* text.c - the nearest of some names by edit distance, sizes in their units, the bytes and the widths of characters. */
 #include "text.h"
 
+#include "fail.h"
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +78,25 @@ bool text_utf8(void) {
     return false;
 }
 
+char *text_clean(const char *text) {
+    size_t length = strlen(text);
+    char *clean = must_malloc(length + 1), *to = clean;
+    for (size_t i = 0; i < length;) {
+        int bytes = utf8_length(text + i, length - i);
+        unsigned char first = (unsigned char)text[i], second = (unsigned char)text[i + (bytes > 1)];
+        bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0);
+        if (bytes > 0 && !control) {
+            memcpy(to, text + i, (size_t)bytes);
+            to += bytes;
+        } else {
+            *to++ = text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
+        }
+        i += (size_t)(bytes > 0 ? bytes : 1);
+    }
+    *to = '\0';
+    return clean;
+}
+
 /* ---- widths ---- */
 
 struct range {
@@ -129,7 +149,8 @@ size_t text_fitting(const char *text, int width) {
 }
 
 void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
-    const char *next = text;
+    char *clean = text_clean(text);
+    const char *next = clean;
     do {
         const char *line = next + strspn(next, " ");
         size_t length = room > 0 ? text_fitting(line, room - indent < 2 ? 2 : room - indent) : strlen(line);
@@ -140,4 +161,16 @@ void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
         while (next > line && next[-1] == ' ') next--;
         fprintf(to, "%*s%.*s\n", indent, "", (int)(next - line), line);
     } while (next[strspn(next, " ")]);
+    free(clean);
+}
+
+void text_print_markdown(const char *text, FILE *to) {
+    char *clean = text_clean(text);
+    for (const char *c = clean; *c; c++) {
+        /* an underscore inside a word is only that */
+        bool inside = c > clean && c[1] && !strchr(" ,;:.", c[-1]) && !strchr(" ,;:.", c[1]);
+        if (strchr("\\|*<[]`&~", *c) || (*c == '_' && !inside)) putc('\\', to);
+        putc(*c, to);
+    }
+    free(clean);
 }

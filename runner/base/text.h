@@ -18,12 +18,18 @@ int utf8_length(const char *text, size_t length);
 /* Does the environment's locale (LC_ALL, LC_CTYPE, LANG) say that the terminal shows UTF-8? */
 bool text_utf8(void);
 
+/* A copy that a terminal can show in one line: a newline or tab becomes a space; other control characters, and bytes
+ * that are not UTF-8, become `?`. The caller frees. */
+char *text_clean(const char *text);
+
 /* The columns that a text takes on a terminal: accents that join a letter take none, East Asian characters two. */
 int text_width(const char *text);
 /* The bytes of the longest beginning of `text` that takes at most `width` columns. */
 size_t text_fitting(const char *text, int width);
-/* Prints a text as lines of at most `room` columns (0: as one line), each after `indent` spaces and broken at a space
- * where that can be. */
+/* Prints a text, clean, as lines of at most `room` columns (0: as one line), each after `indent` spaces and broken at a
+ * space where that can be. */
 void text_print_wrapped(const char *text, int indent, int room, FILE *to);
+/* Prints a text, clean, with escapes for what Markdown would take for its own. */
+void text_print_markdown(const char *text, FILE *to);
 
 #endif

@@ -120,8 +120,8 @@ enum status results_assemble(struct results *results, const struct result_summar
  * threads"; else NULL. The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
 
-/* Prints the table that `run` ends with and `show` prints: operation, parameters, variant, shape, median, GFLOP/s or
- * GB/s, ratio to the operation's first variant that made a result, error, status. */
+/* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options
+ * (result_view.h). */
 void result_print_table(const struct result_row *rows, int count, FILE *to);
 void result_print_csv(const struct result_row *rows, int count, FILE *to);
 void result_print_json(const struct result_row *rows, int count, FILE *to);

@@ -1,87 +1,324 @@
-/* result_table.c - the table that `run` ends with, for people: columns are aligned, each number has its unit. */
-#include "result.h"
+/* result_table.c - a view as a table for people, and the lines below it: runs that were skipped for one reason, ratios
+ * that cannot be told, what flags mean. */
+#include "result_view_columns.h"
 
 #include "../base/fail.h"
+#include "../base/table.h"
+#include "../base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPERATION, PARAMETERS, VARIANT, SHAPE, MEDIAN, RATE, RATIO, ERROR, STATUS, COLUMNS, CELL = 176 };
+enum { HEADING_MOST = 14, MARKED_MANY = 3 };
 
-typedef char table_line[COLUMNS][CELL];
+/* ---- what flags mean: the one place ---- */
 
-static const struct heading {
-    const char *text;
-    bool right; /* aligned to the right, as numbers are */
-} headings[COLUMNS] = {
-    {"operation", false}, {"parameters", false}, {"variant", false}, {"shape", false},  {"median", true},
-    {"rate", true},       {"ratio", true},       {"error", true},    {"status", false},
+static const struct advice {
+    const char *flag, *words;
+} advices[] = {
+    /* samples_flags (samples.h) gives them */
+    {"throttled", "the GPU lowered its clock for heat or power; measure again when it is cool"},
+    {"outliers", "many samples lie far from the others; measure again when nothing else uses the machine"},
+    {"drift", "times rose or fell steadily during the repeats; measure again, with a longer warmup"},
+    {"unsteady", "times had not settled when the warmup ended; raise it"},
+    {"below_resolution", "as short as what the clock can tell; take larger inputs"},
 };
 
-static void format_seconds(double seconds, char cell[CELL]) {
-    if (seconds < 1e-3)
-        snprintf(cell, CELL, "%.2f us", seconds * 1e6);
-    else if (seconds < 1)
-        snprintf(cell, CELL, "%.3f ms", seconds * 1e3);
-    else
-        snprintf(cell, CELL, "%.3f s", seconds);
+static const char *advice_on(const char *flag) {
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+        if (strcmp(advices[i].flag, flag) == 0) return advices[i].words;
+    return "a mark of another version of tilerun";
 }
 
-static bool same_task(const struct result_row *a, const struct result_row *b) {
-    return strcmp(a->operation, b->operation) == 0 && strcmp(a->parameters, b->parameters) == 0;
+/* ---- lines below the table ---- */
+
+struct lines {
+    int count;
+    char **of;
+};
+
+/* Takes the line over. */
+static void lines_add(struct lines *lines, char *line) {
+    lines->of = must_realloc(lines->of, (size_t)(lines->count + 1) * sizeof *lines->of);
+    lines->of[lines->count++] = line;
 }
 
-/* The row that ratios refer to: the first variant of the same task that made a result. A task's rows are adjacent;
- * `row` made one. */
-static const struct result_row *baseline(const struct result_row *rows, const struct result_row *row) {
-    const struct result_row *first = row;
-    for (const struct result_row *before = row; before > rows && same_task(before - 1, row);)
-        if (result_row_done(--before)) first = before;
-    return first;
+static void lines_free(struct lines *lines) {
+    for (int i = 0; i < lines->count; i++) free(lines->of[i]);
+    free(lines->of);
 }
 
-static void fill_line(const struct result_row *rows, const struct result_row *row, table_line line) {
-    memset(line, 0, sizeof(table_line));
-    snprintf(line[OPERATION], CELL, "%s", row->operation);
-    snprintf(line[PARAMETERS], CELL, "%s", row->parameters);
-    snprintf(line[VARIANT], CELL, "%s", row->variant);
-    snprintf(line[SHAPE], CELL, "%s", row->shape);
-    snprintf(line[STATUS], CELL, "%s", row->status);
-    if (!isnan(row->error)) snprintf(line[ERROR], CELL, "%.1e", row->error);
-    if (!result_row_done(row) || isnan(row->kernel_median_s)) return;
-    format_seconds(row->kernel_median_s, line[MEDIAN]);
-    const struct operation *operation = operation_find(row->op);
-    if (operation && operation->rate == RATE_FLOPS)
-        snprintf(line[RATE], CELL, "%.1f GFLOP/s", row->gflops);
-    else
-        snprintf(line[RATE], CELL, "%.1f GB/s", row->gbytes_per_s);
-    double ratio = baseline(rows, row)->kernel_median_s / row->kernel_median_s;
-    if (!isnan(ratio)) snprintf(line[RATIO], CELL, "%.2fx", ratio);
+/* "naive, tiled and 3 more"; three names are all named. The caller frees. */
+static char *join_names(const struct lines *names) {
+    int all = names->count;
+    if (all < 2) return must_strdup(all ? names->of[0] : "");
+    if (all == 2) return must_printf("%s and %s", names->of[0], names->of[1]);
+    if (all == 3) return must_printf("%s, %s and %s", names->of[0], names->of[1], names->of[2]);
+    return must_printf("%s, %s and %d more", names->of[0], names->of[1], all - 2);
 }
 
-/* `message` follows the last column, the status. */
-static void print_line(table_line line, const int width[COLUMNS], const char *message, FILE *to) {
-    int gap = 0; /* spaces before the next text, so that no line ends in spaces */
-    for (int i = 0; i < COLUMNS; i++) {
-        if (width[i] == 0) continue;
-        int length = (int)strlen(line[i]), room = width[i] - length;
-        if (length) fprintf(to, "%*s%s", gap + (headings[i].right ? room : 0), "", line[i]);
-        gap = (length ? 0 : gap + width[i]) + (length && !headings[i].right ? room : 0) + 2;
+static bool same_variant(const struct result_row *one, const struct result_row *other) {
+    return strcmp(one->variant, other->variant) == 0 && strcmp(one->operation, other->operation) == 0;
+}
+
+/* Rows with one message, and one status, or a result each. */
+struct group {
+    const struct result_row *first; /* a row of it */
+    int runs;
+    int kinds;                      /* variants of operations */
+    const struct result_row **kind; /* the first row of each */
+    int *kind_runs;
+};
+
+static void group_add(struct group *group, const struct result_row *row) {
+    int i = 0;
+    group->runs++;
+    while (i < group->kinds && !same_variant(group->kind[i], row)) i++;
+    if (i == group->kinds) {
+        group->kind = must_realloc(group->kind, (size_t)(i + 1) * sizeof *group->kind);
+        group->kind_runs = must_realloc(group->kind_runs, (size_t)(i + 1) * sizeof *group->kind_runs);
+        group->kind[i] = row;
+        group->kind_runs[i] = 0;
+        group->kinds++;
     }
-    fprintf(to, "%s%s\n", message[0] ? ": " : "", message);
+    group->kind_runs[i]++;
+}
+
+/* "skipped: product naive n=512, product tiled and 3 more (12 runs): no GPU here". Operations are named where the rows
+ * have several, parameters where only one run of a variant is meant. */
+static char *group_line(const struct view *view, const struct group *group, const char *word) {
+    bool several = false;
+    for (int i = 1; i < view->count && !several; i++)
+        several = strcmp(view->rows[i].operation, view->rows[0].operation) != 0;
+    struct lines names = {0};
+    for (int i = 0; i < group->kinds; i++) {
+        const struct result_row *row = group->kind[i];
+        const char *parameters = group->kind_runs[i] == 1 ? row->parameters : "";
+        lines_add(&names, must_printf("%s%s%s%s%s", several ? row->operation : "", several ? " " : "", row->variant,
+                                      *parameters ? " " : "", parameters));
+    }
+    char *joined = join_names(&names), runs[32] = "";
+    if (group->runs > group->kinds) snprintf(runs, sizeof runs, " (%d runs)", group->runs);
+    char *line =
+        must_printf("%s: %s%s%s%s", word, joined, runs, *group->first->message ? ": " : "", group->first->message);
+    free(joined);
+    lines_free(&names);
+    return line;
+}
+
+struct groups {
+    int count;
+    struct group *of;
+};
+
+static struct group *groups_find(const struct groups *groups, const struct result_row *row) {
+    for (int i = 0; i < groups->count; i++) {
+        const struct result_row *first = groups->of[i].first;
+        bool done = result_row_done(first) && result_row_done(row);
+        if (strcmp(first->message, row->message) == 0 && (done || strcmp(first->status, row->status) == 0))
+            return &groups->of[i];
+    }
+    return NULL;
+}
+
+static void groups_add(struct groups *groups, const struct result_row *row) {
+    struct group *group = groups_find(groups, row);
+    if (!group) {
+        groups->of = must_realloc(groups->of, (size_t)(groups->count + 1) * sizeof *groups->of);
+        group = &groups->of[groups->count++];
+        *group = (struct group){.first = row};
+    }
+    group_add(group, row);
+}
+
+static void groups_free(struct groups *groups) {
+    for (int i = 0; i < groups->count; i++) {
+        free(groups->of[i].kind);
+        free(groups->of[i].kind_runs);
+    }
+    free(groups->of);
+}
+
+/* A run that was not begun has no line of its own, unless the columns were asked for. */
+static bool left_out(const struct view *view, const struct result_row *row) {
+    return !view->own_columns && (strcmp(row->status, "skipped") == 0 || strcmp(row->status, "interrupted") == 0);
+}
+
+/* The rows that were chosen, in groups: those left out (`out`), or those that made a result and say something. */
+static struct groups groups_of(const struct view *view, bool out) {
+    struct groups groups = {0};
+    for (int i = 0; i < view->chosen; i++) {
+        const struct result_row *row = &view->rows[view->order[i]];
+        if (out ? left_out(view, row) : result_row_done(row) && *row->message) groups_add(&groups, row);
+    }
+    return groups;
+}
+
+/* Has the row a time, and its baseline none? */
+static bool lacks_ratio(const struct view *view, int row) {
+    const struct result_row *it = &view->rows[row], *base = view->base[row];
+    bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
+    bool wanted = base || view->own_baseline;
+    return wanted && result_row_done(it) && !isnan(it->kernel_median_s) && !compared;
+}
+
+/* The tasks whose ratios lack the baseline of `row`, "product n=64, means and 3 more"; those rows are no longer `open`.
+ * The caller frees. */
+static char *tasks_without(const struct view *view, int row, bool *open) {
+    struct lines tasks = {0};
+    const struct result_row *last = NULL;
+    const char *base = view->base[row] ? view->base[row]->variant : NULL;
+    for (int i = row; i < view->count; i++) {
+        const struct result_row *it = &view->rows[i];
+        const char *other = view->base[i] ? view->base[i]->variant : NULL;
+        if (!open[i] || (base && other ? strcmp(base, other) != 0 : base != other)) continue;
+        open[i] = false;
+        if (!last || strcmp(last->operation, it->operation) != 0 || strcmp(last->parameters, it->parameters) != 0)
+            lines_add(&tasks, must_printf("%s%s%s", it->operation, *it->parameters ? " " : "", it->parameters));
+        last = it;
+    }
+    char *names = join_names(&tasks);
+    lines_free(&tasks);
+    return names;
+}
+
+/* Why there is a `-`: a line for each baseline that some rows lack. */
+static void add_missing_ratios(const struct view *view, struct lines *lines) {
+    bool *open = must_malloc((size_t)view->count * sizeof *open + 1);
+    memset(open, 0, (size_t)view->count * sizeof *open);
+    for (int i = 0; i < view->chosen; i++) open[view->order[i]] = lacks_ratio(view, view->order[i]);
+    for (int row = 0; row < view->count; row++) {
+        if (!open[row]) continue;
+        const char *base = view->base[row] ? view->base[row]->variant : view->baseline;
+        char *names = tasks_without(view, row, open);
+        lines_add(lines, must_printf("no ratio for %s: %s has no time there; `show --baseline` names another", names,
+                                     base ? base : "the first variant"));
+        free(names);
+    }
+    free(open);
+}
+
+/* A line for each flag that the rows have: "throttled (t): 3 runs: the GPU ...". */
+static void add_flags(const struct view *view, struct lines *lines) {
+    struct lines flags = {0};
+    int *runs = NULL;
+    for (int i = 0; i < view->chosen; i++) {
+        const char *flag = view->rows[view->order[i]].flags;
+        for (size_t length; *flag; flag += length + (flag[length] == ',')) {
+            int known = 0;
+            length = strcspn(flag, ",");
+            while (known < flags.count && (strncmp(flags.of[known], flag, length) != 0 || flags.of[known][length]))
+                known++;
+            if (known == flags.count) {
+                lines_add(&flags, must_printf("%.*s", (int)length, flag));
+                runs = must_realloc(runs, (size_t)flags.count * sizeof *runs);
+                runs[known] = 0;
+            }
+            runs[known]++;
+        }
+    }
+    for (int i = 0; i < flags.count; i++)
+        lines_add(lines, must_printf("%s (%.*s): %d run%s: %s", flags.of[i], (int)text_fitting(flags.of[i], 1),
+                                     flags.of[i], runs[i], runs[i] == 1 ? "" : "s", advice_on(flags.of[i])));
+    lines_free(&flags);
+    free(runs);
+}
+
+/* What stands below the table. `marked`: the messages that so many runs share are told here. */
+static struct lines lines_below(const struct view *view, const struct groups *marked) {
+    struct lines lines = {0};
+    struct groups out = groups_of(view, true);
+    for (int i = 0; i < out.count; i++) lines_add(&lines, group_line(view, &out.of[i], out.of[i].first->status));
+    groups_free(&out);
+    for (int i = 0; i < marked->count; i++)
+        if (marked->of[i].runs >= MARKED_MANY) lines_add(&lines, group_line(view, &marked->of[i], "note"));
+    for (int i = 0; i < view->shown_count; i++) {
+        const char *name = view_column_name(&view->shown[i]);
+        if (strcmp(name, "ratio") == 0) add_missing_ratios(view, &lines);
+        if (strcmp(name, "flags") == 0) add_flags(view, &lines);
+    }
+    if (view->chosen == 0) lines_add(&lines, must_strdup(view->count > 0 ? "no run meets --where" : "no runs"));
+    return lines;
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+/* "x naive"; a long name keeps its two ends. */
+static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
+    const char *name = view->baseline ? view->baseline : "first";
+    size_t length = strlen(name), head = text_fitting(name, HEADING_MOST / 2), tail = head;
+    while (tail < length && text_width(name + tail) > HEADING_MOST / 2 - 1) {
+        int bytes = utf8_length(name + tail, length - tail);
+        tail += (size_t)(bytes > 0 ? bytes : 1);
+    }
+    if (text_width(name) <= HEADING_MOST)
+        snprintf(heading, VIEW_CELL, "x %s", name);
+    else
+        snprintf(heading, VIEW_CELL, "x %.*s~%s", (int)head, name, name + tail);
+}
+
+/* `marked` as lines_below has it. */
+static struct table *table_of(const struct view *view, const struct groups *marked) {
+    struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
+    char ratio[VIEW_CELL], text[VIEW_CELL];
+    bool ends_in_status = false;
+    name_ratio(view, ratio);
+    for (int i = 0; i < view->shown_count; i++) {
+        const struct view_column *shown = &view->shown[i];
+        const char *name = view_column_name(shown);
+        columns[i] = (struct table_column){.name = name, .priority = shown->priority};
+        columns[i].right = !view_column_is_text(shown);
+        columns[i].joined = shown->measure && shown->measure->joined;
+        if (strcmp(name, "ci") == 0) columns[i].heading = text_utf8() ? "±" : "+-";
+        if (strcmp(name, "roof") == 0) columns[i].heading = "of roof";
+        if (strcmp(name, "ratio") == 0) columns[i].heading = ratio;
+        ends_in_status = strcmp(name, "status") == 0;
+    }
+    struct table *table = table_create(columns, view->shown_count);
+    free(columns);
+    for (int i = 0; i < view->chosen; i++) {
+        const struct result_row *row = &view->rows[view->order[i]];
+        if (left_out(view, row)) continue;
+        table_row(table);
+        for (int c = 0; c < view->shown_count; c++) {
+            view_column_cell(view, &view->shown[c], view->order[i], text);
+            table_cell(table, c, "%s", text);
+        }
+        const struct group *group = result_row_done(row) ? groups_find(marked, row) : NULL;
+        if (ends_in_status && !(group && group->runs >= MARKED_MANY)) table_remark(table, row->message);
+    }
+    return table;
+}
+
+void view_print(const struct view *view, int room, const char *hint, FILE *to) {
+    struct groups marked = room > 0 ? groups_of(view, false) : (struct groups){0};
+    struct table *table = table_of(view, &marked);
+    struct lines lines = lines_below(view, &marked);
+    table_print(table, room, hint, to);
+    for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.of[i], 0, room, to);
+    lines_free(&lines);
+    table_free(table);
+    groups_free(&marked);
+}
+
+void view_print_markdown(const struct view *view, FILE *to) {
+    struct groups marked = {0};
+    struct table *table = table_of(view, &marked);
+    struct lines lines = lines_below(view, &marked);
+    table_print_markdown(table, to);
+    for (int i = 0; i < lines.count; i++) {
+        fputs(i == 0 ? "\n- " : "- ", to);
+        text_print_markdown(lines.of[i], to);
+        putc('\n', to);
+    }
+    lines_free(&lines);
+    table_free(table);
 }
 
 void result_print_table(const struct result_row *rows, int count, FILE *to) {
-    table_line *lines = must_malloc((unsigned long)(count + 1) * sizeof *lines);
-    int width[COLUMNS] = {0};
-    for (int i = 0; i < COLUMNS; i++) snprintf(lines[0][i], CELL, "%s", headings[i].text);
-    for (int r = 0; r < count; r++) {
-        fill_line(rows, &rows[r], lines[r + 1]);
-        for (int i = 0; i < COLUMNS; i++)
-            if ((int)strlen(lines[r + 1][i]) > width[i]) width[i] = (int)strlen(lines[r + 1][i]);
-    }
-    for (int i = 0; i < COLUMNS; i++) /* a column without texts is left out */
-        if (width[i] > 0 && width[i] < (int)strlen(headings[i].text)) width[i] = (int)strlen(headings[i].text);
-    for (int r = 0; r <= count; r++) print_line(lines[r], width, r > 0 ? rows[r - 1].message : "", to);
-    free(lines);
+    struct error error = {STATUS_OK, ""};
+    struct view *view;
+    if (view_make(rows, count, &(struct view_options){0}, &view, &error) == STATUS_OK)
+        view_print(view, table_room(), "`tilerun show --columns` chooses", to);
+    view_free(view);
 }

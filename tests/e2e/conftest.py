@@ -16,6 +16,7 @@ from places import made  # noqa: F401 (a fixture)
 def pytest_configure(config):
     # Hundreds of runs of microseconds: threads that spin while they wait would take the cores from those that work.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.pop("COLUMNS", None)  # tables then are as a pipe gets them
     config.addinivalue_line("markers", "gpu: needs a CUDA GPU that the program can use")
     config.addinivalue_line("markers", "xdist_group: on one worker, where pytest-xdist runs tests with --dist loadgroup")
     if not harness.TILERUN.exists():

@@ -267,7 +267,7 @@ def test_second_interrupt_aborts_at_once(folder):
     began = time.monotonic()
     stdout, _ = finish(process)
     assert time.monotonic() - began < 0.5
-    assert process.returncode == INTERRUPTED and "interrupted: a signal came first" in stdout
+    assert process.returncode == INTERRUPTED and "interrupted: product cpu: a signal came first" in stdout
     assert len(parts(folder)) == 1 and not (folder / "out.h5").exists()
 
 

@@ -147,9 +147,12 @@ def test_on_error_stop(folder, program):
 def test_table_gives_no_time_or_ratio(folder, program):
     results = run(folder, program, "matmul", "edgeless", "cpu", "blocked")
     shown = harness.tilerun("show", results.path).stdout.splitlines()
-    wrong, cpu, blocked = shown[1:4]
+    assert shown[0].startswith("unfinished: 2 of 3 runs; ")
+    wrong, cpu, blocked = shown[2:5]
     assert re.fullmatch(r"y +edgeless +70x70x70 +\S+ +wrong: \[.*\] is .*, should be .*", wrong), wrong
-    assert " 1.00x " in cpu and re.search(r" \d+\.\d\dx ", blocked)
+    assert " - " in cpu and " - " in blocked and "no ratio for y: edgeless has no time there" in shown[5]
+    wrong, cpu, blocked = harness.tilerun("show", results.path, "--baseline", "cpu").stdout.splitlines()[2:5]
+    assert "x " not in wrong and " 1.00x " in cpu and re.search(r" \d+\.\d\dx ", blocked)
 
 
 def test_failing_launch(folder, program):

@@ -1,0 +1,278 @@
+/* result_view.c - what is looked at: the columns asked for, the rows that meet the conditions, their order, and what
+ * their ratios refer to. */
+#include "result_view_columns.h"
+
+#include "../base/fail.h"
+#include "../base/text.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what ratios refer to ---- */
+
+/* Is it the first row of a task? A task's rows are adjacent. */
+static bool begins_task(const struct view *view, int row) {
+    const struct result_row *one = &view->rows[row - (row > 0)], *other = &view->rows[row];
+    return row == 0 || strcmp(one->operation, other->operation) != 0 || strcmp(one->parameters, other->parameters) != 0;
+}
+
+static enum status no_such_variant(const struct view *view, const char *name, struct error *error) {
+    const char **names = must_malloc((size_t)view->count * sizeof *names + 1);
+    for (int i = 0; i < view->count; i++) names[i] = view->rows[i].variant;
+    const char *near = nearest_name(name, names, view->count);
+    enum status status = near ? fail(error, STATUS_USAGE, "no variant '%s' (did you mean '%s'?)", name, near)
+                              : fail(error, STATUS_USAGE, "no variant '%s'; --columns variant lists them", name);
+    free(names);
+    return status;
+}
+
+/* Finds the named variant among the rows [first, end) of a task: by its label, or by its name if only one has it. */
+static enum status find_base(const struct view *view, int first, int end, const char *name,
+                             const struct result_row **found, struct error *error) {
+    const struct result_row *other = NULL;
+    *found = NULL;
+    for (int i = first; i < end; i++) {
+        const struct result_row *row = &view->rows[i];
+        if (strcmp(row->variant, name) == 0) {
+            *found = row;
+            return STATUS_OK;
+        }
+        if (!view_variant_is(row->variant, name)) continue;
+        if (*found && strcmp((*found)->variant, row->variant) != 0)
+            other = row;
+        else
+            *found = row;
+    }
+    if (!other) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "--baseline %s: may be '%s' or '%s'", name, (*found)->variant, other->variant);
+}
+
+/* Without a name the baseline is a task's first variant; a task of one variant has nothing to compare. */
+static enum status find_bases(struct view *view, const char *name, struct error *error) {
+    bool found = view->count == 0 || !name, several = false;
+    view->baseline = name;
+    view->own_baseline = name != NULL;
+    for (int first = 0, end; first < view->count; first = end) {
+        const struct result_row *base = NULL;
+        for (end = first + 1; end < view->count && !begins_task(view, end);) end++;
+        if (name) {
+            TRY(find_base(view, first, end, name, &base, error));
+        } else if (end - first > 1) {
+            base = &view->rows[first];
+            if (!several) view->baseline = base->variant;
+            if (view->baseline && strcmp(base->variant, view->baseline) != 0) view->baseline = NULL;
+            several = true;
+        }
+        found = found || base;
+        for (int i = first; i < end; i++) view->base[i] = base;
+    }
+    return found ? STATUS_OK : no_such_variant(view, name, error);
+}
+
+/* ---- conditions ---- */
+
+enum comparison { EQUAL, UNEQUAL, LESS, AT_MOST, MORE, AT_LEAST };
+static const struct {
+    const char *sign;
+    enum comparison comparison;
+} signs[] = {{"!=", UNEQUAL}, {"<=", AT_MOST}, {">=", AT_LEAST}, {"==", EQUAL}, {"=", EQUAL}, {"<", LESS}, {">", MORE}};
+
+struct condition {
+    struct view_column column;
+    enum comparison comparison;
+    const char *value;
+    double number;
+};
+
+/* A number, or for a time one with a unit: "1.5ms". */
+static bool read_number(const char *text, bool time, double *number) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}};
+    char *end;
+    *number = strtod(text, &end);
+    if (end == text || isnan(*number)) return false;
+    end += strspn(end, " ");
+    if (!*end) return true;
+    for (size_t i = 0; i < sizeof units / sizeof *units && time; i++)
+        if (strcmp(end, units[i].name) == 0) return *number *= units[i].seconds, true;
+    return false;
+}
+
+static enum status read_condition(const struct view *view, const char *text, struct condition *condition,
+                                  struct error *error) {
+    size_t length = strcspn(text, "=!<>");
+    int sign = 0, most = sizeof signs / sizeof *signs;
+    while (sign < most && strncmp(text + length, signs[sign].sign, strlen(signs[sign].sign)) != 0) sign++;
+    if (length == 0 || sign == most)
+        return fail(error, STATUS_USAGE, "--where %s: should be COLUMN=VALUE, or one of != < <= > >= between them",
+                    text);
+    char *name = must_printf("%.*s", (int)length, text);
+    enum status status = view_column_find(view, name, &condition->column, error);
+    free(name);
+    if (status) return status;
+    condition->comparison = signs[sign].comparison;
+    condition->value = text + length + strlen(signs[sign].sign);
+    bool equality = condition->comparison == EQUAL || condition->comparison == UNEQUAL;
+    if (view_column_is_text(&condition->column)) {
+        if (equality) return STATUS_OK;
+        return fail(error, STATUS_USAGE, "--where %s: column '%s' holds texts, which are = or !=", text,
+                    view_column_name(&condition->column));
+    }
+    condition->number = NAN;
+    if (!*condition->value && equality) return STATUS_OK; /* "error=": those of which it is unknown */
+    if (read_number(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "--where %s: '%s' is no number, as column '%s' has", text, condition->value,
+                view_column_name(&condition->column));
+}
+
+/* Is a text the wanted one? Of flags any may be; a variant is known by its name too. */
+static bool text_is(const struct view_column *column, const char *text, const char *wanted) {
+    const char *name = view_column_name(column);
+    if (strcmp(text, wanted) == 0) return true;
+    if (strcmp(name, "variant") == 0) return *wanted && view_variant_is(text, wanted);
+    if (strcmp(name, "flags") != 0) return false;
+    size_t length = strlen(wanted);
+    for (const char *flag = text; *flag; flag += strcspn(flag, ","), flag += *flag == ',')
+        if (length == strcspn(flag, ",") && strncmp(flag, wanted, length) == 0) return true;
+    return false;
+}
+
+static bool meets(const struct view *view, int row, const struct condition *condition) {
+    if (view_column_is_text(&condition->column)) {
+        char text[VIEW_CELL];
+        view_column_text(view, &condition->column, row, text);
+        return text_is(&condition->column, text, condition->value) == (condition->comparison == EQUAL);
+    }
+    double number = view_column_number(view, &condition->column, row), wanted = condition->number;
+    bool same = number == wanted || (isnan(number) && isnan(wanted));
+    switch (condition->comparison) {
+    case EQUAL: return same;
+    case UNEQUAL: return !same;
+    case LESS: return number < wanted;
+    case AT_MOST: return number <= wanted;
+    case MORE: return number > wanted;
+    case AT_LEAST: return number >= wanted;
+    }
+    return false;
+}
+
+static enum status choose_rows(struct view *view, const struct view_options *options, struct error *error) {
+    struct condition *conditions = must_malloc((size_t)options->where_count * sizeof *conditions + 1);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < options->where_count && !status; i++)
+        status = read_condition(view, options->where[i], &conditions[i], error);
+    for (int row = 0; row < view->count && !status; row++) {
+        bool meets_all = true;
+        for (int i = 0; i < options->where_count && meets_all; i++) meets_all = meets(view, row, &conditions[i]);
+        if (meets_all) view->order[view->chosen++] = row;
+    }
+    free(conditions);
+    return status;
+}
+
+/* ---- order ---- */
+
+struct sorting {
+    const struct view *view;
+    struct view_column column;
+    int sign; /* -1: the largest first */
+};
+
+/* Unknown values come last, whatever the direction; equal ones keep their order. */
+static int compare_rows(const void *one, const void *other, void *context) {
+    const struct sorting *sorting = context;
+    int a = *(const int *)one, b = *(const int *)other, result = 0;
+    bool a_known, b_known;
+    if (view_column_is_text(&sorting->column)) {
+        char a_text[VIEW_CELL], b_text[VIEW_CELL];
+        view_column_text(sorting->view, &sorting->column, a, a_text);
+        view_column_text(sorting->view, &sorting->column, b, b_text);
+        a_known = a_text[0] != '\0', b_known = b_text[0] != '\0';
+        result = strverscmp(a_text, b_text); /* n=512 before n=1024 */
+    } else {
+        double a_number = view_column_number(sorting->view, &sorting->column, a);
+        double b_number = view_column_number(sorting->view, &sorting->column, b);
+        a_known = !isnan(a_number), b_known = !isnan(b_number);
+        result = (a_number > b_number) - (a_number < b_number);
+    }
+    if (a_known != b_known) return a_known ? -1 : 1;
+    return result ? sorting->sign * (result > 0 ? 1 : -1) : (a > b) - (a < b);
+}
+
+static enum status sort_rows(struct view *view, const char *by, struct error *error) {
+    struct sorting sorting = {.view = view, .sign = *by == '-' ? -1 : 1};
+    TRY(view_column_find(view, by + (*by == '-'), &sorting.column, error));
+    qsort_r(view->order, (size_t)view->chosen, sizeof *view->order, compare_rows, &sorting);
+    return STATUS_OK;
+}
+
+/* ---- columns ---- */
+
+static enum status add_column(struct view *view, const char *name, int priority, struct error *error) {
+    struct view_column *column = &view->shown[view->shown_count];
+    TRY(view_column_find(view, name, column, error));
+    column->priority = priority;
+    view->shown_count++;
+    return STATUS_OK;
+}
+
+/* Where the room is short, the shape goes first: parameters tell it mostly. What was asked for has one priority. */
+static enum status choose_columns(struct view *view, const char *names, struct error *error) {
+    static const struct {
+        const char *name;
+        int priority;
+    } usual[] = {{"operation", 0}, {"parameters", 0}, {"variant", 0}, {"shape", 9}, {"median", 0},
+                 {"ci", 3},        {"rate", 4},       {"roof", 5},    {"ratio", 2}, {"total", 7},
+                 {"error", 8},     {"flags", 1},      {"status", 0}};
+    size_t most = sizeof usual / sizeof *usual;
+    enum status status = STATUS_OK;
+    for (const char *c = names; c && *c; c++) most += *c == ',';
+    view->shown = must_malloc((most + 1) * sizeof *view->shown);
+    view->own_columns = names != NULL;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !names && !status; i++)
+        status = add_column(view, usual[i].name, usual[i].priority, error);
+    for (const char *name = names; name && !status;) {
+        size_t length = strcspn(name, ",");
+        char *one = must_printf("%.*s", (int)length, name);
+        status = add_column(view, one, 0, error);
+        free(one);
+        name = name[length] ? name + length + 1 : NULL;
+    }
+    return status;
+}
+
+enum status view_make(const struct result_row *rows, int count, const struct view_options *options, struct view **made,
+                      struct error *error) {
+    struct view *view = must_malloc(sizeof *view);
+    *view = (struct view){.rows = rows, .count = count, .columns = columns_of(rows, count)};
+    view->base = must_malloc((size_t)count * sizeof *view->base + 1);
+    view->order = must_malloc((size_t)count * sizeof *view->order + 1);
+    enum status status = choose_columns(view, options->columns, error);
+    if (!status) status = find_bases(view, options->baseline, error);
+    if (!status) status = choose_rows(view, options, error);
+    if (!status && options->sort) status = sort_rows(view, options->sort, error);
+    if (status) {
+        view_free(view);
+        view = NULL;
+    }
+    *made = view;
+    return status;
+}
+
+void view_free(struct view *view) {
+    if (!view) return;
+    columns_free(&view->columns);
+    free(view->base);
+    free(view->order);
+    free(view->shown);
+    free(view);
+}
+
+struct result_row *view_rows(const struct view *view, int *count) {
+    struct result_row *rows = must_malloc((size_t)view->chosen * sizeof *rows + 1);
+    for (int i = 0; i < view->chosen; i++) rows[i] = view->rows[view->order[i]];
+    *count = view->chosen;
+    return rows;
+}

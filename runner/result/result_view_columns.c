@@ -1,0 +1,220 @@
+/* result_view_columns.c - the columns of a view: by name, as numbers, and as cells with units. */
+#include "result_view_columns.h"
+
+#include "../base/fail.h"
+#include "../base/text.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers for people ---- */
+
+static void write_seconds(double seconds, char text[VIEW_CELL]) {
+    if (isnan(seconds)) return;
+    if (seconds < 999.995e-6) /* what rounds to 1000 us is 1 ms */
+        snprintf(text, VIEW_CELL, "%.2f us", seconds * 1e6);
+    else if (seconds < 999.9995e-3)
+        snprintf(text, VIEW_CELL, "%.3f ms", seconds * 1e3);
+    else
+        snprintf(text, VIEW_CELL, seconds < 1e6 ? "%.3f s" : "%.4g s", seconds);
+}
+
+static void write_percent(const char *sign, double percent, char text[VIEW_CELL]) {
+    if (isnan(percent)) return;
+    if (percent < 9.95)
+        snprintf(text, VIEW_CELL, "%s%.1f%%", sign, percent);
+    else
+        snprintf(text, VIEW_CELL, percent < 9999.5 ? "%s%.0f%%" : "%s%.1e%%", sign, percent);
+}
+
+/* ---- the table's own columns ---- */
+
+static double median(const struct view *view, int row) {
+    return result_row_done(&view->rows[row]) ? view->rows[row].kernel_median_s : NAN;
+}
+
+static void median_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    write_seconds(median(view, row), text);
+}
+
+static double interval(const struct view *view, int row) {
+    const struct result_row *it = &view->rows[row];
+    return 50 * (it->kernel_ci_high_s - it->kernel_ci_low_s) / median(view, row);
+}
+
+static void interval_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    write_percent(text_utf8() ? "±" : "+-", interval(view, row), text);
+}
+
+static bool counts_flops(const struct result_row *row) {
+    const struct operation *operation = operation_find(row->op);
+    return operation && operation->rate == RATE_FLOPS;
+}
+
+static double rate(const struct view *view, int row) {
+    const struct result_row *it = &view->rows[row];
+    return result_row_done(it) ? counts_flops(it) ? it->gflops : it->gbytes_per_s : NAN;
+}
+
+static void rate_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    double giga = rate(view, row);
+    bool flops = counts_flops(&view->rows[row]), tera = flops && giga >= 999.95;
+    if (isnan(giga)) return;
+    if (tera) giga /= 1e3;
+    int digits = giga >= 9.995 ? 1 : giga >= 0.9995 ? 2 : 3;
+    const char *unit = tera ? "TFLOP/s" : flops ? "GFLOP/s" : "GB/s";
+    if (giga < 1e7)
+        snprintf(text, VIEW_CELL, "%.*f %s", digits, giga, unit);
+    else
+        snprintf(text, VIEW_CELL, "%.3g %s", giga, unit);
+}
+
+static double roof(const struct view *view, int row) {
+    return view->rows[row].percent_of_bound;
+}
+
+static void roof_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    write_percent("", roof(view, row), text);
+}
+
+static double ratio(const struct view *view, int row) {
+    const struct result_row *base = view->base[row];
+    return base && result_row_done(base) ? base->kernel_median_s / median(view, row) : NAN;
+}
+
+/* `-`: this run has a time, and there is none to compare it with. */
+static void ratio_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    double times = ratio(view, row);
+    if (isnan(median(view, row)) || (!view->base[row] && !view->own_baseline)) return;
+    if (isnan(times))
+        snprintf(text, VIEW_CELL, "-");
+    else
+        snprintf(text, VIEW_CELL, times < 1e6 ? "%.*fx" : "%.*gx", times >= 999.5 ? 0 : times >= 0.0995 ? 2 : 4, times);
+}
+
+static double total(const struct view *view, int row) {
+    return view->rows[row].total_s;
+}
+
+static void total_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    write_seconds(total(view, row), text);
+}
+
+static double error_of(const struct view *view, int row) {
+    return view->rows[row].error;
+}
+
+static void error_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    if (!isnan(error_of(view, row))) snprintf(text, VIEW_CELL, "%.1e", error_of(view, row));
+}
+
+/* The first letters of the flags: "t", "to". */
+static void flags_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+    size_t length = 0;
+    for (const char *flag = view->rows[row].flags; *flag; flag += strcspn(flag, ","), flag += *flag == ',')
+        length += (size_t)snprintf(text + length, VIEW_CELL - length, "%.*s", (int)text_fitting(flag, 1), flag);
+    text[length] = '\0';
+}
+
+static const struct measure measures[] = {
+    {"median", false, median_cell, median, true},  {"ci", true, interval_cell, interval, false},
+    {"rate", false, rate_cell, rate, false},       {"roof", false, roof_cell, roof, false},
+    {"ratio", false, ratio_cell, ratio, false},    {"total", false, total_cell, total, true},
+    {"error", false, error_cell, error_of, false}, {"flags", false, flags_cell, NULL, false},
+};
+enum { MEASURES = sizeof measures / sizeof *measures };
+
+/* ---- by name ---- */
+
+static const struct column *find_in_runs(const struct view *view, const char *name) {
+    for (int i = 0; i < view->columns.count; i++)
+        if (strcmp(view->columns.of[i].name, name) == 0) return &view->columns.of[i];
+    for (int i = 0; i < view->columns.count; i++)
+        if (view->columns.of[i].swept && strcmp(view->columns.of[i].name + 2, name) == 0) return &view->columns.of[i];
+    return NULL;
+}
+
+enum status view_column_find(const struct view *view, const char *name, struct view_column *found,
+                             struct error *error) {
+    *found = (struct view_column){.column = find_in_runs(view, name)};
+    for (int i = 0; i < MEASURES; i++)
+        if (strcmp(measures[i].name, name) == 0) found->measure = &measures[i];
+    if (found->measure || found->column) return STATUS_OK;
+
+    int most = MEASURES + 2 * view->columns.count, count = 0;
+    const char **names = must_malloc((size_t)most * sizeof *names);
+    for (int i = 0; i < MEASURES; i++) names[count++] = measures[i].name;
+    for (int i = 0; i < view->columns.count; i++) {
+        names[count++] = view->columns.of[i].name;
+        if (view->columns.of[i].swept) names[count++] = view->columns.of[i].name + 2;
+    }
+    const char *near = nearest_name(name, names, count);
+    if (near) {
+        fail(error, STATUS_USAGE, "no column '%s' (did you mean '%s'?)", name, near);
+    } else {
+        char *list = must_strdup(names[0]);
+        for (int i = 1; i < count; i++) {
+            char *longer = must_printf("%s, %s", list, names[i]);
+            free(list);
+            list = longer;
+        }
+        fail(error, STATUS_USAGE, "no column '%s'; there are %s", name, list);
+        free(list);
+    }
+    free(names);
+    return STATUS_USAGE;
+}
+
+const char *view_column_name(const struct view_column *column) {
+    return column->measure ? column->measure->name : column->column->name;
+}
+
+bool view_column_is_text(const struct view_column *column) {
+    if (column->measure && column->measure->number) return false;
+    return column->column->kind == COLUMN_TEXT;
+}
+
+bool view_column_is_time(const struct view_column *column) {
+    if (column->measure) return column->measure->seconds;
+    const char *name = column->column->name;
+    size_t length = strlen(name);
+    return !column->column->swept && length > 2 && strcmp(name + length - 2, "_s") == 0 && !strstr(name, "_per_s");
+}
+
+double view_column_number(const struct view *view, const struct view_column *column, int row) {
+    if (column->measure && column->measure->number) return column->measure->number(view, row);
+    struct cell cell = column_cell(column->column, &view->rows[row], row);
+    if (cell.absent || cell.kind == COLUMN_TEXT) return NAN;
+    return cell.kind == COLUMN_REAL ? cell.real : (double)cell.integer;
+}
+
+void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
+    text[0] = '\0';
+    if (!view_column_is_text(column)) return;
+    struct cell cell = column_cell(column->column, &view->rows[row], row);
+    if (!cell.absent) snprintf(text, VIEW_CELL, "%.*s", (int)cell.length, cell.text);
+}
+
+void view_column_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
+    text[0] = '\0';
+    if (column->measure) {
+        column->measure->cell(view, row, text);
+    } else if (view_column_is_time(column)) {
+        write_seconds(view_column_number(view, column, row), text);
+    } else if (view_column_is_text(column)) {
+        view_column_text(view, column, row, text);
+    } else {
+        struct cell cell = column_cell(column->column, &view->rows[row], row);
+        if (cell.absent || (cell.kind == COLUMN_REAL && isnan(cell.real))) return;
+        if (cell.kind == COLUMN_REAL)
+            snprintf(text, VIEW_CELL, "%.6g", cell.real);
+        else
+            snprintf(text, VIEW_CELL, "%" PRId64, cell.integer);
+    }
+}
+
+bool view_variant_is(const char *label, const char *name) {
+    size_t length = strlen(name);
+    return strncmp(label, name, length) == 0 && (label[length] == '\0' || label[length] == ',');
+}
