@@ -275,7 +275,8 @@ def test_one_value_of_a_sweep_keeps_its_place(place):
     """In the job file, and where --set leaves one of several; a parameter that is no list stays none."""
     (place / "one.yaml").write_text(JOB.replace("n: [4, 9]", "n: [4]"))
     stored = []
-    for job, *options in (("one.yaml",), ("job.yaml", "--set", "n=4"), ("job.yaml", "--set", "n=[4]", "--set", "factor=2")):
+    ways = ("one.yaml",), ("job.yaml", "--set", "n=4"), ("job.yaml", "--set", "n=[4]", "--set", "factor=2")
+    for job, *options in ways:
         done = harness.tilerun("run", job, "-o", "out.h5", "--overwrite", *options, cwd=place)
         assert done.returncode == OK, done.stderr
         with h5py.File(place / "out.h5") as file:

@@ -11,8 +11,9 @@ import pytest
 import harness
 
 SEED = 20271
+INTEGERS = ["0", "7", "-3", "+5", "007", "4096", "-9223372036854775808", "9007199254740993"]
 DRAWS = {
-    "integer": lambda rng: str(rng.choice(["0", "7", "-3", "+5", "007", "4096", "-9223372036854775808", "9007199254740993"])),
+    "integer": lambda rng: str(rng.choice(INTEGERS)),
     "real": lambda rng: str(rng.choice(["0.5", "1e3", "-2.25", ".5", "3.", "9223372036854775808"])),
     "text": lambda rng: str(rng.choice(["float32", "µ-größe", "a b", "0x10", "nan", "yes", "1_0", "x" * 40, 'q"uote'])),
 }
@@ -66,7 +67,8 @@ def test_drawn(folder, trial):
     elif rng.random() < 0.5:
         inputs["R"] = {"random": {"shape": [2]}}
         operations.append({"id": "plain", "op": "scale", "inputs": ["R"], "repeat": 1, "warmup": 0})
-    job = harness.write_job(folder / "job.yaml", device="cpu", parameters=parameters, inputs=inputs, operations=operations)
+    entries = {"parameters": parameters, "inputs": inputs, "operations": operations}
+    job = harness.write_job(folder / "job.yaml", device="cpu", **entries)
     done = harness.tilerun("run", job, "-o", folder / "results.h5")
     assert done.returncode == harness.OK, done.stderr
     table, rows, lines = as_read(folder / "results.h5")
@@ -107,7 +109,8 @@ def test_no_sweep_no_columns(folder):
 
 def test_rows_that_did_not_run_and_rows_kept(folder):
     """Skipped rows have their columns, and a resumed job has the same ones as one that went through."""
-    job = {"device": "cpu", "parameters": {"n": [3, 5], "s": [1, 2]}, "inputs": {"A": {"random": {"shape": ["$n", "$n"]}}},
+    job = {"device": "cpu", "parameters": {"n": [3, 5], "s": [1, 2]},
+           "inputs": {"A": {"random": {"shape": ["$n", "$n"]}}},
            "defaults": {"repeat": 1, "warmup": 0}, "operations": [
                {"id": "p", "op": "matmul", "inputs": ["A", "A"], "variants": ["cpu", "naive"]},
                {"id": "q", "op": "scale", "inputs": ["p"], "alpha": "$s"}]}  # fmt: skip
