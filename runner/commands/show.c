@@ -107,18 +107,21 @@ const struct command command_show = {
     .name = "show",
     .arguments = "[OPTION...] RESULTS",
     .summary = "print the summary of a results file as a table",
-    .help =
-        "  --columns A,B,...    these columns: of the table, of /runs, swept parameters (n or p_n)\n"
-        "  --baseline VARIANT   what ratios refer to (default: each operation's first variant)\n"
-        "  --sort COLUMN        smallest first; -COLUMN: largest first\n"
-        "  --where COLUMN=VALUE these runs (repeatable; also != < <= > >=): op=matmul, n>=512, total<2ms\n"
-        "  --md                 a table in GitHub's Markdown\n"
-        "  --csv                all columns of /runs, comma-separated\n"
-        "  --json               an array of objects, one a run\n"
-        "\n"
-        "Columns of the table: operation, parameters, variant, shape, median, ci (half of the median's 95 %\n"
-        "interval), rate, roof (share of the measured limit), ratio, total (from reading to writing), error, flags,\n"
-        "status. A terminal that is too narrow gets fewer; a pipe gets all. RESULTS may be a job's output before\n"
-        "the job is done: its finished runs are shown.\n",
+    /* clang-format off */
+    .help = "  --columns A,B,...    these: of the table, of /runs, parameters (n or p_n)\n"
+            "  --baseline VARIANT   what ratios refer to (default: the first variant)\n"
+            "  --sort COLUMN        smallest first; -COLUMN: largest first\n"
+            "  --where COLUMN=VALUE these runs (repeatable; also != < <= > >=):\n"
+            "                       op=matmul, n>=512, total<2ms\n"
+            "  --md                 a table in GitHub's Markdown\n"
+            "  --csv                all columns of /runs, comma-separated\n"
+            "  --json               an array of objects, one a run\n"
+            "\n"
+            "Columns of the table: operation, parameters, variant, shape, median, ci (half\n"
+            "of the median's 95 % interval), rate, roof (share of the measured limit),\n"
+            "ratio, total (wall time from reading to writing), error, flags, status. A\n"
+            "terminal that is too narrow gets fewer, a pipe gets all. RESULTS may be the\n"
+            "output of a job that is not done: its finished runs are shown.\n",
+    /* clang-format on */
     .run = show,
 };

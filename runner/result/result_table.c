@@ -270,6 +270,7 @@ static struct table *table_of(const struct view *view, const struct groups *mark
         columns[i].right = !view_column_is_text(shown);
         columns[i].joined = shown->measure && shown->measure->joined;
         if (strcmp(name, "ci") == 0) columns[i].heading = text_utf8() ? "±" : "+-";
+        if (strcmp(name, "flags") == 0) columns[i].heading = "!";
         if (strcmp(name, "roof") == 0) columns[i].heading = "of roof";
         if (strcmp(name, "ratio") == 0) columns[i].heading = ratio;
         ends_in_status = strcmp(name, "status") == 0;

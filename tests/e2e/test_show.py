@@ -88,7 +88,7 @@ def test_units_interval_and_notes(results):
     lines = text.splitlines()
     assert lines[0].split() == (
         ["operation", "parameters", "variant", "shape", "median", "±"]
-        + ["rate", "of", "roof", "x", "naive", "total", "error", "flags", "status"]
+        + ["rate", "of", "roof", "x", "naive", "total", "error", "!", "status"]
     )
     assert "10.00 us ±1.0%" in lines[1] and "1.00 GFLOP/s" in lines[1] and "20.00 us" in lines[1]
     assert "10.000 ms ±1.0%" in text and "1.00 TFLOP/s" in text and "100.0 GFLOP/s" in text and "63%" in text
