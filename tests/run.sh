@@ -11,6 +11,7 @@ tilerun=$build/tilerun
 export OMP_WAIT_POLICY=passive
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+export XDG_CACHE_HOME=$scratch/cache # measured limits: not the user's
 
 passed=0 failed=0 skipped=0
 

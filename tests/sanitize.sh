@@ -10,6 +10,7 @@ if [ "$SANITIZE" = thread ] && [ -z "${UNSCATTERED:-}" ] && ! "$BUILD/tilerun" -
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+export XDG_CACHE_HOME=$scratch/cache # measured limits: not the user's
 export OMP_WAIT_POLICY=passive TILERUN_CASES=20 PLANTED_TRIES=1 HONEST_CASES=50 CUDA_VISIBLE_DEVICES=
 export TILERUN=$BUILD/tilerun
 if [ "$SANITIZE" = thread ]; then

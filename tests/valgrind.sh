@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 TILERUN_CASES=20 CUDA_VISIBLE_DEVICES=
+export XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 TILERUN_CASES=20 CUDA_VISIBLE_DEVICES=
 clean=0 reported=0
 
 # valgrind runs one thread at a time, so threads that spin would starve the others.

@@ -35,6 +35,7 @@ enum status command_override(const struct command *command, int code, char **arg
     case OPTION_WARMUP: job->warmup = optarg; return STATUS_OK;
     case OPTION_VERIFY: job->verify = optarg; return STATUS_OK;
     case OPTION_ONCE:
+        overrides->once = true;
         job->warmup = "0";
         job->repeat = "1";
         job->verify = "sampled";

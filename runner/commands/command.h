@@ -57,6 +57,7 @@ enum {
 struct command_overrides {
     struct job_overrides job; /* its `sets` is the array below: not to be copied */
     const char *sets[COMMAND_MAX_SETS];
+    bool once; /* --once: results are wanted, not times */
 };
 /* Takes one of these options; any other code is command_misused. */
 enum status command_override(const struct command *command, int code, char **argv, struct command_overrides *overrides,

@@ -1,6 +1,42 @@
 /* devices.c - `tilerun devices`: what a job could run on, and the limits its predictions start from. */
+#include "../base/interrupt.h"
 #include "../stream/device.h"
 #include "command.h"
+#include "limits_command.h"
+
+#include <getopt.h>
+#include <math.h>
+
+enum { OPTION_MEASURE = OPTION_OWN };
+
+/* ", float32 51.2 TFLOP/s" */
+static void print_flops(enum dtype dtype, double flops_per_s) {
+    if (!(flops_per_s > 0)) return;
+    bool tera = flops_per_s >= 1e12;
+    printf(", %s %.3g %s", dtype_name(dtype), flops_per_s / (tera ? 1e12 : 1e9), tera ? "TFLOP/s" : "GFLOP/s");
+}
+
+static void print_measured(const struct device_limits *limits) {
+    printf("    measured limits   memory ");
+    if (limits->memory_bytes_per_s > 0)
+        printf("%.3g GB/s", limits->memory_bytes_per_s / 1e9);
+    else
+        printf("unknown");
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) print_flops((enum dtype)dtype, limits->flops_per_s[dtype]);
+    printf("\n");
+    if (limits->upload_bytes_per_s > 0)
+        printf("                      copies %.3g GB/s to the device, %.3g GB/s back\n",
+               limits->upload_bytes_per_s / 1e9, limits->download_bytes_per_s / 1e9);
+    printf("                      a launch %.2g us; %d rates of variants, of %s\n", limits->launch_s * 1e6,
+           limits->count, limits->measured);
+}
+
+static void print_assumed(const struct device_facts *facts) {
+    printf("    assumed limits    memory %.0f GB/s, float32 %.3g TFLOP/s, float64 %.3g TFLOP/s",
+           facts->memory_bytes_per_s / 1e9, facts->flops_per_s[FLOAT32] / 1e12, facts->flops_per_s[FLOAT64] / 1e12);
+    if (facts->kind == DEVICE_CUDA) printf(", copies %.0f GB/s each way", facts->copy_bytes_per_s / 1e9);
+    printf("\n");
+}
 
 static void print_device(const struct device_facts *facts) {
     printf("%s  %s\n", facts->id, facts->name);
@@ -12,31 +48,52 @@ static void print_device(const struct device_facts *facts) {
     printf("    memory            %.1f GiB, %.1f GiB free\n", (double)facts->memory_total / 0x1p30,
            (double)facts->memory_free / 0x1p30);
     printf("    last-level cache  %.1f MiB\n", (double)facts->cache_bytes / 0x1p20);
-    printf("    assumed limits    memory %.0f GB/s, float32 %.3g TFLOP/s, float64 %.3g TFLOP/s",
-           facts->memory_bytes_per_s / 1e9, facts->flops_per_s[FLOAT32] / 1e12, facts->flops_per_s[FLOAT64] / 1e12);
-    if (facts->kind == DEVICE_CUDA) printf(", copies %.0f GB/s each way", facts->copy_bytes_per_s / 1e9);
-    printf("\n");
+    if (facts->limits)
+        print_measured(facts->limits);
+    else
+        print_assumed(facts);
+}
+
+/* Prints a device with the limits that are kept of it, or that are measured now. `number` -1: the CPU. */
+static enum status show_device(int number, struct device_facts *facts, bool measure, bool *assumed,
+                               struct error *error) {
+    if (measure) {
+        TRY(command_measure(facts, number, true, &facts->limits, error));
+    } else {
+        facts->limits = command_limits(facts);
+    }
+    print_device(facts);
+    *assumed = *assumed || !facts->limits;
+    limits_free(facts->limits);
+    return STATUS_OK;
 }
 
 static enum status devices(int argc, char **argv, struct error *error) {
-    enum status status = command_operands_only(&command_devices, argc, argv, 0, error);
-    if (status) return status;
+    static const struct option options[] = {{"measure", no_argument, NULL, OPTION_MEASURE}, {0}};
+    bool measure = false, assumed = false;
+    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        if (code != OPTION_MEASURE) return command_misused(&command_devices, code, argv, error);
+        measure = true;
+    }
+    TRY(command_operands(&command_devices, argc, 0, 0, error));
+    if (measure) TRY(interrupt_begin(error));
     struct device_facts facts;
     device_cpu_facts(&facts);
-    print_device(&facts);
+    TRY(show_device(-1, &facts, measure, &assumed, error));
     int count = device_cuda_count();
     for (int i = 0; i < count; i++) {
-        if ((status = device_cuda_facts(i, &facts, error))) return status;
-        print_device(&facts);
+        TRY(device_cuda_facts(i, &facts, error));
+        TRY(show_device(i, &facts, measure, &assumed, error));
     }
     if (count == 0) fprintf(stderr, "tilerun: no CUDA GPU here\n");
+    if (assumed) fprintf(stderr, "tilerun: limits are assumed; `tilerun devices --measure` measures them\n");
     return STATUS_OK;
 }
 
 const struct command command_devices = {
     .name = "devices",
-    .arguments = "",
+    .arguments = "[--measure]",
     .summary = "the devices that jobs can run on, with their limits",
-    .help = "",
+    .help = "  --measure          measure the limits, about 1.5 s for each device, and keep them for later runs\n",
     .run = devices,
 };

@@ -3,6 +3,7 @@
 #include "../base/interrupt.h"
 #include "../execute.h"
 #include "command.h"
+#include "limits_command.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -65,7 +66,10 @@ static enum status run(int argc, char **argv, struct error *error) {
     if (!status) {
         arguments.execute.command_line = line;
         arguments.execute.cuda_number = command_cuda_number(job);
-        status = execute(plan, &arguments, error);
+        bool say = arguments.execute.progress != PROGRESS_NONE;
+        if (!arguments.overrides.once)
+            status = command_predict_measured(plan, arguments.execute.cuda_number, say, error);
+        if (!status) status = execute(plan, &arguments, error);
     }
     plan_free(plan);
     job_free(job);

@@ -341,6 +341,7 @@ void plan_free(struct plan *plan) {
         free(plan->runs[i].skip);
         free(plan->runs[i].note);
     }
+    for (int kind = 0; kind < 2; kind++) limits_free(plan->facts[kind].limits);
     free(plan->arrays);
     free(plan->tasks);
     free(plan->runs);

@@ -12,12 +12,14 @@
 
 #include "../storage/array.h"
 #include "../storage/h5.h"
+#include "limits.h"
 
 /* What the plan must know of a device; device_facts of that device fills it. */
 struct device_facts {
     enum kernel_device kind;
     char name[128];                    /* "NVIDIA H200"; CPU: the processor's name */
     char id[32];                       /* "cuda:0", "cpu": the `device` column */
+    char uuid[64];                     /* "GPU-5a..."; CPU: "" */
     int compute_capability;            /* 90; CPU: 0 */
     int multiprocessors;               /* CPU: its threads */
     int host_threads;                  /* threads that read and write for the device */
@@ -27,6 +29,7 @@ struct device_facts {
     double memory_bytes_per_s;
     double flops_per_s[DTYPE_COUNT];
     double read_bytes_per_s, write_bytes_per_s;
+    struct device_limits *limits; /* measured, from plan_use_limits on; NULL: not known */
 };
 
 /* An operation at one combination of swept parameters, with concrete shapes. */
@@ -55,6 +58,7 @@ struct tiling {
     int64_t in_bytes[MAX_INPUTS], out_bytes, partial_bytes, workspace_bytes; /* bytes of one buffer */
     int64_t memory_bytes;                                                    /* device memory for all buffers */
     struct storage in_storage[MAX_INPUTS], out_storage;
+    double kernel_s;                           /* predicted time of all launches */
     double traffic_bytes;                      /* read from inputs, re-reads included, and written to the output */
     double read_s, copy_s, compute_s, write_s; /* predicted busy time of each stage */
     double bound_s;                            /* the busiest stage's time: no pass takes less */
@@ -95,6 +99,11 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
                       struct plan **made);
 void plan_free(struct plan *plan);
 
+/* Predicts the runs on a device anew, from measured limits, which the plan frees; NULL changes nothing. Tiles stay as
+ * they are. They are always chosen by assumed rates, because where tiles end may show in the last bits of a sum, and a
+ * measurement must not. */
+void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits);
+
 /* Chooses a run's tiles within `budget` bytes. false: none fit; tiling->memory_bytes is what the smallest ones need. */
 bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling);
 
@@ -127,7 +136,10 @@ int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t
 /* Bytes of pinned host memory that a run on a GPU uses. */
 int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling);
 
-/* Prints what `tilerun plan` shows. */
-void plan_print(const struct plan *plan, FILE *to);
+/* Prints what `tilerun plan` shows: a row for each run, at most `width` columns wide (0: as wide as it is); the tiles,
+ * bytes and bounds of each with `--detail`. */
+void plan_print_table(const struct plan *plan, int width, FILE *to);
+void plan_print_json(const struct plan *plan, FILE *to);
+void plan_print_detail(const struct plan *plan, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* plan_print.c - what `tilerun plan` shows: the tiles, traffic, memory and predicted bound of each run. */
+/* plan_print.c - what `tilerun plan --detail` shows: the tiles, traffic, memory and predicted bound of each run. */
 #include "../base/text.h"
 #include "plan.h"
 
@@ -49,6 +49,6 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
             tiling->predicted_s);
 }
 
-void plan_print(const struct plan *plan, FILE *to) {
+void plan_print_detail(const struct plan *plan, FILE *to) {
     for (int i = 0; i < plan->run_count; i++) print_run(plan, &plan->runs[i], to);
 }

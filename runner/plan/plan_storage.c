@@ -59,6 +59,17 @@ bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, st
     return plan_tiles(&task->geometry, facts, run, budget, timed, tiling);
 }
 
+void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits) {
+    if (!limits) return;
+    limits_free(plan->facts[kind].limits);
+    plan->facts[kind].limits = limits;
+    for (int i = 0; i < plan->run_count; i++) {
+        struct run *run = &plan->runs[i];
+        if (!run->skip && run->device == kind)
+            plan_predict(&plan->tasks[run->task].geometry, &plan->facts[kind], run, &run->tiling);
+    }
+}
+
 int64_t plan_stage_elements(const struct storage *storage, int64_t element) {
     int64_t limit = STAGE_BYTES / element, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
     return chunk > limit ? chunk : limit;

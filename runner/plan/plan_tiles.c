@@ -147,10 +147,12 @@ static double slowdown_of(const struct geometry *geometry, const struct device_f
     return operation->slowdown(tiling->tile, tiling->tiles, facts->multiprocessors, speed);
 }
 
-/* Predicts the stages' busy times and the pass. */
-static void predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                    struct tiling *tiling) {
+void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                  struct tiling *tiling) {
     const struct operand *out = &geometry->out;
+    double copy_rate = facts->copy_bytes_per_s;
+    if (facts->limits && facts->limits->upload_bytes_per_s > 0)
+        copy_rate = fmin(facts->limits->upload_bytes_per_s, facts->limits->download_bytes_per_s);
     double host_threads = facts->host_threads < 8 ? facts->host_threads : 8;
     double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0;
     for (int i = 0; i < geometry->inputs; i++) {
@@ -162,14 +164,14 @@ static void predict(const struct geometry *geometry, const struct device_facts *
         bytes_in += loads / tile_count(in, tiling->tiles) * operand_bytes(in);
         device_bytes += (double)tiling->steps * tile;
         read += loads * one;
-        in_first += fmax(one, tile / facts->copy_bytes_per_s);
+        in_first += fmax(one, tile / copy_rate);
     }
     double stores = (double)operand_loads(out, tiling->tiles);
     double out_tile = (double)operand_tile_elements(out, tiling->tile) * (double)dtype_size(out->dtype);
     double bytes_out = operand_bytes(out);
     bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
     tiling->read_s = read;
-    double copy_in = bytes_in / facts->copy_bytes_per_s, copy_out = bytes_out / facts->copy_bytes_per_s;
+    double copy_in = bytes_in / copy_rate, copy_out = bytes_out / copy_rate;
     tiling->copy_s = fmax(copy_in, copy_out);
     device_bytes += stores * out_tile;
     /* Device memory traffic beside a launch's arithmetic: a split reduction reads and writes its output, a workspace is
@@ -178,7 +180,11 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     double beside_s = (double)tiling->steps * beside / facts->memory_bytes_per_s;
     double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
     double flops_s = geometry->flops / (speed * facts->flops_per_s[geometry->in[0].dtype]);
-    double memory_s = device_bytes / facts->memory_bytes_per_s;
+    double memory_s = device_bytes / facts->memory_bytes_per_s, slowdown = slowdown_of(geometry, facts, tiling, speed);
+    double measured = (double)tiling->steps *
+                      limits_seconds(facts->limits, run->kernel, geometry, 1 / fmax(1, (double)tiling->steps));
+    if (measured >= 0) flops_s = measured, memory_s = beside_s = 0, slowdown = 1;
+    tiling->kernel_s = fmax(flops_s * slowdown, memory_s) + beside_s;
     tiling->compute_s = fmax(flops_s, memory_s) + beside_s + (double)tiling->steps * STEP_SECONDS;
     tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
                       stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
@@ -186,8 +192,7 @@ static void predict(const struct geometry *geometry, const struct device_facts *
     tiling->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);
-    double kernels = fmax(flops_s * slowdown_of(geometry, facts, tiling, speed), memory_s) + beside_s +
-                     (double)tiling->steps * STEP_SECONDS;
+    double kernels = tiling->kernel_s + (double)tiling->steps * STEP_SECONDS;
     double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
     double hidden_compute = kernels - last_launch;
@@ -247,7 +252,7 @@ static void consider(struct choice *choice, struct tiling *trial) {
         measure_memory(choice->geometry, choice->facts, choice->run, trial);
         if (trial->memory_bytes < choice->least) choice->least = trial->memory_bytes;
         if (trial->memory_bytes > choice->budget) continue;
-        predict(choice->geometry, choice->facts, choice->run, trial);
+        plan_predict(choice->geometry, choice->facts, choice->run, trial);
         double cost = choice->whole && trial->steps <= 1 ? 0 : trial->cost_s;
         if (isinf(choice->best_cost) || cost < choice->best_cost * (1 - 1e-9) ||
             (cost <= choice->best_cost && trial->memory_bytes < choice->best.memory_bytes)) {
@@ -260,7 +265,9 @@ static void consider(struct choice *choice, struct tiling *trial) {
 
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling) {
-    struct choice choice = {geometry, facts, run, budget, INT64_MAX, whole, *tiling, INFINITY};
+    struct device_facts assumed = *facts;
+    assumed.limits = NULL;
+    struct choice choice = {geometry, &assumed, run, budget, INT64_MAX, whole, *tiling, INFINITY};
     struct tiling trial = *tiling;
     int64_t grain[LOOPS];
     int most[LOOPS], power[LOOPS];

@@ -11,6 +11,10 @@
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling);
 
+/* Predicts the times of a run in its tiles, by facts->limits where they are known. */
+void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                  struct tiling *tiling);
+
 /* The launch for a full tile with NULL operands, for asking a kernel about it ahead of time. */
 struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                           const struct tiling *tiling);

@@ -54,7 +54,7 @@ double space_needed(const struct plan *plan) {
 
 /* ---- free space ---- */
 
-static char *folder_of(const char *output) {
+char *space_folder(const char *output) {
     const char *slash = strrchr(output, '/');
     if (!slash) return must_strdup(".");
     return must_printf("%.*s", slash == output ? 1 : (int)(slash - output), output);
@@ -74,8 +74,7 @@ static double parts_bytes(const char *output) {
     return bytes;
 }
 
-/* Bytes free to an unprivileged process; false: unknown. */
-static bool free_bytes(const char *folder, double *bytes) {
+bool space_free(const char *folder, double *bytes) {
     struct statvfs about;
     if (statvfs(folder, &about) != 0 || about.f_blocks == 0) return false;
     *bytes = (double)about.f_bavail * (double)about.f_frsize;
@@ -85,9 +84,9 @@ static bool free_bytes(const char *folder, double *bytes) {
 static enum status require(const struct plan *plan, double needed, double there, const char *who, enum status status,
                            struct error *error) {
     const char *output = plan->job->output;
-    char *folder = folder_of(output), need[32], have[32];
+    char *folder = space_folder(output), need[32], have[32];
     double available = 0;
-    bool enough = !free_bytes(folder, &available) || needed <= available + there;
+    bool enough = !space_free(folder, &available) || needed <= available + there;
     if (enough)
         status = STATUS_OK;
     else

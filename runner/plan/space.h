@@ -11,6 +11,11 @@
  * made when the parts are joined at the end. A compressed output counts with the least that gzip may leave of it. */
 double space_needed(const struct plan *plan);
 
+/* The folder of an output; the caller frees. */
+char *space_folder(const char *output);
+/* Bytes free in a folder to an unprivileged process; false: unknown. */
+bool space_free(const char *folder, double *bytes);
+
 /* STATUS_USAGE if the file system of the job's output has less than space_needed free. Existing parts of the job count
  * as free, because they are used again or removed. A folder whose file system cannot be queried passes. */
 enum status space_check(const struct plan *plan, struct error *error);

@@ -53,6 +53,9 @@ bool result_row_done(const struct result_row *row);
 /* Fills what the plan knows: names, shape and work. status becomes "", measured numbers NaN. */
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
 
+/* Fills bound_s, bound_by and percent_of_bound, once the times are known. `limits` NULL: they stay unknown. */
+void result_row_bound(struct result_row *row, const struct geometry *geometry, const struct device_limits *limits);
+
 struct results; /* one job's output while the job runs */
 
 /* Opens a job's place for results: creates OUTPUT.parts/ and takes a lock, so that two jobs do not write one output.

@@ -413,6 +413,12 @@ static int attribute(int number, enum cudaDeviceAttr which) {
     return cudaDeviceGetAttribute(&value, which, number) == cudaSuccess ? value : 0;
 }
 
+static void uuid_text(const struct cudaDeviceProp *properties, char text[64]) {
+    const unsigned char *u = (const unsigned char *)properties->uuid.bytes;
+    snprintf(text, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
+             u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+}
+
 enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error) {
     *facts = (struct device_facts){.kind = DEVICE_CUDA};
     snprintf(facts->id, sizeof facts->id, "cuda:%d", number);
@@ -426,6 +432,7 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     CUDA(cudaGetDeviceProperties(&properties, number));
     CUDA(cudaMemGetInfo(&available, &total));
     snprintf(facts->name, sizeof facts->name, "%.127s", properties.name);
+    uuid_text(&properties, facts->uuid);
     facts->compute_capability = properties.major * 10 + properties.minor;
     facts->multiprocessors = properties.multiProcessorCount;
     facts->memory_free = (int64_t)available;
@@ -454,10 +461,7 @@ void device_cuda_provenance(int number, struct device_provenance *provenance) {
     *provenance = (struct device_provenance){.power_limit_w = NAN};
     struct cudaDeviceProp properties;
     if (cudaGetDeviceProperties(&properties, number) == cudaSuccess) {
-        const unsigned char *u = (const unsigned char *)properties.uuid.bytes;
-        snprintf(provenance->gpu_uuid, sizeof provenance->gpu_uuid,
-                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
-                 u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+        uuid_text(&properties, provenance->gpu_uuid);
     }
     int version;
     if (cudaRuntimeGetVersion(&version) == cudaSuccess)

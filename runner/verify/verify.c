@@ -9,6 +9,7 @@
 
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
+#include "../plan/plan_cost.h"
 #include "compare.h"
 #include "freivalds.h"
 #include <math.h>
@@ -16,10 +17,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define FULL_FLOPS    3e9                /* VERIFY_AUTO compares a product whole if it takes no more flops than this */
-#define FULL_ELEMENTS (INT64_C(1) << 22) /* and has no more elements than this; truths up to this size are kept */
-#define BOX_ELEMENTS  (INT64_C(1) << 20) /* of one box in a full check: bounds its memory */
-#define SAMPLE_READS  (INT64_C(1) << 28) /* input elements that all samples together may read */
+#define BOX_ELEMENTS (INT64_C(1) << 20) /* of one box in a full check: bounds its memory */
+#define SAMPLE_READS (INT64_C(1) << 28) /* input elements that all samples together may read */
 
 /* ---- truths, kept for the other variants of a task --------------------------------------------------------------- */
 
@@ -170,7 +169,7 @@ static enum status compare_box(const struct examination *exam, const struct box 
 static enum status check_everything(const struct examination *exam, struct error *error) {
     const struct shape *shape = &exam->geometry->out.shape;
     const struct storage *storage = &exam->run->tiling.out_storage;
-    bool keep = shape_elements(shape) <= FULL_ELEMENTS;
+    bool keep = shape_elements(shape) <= WHOLE_ELEMENTS;
     struct box whole = box_whole(shape);
     struct grid grid = {.grain = storage->chunk, .whole = true};
     struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, BOX_ELEMENTS);
@@ -231,9 +230,7 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
 
     verdict->error = 0;
     struct examination exam = {run, geometry, *reader, tolerance, seed_of(plan, task), cache, verdict};
-    int64_t elements = shape_elements(&geometry->out.shape);
-    bool cheap = !operation->product || (elements <= FULL_ELEMENTS && geometry->flops <= FULL_FLOPS);
-    bool whole = options->verify == VERIFY_FULL || elements <= 1 || (options->verify == VERIFY_AUTO && cheap);
+    bool whole = plan_checks_whole(task);
     verdict->how = whole ? "full" : "sampled";
     if (whole) return check_everything(&exam, error);
     enum status status = check_samples(&exam, error);

@@ -21,12 +21,26 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group: on one worker, where pytest-xdist runs tests with --dist loadgroup")
     if not harness.TILERUN.exists():
         pytest.exit(f"{harness.TILERUN} is not there: `make` first, or set TILERUN", returncode=4)
+    keep_limits_here(config)
+
+
+def keep_limits_here(config):
+    """Measured limits belong to the session: the user's are not touched, and one measurement serves all tests. Workers
+    of pytest-xdist inherit them."""
+    if hasattr(config, "workerinput"):
+        return
+    folder = tempfile.mkdtemp(prefix="tilerun-cache-")
+    os.environ["XDG_CACHE_HOME"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    harness.tilerun("devices", "--measure")
 
 
 HOST_ONLY = {
     "test_bad_input",
     "test_cli",
     "test_layouts",
+    "test_plan_predictions",
+    "test_plan_table",
     "test_random",
     "test_rawread_layouts",
 }  # half a second a process without a GPU to open

@@ -62,8 +62,8 @@ class Job:
 
 
 def steps(job, budget):
-    """How many steps each run takes, as `tilerun plan` says."""
-    done = harness.tilerun("plan", job.folder / "job.yaml", "--memory", budget)
+    """How many steps each run takes, as `tilerun plan --detail` says."""
+    done = harness.tilerun("plan", "--detail", job.folder / "job.yaml", "--memory", budget)
     assert done.returncode == 0, done.stderr
     return [int(n) for n in re.findall(r"(\d+) steps?$", done.stdout, re.M)]
 

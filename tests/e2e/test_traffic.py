@@ -1,4 +1,4 @@
-"""Modelled global-memory traffic: what `tilerun list` says in words and `tilerun plan` in bytes."""
+"""Modelled global-memory traffic: what `tilerun list` says in words and `tilerun plan --detail` in bytes."""
 
 import re
 
@@ -13,7 +13,7 @@ UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 def planned_bytes():
     """Of each run of the seed job: (operation, variant) -> bytes."""
-    done = harness.tilerun("plan", S6)
+    done = harness.tilerun("plan", "--detail", S6)
     assert done.returncode == harness.OK, done.stderr
     found = {}
     for run in done.stdout.split("\nrun "):

@@ -247,6 +247,33 @@ static void steps_can_be_counted(void **state) {
     assert_false(fit(&f, 1 << 10, false));
 }
 
+/* Where tiles end may show in the last bits of a sum; a measurement must not. */
+static void limits_change_times_and_no_tiles(void **state) {
+    (void)state;
+    struct device_limits *limits = limits_create();
+    limits->launch_s = 1e-6;
+    limits->memory_bytes_per_s = limits->upload_bytes_per_s = limits->download_bytes_per_s = 1e6;
+    limits_add_point(limits_rate(limits, &kernel, FLOAT32, 0), 1e6, 3);
+    for (int64_t size = 100; size < 40000; size = size * 3 + 7) {
+        struct fixture assumed, measured;
+        struct device_facts facts = gpu();
+        set_matmul(&assumed, size, size + 11, size + 5);
+        set_matmul(&measured, size, size + 11, size + 5);
+        facts.limits = limits;
+        const int64_t budget = INT64_C(3) << 20;
+        assert_true(fit(&assumed, budget, false));
+        assert_true(plan_tiles(&measured.geometry, &facts, &measured.run, budget, false, &measured.run.tiling));
+        assert_memory_equal(assumed.run.tiling.tile, measured.run.tiling.tile, sizeof assumed.run.tiling.tile);
+        assert_int_equal(assumed.run.tiling.memory_bytes, measured.run.tiling.memory_bytes);
+        plan_predict(&measured.geometry, &facts, &measured.run, &measured.run.tiling);
+        double kernel_s = 3e-6 * measured.geometry.flops;
+        assert_true(measured.run.tiling.kernel_s > 0.99 * kernel_s && measured.run.tiling.kernel_s < 1.01 * kernel_s);
+        assert_true(measured.run.tiling.predicted_s >= measured.run.tiling.kernel_s);
+        assert_memory_equal(assumed.run.tiling.tile, measured.run.tiling.tile, sizeof assumed.run.tiling.tile);
+    }
+    limits_free(limits);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_timed_is_one_step),
@@ -259,6 +286,7 @@ int main(void) {
         cmocka_unit_test(less_memory_is_never_predicted_to_be_faster),
         cmocka_unit_test(modelled_traffic_is_the_sum_over_all_steps),
         cmocka_unit_test(steps_can_be_counted),
+        cmocka_unit_test(limits_change_times_and_no_tiles),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

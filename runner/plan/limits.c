@@ -1,0 +1,134 @@
+/* limits.c - predicts times from what was measured of a device.
+ *
+ * A variant was timed at few sizes. Between two of them its time is interpolated on logarithmic axes; beyond the
+ * largest it grows with the work; below the smallest it shrinks with it down to the time of an empty launch. Most
+ * variants were timed only on arrays that the cache holds. For larger ones the same variant's float32 rate beyond the
+ * cache is a floor, or else the memory's. */
+#include "limits.h"
+
+#include "../base/fail.h"
+#include <math.h>
+#include <stdlib.h>
+
+struct device_limits *limits_create(void) {
+    struct device_limits *limits = must_malloc(sizeof *limits);
+    *limits = (struct device_limits){.memory_bytes_per_s = NAN,
+                                     .upload_bytes_per_s = NAN,
+                                     .download_bytes_per_s = NAN,
+                                     .launch_s = NAN,
+                                     .cache_bytes = NAN};
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) limits->flops_per_s[dtype] = NAN;
+    return limits;
+}
+
+void limits_free(struct device_limits *limits) {
+    if (limits) free(limits->rates);
+    free(limits);
+}
+
+static struct kernel_rate *find(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
+                                int operator_) {
+    for (int i = 0; i < limits->count; i++) {
+        struct kernel_rate *rate = &limits->rates[i];
+        if (rate->kernel == kernel && rate->dtype == dtype && rate->operator_ == operator_) return rate;
+    }
+    return NULL;
+}
+
+struct kernel_rate *limits_rate(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
+                                int operator_) {
+    struct kernel_rate *rate = find(limits, kernel, dtype, operator_);
+    if (rate) return rate;
+    limits->rates = must_realloc(limits->rates, (unsigned long)(limits->count + 1) * sizeof *limits->rates);
+    rate = &limits->rates[limits->count++];
+    *rate = (struct kernel_rate){.kernel = kernel, .dtype = dtype, .operator_ = operator_};
+    return rate;
+}
+
+void limits_add_point(struct kernel_rate *rate, double work, double seconds) {
+    if (rate->count == RATE_POINTS || !(work > 0) || !(seconds > 0)) return;
+    int at = rate->count++;
+    for (; at > 0 && rate->work[at - 1] > work; at--) {
+        rate->work[at] = rate->work[at - 1];
+        rate->seconds[at] = rate->seconds[at - 1];
+    }
+    rate->work[at] = work;
+    rate->seconds[at] = seconds;
+}
+
+enum dtype limits_dtype(const struct operation *operation, enum dtype dtype) {
+    static const enum dtype signed_of[9] = {[1] = INT8, [2] = INT16, [4] = INT32, [8] = INT64};
+    static const enum dtype moved_as[9] = {[1] = INT8, [2] = INT16, [4] = FLOAT32, [8] = FLOAT64};
+    if (operation->exact) return moved_as[dtype_size(dtype)];
+    return dtype_is_float(dtype) ? dtype : signed_of[dtype_size(dtype)];
+}
+
+double limits_work(const struct geometry *geometry) {
+    return operations[geometry->op]->rate == RATE_FLOPS ? geometry->flops : geometry->bytes;
+}
+
+/* ---- predictions ------------------------------------------------------------------------------------------------- */
+
+static double interpolated(const struct device_limits *limits, const struct kernel_rate *rate, double work) {
+    const double *w = rate->work, *s = rate->seconds;
+    int last = rate->count - 1;
+    if (work >= w[last]) return s[last] * work / w[last];
+    if (work <= w[0]) {
+        double launch = limits->launch_s < s[0] ? limits->launch_s : s[0];
+        return isnan(limits->launch_s) ? s[0] : launch + (s[0] - launch) * work / w[0];
+    }
+    int above = 1;
+    while (w[above] < work) above++;
+    double where = log(work / w[above - 1]) / log(w[above] / w[above - 1]);
+    return s[above - 1] * pow(s[above] / s[above - 1], where);
+}
+
+/* The rate that tells most about an operation: with its own type and operator; else the same variant's with another
+ * type, another operator, or both. NULL: none. */
+static const struct kernel_rate *rate_for(const struct device_limits *limits, const struct kernel *kernel,
+                                          const struct geometry *geometry) {
+    const struct operation *operation = operations[geometry->op];
+    enum dtype dtype = limits_dtype(operation, geometry->in[0].dtype);
+    int operator_ = operation->operator_of ? operation->operator_of(&geometry->options) : 0, likest = 0;
+    const struct kernel_rate *found = NULL;
+    for (int i = 0; i < limits->count; i++) {
+        const struct kernel_rate *rate = &limits->rates[i];
+        int like = 1 + 2 * (rate->operator_ == operator_) + (rate->dtype == dtype);
+        if (rate->kernel == kernel && rate->count > 0 && like > likest) found = rate, likest = like;
+    }
+    return found;
+}
+
+/* The least seconds for bytes that the cache does not hold: by what the variant was seen to do beyond the cache. */
+static double beyond_cache(const struct device_limits *limits, const struct kernel *kernel,
+                           const struct geometry *geometry) {
+    if (!(geometry->bytes > limits->cache_bytes)) return 0;
+    const struct kernel_rate *rate = find(limits, kernel, FLOAT32, 0);
+    if (operations[geometry->op]->rate == RATE_BYTES && rate && rate->count > 0 &&
+        rate->work[rate->count - 1] > limits->cache_bytes)
+        return geometry->bytes * rate->seconds[rate->count - 1] / rate->work[rate->count - 1];
+    return geometry->bytes / limits->memory_bytes_per_s;
+}
+
+double limits_seconds(const struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
+                      double share) {
+    const struct kernel_rate *rate = limits ? rate_for(limits, kernel, geometry) : NULL;
+    double work = limits_work(geometry);
+    if (!rate || !(share > 0)) return NAN;
+    if (!(work > 0)) return limits->launch_s;
+    if (operations[geometry->op]->rate == RATE_BYTES) /* as many elements of the type that was measured */
+        work *= (double)dtype_size(rate->dtype) / (double)dtype_size(geometry->in[0].dtype);
+    double seconds = interpolated(limits, rate, work * share);
+    bool settled = operations[geometry->op]->rate == RATE_BYTES && rate->work[rate->count - 1] > limits->cache_bytes;
+    return settled ? seconds : fmax(seconds, share * beyond_cache(limits, kernel, geometry));
+}
+
+double limits_bound(const struct device_limits *limits, const struct geometry *geometry, const char **by) {
+    *by = "";
+    if (!limits) return NAN;
+    double compute = geometry->flops / limits->flops_per_s[geometry->in[0].dtype];
+    double memory = geometry->bytes / limits->memory_bytes_per_s, bound = fmax(compute, memory); /* fmax skips NaN */
+    if (!(bound > 0)) return NAN;
+    *by = bound == memory ? "memory" : "compute";
+    return bound;
+}

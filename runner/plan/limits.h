@@ -1,0 +1,59 @@
+/* limits.h - what was measured of a device, and the times that follow from it. stream/limits.c measures it,
+ * stream/limits_file.c keeps it in a file. */
+#ifndef RUNNER_PLAN_LIMITS_H
+#define RUNNER_PLAN_LIMITS_H
+
+#include "../../kernels/core/operation.h"
+#include "../base/clock.h"
+
+#define RATE_POINTS 3
+
+/* The seconds that one launch of a variant took at a few sizes. */
+struct kernel_rate {
+    const struct kernel *kernel;
+    enum dtype dtype;
+    int operator_; /* of the operation's operators; 0 where it is just one */
+    int count;
+    double work[RATE_POINTS]; /* ascending: flops, or bytes where the operation's speed is compared by bytes */
+    double seconds[RATE_POINTS];
+};
+
+/* Numbers that are not known are NaN. */
+struct device_limits {
+    char measured[TIME_TEXT];        /* when; ISO 8601 */
+    double memory_bytes_per_s;       /* read and written, by the fastest pass over arrays larger than the cache */
+    double flops_per_s[DTYPE_COUNT]; /* of the fastest product that `auto` may choose; NaN for integers */
+    double upload_bytes_per_s, download_bytes_per_s; /* one way at a time; NaN where nothing is copied */
+    double launch_s;                                 /* of a launch with next to no work */
+    double cache_bytes;                              /* of the last level, as the device says */
+    int count;
+    struct kernel_rate *rates;
+};
+
+/* Limits with nothing in them yet. The caller frees with limits_free. */
+struct device_limits *limits_create(void);
+void limits_free(struct device_limits *limits); /* NULL: does nothing */
+
+/* The rate of a variant with those, to be filled; created where there is none. */
+struct kernel_rate *limits_rate(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
+                                int operator_);
+/* Puts a point in its place among the others; the first RATE_POINTS count. */
+void limits_add_point(struct kernel_rate *rate, double work, double seconds);
+
+/* The type whose speed stands for this one's: unsigned integers are as fast as signed ones of their size, and what only
+ * moves elements sees only their size. Only such types are measured. */
+enum dtype limits_dtype(const struct operation *operation, enum dtype dtype);
+
+/* The work of an operation on these shapes, in the unit of its rates. */
+double limits_work(const struct geometry *geometry);
+
+/* The predicted seconds of a variant for `share` of an operation's work, in one launch. NaN: nothing was measured that
+ * tells. `limits` may be NULL. */
+double limits_seconds(const struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
+                      double share);
+
+/* The least time that the limits allow an operation: by its flops or by its bytes, whichever takes longer; *by becomes
+ * "compute" or "memory". NaN and "": neither is known, or there is no work. `limits` may be NULL. */
+double limits_bound(const struct device_limits *limits, const struct geometry *geometry, const char **by);
+
+#endif

@@ -1,0 +1,84 @@
+"""What `tilerun plan` predicts from measured limits, against what `tilerun run` then measures: every built-in variant
+of the CPU, on drawn shapes of moderate size.
+
+Predictions are meant to be within a factor of 2. Here the median ratio of a variant over its shapes must be within
+MARGIN, in one of TRIES: this machine may be busy with other tests, more so in one moment than in another."""
+
+import json
+import statistics
+
+import harness
+
+MARGIN = 3
+TRIES = 4
+SHAPES = 6
+
+
+def planned(folder, *arguments):
+    done = harness.tilerun("plan", "--json", "--device", "cpu", folder / "job.yaml", *arguments)
+    assert done.returncode == harness.OK and done.stderr == "", done.stderr
+    return json.loads(done.stdout)
+
+
+def drawn_operand(rng, variant):
+    """(shape of a matrix, data type) with moderate work for the variant: a few milliseconds to some tens."""
+    dtype = str(rng.choice(variant.dtypes))
+    if variant.op == "matmul":
+        return [int(n) for n in rng.integers(*((60, 260) if variant.name == "cpu" else (100, 700)), 3)], dtype
+    rows = int(2 ** rng.uniform(5, 11))
+    return [rows, int(2 ** rng.uniform(17, 21.5) / rows)], dtype
+
+
+def drawn_operations(rng, variants):
+    """Inputs and operations of a job with SHAPES operations for each variant."""
+    inputs, operations = {}, []
+    for variant in variants:
+        for number in range(SHAPES):
+            shape, dtype = drawn_operand(rng, variant)
+            name = f"{variant.op}_{variant.name}_{number}"
+            random = {"dtype": dtype} if "int" not in dtype else {"dtype": dtype, "low": 0, "high": 100}
+            operation = {"id": name, "op": variant.op, "variants": [variant.name], "inputs": [f"a_{name}"]}
+            inputs[f"a_{name}"] = {"random": {"shape": shape[:2], **random}}
+            if variant.op == "matmul":
+                inputs[f"b_{name}"] = {"random": {"shape": shape[1:], **random}}
+                operation["inputs"].append(f"b_{name}")
+            elif variant.op == "reduce":
+                operation["operator"] = str(rng.choice(variant.operators))
+                operation["axis"] = [0, 1, "all"][int(rng.integers(3))]
+            elif variant.op == "scale":
+                operation["alpha"] = 3
+            operations.append(operation)
+    return {
+        "inputs": inputs,
+        "operations": operations,
+        "defaults": {"warmup": 1, "repeat": 5, "verify": "none", "store": "none"},
+    }
+
+
+def ratios_now(folder, rng, variants):
+    """Measures limits, runs a drawn job and compares: (op, variant) -> predicted over measured kernel times."""
+    measured = harness.tilerun("devices", "--measure")
+    assert measured.returncode == harness.OK, measured.stderr
+    results = harness.run_job(folder, arguments=["--overwrite"], device="cpu", **drawn_operations(rng, variants))
+    predicted = planned(folder)
+    assert predicted["limits"] == "measured"
+    ratios = {}
+    for run, row in zip(predicted["runs"], results.rows):
+        assert (run["operation"], run["variant"]) == (row["operation"], row["variant"])
+        ratios.setdefault((row["op"], row["variant"]), []).append(run["kernel_s"] / row["kernel_median_s"])
+    print("predicted over measured kernel time:")
+    for (op, variant), of in ratios.items():
+        print(f"  {op:9} {variant:8} median {statistics.median(of):5.2f}  " + " ".join(f"{r:.2f}" for r in sorted(of)))
+    return ratios
+
+
+def test_predictions_of_the_cpu(folder, rng, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    left = [v for v in harness.list_variants() if v.runs_here and not v.limit]
+    for _ in range(TRIES):
+        ratios = ratios_now(folder, rng, left)
+        assert len(ratios) == len(left)
+        left = [v for v in left if not 1 / MARGIN < statistics.median(ratios[v.op, v.name]) < MARGIN]
+        if not left:
+            return
+    assert False, f"not within a factor of {MARGIN} in {TRIES} tries: {[(v.op, v.name) for v in left]}"

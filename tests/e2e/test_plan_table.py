@@ -1,0 +1,177 @@
+"""`tilerun plan`'s table: a row a run, never wider than asked, with sums that add up; and the limits that its times
+follow from: kept, measured once, never a reason to fail."""
+
+import json
+import math
+import os
+import re
+
+import pytest
+
+import harness
+from harness import OK
+
+HEADINGS = ["operation", "parameters", "variant", "shape", "device", "pass", "kernel", "total", "memory", "of roof"]
+ALWAYS = ["operation", "variant", "kernel", "total"]
+
+
+def plan(path, *arguments, **environment):
+    done = harness.tilerun("plan", path, *arguments, env={**os.environ, **environment})
+    assert done.returncode == OK and done.stderr == "", done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def cache(folder, monkeypatch):
+    """An empty cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    return folder / "cache" / "tilerun"
+
+
+def small_job(folder, **more):
+    return harness.write_job(
+        folder / "job.yaml",
+        inputs={"A": {"random": {"shape": [30, 20]}}},
+        operations=[{"id": "total", "op": "reduce", "inputs": ["A"], "operator": "sum", "axis": "all", **more}],
+        device="cpu",
+    )
+
+
+def drawn_job(folder, rng):
+    """A job of a few operations, some swept, with names and shapes of any length."""
+    operations = []
+    names = ["x", "a_rather_long_name_of_an_operation_" + "y" * int(rng.integers(20)), "product", "sums"]
+    for name in rng.permutation(names)[: int(rng.integers(1, 5))]:
+        op = str(rng.choice(["matmul", "transpose", "reduce"]))
+        operation = {"id": str(name), "op": op, "inputs": ["A", "A"] if op == "matmul" else ["A"]}
+        if op == "reduce":
+            operation.update(operator="sum", axis="all")
+        variants = ["cpu", "blocked", "auto", *{"matmul": ["naive", "tiled"], "reduce": ["tree"]}.get(op, ["padded"])]
+        operation["variants"] = [str(v) for v in rng.permutation(variants)[: int(rng.integers(1, len(variants) + 1))]]
+        operations.append(operation)
+    sizes = [int(10 ** rng.uniform(0, 4.5)) for _ in range(int(rng.integers(1, 4)))]
+    return harness.write_job(
+        folder / "job.yaml",
+        parameters={"n": sorted(set(sizes)) if rng.integers(2) else sizes[0]},
+        inputs={"A": {"random": {"shape": ["$n", "$n"]}}},
+        operations=operations,
+        device="cpu",
+        defaults={"repeat": {"min": 3, "max": 9, "until": 0.01} if rng.integers(2) else 4},
+        output=f"{folder}/out.h5",
+    )
+
+
+def test_no_line_is_wider_than_asked(folder, rng):
+    for _ in range(12):
+        path = drawn_job(folder, rng)
+        rows = [run for run in json.loads(plan(path, "--json"))["runs"] if "skipped" not in run]
+        for width in [80, int(rng.integers(50, 200))]:
+            lines = plan(path, COLUMNS=str(width)).splitlines()
+            assert max(map(len, lines)) <= width, "\n".join(lines)
+            text = "\n".join(lines)
+            left_out = re.search(r"not shown for want of room: ([\w ,\n]*?)\n\d", text)
+            named = " ".join(left_out[1].split()).split(", ") if left_out else []
+            shown = re.split(r"  +", lines[0])  # a heading may be cut, as "de~e"
+            swept = any(run["parameters"] for run in rows)
+            wanted = [h for h in HEADINGS if h not in named and (swept or h != "parameters")]
+            assert len(shown) == len(wanted) and set(named) <= set(HEADINGS), text
+            assert all(s == w or "~" in s for s, w in zip(shown, wanted)), text
+            if width >= 80:
+                assert set(ALWAYS) <= set(shown), text
+            names = tuple(run["operation"] + " " for run in rows)
+            assert sum("~" in line or line.startswith(names) for line in lines[1:]) >= len(rows)
+
+
+def test_without_a_terminal_nothing_is_left_out(folder, rng):
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    path = drawn_job(folder, rng)
+    done = harness.tilerun("plan", path, env=environment)
+    assert "not shown" not in done.stdout and "~" not in done.stdout
+
+
+def test_sums_and_reasons(folder, rng):
+    for _ in range(10):
+        path = drawn_job(folder, rng)
+        planned = json.loads(plan(path, "--json"))
+        text = " ".join(plan(path).split())
+        runs = [run for run in planned["runs"] if "skipped" not in run]
+        reasons = [run["skipped"] for run in planned["runs"] if "skipped" in run]
+        assert math.isclose(planned["total_s"], math.fsum(run["total_s"] for run in runs), rel_tol=1e-6)
+        for run in runs:
+            assert math.isclose(run["total_s"], run["pass_s"] + run["repeats_s"] + run["verify_s"], rel_tol=1e-6)
+            assert 0 < run["kernel_s"] and run["kernel_s"] <= run["pass_s"] * 1.000001
+        assert re.search(rf" {len(runs)} runs?: (at least )?[\d.]+ \w+ \(passes .*, warm-up .*, verification ", text)
+        assert re.search(r" disk: \S+ \w+ needed, \S+ \w+ free in ", text)
+        for reason in set(reasons):
+            count = reasons.count(reason)
+            assert text.count(f" {count} run{'s' * (count > 1)} skipped: {reason} (") == 1
+
+
+def test_limits_are_kept(folder, cache):
+    path = small_job(folder)
+    assumed = "Times follow from assumed limits; `tilerun devices --measure` measures them."
+    assert assumed in plan(path) and not cache.exists()
+    assert "assumed limits" in harness.tilerun("devices").stdout and not cache.exists()
+    assert harness.tilerun("check", path).returncode == OK and not cache.exists()
+    measured = harness.tilerun("devices", "--measure")
+    assert measured.returncode == OK and "measuring the limits of cpu" in measured.stderr
+    assert "measured limits" in measured.stdout and len(list(cache.iterdir())) >= 1
+    assert "Times follow from measured limits" in plan(path)
+    said = harness.tilerun("devices")
+    assert said.stdout.split("measured limits")[1] == measured.stdout.split("measured limits")[1]
+    assert "assumed" not in said.stderr
+
+
+def row_of(folder, path, *arguments):
+    done = harness.tilerun("run", path, "-o", folder / "out.h5", "--overwrite", *arguments)
+    assert done.returncode == OK, done.stderr
+    return harness.Results(folder / "out.h5").rows[0], done.stderr
+
+
+def test_a_run_measures_once(folder, cache):
+    path = small_job(folder)
+    row, said = row_of(folder, path, "--once")
+    assert math.isnan(row["bound_s"]) and math.isnan(row["percent_of_bound"]) and row["bound_by"] == ""
+    assert "measuring" not in said and not cache.exists()
+    row, said = row_of(folder, path)
+    assert re.search(r"^tilerun: measuring the limits of cpu, once \(\d\.\d s\)$", said, re.M)
+    assert row["bound_s"] > 0 and row["bound_by"] in ("memory", "compute")
+    assert math.isclose(row["percent_of_bound"], 100 * row["bound_s"] / row["kernel_median_s"])
+    row, said = row_of(folder, path)
+    assert "measuring" not in said and row["bound_s"] > 0
+
+
+def test_silence_is_kept(folder, cache):
+    _, said = row_of(folder, small_job(folder), "--progress", "none")
+    assert said == "" and list(cache.iterdir())
+
+
+@pytest.mark.parametrize("damage", ["cut", "byte", "empty", "folder", "no folder"])
+def test_no_cache_is_no_mistake(folder, cache, damage):
+    path = small_job(folder)
+    if damage == "no folder":
+        cache.parent.write_text("not a folder")
+    else:
+        row_of(folder, path)
+        (file,) = cache.iterdir()
+        text = bytearray(file.read_bytes())
+        text[len(text) // 2] ^= 4
+        file.unlink()
+        if damage == "folder":
+            file.mkdir()
+        else:
+            file.write_bytes({"cut": text[:-9], "byte": text, "empty": b""}[damage])
+    assert "assumed limits" in plan(path)
+    row, said = row_of(folder, path)
+    assert "measuring the limits of cpu" in said and row["bound_s"] > 0
+    assert ("cannot be kept" in said) == ("folder" in damage)
+
+
+def test_a_signal_ends_the_measuring(folder, cache):
+    process = harness.start("run", small_job(folder), "-o", folder / "out.h5")
+    assert process.stderr.read(len("tilerun: measuring")) == "tilerun: measuring"
+    process.terminate()
+    assert process.wait(timeout=60) == harness.INTERRUPTED
+    assert not (folder / "out.h5").exists() and not cache.exists()
+    process.stdout.close()
+    process.stderr.close()
