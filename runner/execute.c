@@ -47,8 +47,13 @@ static enum status assemble(struct execution *execution, const char *created, st
         .environment = &environment,
     };
     char *mixed = result_mixed_conditions(execution->rows, plan->run_count);
-    if (mixed) fprintf(stderr, "tilerun: measured under different conditions (columns of /runs): %s\n", mixed);
+    if (mixed) {
+        char *note = must_printf("measured under different conditions (columns of /runs): %s", mixed);
+        progress_note(&execution->progress, note);
+        free(note);
+    }
     free(mixed);
+    progress_assemble(&execution->progress);
     enum status status = hash_inputs(execution, error); /* inputs that no run has read */
     if (!status) status = results_assemble(execution->results, &summary, error);
     environment_free(&environment);
@@ -58,32 +63,36 @@ static enum status assemble(struct execution *execution, const char *created, st
 static enum status take_all_runs(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     enum status status = STATUS_OK;
-    double bytes = 0;
-    for (int i = 0; i < plan->run_count; i++)
-        if (!plan->runs[i].skip) bytes += plan->runs[i].tiling.traffic_bytes;
-    progress_begin(&execution->progress, execution->options->progress, plan->run_count, bytes);
     for (int i = 0; i < plan->task_count && !status; i++)
         status = execution_take_task(execution, &plan->tasks[i], error);
     execution_abandon(execution);
-    progress_end(&execution->progress);
     return status;
 }
 
 /* Reads the rows of a job that is complete already (`resume`), so that they can be shown. */
-static enum status show_finished(const struct plan *plan, struct result_row *rows, struct error *error) {
+static enum status show_finished(struct execution *execution, struct error *error) {
+    const struct plan *plan = execution->plan;
     struct results_file *file;
     enum status status = results_file_open(plan->job->output, &file, error);
     if (status) return status;
     if (file->count == plan->run_count)
-        memcpy(rows, file->rows, (unsigned long)file->count * sizeof *rows);
+        memcpy(execution->rows, file->rows, (unsigned long)file->count * sizeof *file->rows);
     else
         status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, file->count, plan->run_count);
     results_file_close(file);
-    if (!status) fprintf(stderr, "tilerun: %s is complete: nothing to do\n", plan->job->output);
-    return status;
+    if (status) return status;
+    char *note = must_printf("%s is complete: nothing to do", plan->job->output);
+    progress_note(&execution->progress, note);
+    free(note);
+    return STATUS_OK;
 }
 
 /* ---- after a signal ---------------------------------------------------------------------------------------------- */
+
+static void answer(void *context, int number) {
+    struct execution *execution = context;
+    progress_answer(&execution->progress, number);
+}
 
 /* Ends the job after a signal: releases the lock on the output, prints the rows and how many runs are done. Other
  * threads may still change rows that are not final, so those are filled anew in a copy. */
@@ -91,27 +100,34 @@ static void leave(void *context) {
     const struct execution *execution = context;
     const struct plan *plan = execution->plan;
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
-    int taken = atomic_load(&execution->taken), done = plan->run_count;
+    bool *kept = must_malloc((unsigned long)plan->run_count * sizeof *kept + 1);
+    const bool *seen = atomic_load(&execution->looked) ? results_seen(execution->results) : NULL;
     char *table = NULL;
     size_t length = 0;
     results_leave(execution->results);
-    memcpy(rows, execution->rows, (size_t)taken * sizeof *rows);
-    for (int i = taken; i < plan->run_count; i++) {
+    for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
+        bool final = atomic_load(&execution->final[i]);
+        kept[i] = !final && seen && seen[i];
+        if (final) {
+            rows[i] = execution->rows[i];
+            continue;
+        }
         result_row_init(&rows[i], plan, run);
-        execution_say(&rows[i], run->skip ? "skipped" : "interrupted", run->skip ? run->skip : "a signal came first");
-        done -= !run->skip;
+        execution_say(&rows[i], run->skip ? "skipped" : "interrupted",
+                      run->skip ? run->skip
+                      : kept[i] ? "finished before and kept; a signal came first"
+                                : "a signal came first");
     }
     FILE *to = open_memstream(&table, &length);
     if (to) {
         execution->options->print(rows, plan->run_count, to);
         if (fclose(to) == 0) interrupt_say(STDOUT_FILENO, table);
     }
-    char *sentence =
-        must_printf("%stilerun: interrupted: %d of %d runs are done; `tilerun run JOB --resume` continues\n",
-                    progress_clear(&execution->progress), done, plan->run_count);
-    interrupt_say(STDERR_FILENO, sentence);
-    free(sentence);
+    char *sentences = result_left(plan, rows, kept);
+    interrupt_say(STDERR_FILENO, sentences);
+    free(sentences);
+    free(kept);
     free(table);
     free(rows);
 }
@@ -123,26 +139,35 @@ static void forget_trace(struct execution *execution) {
 }
 
 /* Everything between opening and closing the results. */
-static enum status carry_out(struct execution *execution, struct error *error) {
+static enum status carry_out(struct execution *execution, bool *wrote, struct error *error) {
     const struct execute_options *options = execution->options;
     char created[TIME_TEXT];
     time_text(created);
     bool done = false;
     enum status status = hold_inputs(execution, error);
     if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
-    if (!status && options->resume) status = results_resume(execution->results, options->restricted, &done, error);
+    if (!status && options->resume) {
+        progress_hold(&execution->progress); /* it may print a line */
+        status = results_resume(execution->results, options->restricted, &done, error);
+        progress_release(&execution->progress);
+        atomic_store(&execution->looked, !status);
+    }
     if (status || done) forget_trace(execution);
     TRY(status);
-    if (done) return show_finished(execution->plan, execution->rows, error);
+    if (done) return show_finished(execution, error);
     TRY(take_all_runs(execution, error));
     TRY(assemble(execution, created, error));
+    if (wrote) *wrote = true;
     return execution->failed ? STATUS_RUN : STATUS_OK;
 }
 
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
-                         struct error *error) {
+                         bool *wrote, struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
+    if (wrote) *wrote = false;
     readers_init(&execution.readers, plan->arrays, plan->array_count);
+    execution.final = must_malloc((unsigned long)plan->run_count * sizeof *execution.final + 1);
+    for (int i = 0; i < plan->run_count; i++) atomic_init(&execution.final[i], false);
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
     for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
     const char *output = plan->job->output, *trace = options->trace;
@@ -154,8 +179,12 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     if (status) {
         forget_trace(&execution);
     } else {
-        interrupt_leave_by(leave, &execution);
-        status = carry_out(&execution, error);
+        struct progress_work *work = plan_work(plan);
+        progress_begin(&execution.progress, options->progress, work, plan->run_count);
+        free(work);
+        interrupt_leave_by(answer, leave, &execution);
+        status = carry_out(&execution, wrote, error);
+        progress_end(&execution.progress);
     }
     interrupt_settle(status);
     if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* `leave` has printed it */
@@ -167,5 +196,6 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     truth_cache_free(execution.truths);
     readers_free(&execution.readers);
     free(execution.result_run);
+    free(execution.final);
     return status;
 }

@@ -18,9 +18,10 @@ struct execute_options {
 };
 
 /* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN (a run failed or was wrong).
- * STATUS_INTERRUPTED: a signal came, `resume` takes up the remaining runs, and rows and message are already printed. If
- * work in progress does not stop after a signal, the process ends without a return (interrupt.h). */
+ * *wrote: there is a new results file; else it was complete already (may be NULL). STATUS_INTERRUPTED: a signal came,
+ * `resume` takes up the remaining runs, and rows and message are already printed. If work in progress does not stop
+ * after a signal, the process ends without a return (interrupt.h). */
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
-                         struct error *error);
+                         bool *wrote, struct error *error);
 
 #endif

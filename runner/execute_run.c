@@ -36,7 +36,7 @@ static enum status watched_write(void *context, const struct box *box, const voi
 
 static void watched_step(void *context, int64_t bytes) {
     const struct watched_part *part = context;
-    progress_bytes(part->progress, (double)bytes);
+    progress_step(part->progress, (double)bytes);
 }
 
 static enum status watched_read(void *context, int input, const struct box *box, void *data, struct error *error) {
@@ -55,6 +55,7 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     struct device *device = execution->devices[run->device];
     const struct pass pass = {plan, run, &trial->tiling, &execution->readers};
     enum status status;
+    progress_tiles(&execution->progress, trial->tiling.steps);
     while ((status = stream_run(device, execution->residents[run->device], &pass, &trial->sink, passed, &trial->stream,
                                 error)) == STATUS_MEMORY) {
         if (execution->waiting > 0) return status;
@@ -65,6 +66,7 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
                                  (long long)trial->tiling.memory_bytes, (long long)wanted);
         progress_note(&execution->progress, note);
         free(note);
+        progress_tiles(&execution->progress, trial->tiling.steps);
         *error = (struct error){.status = STATUS_OK};
     }
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
@@ -83,6 +85,7 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     trial->sink = (struct sink){watched_write, watched_step, &trial->watched, execution->trace};
     trial->tiling = run->tiling;
     TRY(stream_in_what_is_free(execution, trial, &passed, error));
+    progress_verify(&execution->progress);
     TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
     trial->times = passed.times;
     row->error = verdict.error;
@@ -149,8 +152,9 @@ static void name_run(const struct execution *execution, const struct run *run, c
 static void conclude(struct execution *execution, const struct run *run, bool reused) {
     const struct task *task = &execution->plan->tasks[run->task];
     const struct result_row *row = &execution->rows[run->number];
-    char text[400], name[320];
+    char text[400];
     bool done = result_row_done(row);
+    atomic_store(&execution->final[run->number], true);
     if (done && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
         if (task->wanted) results_load_output(execution->results, run);
@@ -161,8 +165,7 @@ static void conclude(struct execution *execution, const struct run *run, bool re
     }
     outcome_text(row, text);
     if (reused) strncat(text, " (kept from before)", sizeof text - strlen(text) - 1);
-    name_run(execution, run, name);
-    progress_outcome(&execution->progress, name, text);
+    progress_outcome(&execution->progress, run->number, text, done && !reused);
 }
 
 /* A run that failed by itself leaves a row; any other failure ends the job. */
@@ -226,18 +229,32 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     return STATUS_OK;
 }
 
+/* Tells the progress display of the trials that are timed. */
+struct timed {
+    struct progress *progress;
+    int run[MOST_TRIALS];
+};
+
+static void tell(void *context, int which, int done, int most, double seconds_each) {
+    const struct timed *timed = context;
+    progress_repeat(timed->progress, timed->run[which], done, most, seconds_each);
+}
+
 /* Times the trials that wait, in turns. */
 static enum status measure_trials(struct execution *execution, struct error *error) {
     struct measurement measurements[MOST_TRIALS];
+    struct timed timed = {.progress = &execution->progress};
+    const struct measure_watch watch = {tell, &timed};
     int count = 0, of[MOST_TRIALS];
     for (int i = 0; i < execution->waiting; i++) {
         if (execution->trials[i].timed) continue;
         measurements[count] = execution->trials[i].measurement;
+        timed.run[count] = execution->trials[i].run->number;
         of[count++] = i;
     }
     if (count == 0) return STATUS_OK;
     struct device *device = execution->devices[execution->trials[0].run->device];
-    enum status status = measure_kernels(device, measurements, count, NULL, error);
+    enum status status = measure_kernels(device, measurements, count, &watch, error);
     for (int i = 0; i < count; i++) execution->trials[of[i]].measurement = measurements[i];
     return status;
 }
@@ -313,7 +330,8 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     struct result_row *row = &execution->rows[run->number];
     char name[320], why[256];
     name_run(execution, run, name);
-    progress_run(&execution->progress, name);
+    atomic_store(&execution->final[run->number], false); /* it may be taken again */
+    progress_run(&execution->progress, run->number, name);
     trace_run(execution->trace, name);
     result_row_init(row, execution->plan, run);
     const char *skip = reason_to_skip(execution, run, why);
@@ -321,13 +339,15 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     if (execution->options->resume && results_find(execution->results, run, row)) {
         TRY(time_trials(execution, again, error));
         if (*again >= 0) return STATUS_OK;
-        progress_bytes(&execution->progress, run->tiling.traffic_bytes);
         return conclude(execution, run, true), STATUS_OK;
     }
     struct trial *trial = &execution->trials[execution->waiting];
     *trial = (struct trial){.run = run, .row = row};
     enum status status = begin_trial(execution, trial, error);
-    if (!status && !row->status[0]) return execution->waiting++, STATUS_OK;
+    if (!status && !row->status[0]) {
+        if (execution->waiting++ == 0) execution->first_waiting = run->number;
+        return STATUS_OK;
+    }
     release_trial(trial, false);
     if (status) return settle_failure(execution, run, status, error);
     conclude(execution, run, false);
@@ -350,7 +370,6 @@ enum status execution_take_task(struct execution *execution, const struct task *
         bool alone = full || number + 1 == end || !fits_beside(execution, &runs[number + 1]);
         if (alone || must_be_timed(execution)) TRY(time_trials(execution, &again, error));
         if (again >= 0) number = again - 1;
-        atomic_store(&execution->taken, execution->waiting ? execution->trials[0].run->number : number + 1);
     }
     return STATUS_OK;
 }

@@ -47,10 +47,11 @@ struct execution {
     struct progress progress;
     struct trace *trace; /* NULL: not wanted */
     struct result_row *rows;
-    atomic_int taken; /* rows from the first that are final */
-    int *result_run;  /* by task: the run that gave its result; -1: none yet */
+    atomic_bool *final; /* by run: its row does not change any more */
+    atomic_bool looked; /* for runs that were finished before */
+    int *result_run;    /* by task: the run that gave its result; -1: none yet */
     struct trial trials[MOST_TRIALS];
-    int waiting; /* trials */
+    int waiting, first_waiting; /* trials; the first one's run */
     bool failed, stop;
 };
 

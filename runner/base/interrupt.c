@@ -18,19 +18,24 @@
 #define GRACE_S 0.7 /* from the first signal until the watch ends the process */
 #define SAY_MS  400 /* that interrupt_say waits for a pipe to take more text */
 
-/* Takes leave until interrupt_leave_by names a function that knows the plan. */
+/* Until interrupt_leave_by names functions that know the plan, the answer says it all. */
+static void answer_unbegun(void *unused, int number) {
+    (void)unused, (void)number;
+    interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
+}
 static void leave_unbegun(void *unused) {
     (void)unused;
-    interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
 }
 
 static struct {
     atomic_int number; /* of the first signal; 0: none has come */
     pthread_mutex_t mutex;
     enum status status; /* that the process ends with */
-    void (*leave)(void *context);
+    void (*answer)(void *context, int number);
+    void (*leave)(void *context); /* NULL: leave is taken, or the work is over */
     void *context;
-} interrupt = {.mutex = PTHREAD_MUTEX_INITIALIZER, .status = STATUS_INTERRUPTED, .leave = leave_unbegun};
+} interrupt = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .status = STATUS_INTERRUPTED, .answer = answer_unbegun, .leave = leave_unbegun};
 
 void interrupt_ask(int number) {
     atomic_store(&interrupt.number, number);
@@ -41,8 +46,9 @@ enum status interrupt_check(struct error *error) {
     return number == 0 ? STATUS_OK : fail(error, STATUS_INTERRUPTED, "interrupted by signal %d", number);
 }
 
-void interrupt_leave_by(void (*leave)(void *context), void *context) {
+void interrupt_leave_by(void (*answer)(void *context, int number), void (*leave)(void *context), void *context) {
     pthread_mutex_lock(&interrupt.mutex);
+    interrupt.answer = answer;
     interrupt.leave = leave;
     interrupt.context = context;
     pthread_mutex_unlock(&interrupt.mutex);
@@ -72,22 +78,31 @@ void interrupt_say(int descriptor, const char *text) {
     }
 }
 
-/* Waits until a grace time has passed or a second INT has come. */
-static void wait_to_leave(const sigset_t *signals, int first) {
-    int interrupts = first == SIGINT;
-    double until = now_s() + GRACE_S;
-    for (double left; interrupts < 2 && (left = until - now_s()) > 0;) {
+/* Waits until that time, or until an INT has come. */
+static void wait_to_leave(const sigset_t *signals, double until) {
+    bool more = true;
+    for (double left; more && (left = until - now_s()) > 0;) {
         struct timespec rest = {.tv_sec = (time_t)left, .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
-        interrupts += sigtimedwait(signals, NULL, &rest) == SIGINT;
+        more = sigtimedwait(signals, NULL, &rest) != SIGINT;
     }
 }
 
+static const struct {
+    int number;
+    const char *name;
+} watched[] = {{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGINT, "SIGINT"}};
+
 static sigset_t watched_signals(void) {
-    const int numbers[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT};
     sigset_t signals;
     sigemptyset(&signals);
-    for (int i = 0; i < 4; i++) sigaddset(&signals, numbers[i]);
+    for (int i = 0; i < 4; i++) sigaddset(&signals, watched[i].number);
     return signals;
+}
+
+const char *interrupt_name(int number) {
+    for (int i = 0; i < 4; i++)
+        if (watched[i].number == number) return watched[i].name;
+    return "a signal";
 }
 
 static void *watch(void *unused) {
@@ -96,8 +111,12 @@ static void *watch(void *unused) {
     int number;
     while (sigwait(&signals, &number) != 0) {
     }
+    double until = now_s() + GRACE_S;
+    pthread_mutex_lock(&interrupt.mutex); /* so that nobody takes leave before the answer is out */
     interrupt_ask(number);
-    wait_to_leave(&signals, number);
+    if (interrupt.leave) interrupt.answer(interrupt.context, number);
+    pthread_mutex_unlock(&interrupt.mutex);
+    wait_to_leave(&signals, until);
     pthread_mutex_lock(&interrupt.mutex); /* never unlocked: nobody else takes leave or settles now */
     take_leave();
     _exit((int)interrupt.status);

@@ -1,12 +1,13 @@
 /* interrupt.h - signals that mean "stop, keep what is finished, exit 75": TERM, USR1, USR2 and INT, whichever of them a
  * site's scheduler sends.
  *
- * One thread, the watch, waits for these signals; all others block them. The first signal sets a flag. Working threads
- * call interrupt_check() between steps, repeats, reads and writes: once the flag is set they fail with
- * STATUS_INTERRUPTED and release what they hold on the way up, as after any other failure.
+ * One thread, the watch, waits for these signals; all others block them. The first signal sets a flag, and the watch
+ * answers it at once with a line on stderr. Working threads call interrupt_check() between steps, repeats, reads and
+ * writes: once the flag is set they fail with STATUS_INTERRUPTED and release what they hold on the way up, as after any
+ * other failure.
  *
  * Some work cannot be stopped midway: a kernel's launch, one large read, a sync. If the process still runs a grace time
- * after the first signal, or when a second INT comes, the watch ends the process without waiting for other threads. So
+ * after the first signal, or when an INT follows it, the watch ends the process without waiting for other threads. So
  * a signal ends the process within about a second, whatever it is doing.
  *
  * Either way one function takes leave: it tidies up and prints how much is done. It is called once: by
@@ -28,12 +29,17 @@ enum status interrupt_check(struct error *error);
 /* Sets the flag, as a signal does; number 0 clears it (for tests). */
 void interrupt_ask(int number);
 
-/* Names the function that takes leave. When the watch calls it, all other threads are still running. */
-void interrupt_leave_by(void (*leave)(void *context), void *context);
+/* "SIGTERM". */
+const char *interrupt_name(int number);
+
+/* Names the functions that answer a signal with a line and that take leave. When the watch calls them, all other
+ * threads are still running. A signal is answered before anything takes leave because of it, and not once the work is
+ * over. */
+void interrupt_leave_by(void (*answer)(void *context, int number), void (*leave)(void *context), void *context);
 /* The work is over with this status; STATUS_INTERRUPTED takes leave. A later signal can end the process sooner but not
  * change its exit code. Does not return once the watch has begun to end the process. */
 void interrupt_settle(enum status status);
-/* For `leave`: writes text without stdio's locks; drops what a pipe does not take within SAY_MS. */
+/* For `answer` and `leave`: writes text without stdio's locks; drops what a pipe does not take within SAY_MS. */
 void interrupt_say(int descriptor, const char *text);
 
 #endif

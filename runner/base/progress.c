@@ -1,12 +1,23 @@
-/* progress.c - the live line and the plain lines. */
+/* progress.c - the live line's thread and lock, the plain lines, the answer to a signal. */
 #include "progress.h"
 
 #include "clock.h"
+#include "fail.h"
+#include "interrupt.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define REDRAW_SECONDS 0.1
+#define REDRAW_S    1.0
+#define HEARTBEAT_S 60.0
+#define SOONEST_S   0.2 /* from a line to the one that the next run's beginning draws */
+#define CLEAR       "\r\033[K"
 
 bool progress_parse(const char *text, enum progress_mode *mode) {
     static const char *const names[] = {"auto", "plain", "none"};
@@ -15,55 +26,269 @@ bool progress_parse(const char *text, enum progress_mode *mode) {
     return false;
 }
 
-void progress_begin(struct progress *progress, enum progress_mode mode, int runs, double bytes_total) {
-    bool terminal = isatty(STDERR_FILENO);
-    *progress = (struct progress){.live = mode == PROGRESS_AUTO && terminal,
-                                  .plain = mode == PROGRESS_PLAIN || (mode == PROGRESS_AUTO && !terminal),
-                                  .runs = runs,
-                                  .bytes_total = bytes_total,
-                                  .started = now_s()};
+/* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
+
+/* In one write, so that no other thread's text gets between; nothing where it would have to wait. */
+static bool put(const char *text) {
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&ready, 1, 0) == 1 && write(STDERR_FILENO, text, strlen(text)) > 0;
+}
+
+static int terminal_columns(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 static void draw(struct progress *progress) {
-    double now = now_s(), elapsed = now - progress->started;
-    if (!progress->live || now - progress->drawn < REDRAW_SECONDS) return;
-    progress->drawn = now;
-    fprintf(stderr, "\r\033[K[%d/%d] %s", progress->done + 1, progress->runs, progress->what);
-    if (progress->bytes_done > 0 && elapsed > 0) {
-        double rate = progress->bytes_done / elapsed;
-        double left =
-            progress->bytes_total > progress->bytes_done ? (progress->bytes_total - progress->bytes_done) / rate : 0;
-        fprintf(stderr, "  %.1f of %.1f GB  %.2f GB/s  ETA %d:%02d", progress->bytes_done / 1e9,
-                progress->bytes_total / 1e9, rate / 1e9, (int)left / 60, (int)left % 60);
+    char line[PROGRESS_LINE], text[PROGRESS_LINE + sizeof CLEAR];
+    double now = now_s();
+    if (progress->held || progress->over || !(progress->live || progress->plain)) return;
+    progress->drawn_s = now;
+    progress->view.job_s = now - progress->begun_s;
+    progress->view.phase_s = now - progress->phase_s;
+    progress->view.left_s =
+        progress_left_s(progress->work, progress->view.runs, progress->current, now - progress->told_s);
+    if (progress->plain) {
+        progress_line(&progress->view, PROGRESS_LINE - 1, line);
+        snprintf(text, sizeof text, "%s\n", line);
+        put(text);
+        return;
     }
-    fflush(stderr);
+    int columns = terminal_columns(); /* some terminals wrap when the last column is written */
+    progress_line(&progress->view, columns > 1 ? columns - 1 : 1, line);
+    snprintf(text, sizeof text, CLEAR "%s", line);
+    progress->shown |= put(text);
 }
 
-void progress_run(struct progress *progress, const char *what) {
-    snprintf(progress->what, sizeof progress->what, "%s", what);
-    progress->drawn = 0;
-    draw(progress);
+static void clear(struct progress *progress) {
+    if (progress->shown) put(CLEAR);
+    progress->shown = false;
 }
 
-void progress_bytes(struct progress *progress, double bytes) {
-    progress->bytes_done += bytes;
-    draw(progress);
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static void *redraw(void *argument) {
+    struct progress *progress = argument;
+    pthread_mutex_lock(&progress->mutex);
+    while (!progress->closing) {
+        double due = progress->drawn_s + progress->period_s, whole;
+        if (now_s() >= due) {
+            double before = progress->drawn_s;
+            draw(progress);
+            if (progress->drawn_s == before) progress->drawn_s = now_s(); /* it was not to draw */
+            continue;
+        }
+        double rest = modf(due, &whole);
+        struct timespec until = {.tv_sec = (time_t)whole, .tv_nsec = (long)(rest * 1e9)};
+        pthread_cond_timedwait(&progress->changed, &progress->mutex, &until);
+    }
+    pthread_mutex_unlock(&progress->mutex);
+    return NULL;
 }
 
-const char *progress_clear(const struct progress *progress) {
-    return progress->live ? "\r\033[K" : "";
-}
-
-void progress_note(const struct progress *progress, const char *text) {
-    fprintf(stderr, "%stilerun: %s\n", progress_clear(progress), text);
-}
-
-void progress_outcome(struct progress *progress, const char *what, const char *outcome) {
-    progress->done++;
-    if (progress->plain) fprintf(stderr, "[%d/%d] %s: %s\n", progress->done, progress->runs, what, outcome);
+void progress_begin(struct progress *progress, enum progress_mode mode, const struct progress_work *work, int runs) {
+    const char *kind = getenv("TERM");
+    bool terminal = isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0);
+    double now = now_s();
+    *progress = (struct progress){.live = mode == PROGRESS_AUTO && terminal,
+                                  .plain = mode == PROGRESS_PLAIN || (mode == PROGRESS_AUTO && !terminal),
+                                  .view = {.runs = runs, .phase = PHASE_BEGIN},
+                                  .current = -1,
+                                  .begun_s = now,
+                                  .phase_s = now,
+                                  .told_s = now,
+                                  .drawn_s = now};
+    progress->period_s = progress->live ? REDRAW_S : HEARTBEAT_S;
+    progress->work = must_malloc((unsigned long)runs * sizeof *work + 1);
+    progress->names = must_malloc((unsigned long)runs * sizeof *progress->names + 1);
+    for (int i = 0; i < runs; i++) {
+        progress->work[i] = work[i];
+        progress->work[i].repeats_left = work[i].repeats;
+        progress->names[i] = NULL;
+    }
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&progress->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&progress->mutex, NULL);
+    /* Without the thread the line is drawn when a run begins. */
+    if (progress->live || progress->plain)
+        progress->started = pthread_create(&progress->thread, NULL, redraw, progress) == 0;
 }
 
 void progress_end(struct progress *progress) {
-    fputs(progress_clear(progress), stderr);
-    progress->live = false;
+    if (!progress->work) return;
+    pthread_mutex_lock(&progress->mutex);
+    progress->closing = true;
+    progress->current = -1;
+    clear(progress);
+    pthread_cond_signal(&progress->changed);
+    pthread_mutex_unlock(&progress->mutex);
+    if (progress->started) pthread_join(progress->thread, NULL);
+    progress->started = false;
+    for (int i = 0; i < progress->view.runs; i++) free(progress->names[i]);
+    free(progress->names);
+    free(progress->work);
+    progress->work = NULL;
+}
+
+/* ---- news of the job --------------------------------------------------------------------------------------------- */
+
+/* Books the time since the last news on the run in hand, and returns it. */
+static double book(struct progress *progress) {
+    double now = now_s(), passed = now - progress->told_s;
+    if (progress->current >= 0) progress->work[progress->current].spent_s += passed;
+    progress->told_s = now;
+    return passed;
+}
+
+static void news(struct progress *progress) {
+    pthread_mutex_lock(&progress->mutex);
+    book(progress);
+}
+
+/* Sets how far the run in hand is, and gives up the lock. */
+static void told(struct progress *progress, enum progress_phase phase, int64_t done, int64_t total) {
+    if (phase != progress->view.phase) progress->phase_s = progress->told_s;
+    progress->view.phase = phase;
+    progress->view.done = done;
+    progress->view.total = total;
+    if (progress->current >= 0) {
+        struct progress_work *work = &progress->work[progress->current];
+        work->done_s = progress_done_s(work, phase, done, phase == PHASE_REPEAT ? done + work->repeats_left : total);
+    }
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+/* Takes another run in hand. */
+static void turn_to(struct progress *progress, int number) {
+    progress->current = number;
+    progress->view.run = progress->finished + 1;
+    progress->view.what = progress->names[number];
+}
+
+void progress_run(struct progress *progress, int number, const char *what) {
+    news(progress);
+    char name[PROGRESS_WHAT];
+    progress_name(name, what);
+    free(progress->names[number]);
+    progress->names[number] = must_strdup(name);
+    struct progress_work *work = &progress->work[number];
+    if (work->ended) progress->finished--; /* it is taken again */
+    work->over = work->ended = false;
+    work->repeated = 0;
+    turn_to(progress, number);
+    progress->view.bytes = 0;
+    progress->view.bytes_total = work->bytes;
+    progress->view.phase = PHASE_TILES;
+    progress->view.done = progress->view.total = 0;
+    progress->phase_s = progress->told_s;
+    if (progress->live && (!progress->shown || progress->told_s - progress->drawn_s >= SOONEST_S)) draw(progress);
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+void progress_tiles(struct progress *progress, int64_t tiles) {
+    news(progress);
+    progress->view.bytes = 0;
+    told(progress, PHASE_TILES, 0, tiles);
+}
+
+void progress_step(struct progress *progress, double bytes) {
+    news(progress);
+    progress->view.bytes += bytes;
+    told(progress, PHASE_TILES, progress->view.done + 1, progress->view.total);
+}
+
+void progress_verify(struct progress *progress) {
+    news(progress);
+    told(progress, PHASE_VERIFY, 0, 0);
+}
+
+void progress_repeat(struct progress *progress, int number, int done, int most, double seconds_each) {
+    pthread_mutex_lock(&progress->mutex);
+    struct progress_work *work = &progress->work[number];
+    bool ended = done > work->repeated; /* repeats of this run; else its turn begins */
+    if (ended) turn_to(progress, number);
+    double passed = book(progress);
+    if (!ended) turn_to(progress, number);
+    if (ended && progress->view.phase == PHASE_REPEAT) {
+        work->paced_s += passed;
+        work->paced += done - work->repeated;
+    }
+    work->repeated = done;
+    work->pace_s = work->paced > 0 ? work->paced_s / work->paced : seconds_each > 0 && done > 0 ? seconds_each : 0;
+    /* With `until` there may be more repeats than the least, which the plan expects, and fewer than the most. */
+    int more = done < work->repeats ? work->repeats - done : done / 4 + 1;
+    work->repeats_left = more < most - done ? more : most - done;
+    progress->view.seconds_each = seconds_each;
+    told(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, most);
+}
+
+void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked) {
+    news(progress);
+    struct progress_work *work = &progress->work[number];
+    work->over = work->ended = true;
+    work->done_s = progress_done_s(work, PHASE_ASSEMBLE, 0, 0);
+    if (!worked) work->spent_s = 0;
+    if (progress->current == number) progress->current = -1;
+    progress->finished++;
+    if (progress->plain) progress->drawn_s = progress->told_s;
+    pthread_mutex_unlock(&progress->mutex);
+    if (progress->plain) /* this may wait for a pipe, which a holder of the lock must not */
+        fprintf(stderr, "[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number], outcome);
+}
+
+void progress_assemble(struct progress *progress) {
+    news(progress);
+    progress->current = -1;
+    progress->view.run = progress->view.runs;
+    told(progress, PHASE_ASSEMBLE, 0, 0);
+}
+
+/* ---- other text -------------------------------------------------------------------------------------------------- */
+
+void progress_hold(struct progress *progress) {
+    pthread_mutex_lock(&progress->mutex);
+    clear(progress);
+    progress->held = true;
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+void progress_release(struct progress *progress) {
+    pthread_mutex_lock(&progress->mutex);
+    progress->held = false;
+    pthread_mutex_unlock(&progress->mutex);
+}
+
+void progress_note(struct progress *progress, const char *text) {
+    progress_hold(progress);
+    fprintf(stderr, "tilerun: %s\n", text);
+    progress_release(progress);
+}
+
+void progress_answer(struct progress *progress, int number) {
+    char where[96] = "";
+    pthread_mutex_lock(&progress->mutex);
+    const struct progress_view *view = &progress->view;
+    int64_t next = view->done + 1 < view->total ? view->done + 1 : view->total;
+    if (view->phase == PHASE_TILES && view->total > 0)
+        snprintf(where, sizeof where, "tile %lld of %lld of ", (long long)next, (long long)view->total);
+    if (view->phase == PHASE_REPEAT)
+        snprintf(where, sizeof where, "repeat %lld of %lld of ", (long long)next, (long long)view->total);
+    if (view->phase == PHASE_VERIFY) snprintf(where, sizeof where, "the verification of ");
+    if (view->phase == PHASE_WARM_UP) snprintf(where, sizeof where, "the warm-up of ");
+    char *in = view->phase == PHASE_ASSEMBLE ? must_printf("while the results file is assembled")
+               : progress->current >= 0      ? must_printf("in %s'%s'", where, view->what)
+               : progress->finished == 0     ? must_printf("before the first run")
+                                             : must_printf("after run %d of %d", progress->finished, view->runs);
+    char *sentence =
+        must_printf("%stilerun: %s: stopping within a second, %s; Ctrl-C %sstops at once\n",
+                    progress->shown ? CLEAR : "", interrupt_name(number), in, number == SIGINT ? "again " : "");
+    progress->shown = false;
+    progress->over = true;
+    interrupt_say(STDERR_FILENO, sentence);
+    pthread_mutex_unlock(&progress->mutex);
+    free(sentence);
+    free(in);
 }

@@ -115,7 +115,7 @@ static enum status load_job(const struct reproduction *r, struct job **job, stru
 
 static enum status run_again(struct reproduction *r, const struct plan *plan, struct error *error) {
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
-    enum status status = execute_plan(plan, &r->execute, rows, error);
+    enum status status = execute_plan(plan, &r->execute, rows, NULL, error);
     free(rows);
     if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
     if (!status) status = results_file_open(r->output, &r->new, error);

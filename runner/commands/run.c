@@ -1,6 +1,7 @@
 /* run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../base/text.h"
 #include "../execute.h"
 #include "command.h"
 #include "limits_command.h"
@@ -8,6 +9,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { OPTION_RESUME = OPTION_OWN, OPTION_OVERWRITE, OPTION_TRACE, OPTION_PROGRESS, OPTION_JSON };
 
@@ -43,14 +45,25 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
     return status ? status : command_operands(&command_run, argc, 1, 1, error);
 }
 
+/* The last line: where the results are. */
+static void name_output(const char *path) {
+    struct stat about;
+    char size[32];
+    if (stat(path, &about) == 0)
+        fprintf(stderr, "tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
+}
+
 static enum status execute(const struct plan *plan, const struct run_arguments *arguments, struct error *error) {
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
     for (int i = 0; i < plan->run_count; i++) {
         if (plan->runs[i].note)
             fprintf(stderr, "tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
     }
-    enum status status = execute_plan(plan, &arguments->execute, rows, error);
-    if (status == STATUS_OK || status == STATUS_RUN) arguments->execute.print(rows, plan->run_count, stdout);
+    bool wrote;
+    enum status status = execute_plan(plan, &arguments->execute, rows, &wrote, error);
+    bool done = status == STATUS_OK || status == STATUS_RUN;
+    if (done) arguments->execute.print(rows, plan->run_count, stdout);
+    if (done && wrote && arguments->execute.progress != PROGRESS_NONE) name_output(plan->job->output);
     free(rows);
     return status;
 }

@@ -10,6 +10,7 @@
 #ifndef RUNNER_PLAN_H
 #define RUNNER_PLAN_H
 
+#include "../base/progress_text.h"
 #include "../storage/array.h"
 #include "../storage/h5.h"
 #include "limits.h"
@@ -135,6 +136,9 @@ int64_t plan_stage_elements(const struct storage *storage, int64_t element);
 int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes);
 /* Bytes of pinned host memory that a run on a GPU uses. */
 int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling);
+
+/* What the progress display needs of each run; the caller frees. */
+struct progress_work *plan_work(const struct plan *plan);
 
 /* Prints what `tilerun plan` shows: a row for each run, at most `width` columns wide (0: as wide as it is); the tiles,
  * bytes and bounds of each with `--detail`. */

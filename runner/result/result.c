@@ -94,6 +94,8 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     results->parts = must_printf("%s.parts", results->place.path);
     results->kept = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *results->kept);
     memset(results->kept, 0, (size_t)(plan->task_count + 1) * sizeof *results->kept);
+    results->seen = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *results->seen);
+    memset(results->seen, 0, (size_t)(plan->run_count + 1) * sizeof *results->seen);
     if (!status) status = check_output(results, overwrite, resume, error);
     if (!status) status = results_take_lock(results, error);
     if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
@@ -116,9 +118,12 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     if (results->place.exists) TRY(former_open(results, restricted, done, error));
     int parts, foreign, ours = 0;
     TRY(results_count_parts(results, &parts, &foreign, error));
-    for (int i = 0; i < plan->run_count && parts > ours; i++) {
+    for (int i = 0; i < plan->run_count; i++) {
+        struct stored former;
         char *path = results_part_path(results, &plan->runs[i], ".h5");
-        ours += access(path, F_OK) == 0;
+        bool part = parts > ours && access(path, F_OK) == 0;
+        ours += part;
+        results->seen[i] = part || former_stored(results, &plan->runs[i], &former);
         if (*done) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
         free(path);
     }
@@ -131,6 +136,10 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     return STATUS_OK;
 }
 
+const bool *results_seen(const struct results *results) {
+    return results->seen;
+}
+
 void results_close(struct results *results) {
     if (!results) return;
     former_close(results->former);
@@ -140,5 +149,6 @@ void results_close(struct results *results) {
     place_free(&results->place);
     free(results->parts);
     free(results->kept);
+    free(results->seen);
     free(results);
 }

@@ -76,6 +76,9 @@ void results_leave(struct results *results);
  * lacks no run; with `restricted` its status may be "partial". If not done, results_find will find its runs. */
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error);
 
+/* For each run, whether results_resume saw its finished part, or its row in the former OUTPUT. */
+const bool *results_seen(const struct results *results);
+
 /* STATUS_USAGE if OUTPUT is the job file or a file that its inputs read; changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
 /* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
@@ -122,6 +125,11 @@ enum status results_assemble(struct results *results, const struct result_summar
  * they differ (a job resumed on another machine) the list of what they name, "H200 with 16 threads; H200 with 8
  * threads"; else NULL. The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
+
+/* After a signal: lines that say how many runs are done, from which on runs are left ("interrupted"), how many of these
+ * read a result that is not there, and how many failed. `kept`: for each run, whether a part of it is there although
+ * its row is "interrupted". The caller frees. */
+char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept);
 
 /* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options
  * (result_view.h). */

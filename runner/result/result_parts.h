@@ -3,7 +3,7 @@
  * run's file), result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a
  * row has in each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_file.c (reading
  * back), result_unfinished.c (...an output that is not finished), result_view.c and result_view_columns.c (rows as
- * people look at them), result_table.c (as a table). */
+ * people look at them), result_table.c (as a table), result_left.c (what a signal left to do). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 
@@ -29,6 +29,7 @@ struct results {
     struct former *former;      /* NULL: none */
     struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
     bool *kept;                 /* for each task: an earlier run's part holds its result */
+    bool *seen;                 /* for each run: it was finished before */
 };
 
 /* Creates OUTPUT.parts and takes its lock. STATUS_USAGE: another process has the lock, or the folder is unusable. */

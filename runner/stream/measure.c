@@ -191,6 +191,7 @@ static enum status time_all(struct timing *timings, int count, const struct meas
             struct timing *timing = &timings[i];
             timing->done = timing->done || has_enough(timing);
             if (timing->done) continue;
+            tell(watch, timing, i); /* its turn begins */
             TRY(settle(timing, take_turn(timing, turn, count == 1, error), error));
             tell(watch, timing, i);
             left = true;

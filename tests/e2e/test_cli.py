@@ -197,7 +197,8 @@ def test_table(place):
 def test_progress_goes_to_stderr(place):
     done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place)
     lines = done.stderr.splitlines()
-    assert len(lines) == 8 and re.match(r"\[1/8\] gram cpu n=4: ok, \S+ ms, error \S+", lines[0])
+    assert len(lines) == 9 and re.match(r"\[1/8\] gram cpu n=4: ok, \S+ ms, error \S+", lines[0])
+    assert lines[8] == f"tilerun: wrote out.h5 ({(place / 'out.h5').stat().st_size / 1024:.1f} KiB)"
     assert "[" not in done.stdout.splitlines()[0]
     done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--overwrite", "--progress", "none", cwd=place)
     assert done.stderr == ""

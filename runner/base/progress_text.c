@@ -1,0 +1,183 @@
+/* progress_text.c - the live line's words, cut to a width; the estimate of what is left. */
+#include "progress_text.h"
+
+#include "text.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what is left ------------------------------------------------------------------------------------------------ */
+
+static double total_s(const struct progress_work *work) {
+    return work->pass_s + work->verify_s + work->repeat_s * work->repeats;
+}
+
+double progress_done_s(const struct progress_work *work, enum progress_phase phase, int64_t done, int64_t total) {
+    double share = total > 0 ? fmin(1, (double)done / (double)total) : 0;
+    switch (phase) {
+    case PHASE_BEGIN: return 0;
+    case PHASE_TILES: return share * work->pass_s;
+    case PHASE_VERIFY: return work->pass_s;
+    case PHASE_WARM_UP:
+    case PHASE_REPEAT: return work->pass_s + work->verify_s + work->repeat_s * work->repeats * share;
+    case PHASE_ASSEMBLE: break;
+    }
+    return total_s(work);
+}
+
+/* What runs took, divided by what was predicted of it: of the runs of one kind, of all runs if `kind` is NULL. NaN:
+ * none has got anywhere. */
+static double slowness(const struct progress_work *work, int runs, const void *kind) {
+    double spent = 0, done = 0;
+    for (int i = 0; i < runs; i++) {
+        if ((kind && work[i].kind != kind) || !(work[i].spent_s > 0) || !(work[i].done_s > 0)) continue;
+        spent += work[i].spent_s;
+        done += work[i].done_s;
+    }
+    return done > 0 ? spent / done : NAN;
+}
+
+/* A variant may be a hundred times slower than predicted. So a kind of run that was not seen yet is thought slower than
+ * predicted, as the others were, but not by more than this. */
+#define OTHERS_MOST 4.0
+
+double progress_left_s(const struct progress_work *work, int runs, int current, double idle_s) {
+    double of_all = slowness(work, runs, NULL), left = 0;
+    if (isnan(of_all)) return NAN;
+    for (int i = 0; i < runs; i++) {
+        if (work[i].over) continue;
+        double factor = work[i].kind ? slowness(work, runs, work[i].kind) : of_all;
+        if (isnan(factor)) factor = fmin(of_all, OTHERS_MOST);
+        double rest = fmax(0, total_s(&work[i]) - work[i].done_s) * factor;
+        if (work[i].pace_s > 0) rest = work[i].repeats_left * work[i].pace_s;
+        if (i == current && rest < idle_s && !(work[i].pace_s > 0)) return NAN; /* slower than all that is known */
+        left += i == current ? fmax(0, rest - idle_s) : rest;
+    }
+    return isfinite(left) ? left : NAN;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+void progress_name(char name[PROGRESS_WHAT], const char *text) {
+    size_t left = strlen(text), at = 0;
+    while (left > 0) {
+        int bytes = utf8_length(text, left);
+        unsigned char first = (unsigned char)text[0], second = bytes == 2 ? (unsigned char)text[1] : 0;
+        bool control = first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
+        if (at + (bytes > 1 ? (size_t)bytes : 1) >= PROGRESS_WHAT) break;
+        if (bytes == 0 || control)
+            name[at++] = '?', bytes = bytes ? bytes : 1;
+        else
+            memcpy(name + at, text, (size_t)bytes), at += (size_t)bytes;
+        text += bytes;
+        left -= (size_t)bytes;
+    }
+    name[at] = '\0';
+}
+
+/* Columns of the character at `text`, whose length is *bytes. From U+1100 on characters may be two columns wide. */
+static int columns_of(const char *text, int *bytes) {
+    *bytes = utf8_length(text, strlen(text));
+    if (*bytes == 0) return *bytes = 1;
+    const unsigned char *c = (const unsigned char *)text;
+    return c[0] > 0xe1 || (c[0] == 0xe1 && c[1] >= 0x84) ? 2 : 1;
+}
+
+int progress_columns(const char *text) {
+    int columns = 0;
+    for (int bytes; *text; text += bytes) columns += columns_of(text, &bytes);
+    return columns;
+}
+
+/* Ends text where its columns would be more than `width`. */
+static void cut(char *text, int width) {
+    int columns = 0;
+    for (int bytes; *text; text += bytes)
+        if ((columns += columns_of(text, &bytes)) > width) *text = '\0', bytes = 0;
+}
+
+/* ---- the line ---------------------------------------------------------------------------------------------------- */
+
+/* "1:10", "12:03:59". */
+static const char *minutes(double seconds, char text[32]) {
+    int64_t whole = seconds > 0 && seconds < 1e9 ? (int64_t)seconds : 0;
+    int64_t hours = whole / 3600;
+    if (hours > 0)
+        snprintf(text, 32, "%lld:%02d:%02d", (long long)hours, (int)(whole / 60 % 60), (int)(whole % 60));
+    else
+        snprintf(text, 32, "%d:%02d", (int)(whole / 60), (int)(whole % 60));
+    return text;
+}
+
+/* "1.2 s", "35 us": two figures or more. */
+static const char *short_time(double seconds, char text[32]) {
+    static const char *const units[] = {"s", "ms", "us", "ns"};
+    int unit = 0;
+    while (unit < 3 && seconds < 0.9995) seconds *= 1000, unit++;
+    snprintf(text, 32, seconds < 9.95 ? "%.1f %s" : "%.0f %s", seconds, units[unit]);
+    return text;
+}
+
+static void phase_text(const struct progress_view *view, char text[96]) {
+    const char *name = view->phase == PHASE_TILES ? "tile" : "repeat";
+    int64_t number = view->done + 1 < view->total ? view->done + 1 : view->total;
+    switch (view->phase) {
+    case PHASE_TILES:
+    case PHASE_REPEAT:
+        if (view->total > 0) snprintf(text, 96, "  %s %lld/%lld", name, (long long)number, (long long)view->total);
+        break;
+    case PHASE_VERIFY: snprintf(text, 96, "  verify"); break;
+    case PHASE_WARM_UP: snprintf(text, 96, "  warm-up"); break;
+    case PHASE_BEGIN:
+    case PHASE_ASSEMBLE: break;
+    }
+}
+
+/* Bytes and their rate while tiles are streamed, the time of a repeat. */
+static void detail_text(const struct progress_view *view, char text[96]) {
+    char each[32];
+    double rate = view->bytes / view->phase_s * 1e-9, all = fmax(view->bytes, view->bytes_total);
+    if (view->phase == PHASE_TILES && view->bytes >= 0.1e9 && all < 1e21) {
+        int length = snprintf(text, 96, "  %.1f of %.1f GB", view->bytes / 1e9, all / 1e9);
+        if (rate >= 0.005 && rate < 1e6)
+            snprintf(text + length, 96 - (size_t)length, "  %.*f GB/s", rate < 10 ? 2 : rate < 100 ? 1 : 0, rate);
+    } else if (view->phase == PHASE_REPEAT && view->seconds_each > 0 && view->seconds_each < 1e9) {
+        snprintf(text, 96, "  %s each", short_time(view->seconds_each, each));
+    }
+}
+
+static void time_left_text(const struct progress_view *view, char text[96]) {
+    char spent[32], left[32];
+    bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE;
+    int length = snprintf(text, 96, "  job %s", minutes(view->job_s, spent));
+    if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", minutes(view->left_s, left));
+}
+
+#define NAME_COLUMNS 16 /* a name is not shortened to fewer columns while something else can be left out */
+
+char *progress_line(const struct progress_view *view, int width, char line[PROGRESS_LINE]) {
+    char head[32], name[PROGRESS_WHAT], tails[3][96] = {"", "", ""};
+    const char *dots = "";
+    const char *idle = view->phase == PHASE_BEGIN ? "reading inputs" : "assembling";
+    bool run = view->phase != PHASE_BEGIN && view->phase != PHASE_ASSEMBLE;
+    snprintf(head, sizeof head, "[%d/%d] ", view->run, view->runs);
+    progress_name(name, run ? view->what : idle);
+    phase_text(view, tails[0]);
+    detail_text(view, tails[1]);
+    time_left_text(view, tails[2]);
+    int wanted = progress_columns(name), least = wanted < NAME_COLUMNS ? wanted : NAME_COLUMNS, room;
+    /* Left out, in this order, until there is room for the name: the detail, the times, the phase. */
+    static const int order[] = {-1, 1, 2, 0};
+    for (int i = 0; i < 4; i++) {
+        if (order[i] >= 0) tails[order[i]][0] = '\0';
+        room = width - (int)(strlen(head) + strlen(tails[0]) + strlen(tails[1]) + strlen(tails[2]));
+        if (room >= least) break;
+    }
+    if (wanted > room && room > 3) {
+        cut(name, room - 2);
+        dots = "..";
+    }
+    snprintf(line, PROGRESS_LINE, "%s%s%s%s%s%s", head, name, dots, tails[0], tails[1], tails[2]);
+    cut(line, width);
+    return line;
+}

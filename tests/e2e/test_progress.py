@@ -1,0 +1,231 @@
+"""What a person sees on stderr while a job runs: the live line of a terminal, the answer to a signal, last lines."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+import harness
+from harness import INTERRUPTED, OK
+from test_signals import allowed_seconds, wait_until_heeded
+
+CLEAR = "\r\033[K"
+LONG = {"op": "matmul", "variants": ["cpu"], "verify": "none", "warmup": 0, "repeat": 60}  # a minute or more
+LINE = re.compile(
+    r"\[1/2\] long cpu n=1300(  (tile 1/1|warm-up|repeat \d+/60(  [\d.]+ m?s each)?))?  job 0:\d\d(, ~[\d:]+ left)?"
+)
+
+
+class Terminal:
+    """The program on a terminal of so many columns; what it shows is kept with the time when it came."""
+
+    def __init__(self, columns, *arguments, **environment):
+        self.leader, follower = pty.openpty()
+        self.resize(columns)
+        command = [str(harness.TILERUN), *map(str, arguments)]
+        environment = {**os.environ, "TERM": "xterm", **environment}
+        self.process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment)
+        os.close(follower)
+        self.began = time.monotonic()
+        self.shown = ""
+        self.times = []  # of each live line
+
+    def resize(self, columns):
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def read(self, enough=lambda shown: False, limit=60):
+        """Reads until `enough`, the program's end, or a time limit."""
+        until = time.monotonic() + limit
+        while not enough(self.shown) and (left := until - time.monotonic()) > 0:
+            if not select.select([self.leader], [], [], left)[0]:
+                break
+            try:
+                chunk = os.read(self.leader, 4096)
+            except OSError:  # nobody writes any more
+                chunk = b""
+            if not chunk:
+                break
+            self.shown += chunk.decode()
+            self.times += [time.monotonic()] * chunk.count((CLEAR + "[").encode())
+        return self.shown
+
+    def lines(self):
+        """The live lines so far: each replaces the one before."""
+        return [part.split("\r\n")[0] for part in self.shown.split(CLEAR) if part.startswith("[")]
+
+    def end(self):
+        self.read()
+        os.close(self.leader)
+        return self.process.wait(timeout=60)
+
+
+def long_job(folder):
+    """A run of minutes, in a launch of seconds, and one that reads its result."""
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        parameters={"n": [1300]},
+        inputs={"a": {"random": {"shape": ["$n", "$n"]}}},
+        operations=[{"id": "long", "inputs": ["a", "a"], **LONG}, {"id": "s", "op": "scale", "inputs": ["long"]}],
+    )
+
+
+def test_the_live_line_and_a_signal(folder):
+    """The line is drawn each second although nothing happens; its end is clean."""
+    terminal = Terminal(100, "run", long_job(folder), "-o", folder / "out.h5")
+    terminal.read(lambda shown: shown.count(CLEAR) >= 4)
+    lines = terminal.lines()
+    assert len(lines) >= 4 and all(LINE.fullmatch(line) for line in lines), lines
+    assert len({re.search(r"job ([\d:]+)", line)[1] for line in lines}) >= 3, lines  # it counts
+    assert terminal.times[3] - terminal.times[0] >= 2.5  # one is drawn at once, then one a second
+
+    sent = time.monotonic()
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.read(lambda shown: "SIGTERM" in shown and shown.endswith("\n"))
+    assert time.monotonic() - sent <= allowed_seconds(1)
+    answer = terminal.shown.split(CLEAR)[-1].split("\r\n")[0]
+    assert re.fullmatch(
+        r"tilerun: SIGTERM: stopping within a second, in (tile 1 of 1|the warm-up|repeat \d+ of 60) of "
+        r"'long cpu n=1300'; Ctrl-C stops at once",
+        answer,
+    )
+    assert terminal.end() == INTERRUPTED
+    after = terminal.shown.split(answer)[1]
+    assert "\033" not in after and after.startswith("\r\n"), after  # nothing is drawn any more
+    assert after.endswith(
+        "\r\ntilerun: interrupted: 0 of 2 runs are done; `tilerun run JOB --resume` continues"
+        "\r\ntilerun: left: 2 runs, from 'long cpu n=1300' on, 1 of which reads a result that is not there yet\r\n"
+    )
+
+
+def test_a_narrow_terminal(folder):
+    """Lines are cut where the terminal ends, which may change."""
+    terminal = Terminal(34, "run", long_job(folder), "-o", folder / "out.h5")
+    terminal.read(lambda shown: shown.count(CLEAR) >= 3)
+    assert terminal.lines()[:3] == [line[:33] for line in terminal.lines()[:3]]
+    assert all(line.startswith("[1/2] long cpu n=1300") for line in terminal.lines()), terminal.shown
+    terminal.resize(12)
+    already = terminal.shown.count(CLEAR)
+    terminal.read(lambda shown: shown.count(CLEAR) >= already + 2)
+    assert terminal.lines()[-1] == "[1/2] lon.."
+    for _ in range(2):  # the second ends it at once
+        terminal.process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    assert terminal.end() == INTERRUPTED
+
+
+@pytest.mark.parametrize("kind", ["xterm", "dumb"])
+def test_the_end_on_a_terminal(folder, kind):
+    """The live line is gone when the table comes; a terminal that cannot clear a line has none."""
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [8, 8]}}},
+        operations=[{"id": "s", "op": "transpose", "inputs": ["a"], "variants": ["cpu", "blocked"]}],
+    )
+    terminal = Terminal(80, "run", path, "-o", folder / "out.h5", TERM=kind)
+    assert terminal.end() == OK
+    *live, rest = terminal.shown.split(CLEAR)
+    assert bool(live) == (kind == "xterm") and not [line for line in live if "\n" in line]
+    lines = [line for line in rest.splitlines() if not line.startswith("[")]
+    size = os.stat(folder / "out.h5").st_size
+    assert lines[0].startswith("operation ") and len(lines) >= 4
+    assert lines[-1] == f"tilerun: wrote {folder}/out.h5 ({size / 1024:.1f} KiB)"
+
+
+def test_nothing_but_the_answer_where_no_progress_is_wanted(folder):
+    """A TERM, then an INT that ends it at once."""
+    process = harness.start("run", long_job(folder), "-o", folder / "out.h5", "--progress", "none")
+    wait_until_heeded(process)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    answer = process.stderr.readline()
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    rest = process.stderr.read()
+    seconds = time.monotonic() - began
+    assert process.wait(timeout=60) == INTERRUPTED
+    assert re.fullmatch("tilerun: SIGTERM: stopping within a second, .*; Ctrl-C stops at once\n", answer)
+    assert rest.startswith("tilerun: interrupted: 0 of 2 runs are done;") and rest.count("\n") == 2
+    assert seconds <= allowed_seconds(0.5)
+    process.stdout.close()
+
+
+def interrupt(process, line):
+    """Sends a signal once a line that starts so has come, and a little later. Returns stdout and the rest of stderr."""
+    if line:
+        said = process.stderr.readline()
+        while not said.startswith(line):
+            assert said and not said.startswith("tilerun: ")
+            said = process.stderr.readline()
+    else:
+        wait_until_heeded(process)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGUSR1)
+    rest, rows = process.stderr.read(), process.stdout.read()
+    assert process.wait(timeout=60) == INTERRUPTED, rest
+    return json.loads(rows), rest
+
+
+def test_counts_with_runs_that_depend_on_others(folder):
+    """What is done, what was begun, what waits for it; and again while what was done before has not been looked at."""
+    scale = {"op": "scale", "variants": ["cpu"]}
+    operations = [
+        {"id": "first", "inputs": ["a"], **scale},
+        {"id": "long", "inputs": ["a", "a"], **LONG},
+        {"id": "of_long", "inputs": ["long"], **scale},
+        {"id": "of_that", "inputs": ["of_long"], **scale},
+        {"id": "of_first", "inputs": ["first"], **scale},
+        {"id": "last", "op": "transpose", "inputs": ["a"], "variants": ["cpu", "blocked"]},
+    ]
+    job = {"device": "cpu", "inputs": {"a": {"random": {"shape": [1300, 1300]}}}}
+    path = harness.write_job(folder / "job.yaml", **job, operations=operations)
+    arguments = ["run", path, "-o", folder / "out.h5", "--json", "--progress", "plain"]
+    rows, said = interrupt(harness.start(*arguments), "[1/7] first cpu: ok")
+    assert [row["status"] for row in rows] == ["ok"] + ["interrupted"] * 6
+    assert re.fullmatch(
+        "tilerun: SIGUSR1: stopping within a second, in .*'long cpu'; Ctrl-C stops at once\n"
+        "tilerun: interrupted: 1 of 7 runs are done; `tilerun run JOB --resume` continues\n"
+        "tilerun: left: 6 runs, from 'long cpu' on, 2 of which read results that are not there yet\n",
+        said,
+    ), said
+
+    # Runs that were finished before are done, though the job has not come to them again.
+    operations = [operations[1], operations[0], operations[4]]
+    path = harness.write_job(folder / "job.yaml", **job, operations=operations)
+    done = harness.tilerun("run", path, "-o", folder / "new.h5", "--only", "first,of_first")
+    assert done.returncode == OK, done.stderr
+    arguments[3] = folder / "new.h5"
+    rows, said = interrupt(harness.start(*arguments, "--resume"), None)
+    kept = "finished before and kept; a signal came first"
+    assert [row["message"] for row in rows] == ["a signal came first", kept, kept]
+    assert "\ntilerun: interrupted: 2 of 3 runs are done; `tilerun run JOB --resume` continues\n" in said
+    assert said.endswith("\ntilerun: left: 1 run, 'long cpu'\n")
+
+
+def test_counts_with_runs_that_failed(folder):
+    """They are not done, and what reads their results was skipped."""
+    operations = [
+        {"id": "bad", "op": "matmul", "inputs": ["a", "a"], "variants": ["blocked"], "tolerance": 1e-300},
+        {"id": "of_bad", "op": "scale", "inputs": ["bad"]},
+        {"id": "long", "inputs": ["a", "a"], **LONG},
+    ]
+    path = harness.write_job(
+        folder / "job.yaml", device="cpu", inputs={"a": {"random": {"shape": [1300, 1300]}}}, operations=operations
+    )
+    arguments = ["run", path, "-o", folder / "out.h5", "--json", "--progress", "plain"]
+    rows, said = interrupt(harness.start(*arguments), "[2/3] of_bad")
+    assert [row["status"] for row in rows] == ["wrong", "skipped", "interrupted"]
+    assert said.endswith(
+        "tilerun: interrupted: 0 of 3 runs are done; `tilerun run JOB --resume` continues\n"
+        "tilerun: left: 1 run, 'long cpu'\ntilerun: besides: 1 was wrong, 1 was skipped\n"
+    ), said
