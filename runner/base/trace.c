@@ -5,17 +5,14 @@
 #include "clock.h"
 #include "fail.h"
 #include "json.h"
-#include "place.h"
+#include "whole.h"
 #if TILERUN_CUDA
 #include <nvtx3/nvToolsExt.h>
 #endif
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SLOTS = 1000 }; /* of a stage: thread number = stage * SLOTS + slot */
 
@@ -51,8 +48,7 @@ struct recorded {
 static const char beginning[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 
 struct trace {
-    struct place place;
-    int descriptor; /* of a device, pipe or standard stream, written directly; -1: a file, created at the end */
+    struct whole file; /* opened at once, written at the end */
     double started_s;
     pthread_mutex_t mutex; /* guards all below */
     char **runs;
@@ -61,44 +57,11 @@ struct trace {
     long count, room;
 };
 
-/* May the file be replaced unasked: is it empty, or an earlier trace? */
-static bool is_ours(const char *path) {
-    char begins[sizeof beginning] = "";
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    size_t got = fread(begins, 1, sizeof beginning - 1, file);
-    fclose(file);
-    return got == 0 || strcmp(begins, beginning) == 0;
-}
-
-/* Opens at once what a rename cannot replace: a device, a pipe, or the file that is our standard output or error. */
-static enum status open_directly(const struct place *place, int *descriptor, struct error *error) {
-    struct stat about;
-    for (int standard = 1; standard <= 2 && *descriptor < 0; standard++)
-        if (fstat(standard, &about) == 0 && place_is_at(place->name, &about)) *descriptor = dup(standard);
-    if (*descriptor >= 0 || S_ISREG(place->about.st_mode)) return STATUS_OK;
-    if (!S_ISCHR(place->about.st_mode) && !S_ISFIFO(place->about.st_mode))
-        return fail(error, STATUS_USAGE, "trace %s: is not a regular file", place->name);
-    *descriptor = open(place->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's reader */
-    if (*descriptor < 0)
-        return fail(error, STATUS_USAGE, "trace %s: cannot be written: %s", place->name,
-                    errno == ENXIO ? "nobody reads from this pipe" : strerror(errno));
-    fcntl(*descriptor, F_SETFL, fcntl(*descriptor, F_GETFL) & ~O_NONBLOCK);
-    return STATUS_OK;
-}
-
 enum status trace_open(const char *path, bool overwrite, struct trace **trace, struct error *error) {
     struct trace *it = must_malloc(sizeof *it);
-    *it = (struct trace){.descriptor = -1, .started_s = now_s()};
+    *it = (struct trace){.started_s = now_s()};
     pthread_mutex_init(&it->mutex, NULL);
-    enum status status = place_find("trace", path, &it->place, error);
-    if (!status && it->place.exists && !S_ISDIR(it->place.about.st_mode))
-        status = open_directly(&it->place, &it->descriptor, error);
-    if (!status && it->descriptor < 0) {
-        status = place_check(&it->place, error);
-        if (!status && it->place.exists && !overwrite && !is_ours(path))
-            status = fail(error, STATUS_USAGE, "trace %s: exists and is not a trace; --overwrite replaces it", path);
-    }
+    enum status status = whole_open("trace", path, beginning, overwrite, &it->file, error);
     if (status) {
         trace_discard(it);
         it = NULL;
@@ -180,54 +143,28 @@ static void write_spans(const struct trace *trace, FILE *file, bool *any) {
     }
 }
 
-static bool write_all(const struct trace *trace, FILE *file) {
-    bool any = false;
-    fputs(beginning, file);
-    write_names(trace, file, &any);
-    write_spans(trace, file, &any);
-    fputs("\n]}\n", file);
-    bool failed = ferror(file) != 0;
-    errno = 0;
-    failed = fclose(file) != 0 || failed;
-    if (failed && errno == 0) errno = EIO;
-    return !failed;
-}
-
-/* Creates a file of an unused name in the folder that the trace goes to. */
-static int make_file(const struct place *place, char **path) {
-    int descriptor = -1;
-    for (int number = 0; descriptor < 0; number++) {
-        *path = must_printf("%s/.tilerun-trace-%d-%d", place->folder, (int)getpid(), number);
-        descriptor = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0 || errno != EEXIST) break;
-        free(*path);
-    }
-    return descriptor;
-}
-
 enum status trace_close(struct trace *trace, struct error *error) {
     if (!trace) return STATUS_OK;
-    char *path = NULL;
-    int descriptor = trace->descriptor >= 0 ? trace->descriptor : make_file(&trace->place, &path);
-    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
-    enum status status = STATUS_OK;
-    trace->descriptor = -1; /* fclose closes it */
-    if (!file || !write_all(trace, file))
-        status = fail(error, STATUS_IO, "trace %s: cannot be written: %s", trace->place.name, strerror(errno));
-    if (!status && path) status = place_put(&trace->place, path, error);
-    if (status && path) unlink(path);
-    free(path);
+    enum status status = whole_begin(&trace->file, error);
+    if (!status) {
+        FILE *to = trace->file.to;
+        bool any = false;
+        fputs(beginning, to);
+        write_names(trace, to, &any);
+        write_spans(trace, to, &any);
+        fputs("\n]}\n", to);
+        status = whole_close(&trace->file, error);
+    }
     trace_discard(trace);
     return status;
 }
 
 void trace_discard(struct trace *trace) {
     if (!trace) return;
-    if (trace->descriptor >= 0) close(trace->descriptor);
     for (int i = 0; i < trace->run_count; i++) free(trace->runs[i]);
     free(trace->runs);
     free(trace->spans);
-    place_free(&trace->place);
+    whole_discard(&trace->file);
     pthread_mutex_destroy(&trace->mutex);
     free(trace);
 }

@@ -1,0 +1,104 @@
+/* whole.c - writes a file under another name and renames it, or writes directly what a rename cannot replace. */
+#include "whole.h"
+
+#include "fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* May the file be replaced unasked: is it empty, or one of ours? */
+static bool is_ours(const char *path, const char *beginning) {
+    char begins[256] = "";
+    size_t length = strlen(beginning);
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    size_t got = fread(begins, 1, length < sizeof begins ? length : sizeof begins, file);
+    fclose(file);
+    return got == 0 || (got == length && memcmp(begins, beginning, length) == 0);
+}
+
+/* Opens at once what a rename cannot replace: a device, a pipe, or the file that is our standard output or error. */
+static enum status open_directly(const struct place *place, int *descriptor, struct error *error) {
+    struct stat about;
+    for (int standard = 1; standard <= 2 && *descriptor < 0; standard++)
+        if (fstat(standard, &about) == 0 && place_is_at(place->name, &about)) *descriptor = dup(standard);
+    if (*descriptor >= 0 || S_ISREG(place->about.st_mode)) return STATUS_OK;
+    if (!S_ISCHR(place->about.st_mode) && !S_ISFIFO(place->about.st_mode))
+        return fail(error, STATUS_USAGE, "%s %s: is not a regular file", place->kind, place->name);
+    *descriptor = open(place->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's reader */
+    if (*descriptor < 0)
+        return fail(error, STATUS_USAGE, "%s %s: cannot be written: %s", place->kind, place->name,
+                    errno == ENXIO ? "nobody reads from this pipe" : strerror(errno));
+    fcntl(*descriptor, F_SETFL, fcntl(*descriptor, F_GETFL) & ~O_NONBLOCK);
+    return STATUS_OK;
+}
+
+enum status whole_open(const char *kind, const char *name, const char *beginning, bool overwrite, struct whole *whole,
+                       struct error *error) {
+    *whole = (struct whole){.descriptor = -1};
+    TRY(place_find(kind, name, &whole->place, error));
+    const struct place *place = &whole->place;
+    if (place->exists && !S_ISDIR(place->about.st_mode)) TRY(open_directly(place, &whole->descriptor, error));
+    if (whole->descriptor >= 0) return STATUS_OK;
+    TRY(place_check(place, error));
+    if (place->exists && !overwrite && !is_ours(place->path, beginning))
+        return fail(error, STATUS_USAGE, "%s %s: exists and is not a %s; --overwrite replaces it", kind, name, kind);
+    return STATUS_OK;
+}
+
+/* Creates a file of an unused name in the folder that the file goes to. */
+static int make_file(const struct place *place, char **path) {
+    int descriptor = -1;
+    for (int number = 0; descriptor < 0; number++) {
+        *path = must_printf("%s/.tilerun-%s-%d-%d", place->folder, place->kind, (int)getpid(), number);
+        descriptor = open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0) break;
+        int why = errno;
+        free(*path);
+        *path = NULL;
+        errno = why;
+        if (why != EEXIST) break;
+    }
+    return descriptor;
+}
+
+static enum status cannot_write(const struct whole *whole, int number, struct error *error) {
+    return fail(error, STATUS_IO, "%s %s: cannot be written: %s", whole->place.kind, whole->place.name,
+                strerror(number));
+}
+
+enum status whole_begin(struct whole *whole, struct error *error) {
+    if (whole->descriptor < 0) whole->descriptor = make_file(&whole->place, &whole->path);
+    whole->to = whole->descriptor >= 0 ? fdopen(whole->descriptor, "w") : NULL;
+    if (!whole->to) return cannot_write(whole, errno, error);
+    whole->descriptor = -1; /* fclose closes it */
+    return STATUS_OK;
+}
+
+enum status whole_close(struct whole *whole, struct error *error) {
+    enum status status = STATUS_OK;
+    bool failed = ferror(whole->to) != 0;
+    errno = 0;
+    failed = fclose(whole->to) != 0 || failed;
+    whole->to = NULL;
+    if (failed) status = cannot_write(whole, errno ? errno : EIO, error);
+    if (!status && whole->path) status = place_put(&whole->place, whole->path, error);
+    if (!status) {
+        free(whole->path); /* no such file is left to be removed */
+        whole->path = NULL;
+    }
+    whole_discard(whole);
+    return status;
+}
+
+void whole_discard(struct whole *whole) {
+    if (whole->to) fclose(whole->to);
+    if (whole->descriptor >= 0) close(whole->descriptor);
+    if (whole->path) unlink(whole->path);
+    free(whole->path);
+    place_free(&whole->place);
+    *whole = (struct whole){.descriptor = -1};
+}
