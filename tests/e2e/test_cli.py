@@ -16,7 +16,7 @@ import harness
 import tree
 from harness import OK, USAGE
 
-COMMANDS = ["run", "check", "plan", "list", "devices", "show"]
+COMMANDS = ["run", "check", "plan", "list", "devices", "show", "report"]
 
 JOB = """\
 version: 1

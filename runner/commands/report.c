@@ -1,0 +1,95 @@
+/* report.c - `tilerun report RESULTS...`: results as one HTML page. */
+#include "../result/report.h"
+#include "../base/whole.h"
+#include "command.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_OVERWRITE = OPTION_OWN };
+
+/* NAME.html in the current folder, for a results file NAME.h5. The caller frees. */
+static char *default_output(const char *results) {
+    const char *slash = strrchr(results, '/'), *name = slash ? slash + 1 : results, *dot = strrchr(name, '.');
+    int length = dot && dot > name && strcmp(dot, ".h5") == 0 ? (int)(dot - name) : (int)strlen(name);
+    return must_printf("%.*s.html", length, name);
+}
+
+/* The page goes over none of the files that it tells of, even with --overwrite and where one is still to come. */
+static enum status check_apart(const char *name, char *const results[], int count, struct error *error) {
+    struct place page, other;
+    enum status status = place_find("report", name, &page, error);
+    for (int i = 0; i < count && !status; i++) {
+        status = place_find("results", results[i], &other, error);
+        if (!status && place_same(&page, &other))
+            status = fail(error, STATUS_USAGE, "report %s: is one of the results files", name);
+        place_free(&other);
+    }
+    place_free(&page);
+    return status;
+}
+
+static enum status write_file(const char *name, bool overwrite, struct results_file *const *files, char *const names[],
+                              int count, struct error *error) {
+    struct whole page;
+    TRY(check_apart(name, names, count, error));
+    enum status status = whole_open("report", name, report_beginning, overwrite, &page, error);
+    if (!status) status = whole_begin(&page, error);
+    if (!status) status = report_write(files, count, page.to, error);
+    if (status) {
+        whole_discard(&page);
+        return status;
+    }
+    TRY(whole_close(&page, error));
+    fprintf(stderr, "tilerun: report %s\n", name);
+    return STATUS_OK;
+}
+
+static enum status write_output(const char *output, bool overwrite, struct results_file *const *files,
+                                char *const names[], int count, struct error *error) {
+    if (output && strcmp(output, "-") == 0) return report_write(files, count, stdout, error);
+    char *name = output ? must_strdup(output) : default_output(names[0]);
+    enum status status = write_file(name, overwrite, files, names, count, error);
+    free(name);
+    return status;
+}
+
+static enum status report(int argc, char **argv, struct error *error) {
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'}, {"overwrite", no_argument, NULL, OPTION_OVERWRITE}, {0}};
+    const char *output = NULL;
+    bool overwrite = false;
+    for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) {
+        if (code == 'o')
+            output = optarg;
+        else if (code == OPTION_OVERWRITE)
+            overwrite = true;
+        else
+            return command_misused(&command_report, code, argv, error);
+    }
+    TRY(command_operands(&command_report, argc, 1, -1, error));
+    int count = argc - optind, opened = 0;
+    struct results_file **files = must_malloc((size_t)count * sizeof *files);
+    enum status status = STATUS_OK;
+    while (opened < count && !status) {
+        status = results_file_open(argv[optind + opened], &files[opened], error);
+        opened += status == STATUS_OK;
+    }
+    if (!status) status = write_output(output, overwrite, files, argv + optind, count, error);
+    for (int i = 0; i < opened; i++) results_file_close(files[i]);
+    free(files);
+    return status;
+}
+
+const struct command command_report = {
+    .name = "report",
+    .arguments = "[-o FILE] [--overwrite] RESULTS...",
+    .summary = "write results as one HTML page: tables, plots, the job, where it ran",
+    .help = "  -o, --output FILE  the page (default: NAME.html here, for NAME.h5); - is standard output\n"
+            "  --overwrite        replace a FILE that is no report; an earlier report is replaced anyway\n"
+            "\n"
+            "The page needs no network and no other file. Several RESULTS are shown together, as A, B, ...\n",
+    .run = report,
+};

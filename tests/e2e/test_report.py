@@ -1,0 +1,446 @@
+"""`tilerun report`: the page is whole, safe, readable and small, whatever the results hold."""
+
+import itertools
+import os
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+import page
+import places
+from harness import IO, OK, USAGE
+
+SWEEP = dict(
+    name="ladder",
+    device="cpu",
+    parameters={"n": [8, 16, 32], "dtype": ["float32", "float64"]},
+    inputs={"A": {"random": {"shape": ["$n", "$n"], "low": -1, "dtype": "$dtype"}}},
+    defaults={"warmup": 0, "repeat": 7},
+    operations=[
+        {"id": "product", "op": "matmul", "inputs": ["A", "A"], "variants": ["cpu", "blocked"]},
+        {"id": "total", "op": "reduce", "inputs": ["product"], "operator": "sum", "axis": "all", "variants": ["cpu"]},
+        {"id": "turned", "op": "transpose", "inputs": ["A"], "variants": ["cpu", "blocked"]},
+    ],
+)
+
+
+@pytest.fixture(scope="module")
+def results(memory_folder):
+    """A results file of a sweep, and one of a single run."""
+    folder = memory_folder / "report"
+    folder.mkdir(exist_ok=True)
+    harness.run_job(folder, **SWEEP).path.rename(folder / "sweep.h5")
+    one = {key: SWEEP[key] for key in ("device", "defaults")}
+    one["inputs"] = {"x": {"random": {"shape": [5, 3]}}}
+    one["operations"] = [{"id": "scaled", "op": "scale", "inputs": ["x"], "variants": ["cpu"]}]
+    harness.run_job(folder, **one).path.rename(folder / "one.h5")
+    return folder
+
+
+def report(*files, expect=OK, **options):
+    """The page of these files, through standard output, taken apart and checked."""
+    done = harness.tilerun("report", "-o", "-", *files, errors="surrogateescape", **options)
+    assert done.returncode == expect, done.stderr
+    return page.read(done.stdout)
+
+
+def edited(results, folder, change, name="sweep.h5"):
+    """A copy of a results file whose rows were changed: `change` takes and returns the rows, and may use the file."""
+    path = folder / "edited.h5"
+    shutil.copy(results / name, path)
+    with h5py.File(path, "r+") as file:
+        rows = change(file["runs"][:], file)
+        if rows is not None:
+            del file["runs"]
+            file["runs"] = rows
+    return path
+
+
+def section(root, name):
+    return [element.attributes["id"] for element in root.find("section")].count(name) == 1
+
+
+def titles(root):
+    return [element.text() for element in root.find("h3")]
+
+
+# ---- what is on the page ---------------------------------------------------------------------------------------------
+
+
+def test_page_of_a_sweep(results, folder):
+    root = report(edited(results, folder, limited))
+    assert root.one("h1").text() == "ladder"
+    assert root.find("p", class_="lead")[0].text().startswith("30 runs: 30 ok; measured on ")
+    assert titles(root) == [
+        "product: rate against n",
+        "product: rate against dtype",
+        "total: rate against n",
+        "total: rate against dtype",
+        "turned: rate against n",
+        "turned: rate against dtype",
+        "How near each run comes to its roof",
+        "Error against speed, in FLOP/s",
+        *(["Error against speed, in B/s"] if len(titles(root)) == 9 else []),  # where sums were not exact
+    ]
+    with h5py.File(results / "sweep.h5") as file:
+        rows = file["runs"][:]
+        assert root.one("pre").text() == file["job"][()].decode()
+        facts = {row["Fact"]: row["Value"] for row in page.table_rows(root, "Environment")}
+        assert facts["hostname"] == file["environment"].attrs["hostname"]
+        assert facts["command line"] == file.attrs["command_line"]
+        names = [f"n={n},dtype={dtype}/A" for n in (16, 32, 8) for dtype in ("float32", "float64")]
+        assert [row["Input"] for row in page.table_rows(root, "Inputs")] == names
+    shown = page.table_rows(root, "Table of runs")
+    assert len(shown) == len(rows) == 30
+    for cells, row in zip(shown, rows):
+        assert cells["Operation"] == row["operation"].decode() and cells["Variant"] == row["variant"].decode()
+        assert f"n={cells['n']},dtype={cells['dtype']}" == row["parameters"].decode()
+        number, unit = cells["Median"].split()
+        seconds = float(number) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
+        assert seconds == pytest.approx(row["kernel_median_s"], rel=0.006)
+        assert cells["Status"] == "ok" and cells["Samples"] == "7"
+    assert len(page.table_rows(root, "Samples of runs")) == 30
+    assert len(page.table_rows(root, "Stages of runs")) == 30
+
+
+def test_lines_and_intervals(results, folder):
+    """Of three values of n and two variants in two types: four lines of three points, each with its interval."""
+
+    def change(rows, _):
+        rows["kernel_median_s"] = 1e-3
+        rows["kernel_ci_low_s"], rows["kernel_ci_high_s"] = 0.5e-3, 2e-3
+        return rows
+
+    root = report(edited(results, folder, change))
+    drawing = root.find("figure")[0].one("svg")
+    coloured = [e for e in drawing.find("path") if e.attributes["class"].startswith("l ")]
+    lines = [e for e in coloured if "L" in e.attributes["d"]]
+    assert len(lines) == 4 and all(line.attributes["d"].count("L") == 2 for line in lines)
+    bars = [e for e in coloured if "V" in e.attributes["d"]]
+    assert len(bars) == 12
+    names = [text.text() for text in drawing.find("text", class_="tick")]
+    assert names == ["cpu, float32", "blocked, float32", "cpu, float64", "blocked, float64"]
+    assert [e.text() for e in drawing.find("text", class_="tick mid")] == ["8", "16", "32"]
+    looks = {tuple(line.attributes["class"].split()) for line in lines}
+    assert len(looks) == 4, "colour and dash tell the lines apart"
+    assert "95 % intervals" in root.find("figure")[0].one("figcaption").text()
+
+
+def limited(rows, _):
+    """The limits of 20 GB/s and 100 or 50 GFLOP/s."""
+    for row in rows:
+        compute = row["flops"] / (1e11 if row["dtype"] == b"float32" else 5e10)
+        memory = row["bytes"] / 2e10
+        row["bound_s"], row["bound_by"] = max((compute, b"compute"), (memory, b"memory"))
+        row["percent_of_bound"] = 100 * row["bound_s"] / row["kernel_median_s"]
+    return rows
+
+
+def unlimited(rows, _):
+    rows["bound_s"], rows["bound_by"], rows["percent_of_bound"] = np.nan, b"", np.nan
+    return rows
+
+
+def test_roofs(results, folder):
+    """Limits that the rows tell are drawn once for each device, memory's and each type's."""
+
+    def cloud(root, title):
+        return root.find("figure")[titles(root).index(title)]
+
+    root = report(edited(results, folder, limited))
+    figure = cloud(root, "How near each run comes to its roof")
+    names = sorted(e.text() for e in figure.find("text") if e.attributes.get("class", "").startswith("note"))
+    assert names == ["cpu 20.0 GB/s", "cpu float32 100 GFLOP/s", "cpu float64 50.0 GFLOP/s"]
+    assert len(figure.find("path", class_="roof")) == 3
+    assert re.fullmatch(r"[\d.]+ % of (memory|compute)", page.table_rows(root, "Table of runs")[0]["Of limit"])
+    assert not cloud(report(edited(results, folder, unlimited)), "Rate against intensity").find("path", class_="roof")
+
+
+def test_one_run(results):
+    root = report(results / "one.h5")
+    assert len(page.table_rows(root, "Table of runs")) == 1
+    assert not section(root, "speed") and section(root, "runs") and section(root, "job")
+
+
+def test_several_files(results, folder):
+    second = edited(results, folder, lambda rows, file: file["environment"].attrs.modify("hostname", "elsewhere"))
+    root = report(results / "sweep.h5", second, results / "one.h5")
+    assert root.one("h1").text() == "ladder and other jobs"
+    assert root.find("p", class_="lead")[0].text().startswith("61 runs in 3 files: 61 ok")
+    rows = page.table_rows(root, "Table of runs")
+    assert [row["File"] for row in rows] == ["A"] * 30 + ["B"] * 30 + ["C"]
+    facts = {row["Fact"]: row for row in page.table_rows(root, "Environment")}
+    assert facts["hostname"]["B"] == "elsewhere" and facts["hostname"]["Files"] == "differs"
+    assert facts["tool version"]["Files"] == ""
+    assert len(root.find("pre")) == 2 and "B: the same job as A" in root.text()
+    names = [text.text() for text in root.find("figure")[0].find("text", class_="tick")]
+    assert "A cpu, float32" in names and "B cpu, float32" in names
+
+
+def test_files_without_a_sweep_are_compared(results):
+    root = report(results / "one.h5", results / "one.h5")
+    assert titles(root)[0] == "scaled: rate by file"
+
+
+def test_skipped_runs(results, folder):
+    """Nothing ran: the page says so, and why, and draws nothing."""
+
+    def change(rows, file):
+        rows["status"], rows["message"] = b"skipped", b"no GPU"
+        for name in ("kernel_median_s", "total_s", "error"):
+            rows[name] = np.nan
+        file.attrs["status"] = "failed"
+        return rows
+
+    root = report(edited(results, folder, change))
+    assert root.find("p", class_="lead")[0].text() == "30 runs: 30 skipped."
+    assert root.one("ul", class_="messages").text().strip() == "30 skipped: no GPU"
+    assert "unfinished: 0 of 30 runs" in root.one("ul", class_="files").text()
+    assert not root.find("svg") and not section(root, "speed")
+
+
+# ---- anything may stand in a file ------------------------------------------------------------------------------------
+
+NASTY = [
+    "<script>alert(1)</script>",
+    "</script></style></title><b>",
+    "a\"b'c&amp;<i>&lt;",
+    "--><!-- ]]>",
+    "tab\tand\nnewline",
+    "Straße λ 矩阵 🎉 \u202eturned",
+]
+
+
+def test_texts_are_escaped(results, folder):
+    def change(rows, file):
+        for row, nasty in zip(rows, itertools.cycle(NASTY)):
+            row["message"], row["status"], row["flags"] = nasty.encode(), b"failed", nasty.encode()[:60]
+            row["variant"], row["device_name"] = nasty.encode()[:90], nasty.encode()[:90]
+        for row in rows[12:]:
+            row["status"] = b"ok"
+        rows["operation"][20:] = b"<u>&\" x='y"
+        rows["parameters"][20:] = b"n=8,<s>=</s>&\""
+        text = "x: " + "\n".join(NASTY)
+        attributes = dict(file["job"].attrs)
+        del file["job"]
+        file.create_dataset("job", data=np.array(text.encode(), f"S{len(text.encode())}"))
+        for name, value in attributes.items():
+            file["job"].attrs[name] = value
+        file["job"].attrs["name"] = "<h1>&"
+        file["environment"].attrs["<em>"] = "</table><script>"
+        return rows
+
+    root = report(edited(results, folder, change))
+    assert len(root.find("script")) == 1 and len(root.find("style")) == 1
+    assert not [element for element in root.find() if element.name in ("i", "u", "s", "em")]
+    assert root.one("h1").text() == "<h1>&"
+    assert root.one("pre").text() == "x: " + "\n".join(NASTY)
+    rows = page.table_rows(root, "Table of runs")
+    assert {row["Message"] for row in rows} == set(NASTY)
+    assert {row["Fact"]: row["Value"] for row in page.table_rows(root, "Environment")}["<em>"] == "</table><script>"
+    assert [title for title in titles(root) if title.startswith("<u>&\" x='y: rate ")]
+
+
+def test_bytes_that_are_not_text(results, folder):
+    """Control characters and bytes that are not UTF-8 become U+FFFD, as HTML wants it."""
+
+    def change(rows, _):
+        rows["message"] = b"bell \x07 escape \x1b[31m del \x7f c1 \xc2\x85 cut \xe2\x82 lone \xff half \xed\xa0\x80."
+        rows["status"] = b"failed"
+        return rows
+
+    root = report(edited(results, folder, change))
+    message = page.table_rows(root, "Table of runs")[0]["Message"]
+    assert re.sub("\ufffd+", "?", message) == "bell ? escape ?[31m del ? c1 ? cut ? lone ? half ?."
+
+
+NUMBERS = ["kernel_median_s", "kernel_min_s", "kernel_max_s", "kernel_ci_low_s", "kernel_ci_high_s", "read_s", "h2d_s",
+           "d2h_s", "write_s", "total_s", "flops", "bytes", "gflops", "gbytes_per_s", "bound_s", "percent_of_bound",
+           "error", "tolerance"]  # fmt: skip
+ODD = [np.nan, np.inf, -np.inf, 0.0, -0.0, -1.0, 5e-324, 1e-300, 1.7e308, 1e-9, 1.0, 3600.0, 1e12]
+LABELS = [b"", b"n=8", b"n=1e308", b"n=-5", b"n=0", b"n=text", b"n=", b"=", b",,",
+          b"a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9",
+          b"n=0.1,dtype=float32", "größe=Ω".encode(), b"x" * 150]  # fmt: skip
+
+
+def test_drawn_rows(results, folder, rng):
+    """Whatever numbers, labels and statuses stand in the rows: a good page, and no coordinate that is no number."""
+    for _ in range(int(os.environ.get("TILERUN_CASES", 12))):
+
+        def change(rows, _):
+            rows = rng.choice(rows, rng.choice([0, 1, 2, 5, 40]))
+            for name in NUMBERS:
+                odd = rng.random(len(rows)) < rng.choice([0, 0.3, 1])
+                rows[name][odd] = rng.choice(ODD, odd.sum())
+            for name, values in {
+                "parameters": LABELS,
+                "variant": [b"cpu", b"", b"tiled,tile=16", b"v" * 90],
+                "operation": [b"product", b"", b"other"],
+                "op": [b"matmul", b"reduce", b"", b"unheard-of"],
+                "status": [b"ok", b"ok", b"ok", b"wrong", b"unchecked", b"", b"strange"],
+                "bound_by": [b"compute", b"memory", b"", b"?"],
+                "run": [0, 1, -1, 2**31 - 1],
+                "repeats": [0, 1, -1, 7, 10**9],
+            }.items():
+                odd = rng.random(len(rows)) < rng.choice([0, 0.5, 1])
+                rows[name][odd] = rng.choice(np.array(values), odd.sum())
+            return rows
+
+        path = edited(results, folder, change)
+        root = report(path, *([results / "sweep.h5"] if rng.random() < 0.3 else []))
+        assert root.find("p", class_="lead")
+
+
+def test_drawn_samples(results, folder, rng):
+    """Samples of any number and value; thousands stay small."""
+
+    def change(rows, file):
+        for name in list(file["samples"]):
+            if name.endswith("mhz"):
+                continue
+            count = rng.choice([0, 1, 2, 1000, 20000])
+            del file["samples"][name]
+            values = np.abs(rng.standard_t(1, count)) * 1e-4
+            odd = rng.random(count) < rng.choice([0, 0.5])
+            values[odd] = rng.choice(ODD, odd.sum())
+            file["samples"][name] = values
+
+    path = edited(results, folder, change)
+    report(path)
+    assert len(harness.tilerun("report", "-o", "-", path).stdout) < 500_000
+
+
+@pytest.mark.parametrize("missing", ["job", "job_resolved", "environment", "inputs", "samples"])
+def test_parts_of_the_file_are_missing(results, folder, missing):
+    def change(_, file):
+        del file[missing]
+
+    assert len(page.table_rows(report(edited(results, folder, change)), "Table of runs")) == 30
+
+
+def test_size(results, folder):
+    """100 runs stay below 500 kB; of 2000 with 300 variants and 40 operations the page says what it leaves out."""
+
+    def repeated(count, variants, operations):
+        def change(rows, _):
+            rows = np.resize(rows, count)
+            for i, row in enumerate(rows):
+                row["variant"] = f"tiled,tile={i % variants}".encode()
+                row["operation"] = f"op{i // 7 % operations}".encode()
+                row["parameters"] = f"n={2 ** (i % 11)},dtype=float{i % 2}".encode()
+            return rows
+
+        return edited(results, folder, change)
+
+    done = harness.tilerun("report", "-o", "-", repeated(100, 6, 3))
+    assert done.returncode == OK and len(done.stdout.encode()) < 500_000
+    done = harness.tilerun("report", "-o", "-", repeated(2000, 300, 40), timeout=20)
+    assert done.returncode == OK and len(done.stdout.encode()) < 5_000_000
+    root = page.read(done.stdout)
+    assert len(page.table_rows(root, "Table of runs")) == 2000
+    text = root.one("main").text()
+    assert re.search(r"12 of \d+ lines are drawn", text)
+    assert "24 of 80 plots are shown" in text
+    assert re.search(r"\d\d+ other variants", text)
+    assert "The 60 runs of 2000 whose samples spread most are shown" in text
+
+
+# ---- colours ---------------------------------------------------------------------------------------------------------
+
+
+def test_colours(results):
+    """Text has a contrast of 4.5 in each theme, what is drawn 3; the colours of lines look different to all readers."""
+    for colours in page.themes(report(results / "one.h5")):
+        for text, ground in itertools.product(("ink", "soft", "link", "bad"), ("page", "wash")):
+            assert page.contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+        drawn = [colours[f"k{i}"] for i in range(7)]
+        assert all(page.contrast(colour, colours["page"]) >= 3 for colour in [*drawn, colours["kx"]])
+        for vision in page.VISION:
+            for one, other in itertools.combinations(drawn, 2):
+                assert page.distance(one, other, vision) >= 20, (vision, one, other)
+
+
+# ---- where the page goes ---------------------------------------------------------------------------------------------
+
+
+def test_default_name_and_replacement(results, folder):
+    """NAME.html in the current folder, which a later report replaces; mode and links stay."""
+    (folder / "kept").mkdir()
+    shutil.copy(results / "one.h5", folder / "kept/my.results.h5")
+    done = harness.tilerun("report", "kept/my.results.h5", cwd=folder)
+    assert done.returncode == OK and done.stdout == "" and "my.results.html" in done.stderr
+    first = (folder / "my.results.html").read_text()
+    page.read(first)
+    (folder / "my.results.html").rename(folder / "kept/page.html")
+    (folder / "my.results.html").symlink_to("kept/page.html")
+    (folder / "kept/page.html").chmod(0o600)
+    assert harness.tilerun("report", results / "sweep.h5", "-o", "my.results.html", cwd=folder).returncode == OK
+    assert (folder / "my.results.html").is_symlink() and (folder / "kept/page.html").stat().st_mode & 0o777 == 0o600
+    assert (folder / "kept/page.html").read_text() != first
+    assert sorted(os.listdir(folder)) == ["kept", "my.results.html"]
+    assert sorted(os.listdir(folder / "kept")) == ["my.results.h5", "page.html"]
+
+
+def test_other_files_are_kept(results, folder):
+    thesis = folder / "thesis.html"
+    thesis.write_text("<!doctype html>\n<html lang=\"en\">\n<p>my thesis\n")
+    done = harness.tilerun("report", results / "one.h5", "-o", thesis)
+    assert done.returncode == USAGE and "is not a report; --overwrite replaces it" in done.stderr
+    assert "my thesis" in thesis.read_text()
+    assert harness.tilerun("report", results / "one.h5", "--overwrite", "-o", thesis).returncode == OK
+    page.read(thesis.read_text())
+    thesis.write_text("")  # an empty file holds nothing
+    assert harness.tilerun("report", results / "one.h5", "-o", thesis).returncode == OK
+
+
+@pytest.mark.parametrize("flags", [(), ("--overwrite",)])
+def test_results_are_never_replaced(results, folder, flags):
+    shutil.copy(results / "one.h5", folder / "one.h5")
+    os.link(folder / "one.h5", folder / "hard.h5")
+    (folder / "soft.h5").symlink_to("one.h5")
+    before = (folder / "one.h5").read_bytes()
+    for name in ("one.h5", "hard.h5", "soft.h5"):
+        done = harness.tilerun("report", results / "sweep.h5", "one.h5", "-o", name, *flags, cwd=folder)
+        assert done.returncode == USAGE, name
+    assert (folder / "one.h5").read_bytes() == before and len(os.listdir(folder)) == 3
+
+
+def test_unfinished_output(made, folder):
+    """Of a job that was interrupted: the runs that are finished; its output's place is kept free."""
+    shutil.copytree(made / "parts", folder / "out.h5.parts")
+    before = places.snapshot(folder)
+    root = report(folder / "out.h5")
+    assert len(page.table_rows(root, "Table of runs")) == 1 and "unfinished: 1 of 2 runs" in root.text()
+    assert not section(root, "job") and not section(root, "inputs")
+    for name in ("out.h5", "./out.h5"):
+        done = harness.tilerun("report", "out.h5", "-o", name, "--overwrite", cwd=folder)
+        assert done.returncode == USAGE and "is one of the results files" in done.stderr
+    assert places.snapshot(folder) == before
+
+
+def test_places_that_take_no_file(results, folder):
+    for place in ("", "/missing/page.html", "/page.html/"):
+        done = harness.tilerun("report", results / "one.h5", "-o", f"{folder}{place}")
+        assert done.returncode == USAGE and done.stderr.count("\n") == 1, place
+    if os.path.exists("/dev/full"):
+        done = harness.tilerun("report", results / "one.h5", "-o", "/dev/full")
+        assert done.returncode == IO and "No space left" in done.stderr
+    assert not os.listdir(folder)
+
+
+def test_bad_command_lines(results, folder):
+    for arguments, words in (
+        ((), "a file is missing"),
+        (("nothing.h5",), "nothing.h5"),
+        ((results / "job.yaml",), "not an HDF5 file"),
+        ((results / "one.h5", "nothing.h5"), "nothing.h5"),
+        (("--colour", results / "one.h5"), "unknown option '--colour'"),
+        ((results / "one.h5", "-o"), "needs a value"),
+    ):
+        done = harness.tilerun("report", *arguments, cwd=folder)
+        assert done.returncode == USAGE and words in done.stderr, done.stderr
+    assert not os.listdir(folder)
