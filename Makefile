@@ -68,7 +68,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install clean generated goldens force
+.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -185,10 +185,32 @@ format: ## clang-format every source file in place
 lint: ## clang-format, clang-tidy, cppcheck: silent when clean
 	@BUILD=$(BUILD) CFLAGS="$(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) -I$(CUDA_HOME)/include" tests/lint.sh
 
-install: $(PROGRAM) ## into $(DESTDIR)$(PREFIX)
-	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tilerun
-	install -d $(DESTDIR)$(PREFIX)/share/tilerun
-	cp -r configs data $(DESTDIR)$(PREFIX)/share/tilerun/
+# The manual page and the shells' completions are made by the program, from its own table of commands.
+SHARE     := $(DESTDIR)$(PREFIX)/share
+MANUAL    := $(SHARE)/man/man1/tilerun.1
+bash_FILE := $(SHARE)/bash-completion/completions/tilerun
+zsh_FILE  := $(SHARE)/zsh/site-functions/_tilerun
+fish_FILE := $(SHARE)/fish/vendor_completions.d/tilerun.fish
+SHELLS    := bash zsh fish
+JOBS       = $(wildcard configs/*.* configs/*/*.* configs/*/*/*.* data/*.*)
+
+$(BUILD)/tilerun.1: $(PROGRAM)
+	$(call say,make)$(PROGRAM) --print-manual > $@
+
+$(SHELLS:%=$(BUILD)/tilerun.%): $(BUILD)/tilerun.%: $(PROGRAM)
+	$(call say,make)$(PROGRAM) --print-completion $* > $@
+
+install: $(PROGRAM) $(BUILD)/tilerun.1 $(SHELLS:%=$(BUILD)/tilerun.%) ## into $(DESTDIR)$(PREFIX): program, manual, completions, jobs
+	install -D -m 755 $(PROGRAM) "$(DESTDIR)$(PREFIX)/bin/tilerun"
+	install -D -m 644 $(BUILD)/tilerun.1 "$(MANUAL)"
+	$(foreach s,$(SHELLS),install -D -m 644 $(BUILD)/tilerun.$(s) "$($(s)_FILE)" &&) true
+	for d in $(sort $(dir $(JOBS))); do install -d "$(SHARE)/tilerun/$$d" || exit; done
+	for f in $(JOBS); do install -m 644 $$f "$(SHARE)/tilerun/$$f" || exit; done
+
+uninstall: ## remove what `make install` put there
+	rm -f "$(DESTDIR)$(PREFIX)/bin/tilerun" "$(MANUAL)" $(foreach s,$(SHELLS),"$($(s)_FILE)")
+	[ ! -d "$(SHARE)/tilerun" ] || { cd "$(SHARE)/tilerun" && rm -f $(JOBS) && \
+	    find "$$PWD" -depth -type d -exec rmdir --ignore-fail-on-non-empty {} +; }
 
 clean: ## remove build products
 	rm -rf build build-sanitize build-threads

@@ -1,6 +1,6 @@
 /* main.c - the command table: finds the command, runs it, prints its error and exits with its status. */
 #include "base/text.h"
-#include "commands/command.h"
+#include "commands/help.h"
 #include "result/environment.h"
 
 #include <errno.h>
@@ -21,16 +21,19 @@ static const struct command *const commands[] = {
 #include "commands/commands.def"
 #undef COMMAND
 };
-static const int command_count = sizeof commands / sizeof commands[0];
 
-static void print_usage(FILE *to) {
-    fprintf(to, "usage: tilerun COMMAND [OPTION...] [FILE...]\n\n"
-                "Runs matrix jobs on GPUs: a YAML job file in, one HDF5 results file out.\n\n");
-    for (int i = 0; i < command_count; i++) fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(to, "\n`tilerun help COMMAND` tells more; `tilerun --version` says what this is built from.\n"
-                "Exit codes: 0 all done and verified; 1 a run failed or was wrong; 2 bad usage, job or input;\n"
-                "3 reading or writing failed; 4 no such device; 75 interrupted (--resume continues).\n");
-}
+static const struct exit_code exit_codes[] = {
+    {0, "all done and verified"},   {1, "a run failed or was wrong"},
+    {2, "bad usage, job or input"}, {3, "reading or writing failed"},
+    {4, "no such device"},          {75, "interrupted (--resume continues)"},
+};
+static const struct program program = {
+    .commands = commands,
+    .command_count = sizeof commands / sizeof commands[0],
+    .summary = "Runs matrix jobs on GPUs: a YAML job file in, one HDF5 results file out.",
+    .exit_codes = exit_codes,
+    .exit_code_count = sizeof exit_codes / sizeof exit_codes[0],
+};
 
 static void print_version(void) {
     char hdf5[H5_VERSION_TEXT];
@@ -45,11 +48,11 @@ static void print_version(void) {
 
 static const struct command *find_command(const char *name, struct error *error) {
     const char *names[32];
-    for (int i = 0; i < command_count; i++) {
+    for (int i = 0; i < program.command_count; i++) {
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
         names[i] = commands[i]->name;
     }
-    const char *near = nearest_name(name, names, command_count);
+    const char *near = nearest_name(name, names, program.command_count);
     if (near)
         fail(error, STATUS_USAGE, "unknown command '%s' (did you mean '%s'?)", name, near);
     else
@@ -59,21 +62,26 @@ static const struct command *find_command(const char *name, struct error *error)
 
 static enum status run_command(int argc, char **argv, struct error *error) {
     if (argc < 2) {
-        print_usage(stderr);
+        help_print_program(&program, stderr);
         return STATUS_USAGE;
     }
     bool help = strcmp(argv[1], "help") == 0;
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (help && argc == 2))
-        return print_usage(stdout), STATUS_OK;
+        return help_print_program(&program, stdout), STATUS_OK;
     if (strcmp(argv[1], "--version") == 0) return print_version(), STATUS_OK;
     /* For tests/generate.sh, which writes what configs/ holds of the table of keys. */
     if (strcmp(argv[1], "--print-schema") == 0) return job_print_schema(stdout), STATUS_OK;
     if (strcmp(argv[1], "--print-reference") == 0) return job_print_reference(stdout), STATUS_OK;
+    /* For `make install`. */
+    if (strcmp(argv[1], "--print-manual") == 0) return manual_print(&program, stdout), STATUS_OK;
+    if (strcmp(argv[1], "--print-completion") == 0)
+        return completion_print(&program, argc > 2 ? argv[2] : "", stdout, error);
     const struct command *command = find_command(argv[help ? 2 : 1], error);
     if (!command) return STATUS_USAGE;
-    if (help) return command_print_help(command), STATUS_OK;
+    if (help) return help_print_command(command, stdout), STATUS_OK;
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return command_print_help(command), STATUS_OK;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return help_print_command(command, stdout), STATUS_OK;
     return command->run(argc - 1, argv + 1, error);
 }
 

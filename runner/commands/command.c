@@ -1,4 +1,4 @@
-/* command.c - what the commands share: usage errors, help, and loading a job for the devices that are there. */
+/* command.c - what the commands share: usage errors, and loading a job for the devices that are there. */
 #include "command.h"
 
 #include "../plan/space.h"
@@ -56,11 +56,6 @@ enum status command_operands_only(const struct command *command, int argc, char 
     int code = getopt_long(argc, argv, ":", none, NULL);
     if (code != -1) return command_misused(command, code, argv, error);
     return command_operands(command, argc, 0, most, error);
-}
-
-void command_print_help(const struct command *command) {
-    printf("usage: tilerun %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
-    if (command->help[0]) printf("\n%s", command->help);
 }
 
 int command_cuda_number(const struct job *job) {

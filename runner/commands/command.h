@@ -10,7 +10,7 @@ struct command {
     const char *name;
     const char *arguments; /* "[OPTION...] JOB", for the usage line */
     const char *summary;   /* one line */
-    const char *help;      /* the options, a line each */
+    const char *help;      /* the options, a line each, in the form that help.h states */
     /* argv[0] is the command's name. Fills `error` unless what is wrong has been said (a job's located complaints). */
     enum status (*run)(int argc, char **argv, struct error *error);
 };
@@ -50,8 +50,9 @@ enum {
     "                     these operations, by that variant alone, and what they read\n"
 #define HELP_RUNS                                                                                                      \
     "  --once             no warm-up, one pass, a sampled check: for results, not for times\n"                         \
-    "  --repeat N, --warmup N, --verify HOW\n"                                                                         \
-    "                     of every operation, whatever the job says\n"
+    "  --repeat N         timed launches of every operation, whatever the job says\n"                                  \
+    "  --warmup N         launches before those, whatever the job says\n"                                              \
+    "  --verify HOW       auto, full, sampled or none, whatever the job says\n"
 
 #define COMMAND_MAX_SETS 64
 struct command_overrides {
@@ -68,7 +69,6 @@ enum status command_misused(const struct command *command, int code, char **argv
 enum status command_operands(const struct command *command, int argc, int least, int most, struct error *error);
 /* The same for a command without options. */
 enum status command_operands_only(const struct command *command, int argc, char **argv, int most, struct error *error);
-void command_print_help(const struct command *command);
 
 /* Loads and plans a job for the devices that it wants and that are there; complaints are printed to stderr.
  * `need_device`: a GPU that the job demands and that is missing is STATUS_DEVICE. *job and *plan are set in any case

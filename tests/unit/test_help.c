@@ -1,0 +1,143 @@
+/* Help texts of commands: how they are read and printed. */
+#include "../../runner/commands/help.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct help_entry read_one(const char *help) {
+    struct help_entry entry;
+    assert_true(help_next(&help, &entry));
+    assert_string_equal(help, "");
+    assert_false(help_next(&help, &entry));
+    return entry;
+}
+
+static void options_are_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *help;
+        char letter;
+        const char *name, *value, *text, *choices;
+    } cases[] = {
+        {"  -o, --output FILE  the results file\n", 'o', "output", "FILE", "the results file", ""},
+        {"  --json   an array\n", 0, "json", "", "an array", ""},
+        {"  --json\n     an array\n      of rows\n", 0, "json", "", "an array of rows", ""},
+        {"  --json  an array", 0, "json", "", "an array", ""},
+        {"  --json\n", 0, "json", "", "", ""},
+        {"  --progress MODE    auto, plain or none\n", 0, "progress", "MODE", "auto, plain or none", "auto plain none"},
+        {"  --device D  auto, cpu, cuda or cuda:N; the rest\n", 0, "device", "D", "auto, cpu, cuda or cuda:N; the rest",
+         "auto cpu cuda"},
+        {"  --by KEY  time or rate (default: time)\n", 0, "by", "KEY", "time or rate (default: time)", "time rate"},
+        {"  --by KEY  time, rate, or name\n", 0, "by", "KEY", "time, rate, or name", "time rate name"},
+        {"  --only ID,...  these operations or those\n", 0, "only", "ID,...", "these operations or those", ""},
+        {"  --width N  narrow or wide enough\n", 0, "width", "N", "narrow or wide enough", ""},
+        {"  --width N  at most, or less\n", 0, "width", "N", "at most, or less", ""},
+        {"  --width N  ,,, or , or\n", 0, "width", "N", ",,, or , or", ""},
+        {"  --quiet  yes, no or both\n", 0, "quiet", "", "yes, no or both", ""}, /* it takes no value */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct help_entry entry = read_one(cases[i].help);
+        assert_int_equal(entry.letter, cases[i].letter);
+        assert_string_equal(entry.name, cases[i].name);
+        assert_string_equal(entry.value, cases[i].value);
+        assert_string_equal(entry.text, cases[i].text);
+        assert_string_equal(entry.choices, cases[i].choices);
+    }
+    assert_true(read_one("  --set N=V  a parameter (repeatable)\n").repeatable);
+    assert_false(read_one("  --set N=V  a parameter\n").repeatable);
+}
+
+static void other_lines_are_paragraphs(void **state) {
+    (void)state;
+    const char *help = "First.\n  --one  text\n\n  - a point\n  -x without a long name\nLast";
+    static const char *const names[] = {"", "one", "", "", "", ""};
+    static const char *const texts[] = {"First.", "text", "", "  - a point", "  -x without a long name", "Last"};
+    struct help_entry entry;
+    for (int i = 0; i < 6; i++) {
+        assert_true(help_next(&help, &entry));
+        assert_string_equal(entry.name, names[i]);
+        assert_string_equal(entry.text, texts[i]);
+    }
+    assert_false(help_next(&help, &entry));
+}
+
+static void long_texts_are_cut(void **state) {
+    (void)state;
+    char help[5000] = "  --";
+    memset(help + 4, 'n', 1000);
+    help[1004] = help[1006] = help[1007] = ' ';
+    help[1005] = 'V';
+    memset(help + 1008, 't', 3000);
+    struct help_entry entry = read_one(help);
+    assert_int_equal(strlen(entry.name), sizeof entry.name - 1);
+    assert_string_equal(entry.value, "V");
+    assert_int_equal(strlen(entry.text), sizeof entry.text - 1);
+    assert_string_equal(entry.choices, "");
+}
+
+static void kinds_of_operands(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments;
+        enum help_kind kind;
+    } cases[] = {
+        {"", HELP_OTHER},
+        {"[OPTION...] JOB", HELP_JOB},
+        {"[--set NAME=VALUE]... JOB...", HELP_JOB},
+        {"[--csv | --json] RESULTS", HELP_RESULTS},
+        {"RESULTS [RESULTS...] [-o FILE.html]", HELP_RESULTS},
+        {"[-o FILE] RESULTS...", HELP_RESULTS},
+        {"[--threshold 5%] BASE NEW...", HELP_RESULTS},
+        {"[OPERATION]", HELP_OPERATION},
+        {"FILE [DATASET]", HELP_FILE},
+        {"JOBS", HELP_OTHER},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct command command = {.name = "x", .arguments = cases[i].arguments, .summary = "", .help = ""};
+        assert_int_equal(help_operand(&command), cases[i].kind);
+    }
+}
+
+static void lines_are_at_most_80_columns(void **state) {
+    (void)state;
+    char text[2000] = "", *printed = NULL;
+    size_t used = 0;
+    for (int i = 1; i < 60; i++) {
+        size_t length = (size_t)(1 + i * 7 % 23);
+        memset(text + used, 'a' + i % 26, length);
+        memset(text + used + length, ' ', i % 5 ? 1 : 2);
+        used += length + (i % 5 ? 1 : 2);
+    }
+    for (int indent = 0; indent < 50; indent += 7) {
+        size_t size;
+        FILE *to = open_memstream(&printed, &size);
+        fprintf(to, "%*s", indent, "");
+        help_wrap(text, indent, indent, to);
+        fclose(to);
+        size_t words = 0;
+        for (char *line = strtok(printed, "\n"); line; line = strtok(NULL, "\n")) {
+            assert_in_range(strlen(line), indent + 1, 80);
+            assert_int_equal(strspn(line, " "), indent);
+            assert_int_not_equal(line[strlen(line) - 1], ' ');
+            for (char *at = line + indent; *at; at += strcspn(at, " "), at += strspn(at, " ")) words++;
+        }
+        assert_int_equal(words, 59);
+        free(printed);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_read),
+        cmocka_unit_test(other_lines_are_paragraphs),
+        cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(kinds_of_operands),
+        cmocka_unit_test(lines_are_at_most_80_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
