@@ -1,0 +1,89 @@
+"""The tutorials' experiments, configs/seeds: each job says what it shows, is good, and runs without a GPU; and what it
+must show holds where that concerns the CPU. (Traffic, which needs a GPU to be planned for, is in test_traffic.py.)"""
+
+import re
+
+import numpy as np
+import pytest
+
+import harness
+
+FOLDER = harness.ROOT / "configs/seeds"
+SEEDS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+# Smaller than the tutorials', so that all of them together take a second.
+SMALL = {"s1": ["n=64"], "s2": ["width=64", "m=33", "n=43", "k=70"], "s4": ["n=256"], "s5": ["n=256"], "s6": ["n=64"]}
+
+
+def run(folder, seed, *arguments):
+    sets = [word for assignment in SMALL.get(seed, []) for word in ("--set", assignment)]
+    output = folder / f"{seed}.h5"
+    done = harness.tilerun("run", FOLDER / f"{seed}.yaml", *sets, "--device", "cpu", "-o", output, *arguments)
+    assert done.returncode == harness.OK, done.stderr
+    return harness.Results(output)
+
+
+def test_all_are_there():
+    assert SEEDS == ["s1", "s2", "s3", "s4", "s5", "s6", "s7"]
+    rows = re.findall(r"^\| `(\w+)\.yaml` \|", (FOLDER / "README.md").read_text(), re.M)
+    assert rows == SEEDS
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_says_what_it_shows(seed):
+    """In the comment that it opens with, in this order: the subject, the tutorial's figures, the relation, ours."""
+    comment = re.match(r"(?:#.*\n)+", (FOLDER / f"{seed}.yaml").read_text())[0]
+    paragraphs = [rf"\A# {seed.upper()}: ", r"^# The tutorial", r"^# Must show: "]
+    if seed != "s7":
+        paragraphs.append(r"^# Measured on an H200")
+    places = [re.search(paragraph, comment, re.M) for paragraph in paragraphs]
+    assert None not in places, comment
+    assert [place.start() for place in places] == sorted(place.start() for place in places)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_is_good(seed):
+    done = harness.tilerun("check", FOLDER / f"{seed}.yaml")
+    assert (done.returncode, done.stdout, done.stderr) == (harness.OK, "", "")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_runs_without_a_gpu(folder, seed):
+    """Every operation gives a result, and what needs a GPU is skipped, for that reason."""
+    results = run(folder, seed, "--once")
+    assert {row["status"] for row in results.rows} <= {"ok", "skipped"}
+    for row in results.rows:
+        assert (row["status"] == "ok") == (row["variant"] in ("cpu", "blocked")), row
+        assert row["status"] == "ok" or re.search("CUDA|GPU|cpu", row["message"]), row
+    for row in results.rows:
+        done = [r for r in results.rows if (r["operation"], r["parameters"]) == (row["operation"], row["parameters"])]
+        assert any(r["status"] == "ok" for r in done)
+
+
+def least_s(results, operation, variant):
+    """The least of the times: other programs on this machine do not make it less."""
+    return results.row(operation, variant)["kernel_min_s"]
+
+
+def test_s1_blocks_and_vectors_beat_the_triple_loop(folder):
+    """About 200 times at 256 x 256; a tenth of what that leaves is asked for."""
+    results = run(folder, "s1", "--set", "n=256", "--repeat", "5")
+    assert least_s(results, "product", "cpu") > 3 * least_s(results, "product", "blocked")
+
+
+def test_s2_edges(folder):
+    """Of shapes that no tile divides, every element is compared."""
+    results = run(folder, "s2", "--verify", "full")
+    assert results.row("rectangular", "blocked")["shape"] == "33x70x43"
+    assert results.output("rectangular").shape == (33, 70)
+
+
+def test_s3_vectors_beat_one_after_the_other(folder):
+    results = run(folder, "s3", "--repeat", "30")
+    assert least_s(results, "total", "cpu") > least_s(results, "total", "blocked")
+    assert results.output("total") == pytest.approx(500_000, rel=1e-2)
+
+
+def test_s7_every_integer_is_right(folder):
+    output = run(folder, "s7").output("incremented")
+    assert output.dtype == np.int32
+    assert np.array_equal(output, np.arange(1, 100_001))
