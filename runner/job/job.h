@@ -105,9 +105,8 @@ struct job_overrides {
 };
 
 /* Reads a job. Never NULL; yaml_error_count(job->document) says whether it is good (mistakes in overrides count too,
- * without a place). job_load does not check shapes, files and variants: plan_make does, and adds to the same
- * complaints.
- */
+ * without a place). job_load does not check shapes, files and what variants take: plan_make does, and adds to the same
+ * complaints. */
 struct job *job_load(const char *path, const struct job_overrides *overrides);
 /* The same for a job's text, that stands in the file `path`: messages name it, and paths are relative to its folder. */
 struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides);

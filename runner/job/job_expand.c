@@ -2,6 +2,7 @@
 #include "job_expand.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "job_only.h"
 
 #include <math.h>
@@ -143,6 +144,19 @@ static void sweep_variant(struct reader *reader, struct job_operation *operation
     job_variant_free(&variant);
 }
 
+/* Complains of a name that no variant of the operation has, in a build with CUDA either. */
+static void check_variant(struct reader *reader, const struct yaml_node *where, const char *name, enum op op) {
+    const char *names[KERNELS_MOST], *kind = operations[op]->name;
+    if (kernel_find(op, name) || kernel_left_out(op, name)) return;
+    int count = kernel_names(op, names, KERNELS_MOST);
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        reader_error(reader, where, "unknown variant '%s' of %s (did you mean '%s'?%s)", name, kind, near,
+                     kernel_left_out(op, near) ? " It is not in this build, which has no CUDA" : "");
+    else
+        reader_error(reader, where, "unknown variant '%s' of %s; `tilerun list %s` shows them", name, kind, kind);
+}
+
 static void read_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *node) {
     struct job_variant variant = {.where = node};
     const struct yaml_node *name = node->kind == YAML_MAP ? yaml_get(node, "name") : node;
@@ -164,6 +178,7 @@ static void read_variant(struct reader *reader, struct job_operation *operation,
     variant.where = name;
     variant.name = reader_text(reader, name, "variant");
     if (!variant.name) return;
+    if (strcmp(variant.name, "auto") != 0) check_variant(reader, name, variant.name, operation->op);
     if (node->kind == YAML_MAP) {
         sweep_variant(reader, operation, node, 0, &variant);
         free(variant.name);

@@ -167,17 +167,6 @@ static bool choose_kernel(const struct plan *plan, const struct task *task, stru
     return cramped != NULL;
 }
 
-static void unknown_variant(const struct plan *plan, const struct job_variant *variant, enum op op) {
-    const char *names[KERNELS_MOST], *near = nearest_name(variant->name, names, kernel_names(op, names, KERNELS_MOST));
-    if (near)
-        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s (did you mean '%s'?%s)",
-                   variant->name, operations[op]->name, near,
-                   kernel_left_out(op, near) ? " It is not in this build, which has no CUDA" : "");
-    else
-        yaml_error(plan->job->document, variant->where, "unknown variant '%s' of %s; `tilerun list %s` shows them",
-                   variant->name, operations[op]->name, operations[op]->name);
-}
-
 /* Turns the job's words for a kernel's parameters into run->choice. */
 static void choose_parameters(const struct plan *plan, const struct job_variant *variant, struct run *run) {
     struct yaml_document *document = plan->job->document;
@@ -248,14 +237,11 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
     }
     run->kernel = kernel_find(geometry->op, variant->name);
     run->label = must_strdup(variant->label);
-    if (!run->kernel && kernel_left_out(geometry->op, variant->name)) {
+    if (!run->kernel) { /* the job knows its name */
         run->skip = must_strdup("this build has no CUDA");
         run->device = DEVICE_CUDA;
-    } else if (!run->kernel) {
-        unknown_variant(plan, variant, geometry->op);
-        run->skip = must_strdup("unknown");
+        return;
     }
-    if (!run->kernel) return;
     run->device = run->kernel->device;
     char *unfit = kernel_unfit(run->kernel, geometry);
     if (unfit) yaml_error(plan->job->document, variant->where, "%s", unfit);

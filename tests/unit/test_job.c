@@ -121,7 +121,7 @@ static const char choices[] = "version: 1\n"
                               "  - id: p\n"
                               "    op: matmul\n"
                               "    inputs: [A, A]\n"
-                              "    variants: [naive, {name: tiled, tile: [16, 32]}, {name: x, a: 1, b: [2, 3]}]\n"
+                              "    variants: [naive, {name: tiled, tile: [16, 32]}, {name: split, a: 1, b: [2, 3]}]\n"
                               "  - {id: q, op: scale, inputs: [p], variants: [cpu, {name: simple, tile: $t}]}\n";
 
 /* The labels of the variants of an operation that --only leaves, each followed by a blank. */
@@ -156,19 +156,21 @@ static void test_only_a_variant(void **state) {
     assert_string_equal(chosen("p:naive", "p", NULL, 0), "naive ");
     assert_string_equal(chosen("p:tiled", "p", NULL, 0), "tiled,tile=16 tiled,tile=32 ");
     assert_string_equal(chosen("p:tiled,tile=32", "p", NULL, 0), "tiled,tile=32 ");
-    assert_string_equal(chosen("p:x,a=1,b=3,p:naive", "p", NULL, 0), "naive x,a=1,b=3 ");
+    assert_string_equal(chosen("p:split,a=1,b=3,p:naive", "p", NULL, 0), "naive split,a=1,b=3 ");
     assert_string_equal(chosen("p:tiled,tile=16,q", "p", NULL, 0), "tiled,tile=16 ");
     assert_string_equal(chosen("p:naive,p:naive", "p", NULL, 0), "naive ");
     assert_string_equal(chosen("p:naive,p", "p", NULL, 0),
-                        "naive tiled,tile=16 tiled,tile=32 x,a=1,b=2 x,a=1,b=3 "); /* named without: all */
-    assert_string_equal(chosen("q:simple", "p", one, 1), "naive tiled,tile=16 tiled,tile=32 x,a=1,b=2 x,a=1,b=3 ");
+                        "naive tiled,tile=16 tiled,tile=32 split,a=1,b=2 split,a=1,b=3 "); /* named without: all */
+    assert_string_equal(chosen("q:simple", "p", one, 1),
+                        "naive tiled,tile=16 tiled,tile=32 split,a=1,b=2 split,a=1,b=3 ");
     assert_string_equal(chosen("q:simple", "q", one, 1), "simple,tile=8 ");
     assert_string_equal(chosen("q:simple", "q", NULL, 0), "simple,tile=8 ");
     assert_string_equal(chosen("q:simple,tile=8", "q", one, 1), "simple,tile=8 ");
     static const char *const mistakes[][2] = {
         {"p:naiv", "--only p:naiv: no such variant in the job (did you mean 'naive'?)"},
         {"p:tiled,tile=17", "--only p:tiled,tile=17: no such variant in the job (did you mean 'tiled,tile=16'?)"},
-        {"p:zzzzzzzz", "--only p:zzzzzzzz: no such variant in the job; it has naive, tiled,tile=16, tiled,tile=32, x"},
+        {"p:zzzzzzzz",
+         "--only p:zzzzzzzz: no such variant in the job; it has naive, tiled,tile=16, tiled,tile=32, split"},
         {"p:", "--only p: names no variant: write p:VARIANT, or p for all"},
         {"P:naive", "--only: no operation 'P'"},
         {"tile=16", "--only: no operation 'tile=16'"},
