@@ -154,13 +154,21 @@ static void close_input(struct stream *stream, int i) {
     if (in->resident) residents_leave(stream->residents, in->resident);
 }
 
+/* Does the output's buffer hold all of it? A single one may serve several tiles, one after the other. */
+static bool output_is_whole(const struct stream *stream) {
+    const struct operand *out = &stream->task->geometry.out;
+    for (int axis = 0; axis < out->shape.rank; axis++)
+        if (stream->tiling->tiles[out->loop[axis]] > 1) return false;
+    return stream->out.count == 1;
+}
+
 static void close_output(struct stream *stream, bool keep) {
     struct output *out = &stream->out;
     int64_t bytes = stream->tiling->out_bytes;
     for (int b = 0; b < out->count; b++) {
         if (out->computed[b]) stream->device->operations->event_destroy(stream->device, out->computed[b]);
         if (!out->memory[b]) continue;
-        if (keep && out->count == 1)
+        if (keep && output_is_whole(stream))
             residents_adopt(stream->residents, &stream->plan->arrays[stream->task->out], out->memory[b], bytes);
         else
             residents_release(stream->residents, out->memory[b], bytes);

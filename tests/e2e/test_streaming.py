@@ -163,6 +163,31 @@ def test_chain(folder, rng):
         job.check(job.run(budget))
 
 
+def test_one_pass_hands_on_its_output(folder, rng):
+    """Where a run is one pass, its tiles may take turns in one output buffer, which then is no copy of the output for
+    the next operation to read."""
+    inputs, operations = {}, []
+    shapes = [(512, 64), (256, 32), (320, 32), (512, 65), *rng.integers(1, 700, (4, 2)).tolist()]
+    for i, (m, n) in enumerate(shapes):
+        whole = {"distribution": "integer", "low": -4, "high": 4}  # sums of such numbers are exact
+        inputs[f"a{i}"] = {"random": {"shape": [m, m], "seed": i, **whole}}
+        inputs[f"b{i}"] = {"random": {"shape": [m, n], "seed": i, **whole}}
+        operations += [
+            {"id": f"product{i}", "op": "matmul", "inputs": [f"a{i}", f"b{i}"]},
+            {"id": f"flipped{i}", "op": "transpose", "inputs": [f"product{i}"]},
+            {"id": f"sums{i}", "op": "reduce", "inputs": [f"flipped{i}"], "operator": "sum", "axis": 1},
+        ]
+    defaults = {"warmup": 0, "repeat": 1, "verify": "none"}  # what was stored is looked at here
+    for device in ("cpu", "auto"):
+        job = {"device": device, "inputs": inputs, "defaults": defaults, "operations": operations}
+        results = harness.run_job(folder, arguments=["--overwrite"], **job)
+        for i in range(len(shapes)):
+            product = results.output(f"product{i}")
+            assert product.any() or product.size < 10
+            assert np.array_equal(results.output(f"flipped{i}"), product.T), f"{device}: {shapes[i]}"
+            assert np.array_equal(results.output(f"sums{i}"), product.sum(axis=0)), f"{device}: {shapes[i]}"
+
+
 @pytest.mark.parametrize("op, dtype", [("matmul", "float32"), ("transpose", "uint16"), ("scale", "float16")])
 def test_edge_shapes_under_the_least_memory(folder, rng, op, dtype):
     cases, results = run_suite(folder, op, able(op, dtype), dtype, arguments=["--memory", "64KiB"], rng=rng)
