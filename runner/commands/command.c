@@ -1,5 +1,5 @@
 /* command.c - what the commands share: usage errors, and loading a job for the devices that are there. */
-#include "command.h"
+#include "help.h"
 
 #include "../plan/space.h"
 #include "../stream/device.h"
@@ -8,12 +8,15 @@
 #include <string.h>
 
 enum status command_misused(const struct command *command, int code, char **argv, struct error *error) {
-    char option[64];
+    char option[64]; /* "--repaet=3" */
     if (optopt > 0 && optopt < 256)
         snprintf(option, sizeof option, "-%c", optopt);
     else
         snprintf(option, sizeof option, "%s", argv[optind - 1]);
     if (code == ':') return fail(error, STATUS_USAGE, "%s: option '%s' needs a value", command->name, option);
+    char near[HELP_NAME_BYTES];
+    if (help_nearest(command, option, near))
+        return fail(error, STATUS_USAGE, "%s: unknown option '%s' (did you mean '--%s'?)", command->name, option, near);
     return fail(error, STATUS_USAGE, "%s: unknown option '%s'; `tilerun %s --help` lists them", command->name, option,
                 command->name);
 }

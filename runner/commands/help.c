@@ -1,6 +1,7 @@
 /* help.c - reads the commands' help texts, and prints `tilerun --help` and `tilerun COMMAND --help` within 80 columns.
  */
 #include "help.h"
+#include "../base/text.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -94,6 +95,26 @@ bool help_next(const char **help, struct help_entry *entry) {
     if (option && entry->value[0]) read_choices(entry);
     entry->repeatable = option && strstr(entry->text, "repeatable");
     return true;
+}
+
+bool help_nearest(const struct command *command, const char *given, char name[HELP_NAME_BYTES]) {
+    enum { MOST = 32 };
+    char copies[MOST][HELP_NAME_BYTES];
+    const char *names[MOST];
+    struct help_entry entry;
+    int count = 0;
+    for (const char *help = command->help; count < MOST && help_next(&help, &entry);) {
+        if (!entry.name[0]) continue;
+        memcpy(copies[count], entry.name, sizeof entry.name);
+        names[count] = copies[count];
+        count++;
+    }
+    char word[HELP_NAME_BYTES];
+    if (strncmp(given, "--", 2) != 0) return false;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(given + 2, "="), given + 2);
+    const char *near = nearest_name(word, names, count);
+    if (near) snprintf(name, HELP_NAME_BYTES, "%s", near);
+    return near != NULL;
 }
 
 enum help_kind help_kind(const char *word) {

@@ -10,18 +10,23 @@
 
 #include "command.h"
 
+#define HELP_NAME_BYTES 32
+
 /* An option, or a line of a paragraph. The texts are cut at these sizes. */
 struct help_entry {
-    char letter;       /* 'o' of `-o, --output`; '\0': none */
-    char name[32];     /* "output"; "": this is a line of a paragraph */
-    char value[32];    /* "FILE"; "": the option takes none */
-    char text[1024];   /* what the option does, or the paragraph's line */
-    char choices[256]; /* "auto plain none"; "": unknown */
-    bool repeatable;   /* its description says "repeatable" */
+    char letter;                /* 'o' of `-o, --output`; '\0': none */
+    char name[HELP_NAME_BYTES]; /* "output"; "": this is a line of a paragraph */
+    char value[32];             /* "FILE"; "": the option takes none */
+    char text[1024];            /* what the option does, or the paragraph's line */
+    char choices[256];          /* "auto plain none"; "": unknown */
+    bool repeatable;            /* its description says "repeatable" */
 };
 
 /* Reads the entry at *help and moves *help past it; false at the end of the text. */
 bool help_next(const char **help, struct help_entry *entry);
+
+/* The name of the command's option that is most like the one given ("--repaet=3"); false: none is like it. */
+bool help_nearest(const struct command *command, const char *given, char name[HELP_NAME_BYTES]);
 
 /* Finishes a line of which `used` columns are printed: prints `text`, broken at spaces so that no line is longer than
  * 80 columns, with `indent` spaces before each further line, and a newline. */

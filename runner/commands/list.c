@@ -74,8 +74,8 @@ static enum status list(int argc, char **argv, struct error *error) {
         const char *names[OP_COUNT];
         for (int i = 0; i < OP_COUNT; i++) names[i] = operations[i]->name;
         const char *near = nearest_name(wanted, names, OP_COUNT);
-        return fail(error, STATUS_USAGE, "list: unknown operation '%s'%s%s%s", wanted, near ? " (did you mean '" : "",
-                    near ? near : "", near ? "'?)" : "");
+        if (near) return fail(error, STATUS_USAGE, "list: unknown operation '%s' (did you mean '%s'?)", wanted, near);
+        return fail(error, STATUS_USAGE, "list: unknown operation '%s'; `tilerun list` shows all", wanted);
     }
     struct device_facts cuda;
     bool there = device_cuda_count() > 0 && device_cuda_facts(0, &cuda, error) == STATUS_OK;
