@@ -76,6 +76,18 @@ static bool read_names(const char *at, struct help_entry *entry, const char **en
     return true;
 }
 
+/* "SLOWER, FASTER: ..." explains words, on a line of its own. */
+static bool explains(const char *line) {
+    unsigned long words = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ, ");
+    return words >= 2 && line[words] == ':';
+}
+
+/* Does this line go on with the option, or with the paragraph that began with `first`? */
+static bool continues(const char *line, bool option, const char *first) {
+    if (option) return strncmp(line, "    ", 4) == 0;
+    return *first && *first != ' ' && *first != '\n' && *line && *line != ' ' && *line != '\n' && !explains(line);
+}
+
 bool help_next(const char **help, struct help_entry *entry) {
     const char *line = *help;
     if (!*line) return false;
@@ -89,7 +101,7 @@ bool help_next(const char **help, struct help_entry *entry) {
         if (!first && length && entry->text[0]) APPEND(entry->text, " ", 1);
         APPEND(entry->text, rest, length);
         rest += length + (rest[length] == '\n');
-        if (!option || strncmp(rest, "    ", 4) != 0) break;
+        if (!continues(rest, option, line)) break;
     }
     *help = rest;
     if (option && entry->value[0]) read_choices(entry);
@@ -145,7 +157,7 @@ enum help_kind help_operand(const struct command *command) {
 void help_wrap(const char *text, int used, int indent, FILE *to) {
     for (bool first = true; *text; first = false) {
         unsigned long word = strcspn(text, " ");
-        if (!first && used + 1 + (int)word > COLUMNS - 1) {
+        if (!first && used + 1 + (int)word > COLUMNS) {
             fprintf(to, "\n%*s", indent, "");
             used = indent;
         } else if (!first) {

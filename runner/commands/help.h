@@ -3,7 +3,8 @@
  *
  * The form of `command.help`: an option a line, two spaces in front, `--name` or `-n, --name`, then a word for its
  * value if it takes one, then two spaces or more and what it does. Lines with four spaces or more in front continue the
- * option before; other lines are paragraphs. A description that begins "a, b or c" names the values that there are; a
+ * option before. Other lines are paragraphs, which are filled; a line that is empty, has spaces in front or explains a
+ * word in capitals ("SAME: ...") begins anew. A description that begins "a, b or c" names the values that there are; a
  * word with a capital letter among these (cuda:N) is a pattern. */
 #ifndef RUNNER_COMMANDS_HELP_H
 #define RUNNER_COMMANDS_HELP_H
@@ -12,12 +13,12 @@
 
 #define HELP_NAME_BYTES 32
 
-/* An option, or a line of a paragraph. The texts are cut at these sizes. */
+/* An option, or a paragraph. The texts are cut at these sizes. */
 struct help_entry {
     char letter;                /* 'o' of `-o, --output`; '\0': none */
-    char name[HELP_NAME_BYTES]; /* "output"; "": this is a line of a paragraph */
+    char name[HELP_NAME_BYTES]; /* "output"; "": this is a paragraph */
     char value[32];             /* "FILE"; "": the option takes none */
-    char text[1024];            /* what the option does, or the paragraph's line */
+    char text[2048];            /* what the option does, or the paragraph */
     char choices[256];          /* "auto plain none"; "": unknown */
     bool repeatable;            /* its description says "repeatable" */
 };

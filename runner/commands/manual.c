@@ -67,19 +67,17 @@ static void put_command(const struct command *command, FILE *to) {
     char summary[512];
     snprintf(summary, sizeof summary, "%c%s.", toupper((unsigned char)command->summary[0]), command->summary + 1);
     put_paragraph(summary, to);
-    bool filled = false; /* lines of a paragraph follow each other, as they stand */
+    bool begins = true; /* the next paragraph comes after an option or an empty line */
     struct help_entry entry;
     for (const char *help = command->help; help_next(&help, &entry);) {
-        bool option = entry.name[0] != '\0';
-        if (option && filled) fputs(".fi\n", to);
-        if (!option && !filled && entry.text[0]) fputs(".PP\n.nf\n", to);
-        filled = option ? false : filled || entry.text[0];
-        if (option)
+        if (entry.name[0]) {
             put_option(&entry, to);
-        else if (filled)
-            entry.text[0] ? put_paragraph(entry.text, to) : (void)fputs(".sp\n", to);
+        } else if (entry.text[0]) {
+            fputs(begins ? ".PP\n" : ".br\n", to);
+            put_paragraph(entry.text, to);
+        }
+        begins = entry.name[0] || !entry.text[0];
     }
-    if (filled) fputs(".fi\n", to);
 }
 
 static const struct {

@@ -25,6 +25,7 @@ def place(memory_folder):
     """A folder with the shells' completion scripts beside another with a few files."""
     folder = memory_folder / "completion"
     (folder / "files/sub").mkdir(parents=True)
+    (folder / "home").mkdir()
     (folder / "files/sub/c.yaml").touch()
     for name in FILES:
         (folder / "files" / name).touch()
@@ -222,9 +223,10 @@ class TestZsh:
 
 def fish(place, line):
     script = f"source {shlex.quote(str(place / 'fish'))}; complete -C {shlex.quote(line)}"
+    home = {name: str(place / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    command = ["fish", "-c", script]
     done = subprocess.run(
-        ["fish", "--no-config", "-c", script], cwd=place / "files", capture_output=True, text=True,
-        env={**os.environ, "HOME": str(place), "XDG_CONFIG_HOME": str(place), "XDG_DATA_HOME": str(place)},
+        command, cwd=place / "files", capture_output=True, text=True, env={**os.environ, **home, "LC_ALL": "C.UTF-8"}
     )
     assert (done.returncode, done.stderr) == (0, "")
     return sorted({offered.split("\t")[0] for offered in done.stdout.splitlines()})

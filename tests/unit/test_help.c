@@ -54,13 +54,22 @@ static void options_are_read(void **state) {
 
 static void other_lines_are_paragraphs(void **state) {
     (void)state;
-    const char *help = "First.\n  --one  text\n\n  - a point\n  -x without a long name\nLast";
-    static const char *const names[] = {"", "one", "", "", "", ""};
-    static const char *const texts[] = {"First.", "text", "", "  - a point", "  -x without a long name", "Last"};
+    const char *help = "First.\n  --one  text\n\nA few words\ngo on.\nSLOWER, LATER: a word.\nSAME: as\nbefore\n"
+                       "\n  - a point\n  -x without a long name\nLast";
+    static const char *const texts[] = {"First.",
+                                        "text",
+                                        "",
+                                        "A few words go on.",
+                                        "SLOWER, LATER: a word.",
+                                        "SAME: as before",
+                                        "",
+                                        "  - a point",
+                                        "  -x without a long name",
+                                        "Last"};
     struct help_entry entry;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 10; i++) {
         assert_true(help_next(&help, &entry));
-        assert_string_equal(entry.name, names[i]);
+        assert_string_equal(entry.name, i == 1 ? "one" : "");
         assert_string_equal(entry.text, texts[i]);
     }
     assert_false(help_next(&help, &entry));
