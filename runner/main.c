@@ -23,7 +23,7 @@ static const struct command *const commands[] = {
 };
 
 static const struct exit_code exit_codes[] = {
-    {0, "all done and verified"},   {1, "a run failed or was wrong"},
+    {0, "all done and verified"},   {1, "a run failed or was wrong; compare, reproduce: a result is worse or slower"},
     {2, "bad usage, job or input"}, {3, "reading or writing failed"},
     {4, "no such device"},          {75, "interrupted (--resume continues)"},
 };

@@ -1,8 +1,11 @@
-"""The tutorials' experiments, configs/seeds: each job says what it shows, is good, and runs without a GPU; and what it
-must show holds where that concerns the CPU. (Traffic, which needs a GPU to be planned for, is in test_traffic.py.)"""
+"""The tutorials' experiments, configs/seeds: each job says what it shows, is good, and runs without a GPU; what it must
+show holds where that concerns the CPU; and the committed results come out again. (Traffic, which needs a GPU to be
+planned for, is in test_traffic.py.)"""
 
 import re
+import shutil
 
+import h5py
 import numpy as np
 import pytest
 
@@ -87,3 +90,46 @@ def test_s7_every_integer_is_right(folder):
     output = run(folder, "s7").output("incremented")
     assert output.dtype == np.int32
     assert np.array_equal(output, np.arange(1, 100_001))
+
+
+# ---- configs/seeds/results -----------------------------------------------------------------------------------------
+
+RESULTS = sorted((FOLDER / "results").glob("*.h5"))
+
+
+def without_comments(job):
+    return [line for line in re.sub(r" *#.*", "", job).splitlines() if line]
+
+
+def test_results_are_small_and_of_the_jobs():
+    assert [path.stem for path in RESULTS] == ["s1-cpu", "s3-cpu", "s7-cpu"]
+    assert sum(path.stat().st_size for path in RESULTS) < 200_000
+    for path in RESULTS:
+        with h5py.File(path) as file:
+            job = (FOLDER / f"{path.stem.split('-')[0]}.yaml").read_text()
+            assert without_comments(file["job"][()].decode()) == without_comments(job), "the job has changed: rerun it"
+            assert file.attrs["status"] == "complete" and not file.attrs["git_commit"].endswith("-dirty")
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_results_are_reproduced(folder, path):
+    """Every output, to the bit or, on another kind of machine, within the tolerances. Times are not a matter of right
+    and wrong here: whoever reads this shares the machine with other tests."""
+    copy = folder / path.name
+    shutil.copy(path, copy)
+    done = harness.tilerun("reproduce", copy, "--device", "cpu")
+    assert done.returncode in (harness.OK, harness.RUN), done.stderr
+    totals = re.search(r"^outputs: (\d+) of (\d+) identical(?:, (\d+) within tolerance)?; times: ", done.stdout, re.M)
+    assert totals, done.stdout
+    assert int(totals[1]) + int(totals[3] or 0) == int(totals[2]) == 1
+    assert sorted(folder.iterdir()) == [copy]
+
+
+def test_a_changed_result_is_not_reproduced(folder):
+    copy = folder / "s7.h5"
+    shutil.copy(FOLDER / "results/s7-cpu.h5", copy)
+    with h5py.File(copy, "r+") as file:
+        file["outputs/incremented"][13] += 1
+    done = harness.tilerun("reproduce", copy, "--device", "cpu")
+    assert done.returncode == harness.RUN
+    assert "outputs: 0 of 1 identical, 1 differ" in done.stdout, done.stdout
