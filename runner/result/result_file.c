@@ -50,6 +50,13 @@ enum status results_file_open(const char *path, struct results_file **file, stru
     if (unfinished && new->count == 0 && access(new->path, F_OK) == 0) unfinished = false;
     if (!unfinished) forget(new);
     enum status status = unfinished ? STATUS_OK : read_file(new, error);
+    const char *ending = strrchr(path, '.');
+    if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
+        char *said = must_strdup(error->text);
+        *error = (struct error){.status = STATUS_OK};
+        fail(error, status, "%s; a job? `tilerun run` runs it", said);
+        free(said);
+    }
     if (status) {
         results_file_close(new);
         new = NULL;

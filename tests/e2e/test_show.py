@@ -348,3 +348,11 @@ def test_a_failed_and_a_partial_job(folder):
         rows["status"] = b"failed"
         file["runs"][:] = rows
     assert show(folder / "out.h5").startswith("unfinished: 0 of 1 runs; `tilerun run JOB --resume` does the others again\n")
+
+
+def test_a_job_is_no_results_file(folder):
+    (folder / "job.yaml").write_text("version: 1\n")
+    for command in ("show", "reproduce", "report"):
+        done = harness.tilerun(command, folder / "job.yaml")
+        assert done.returncode == harness.USAGE
+        assert "is not an HDF5 file; a job? `tilerun run` runs it" in done.stderr
