@@ -344,10 +344,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     struct trial *trial = &execution->trials[execution->waiting];
     *trial = (struct trial){.run = run, .row = row};
     enum status status = begin_trial(execution, trial, error);
-    if (!status && !row->status[0]) {
-        if (execution->waiting++ == 0) execution->first_waiting = run->number;
-        return STATUS_OK;
-    }
+    if (!status && !row->status[0]) return execution->waiting++, STATUS_OK;
     release_trial(trial, false);
     if (status) return settle_failure(execution, run, status, error);
     conclude(execution, run, false);

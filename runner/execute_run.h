@@ -51,7 +51,7 @@ struct execution {
     atomic_bool looked; /* for runs that were finished before */
     int *result_run;    /* by task: the run that gave its result; -1: none yet */
     struct trial trials[MOST_TRIALS];
-    int waiting, first_waiting; /* trials; the first one's run */
+    int waiting; /* trials */
     bool failed, stop;
 };
 
