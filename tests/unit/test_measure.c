@@ -225,17 +225,22 @@ static void each_turn_asks_for_the_conditions(void **state) {
 
 static const struct kernel several[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
 
+/* Measures all three; their samples are the caller's to free. */
+static void measure_several(struct simulated *sim, const struct run_options *options, struct measurement of[3]) {
+    struct launch launch = {.op = OP_SCALE};
+    struct error error = {.status = STATUS_OK};
+    for (int i = 0; i < 3; i++)
+        of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = options};
+    assert_int_equal(measure_kernels(&sim->base, of, 3, NULL, &error), STATUS_OK);
+}
+
 /* Three kernels, three samples a turn; an untimed launch begins each turn. */
 static void kernels_take_turns(void **state) {
     (void)state;
     struct simulated sim = simulate(2e-3);
     struct run_options options = {.repeat_min = 7, .repeat_max = 7};
-    struct launch launch = {.op = OP_SCALE};
     struct measurement of[3];
-    struct error error = {.status = STATUS_OK};
-    for (int i = 0; i < 3; i++)
-        of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = &options};
-    assert_int_equal(measure_kernels(&sim.base, of, 3, NULL, &error), STATUS_OK);
+    measure_several(&sim, &options, of);
     assert_string_equal(sim.order, "abc" /* the first sample */
                                    "aaaabbbbccccaaaabbbbcccc");
     for (int i = 0; i < 3; i++) {
@@ -251,12 +256,8 @@ static void a_drift_hits_all_alike(void **state) {
     struct simulated sim = simulate(2e-3);
     sim.drift = 0.002;
     struct run_options options = {.repeat_min = 60, .repeat_max = 60};
-    struct launch launch = {.op = OP_SCALE};
     struct measurement of[3];
-    struct error error = {.status = STATUS_OK};
-    for (int i = 0; i < 3; i++)
-        of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = &options};
-    assert_int_equal(measure_kernels(&sim.base, of, 3, NULL, &error), STATUS_OK);
+    measure_several(&sim, &options, of);
     double first = samples_statistics(&of[0].samples).median;
     for (int i = 0; i < 3; i++) {
         char flags[FLAGS_TEXT];
@@ -272,12 +273,8 @@ static void a_kernel_that_fails_leaves_the_others(void **state) {
         struct simulated sim = simulate(2e-3);
         sim.refused = &several[bad];
         struct run_options options = {.warmup = 1, .repeat_min = 5, .repeat_max = 5};
-        struct launch launch = {.op = OP_SCALE};
         struct measurement of[3];
-        struct error error = {.status = STATUS_OK};
-        for (int i = 0; i < 3; i++)
-            of[i] = (struct measurement){.kernel = &several[i], .launch = &launch, .options = &options};
-        assert_int_equal(measure_kernels(&sim.base, of, 3, NULL, &error), STATUS_OK);
+        measure_several(&sim, &options, of);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(of[i].status, i == bad ? STATUS_RUN : STATUS_OK);
             assert_int_equal(of[i].samples.count, i == bad ? 0 : 5);
