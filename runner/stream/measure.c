@@ -11,7 +11,8 @@
 #define BATCH_S       500e-6
 #define BATCH_MAX     1000
 /* On an idle queue the first event would pass while the host still prepares the launch, microseconds too early. So an
- * untimed launch goes ahead of any launch shorter than this, to keep the queue busy. */
+ * untimed launch goes ahead of any launch shorter than this, to keep the queue busy; of a batch, whose start takes the
+ * host longer, an untimed batch. */
 #define LEAD_BELOW_S 1e-3
 /* Samples of a turn. Longer launches than LONG_S fill the cache with their own data, and one is a turn. */
 #define TURN_SAMPLES 3
@@ -45,6 +46,15 @@ static enum status launch_once(struct timing *timing, struct error *error) {
     return timing->device->operations->launch(timing->device, timing->of->kernel, timing->of->launch, error);
 }
 
+/* Starts so many launches, or the batch, however many. */
+static enum status launch_all(struct timing *timing, int launches, struct error *error) {
+    struct device *device = timing->device;
+    if (timing->batch) return device->operations->batch_launch(device, timing->batch, error);
+    for (int i = 0; i < launches; i++)
+        TRY(device->operations->launch(device, timing->of->kernel, timing->of->launch, error));
+    return STATUS_OK;
+}
+
 /* Takes one sample: seconds per launch. The device is asked about its conditions while it works. */
 static enum status time_sample(struct timing *timing, struct conditions *conditions, struct error *error) {
     struct device *device = timing->device;
@@ -52,13 +62,9 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
     double seconds;
     TRY(interrupt_check(error));
     if (timing->cold) TRY(ops->flush_cache(device, error));
-    if (timing->lead) TRY(ops->launch(device, timing->of->kernel, timing->of->launch, error));
+    if (timing->lead) TRY(launch_all(timing, 1, error));
     TRY(ops->event_record(device, timing->begin, QUEUE_COMPUTE, error));
-    if (timing->batch)
-        TRY(ops->batch_launch(device, timing->batch, error));
-    else
-        for (int i = 0; i < timing->launches; i++)
-            TRY(ops->launch(device, timing->of->kernel, timing->of->launch, error));
+    TRY(launch_all(timing, timing->launches, error));
     TRY(ops->event_record(device, timing->end, QUEUE_COMPUTE, error));
     if (conditions) *conditions = device->conditions(device);
     TRY(ops->event_wait(device, timing->end, error));
@@ -97,7 +103,7 @@ static enum status time_block(struct timing *timing, double block_s, double *spe
     *seconds = 0;
     do {
         TRY(time_sample(timing, NULL, error));
-        *spent += timing->seconds * (timing->launches + timing->lead);
+        *spent += timing->seconds * (timing->launches + (timing->batch ? timing->launches : timing->lead));
         *seconds += timing->seconds;
         samples++;
     } while (*spent - begun < block_s);
@@ -148,7 +154,7 @@ static bool has_enough(struct timing *timing) {
 static enum status take_turn(struct timing *timing, int turn, bool alone, struct error *error) {
     const int64_t most = timing->of->options->repeat_max;
     const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
-    if (!alone && !timing->cold && timing->seconds < LONG_S) TRY(launch_once(timing, error));
+    if (!alone && !timing->cold && !timing->lead && timing->seconds < LONG_S) TRY(launch_once(timing, error));
     struct conditions conditions = CONDITIONS_UNKNOWN;
     for (int i = 0; i < samples && timing->samples->count < most; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
