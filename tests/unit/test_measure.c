@@ -345,7 +345,7 @@ static void short_launches_are_started_together(void **state) {
     struct simulated sim = simulate(2e-6);
     sim.base.operations = &with_batches;
     struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 5, .repeat_max = 5});
-    assert_int_equal(sim.batches, 0); /* each is destroyed */
+    assert_int_equal(sim.batches, 0);            /* each is destroyed */
     assert_int_equal(sim.batch_launches, 2 * 5); /* one ahead of each, untimed */
     for (int i = 0; i < 5; i++) assert_near(samples.seconds[i], 2e-6, 1e-12);
     samples_free(&samples);
