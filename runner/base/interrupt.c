@@ -18,13 +18,14 @@
 #define GRACE_S 0.7 /* from the first signal until the watch ends the process */
 #define SAY_MS  400 /* that interrupt_say waits for a pipe to take more text */
 
-/* Until interrupt_leave_by names functions that know the plan, the answer says it all. */
+/* Until interrupt_leave_by names functions that know the plan. There is no answer: what the job does by the time it
+ * takes leave is not known yet. */
 static void answer_unbegun(void *unused, int number) {
     (void)unused, (void)number;
-    interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
 }
 static void leave_unbegun(void *unused) {
     (void)unused;
+    interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
 }
 
 static struct {
