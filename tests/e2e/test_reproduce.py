@@ -1,5 +1,5 @@
-"""`tilerun reproduce`: the same job on the same inputs; what has changed is named. Where times would matter the original's
-samples are edited, so that no verdict depends on how busy the machine is."""
+"""`tilerun reproduce`: the same job on the same inputs; what has changed is named. Where times would matter the
+original's samples are edited, so that no verdict depends on how busy the machine is."""
 
 import os
 import shutil
