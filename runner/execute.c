@@ -124,7 +124,7 @@ static void leave(void *context) {
         execution->options->print(rows, plan->run_count, to);
         if (fclose(to) == 0) interrupt_say(STDOUT_FILENO, table);
     }
-    char *sentences = result_left(plan, rows, kept);
+    char *sentences = result_left(plan, rows, kept, !execution->options->single);
     interrupt_say(STDERR_FILENO, sentences);
     free(sentences);
     free(kept);

@@ -8,6 +8,7 @@
 
 struct execute_options {
     bool overwrite, resume;
+    bool single;     /* no later call takes up what a signal leaves: `resume` is not advised */
     bool restricted; /* `--only` left something out: the results are "partial" */
     int cuda_number; /* the GPU to open, if a run needs one */
     enum progress_mode progress;

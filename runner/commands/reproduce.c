@@ -260,7 +260,7 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
 }
 
 static enum status reproduce(int argc, char **argv, struct error *error) {
-    struct reproduction r = {.threshold = COMMAND_THRESHOLD, .execute.print = result_print_table};
+    struct reproduction r = {.threshold = COMMAND_THRESHOLD, .execute = {.print = result_print_table, .single = true}};
     char *line = command_line(argc, argv);
     struct job *job = NULL;
     struct plan *plan = NULL;

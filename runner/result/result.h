@@ -128,8 +128,8 @@ char *result_mixed_conditions(const struct result_row *rows, int count);
 
 /* After a signal: lines that say how many runs are done, from which on runs are left ("interrupted"), how many of these
  * read a result that is not there, and how many failed. `kept`: for each run, whether a part of it is there although
- * its row is "interrupted". The caller frees. */
-char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept);
+ * its row is "interrupted". `resumable`: they say how to go on. The caller frees. */
+char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
 
 /* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options
  * (result_view.h). */

@@ -31,7 +31,7 @@ static void count(FILE *to, int number, const char *words, const char **before) 
     if (number > 0) fprintf(to, "%s%d %s", *before, number, words), *before = ", ";
 }
 
-char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept) {
+char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable) {
     int done = 0, left = 0, waiting = 0, failed = 0, wrong = 0, skipped = 0;
     const struct result_row *first = NULL;
     bool *has_result = find_results(plan, rows, kept);
@@ -55,8 +55,8 @@ char *result_left(const struct plan *plan, const struct result_row *rows, const 
     size_t length;
     FILE *to = open_memstream(&text, &length);
     if (!to) return must_strdup("");
-    fprintf(to, "tilerun: interrupted: %d of %d runs are done; `tilerun run JOB --resume` continues\n", done,
-            plan->run_count);
+    fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, plan->run_count,
+            resumable ? "; `tilerun run JOB --resume` continues" : "");
     if (first) {
         fprintf(to, "tilerun: left: %d run%s, %s'%s %s%s%s'", left, left == 1 ? "" : "s", left == 1 ? "" : "from ",
                 first->operation, first->variant, first->parameters[0] ? " " : "", first->parameters);
