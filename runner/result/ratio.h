@@ -40,7 +40,8 @@ extern const struct ratio ratio_unknown; /* all numbers NaN */
 
 /* How far medians of one kernel from two processes lie apart, relative, at 95 %. Measured on an H200: 0.5 % from 20 us
  * up, 50 % and at least 1.5 us from 12 us down. Between those two, a straight line on logarithmic scales. From 50 us up
- * a sample is one launch, and events resolve 0.5 us of it. On a CPU that has nothing else to do 2 % from 20 us up. */
+ * a sample is one launch, and events resolve 0.5 us of it. On a CPU 2 % from 20 us up is assumed: of 15 runs of one
+ * program, twice on an idle virtual machine of two cores, two medians lay 6 and 8 % apart. */
 double ratio_floor(double seconds, bool on_cpu);
 
 /* Compares the samples of two runs, in seconds, in the order in which they were taken; those that are no times (NaN,
