@@ -34,7 +34,7 @@ const char *interrupt_name(int number);
 
 /* Names the functions that answer a signal with a line and that take leave. When the watch calls them, all other
  * threads are still running. A signal is answered before anything takes leave because of it, and not once the work is
- * over. */
+ * over. Before this call there is no answer, and the leave is one line. */
 void interrupt_leave_by(void (*answer)(void *context, int number), void (*leave)(void *context), void *context);
 /* The work is over with this status; STATUS_INTERRUPTED takes leave. A later signal can end the process sooner but not
  * change its exit code. Does not return once the watch has begun to end the process. */
