@@ -25,6 +25,18 @@ def tilerun(*arguments, program=TILERUN, timeout=120, **options):
     )
 
 
+def read_terminal(leader):
+    """All that is printed into a pseudo-terminal until its follower is closed everywhere. Closes the leader."""
+    shown = b""
+    try:
+        while chunk := os.read(leader, 4096):
+            shown += chunk
+    except OSError:  # how Linux tells the end
+        pass
+    os.close(leader)
+    return shown
+
+
 def start(*arguments, **options):
     """Starts the program; its stderr is a pipe to read progress from."""
     command = [str(TILERUN), *map(str, arguments)]

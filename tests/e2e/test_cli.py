@@ -226,13 +226,7 @@ def test_no_colour_on_a_terminal_when_asked(place):
         check=True,
     )
     os.close(follower)
-    shown = b""
-    try:
-        while chunk := os.read(leader, 4096):
-            shown += chunk
-    except OSError:
-        pass
-    os.close(leader)
+    shown = harness.read_terminal(leader)
     assert b"[1/8]" in shown or b"gram" in shown
     assert not re.search(rb"\033\[[0-9;]*m", shown)
 

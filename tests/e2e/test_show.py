@@ -184,13 +184,7 @@ def on_terminal(columns, *arguments):
     command = [str(harness.TILERUN), *map(str, arguments)]
     process = subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment)
     os.close(follower)
-    text = b""
-    try:
-        while chunk := os.read(leader, 4096):
-            text += chunk
-    except OSError:
-        pass
-    os.close(leader)
+    text = harness.read_terminal(leader)
     assert process.wait() == OK
     return text.decode().replace("\r\n", "\n")
 
