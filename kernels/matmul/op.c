@@ -249,8 +249,7 @@ static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOO
     return tiles[LOOP_K] > 1 ? idle * (1 + FILL_K * speed / (double)tile[LOOP_K]) : idle;
 }
 
-/* ---- the unit and the name
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the unit and the name --------------------------------------------------------------------------------------- */
 
 /* "m" times "s" is "m s"; a factor of "1" leaves the other. */
 static bool matmul_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {

@@ -2,6 +2,7 @@
 #include "compare.h"
 
 #include "../base/fail.h"
+#include "../base/order.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,11 +78,6 @@ static void compare_environment(struct context *context, const struct comparison
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The runs' clock: the pair in whose middle the ratio of clocks lies. */
 static void compare_clocks(struct context *context, const struct comparison *files) {
     double *ratios = must_malloc((unsigned long)files->count * sizeof *ratios);
@@ -90,7 +86,7 @@ static void compare_clocks(struct context *context, const struct comparison *fil
         double ratio = files->pairs[i].new->sm_clock_mhz / files->pairs[i].base->sm_clock_mhz;
         if (ratio > 0 && isfinite(ratio)) ratios[count++] = ratio;
     }
-    qsort(ratios, (size_t)count, sizeof *ratios, compare_doubles);
+    sort_doubles(ratios, count);
     double middle = count > 0 ? ratios[count / 2] : 1;
     for (int i = 0; i < files->count && fabs(middle - 1) > CLOCKS_DIFFER; i++) {
         double base = files->pairs[i].base->sm_clock_mhz, new = files->pairs[i].new->sm_clock_mhz;

@@ -2,6 +2,7 @@
 #include "ratio.h"
 
 #include "../base/fail.h"
+#include "../base/order.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,11 +35,6 @@ struct median {
     double counts; /* independent samples that they are worth */
     double median, low, high;
 };
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Where a sample lies: -1 below the median, 1 above, 0 on it. The mean of this series is 0. */
 static double side_of(double value, double median) {
@@ -78,13 +74,11 @@ static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
 static struct median median_of(const double *samples, int all) {
     struct median of = {.low = 0, .high = INFINITY, .median = NAN};
     double *series = must_malloc((unsigned long)all * sizeof *series);
-    double *sorted = must_malloc((unsigned long)all * sizeof *sorted);
     for (int i = 0; i < all; i++)
         if (samples[i] > 0 && isfinite(samples[i])) series[of.count++] = samples[i];
-    for (int i = 0; i < of.count; i++) sorted[i] = series[i];
+    double *sorted = sorted_doubles(series, of.count);
     if (of.count > 0) {
-        qsort(sorted, (size_t)of.count, sizeof *sorted, compare_doubles);
-        of.median = (sorted[(of.count - 1) / 2] + sorted[of.count / 2]) / 2;
+        of.median = median_of_sorted(sorted, of.count);
         of.counts = of.count / correlation_time(series, of.count, of.median);
     }
     /* Of that many independent samples, about half +- Z/2 * their root lie below the true median. How many they are is

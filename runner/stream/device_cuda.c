@@ -26,12 +26,13 @@
 
 enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 enum nvml_sensor { NVML_TEMPERATURE_GPU = 0 };
-enum nvml_reason { /* why clocks are low */
-                   NVML_REASON_POWER_CAP = 0x4,
-                   NVML_REASON_HARDWARE = 0x8,
-                   NVML_REASON_HEAT = 0x20,
-                   NVML_REASON_HARDWARE_HEAT = 0x40,
-                   NVML_REASON_POWER_BRAKE = 0x80,
+/* Why clocks are low; bits. */
+enum nvml_reason {
+    NVML_REASON_POWER_CAP = 0x4,
+    NVML_REASON_HARDWARE = 0x8,
+    NVML_REASON_HEAT = 0x20,
+    NVML_REASON_HARDWARE_HEAT = 0x40,
+    NVML_REASON_POWER_BRAKE = 0x80,
 };
 
 struct nvml {

@@ -2,6 +2,7 @@
 #include "samples.h"
 
 #include "../base/fail.h"
+#include "../base/order.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,24 +34,8 @@ void samples_append(struct samples *samples, double seconds, const struct condit
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double *sorted_copy(const double *values, int count) {
-    double *sorted = must_malloc((size_t)(count + 1) * sizeof *sorted);
-    if (count > 0) memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
-    return sorted;
-}
-
-static double median_of_sorted(const double *sorted, int count) {
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
 static double median_of(const double *values, int count) {
-    double *sorted = sorted_copy(values, count), median = count > 0 ? median_of_sorted(sorted, count) : NAN;
+    double *sorted = sorted_doubles(values, count), median = count > 0 ? median_of_sorted(sorted, count) : NAN;
     free(sorted);
     return median;
 }
@@ -58,7 +43,7 @@ static double median_of(const double *values, int count) {
 struct statistics samples_statistics(const struct samples *samples) {
     int count = samples->count;
     if (count == 0) return (struct statistics){.median = NAN, .min = NAN, .max = NAN, .mad = NAN};
-    double *sorted = sorted_copy(samples->seconds, count);
+    double *sorted = sorted_doubles(samples->seconds, count);
     struct statistics statistics = {
         .median = median_of_sorted(sorted, count), .min = sorted[0], .max = sorted[count - 1]};
     for (int i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - statistics.median);
@@ -81,7 +66,7 @@ double samples_clock_mhz(const struct samples *samples) {
  * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). Widens the
  * interval by that of these values. */
 static void widen(const double *values, int count, double *low, double *high) {
-    double *sorted = sorted_copy(values, count);
+    double *sorted = sorted_doubles(values, count);
     double spread = 1.96 * sqrt(count);
     int lower = (int)floor((count - spread) / 2), upper = (int)ceil(1 + (count + spread) / 2);
     *low = fmin(*low, sorted[lower < 1 ? 0 : lower - 1]); /* fmin and fmax ignore a NaN */
@@ -129,7 +114,7 @@ double samples_precision(const struct samples *samples) {
 unsigned char *samples_marks(const struct samples *samples) {
     int count = samples->count;
     unsigned char *marks = must_malloc((size_t)count + 1);
-    double *sorted = sorted_copy(samples->seconds, count);
+    double *sorted = sorted_doubles(samples->seconds, count);
     double lower = count ? sorted[(count - 1) / 4] : 0, upper = count ? sorted[count - 1 - (count - 1) / 4] : 0;
     double reach = fmax(3 * (upper - lower), EVENT_RESOLUTION_S);
     for (int i = 0; i < count; i++) {
