@@ -65,18 +65,24 @@ count "jobs" "$good" "$bad" 0
 # ---- generated: these files are what the program would write now ----------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
-# ---- end to end, on all cores where pytest-xdist is there, and Slurm: pytest ----------------------------------------
-for suite in e2e slurm; do
+# ---- end to end, on all cores where pytest-xdist is there; timings, one at a time; Slurm: pytest ---------------------
+for suite in e2e timings slurm; do
     if [ ! -x "$python" ]; then
         echo "SKIPPED $suite: no Python with its modules"
         count "$suite" 0 0 1
         continue
     fi
     log=$scratch/$suite
-    spread=()
-    if [ "$suite" = e2e ] && "$python" -c 'import xdist' 2> /dev/null; then spread=(-n "$(nproc)" --dist loadgroup); fi
+    case $suite in
+        e2e)
+            what=(tests/e2e -m 'not timings')
+            "$python" -c 'import xdist' 2> /dev/null && what+=(-n "$(nproc)" --dist loadgroup)
+            ;;
+        timings) what=(tests/e2e -m timings) ;;
+        slurm) what=(tests/slurm) ;;
+    esac
     TILERUN=$(realpath "$tilerun") PYTHONDONTWRITEBYTECODE=1 \
-        "$python" -m pytest -p no:cacheprovider "${spread[@]}" -q -rs --color=no --tb=short "tests/$suite" > "$log" 2>&1
+        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${what[@]}" > "$log" 2>&1
     status=$?
     tail -n 1 "$log" > "$scratch/last"
     good=$(sum "$scratch/last" '' '[0-9]+ passed')

@@ -59,6 +59,7 @@ def draw_shapes(rng):
 
 
 @pytest.mark.gpu
+@pytest.mark.timings
 def test_cublas_is_as_fast_as_elsewhere(folder, rng):
     """Within 2 %, or faster. Below 100 us a launch by Python costs it more than one of ours: there it is no measure."""
     module = next((name for name in ("torch", "cupy") if importlib.util.find_spec(name)), None)
