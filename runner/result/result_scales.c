@@ -142,6 +142,10 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
     int count = h5_axis_scales(dataset->id, axis->number, &opened);
     copies->copies = must_malloc((size_t)count * sizeof *copies->copies + 1);
     for (int i = 0; i < count; i++) {
+        if (opened[i] < 0) {
+            say_left_out(input, axis->number, "this HDF5 cannot open it");
+            continue;
+        }
         struct scale_copy wanted = {.first = band ? input->first_row : 0, .count = band ? input->shape.size[0] : -1};
         identify(opened[i], &wanted);
         const char *why;

@@ -11,8 +11,8 @@
 
 /* The label of an axis; NULL: none, or not UTF-8. The caller frees. */
 char *h5_axis_label(hid_t dataset, int axis);
-/* Opens the scales of an axis and returns how many there are. The caller closes each with H5Dclose, and frees the
- * list. */
+/* Opens the scales of an axis and returns how many there are; negative ids in the list are of scales that cannot be
+ * opened. The caller closes the others with H5Dclose, and frees the list. */
 int h5_axis_scales(hid_t dataset, int axis, hid_t **scales);
 bool h5_axis_has_scales(hid_t dataset, int axis);
 

@@ -1,5 +1,6 @@
 """What an input says of itself goes with its values: long_name, the dimension scales of its axes and their labels."""
 
+import re
 import shutil
 
 import h5py
@@ -157,7 +158,7 @@ def test_drawn(folder, trial):
     sizes = {"n": 5, "m": 7}
     sources, inputs, shapes, axes = {}, {}, {}, {}
     for number in range(2):
-        with h5py.File(folder / f"f{number}.h5", "w", libver=str(rng.choice(["earliest", "latest"]))) as file:
+        with h5py.File(folder / f"f{number}.h5", "w", libver=str(rng.choice(["earliest", "v110"]))) as file:
             scales = {
                 size: [draw_scale(rng, file, f"{name}_{size}", length) for name in rng.permutation(NAMES)[:2]]
                 for size, length in sizes.items()
@@ -372,6 +373,38 @@ def test_a_scale_that_cannot_be_copied_is_said_to_be_missing(folder):
     assert said in done.stderr
     with h5py.File(folder / "out.h5") as file:
         assert described(file["outputs/y"]) == EXPECTED and sorted(file["outputs"]) == ["time", "y"]
+
+
+def versions():
+    """HDF5's here: the program's, and the one that h5py writes files with."""
+    ours = re.search(r"HDF5 (\d+)\.(\d+)", harness.tilerun("--version").stdout)
+    return tuple(map(int, ours.groups())), h5py.version.hdf5_version_tuple[:2]
+
+
+@pytest.mark.skipif(not (versions()[0] < (1, 12) and versions()[1] >= (2, 0)), reason="h5py writes nothing too new")
+@pytest.mark.parametrize("more", [0, 5, 9, 20])
+def test_what_a_later_hdf5_wrote_is_left_out(folder, rng, more):
+    """HDF5 1.10 can neither open a complex scale of 2.0's own kind nor read attributes beside a compound one."""
+    with h5py.File(folder / "x.h5", "w", libver="latest") as file:
+        data = file.create_dataset("x", data=rng.normal(size=(4, 3)))
+        file["site"] = np.arange(3) + 1j
+        file["time"] = np.arange(4.0)
+        for name in rng.permutation([f"more {i}" for i in range(more)]):
+            file["time"].attrs[name] = "text"
+        for axis, name in enumerate(["time", "site"]):
+            file[name].make_scale(name)
+            data.dims[axis].attach_scale(file[name])
+    path = harness.write_job(
+        folder / "job.yaml", device="cpu", inputs={"x": {"file": "x.h5", "dataset": "x"}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["x"]}],
+    )  # fmt: skip
+    done = harness.tilerun("run", path, "-o", folder / "out.h5")
+    assert done.returncode == OK, done.stderr
+    missing = "tilerun: input 'x': the results lack a dimension scale of axis {}, which cannot be copied: this HDF5 cannot "
+    assert missing.format(0) + "read its attributes, which a later one has written\n" in done.stderr
+    assert missing.format(1) + "open it\n" in done.stderr
+    with h5py.File(folder / "out.h5") as file:
+        assert described(file["outputs/y"]) == [("", []), ("", [])]
 
 
 def test_an_input_that_goes_before_the_end(folder):

@@ -29,7 +29,7 @@ def run(folder, shape, repeat=9, **more):
 
 @pytest.mark.parametrize("defaults", [{}, {"store": "all"}, {"store": "none"}, {"verify": "none"}, {"cache": "cold"}])
 def test_turns_are_stored_with_the_samples(folder, rng, defaults):
-    shape = [int(rng.integers(1, 60)), int(rng.integers(1, 60))]
+    shape = [int(rng.integers(20, 60)), int(rng.integers(20, 60))]  # a thousand launches last longer than 50 us
     results = run(folder, shape, defaults=defaults)
     assert [row["variant"] for row in results.rows] == ["cpu", "blocked", "cpu", "blocked", "cpu"]
     with h5py.File(results.path) as file:
@@ -38,7 +38,7 @@ def test_turns_are_stored_with_the_samples(folder, rng, defaults):
             turn, marks = file[f"samples/{row['run']}_turn"][:], file[f"samples/{row['run']}_marks"][:]
             assert len(turn) == len(marks) == row["repeats"] == 9
             assert turn[0] <= 1 and set(np.diff(turn)) <= {0, 1} and np.bincount(turn).max() <= 3
-            assert marks.dtype == np.uint8 and (marks & ~8 == 0).all()
+            assert marks.dtype == np.uint8 and set(marks) <= {0, 8}
             assert row["kernel_min_s"] <= row["kernel_ci_low_s"] <= row["kernel_ci_high_s"] <= row["kernel_max_s"]
             assert row["verify"] == ("none" if defaults.get("verify") == "none" else "full")
             assert row["status"] == ("unchecked" if defaults.get("verify") == "none" else "ok")
