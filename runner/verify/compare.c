@@ -44,17 +44,15 @@ static double least_infinite(enum dtype dtype) {
     return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
 }
 
-static double element_error(enum dtype dtype, double out, const struct truth *truth, int64_t i, double absolute) {
+static double element_error(enum dtype dtype, double out, const struct truth *truth, int64_t i,
+                            const struct tolerance *tolerance) {
     double value = truth->value[i], rounded = rounded_to(dtype, value);
     if (out == rounded || (isnan(out) && isnan(rounded)) || (truth->overflows[i] && !isfinite(out))) return 0;
     if (isnan(out) || !isfinite(value)) return INFINITY;
-    if (isinf(out) || isinf(rounded)) { /* one of them has overflowed */
-        double near = dtype_largest(dtype) / 2;
-        if (fabs(out) < near || fabs(value) < near || (out < 0) != (value < 0)) return INFINITY;
-        if (isinf(out)) out = copysign(least_infinite(dtype), out);
-    }
-    double excess = fabs(out - value) - absolute;
-    return excess <= 0 ? 0 : excess / truth->magnitude[i];
+    double number = isinf(out) ? copysign(least_infinite(dtype), out) : out;
+    double excess = fabs(number - value) - tolerance->absolute;
+    double error = excess <= 0 ? 0 : excess / truth->magnitude[i];
+    return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
 }
 
 /* The largest error of elements [start, start + count); *wrong: the first wrong element, -1: none. */
@@ -70,7 +68,7 @@ static double compare_floats(enum dtype dtype, const char *data, const struct tr
     if (largest <= tolerance->relative) return largest;
     largest = 0;
     for (int64_t i = 0; i < count; i++) {
-        double error = element_error(dtype, out[i], truth, start + i, tolerance->absolute);
+        double error = element_error(dtype, out[i], truth, start + i, tolerance);
         if (error > largest) largest = error;
         if (!(error <= tolerance->relative) && *wrong < 0) *wrong = start + i;
     }

@@ -1,9 +1,9 @@
 /* compare.h - compares elements of an output with their truth.
  *
- * An error is |out - truth| / magnitude. Rounding errors scale with the magnitude (|A||B| for a product). A NaN or an
- * infinity is wrong if the truth has none there, and so is the reverse. But at the edge of the type's range, an
- * infinity beside a truth just below the largest number, or a finite number beside a truth just above it, is judged
- * like any other rounding. */
+ * An error is |out - truth| / magnitude. Rounding errors scale with the magnitude (|A||B| for a product). A NaN is
+ * wrong if the truth has none there, and so is the reverse. An infinity counts as the least number that rounds to it,
+ * so that one beside a truth just below the largest number, a finite number beside a truth just above it, and an
+ * overflow to the other side where the error allowed is as large as that, are judged like any other rounding. */
 #ifndef RUNNER_COMPARE_H
 #define RUNNER_COMPARE_H
 

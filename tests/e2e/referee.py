@@ -13,6 +13,10 @@ DTYPES = FLOATS + INTEGERS
 OPERATORS = ["sum", "prod", "min", "max", "mean", "norm2", "argmin", "argmax"]
 
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+LARGEST = {
+    name: 2.0**exponent * (2 - EPSILON[name])
+    for name, exponent in {"float32": 127, "float64": 1023, "float16": 15, "bfloat16": 127}.items()
+}
 LEAST = {"float32": 2.0**-149, "float64": 2.0**-1074, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 
 EXPONENTS = {"float16": (-24, 15), "bfloat16": (-133, 127), "float32": (-149, 127), "float64": (-1074, 1023)}
@@ -245,11 +249,11 @@ def difference(stored, dtype, value, bound):
         wrong = found != value
     else:
         rounded = np.asarray(widen(round_to(value, dtype), dtype))
-        with np.errstate(invalid="ignore"):
-            near = np.abs(found - value) <= (0 if bound is None else bound)
-        finite = np.isfinite(rounded) & np.isfinite(found)
+        largest = LARGEST[dtype]  # stands for an infinity, which is right where an error allowed leads there
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(np.clip(found, -largest, largest) - value) <= (0 if bound is None else bound)
         same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
-        wrong = ~(same | (finite & near))
+        wrong = ~(same | (np.isfinite(value) & near))
     if not np.any(wrong):
         return None
     place = tuple(map(int, np.argwhere(wrong)[0]))

@@ -135,13 +135,14 @@ def test_referee_notices_a_wrong_element(rng):
 @pytest.mark.parametrize("op", ["matmul", "reduce", "transpose", "scale"])
 def test_auto_beside_what_it_becomes(folder, op, store):
     """Two runs of one variant: each has a name, a part and a row of its own, also when the job is resumed."""
-    names = [it.name for it in harness.list_variants() if it.op == op and it.runs_here and not it.limit]
+    able = [it for it in harness.list_variants() if it.op == op and it.runs_here and not it.limit]
+    names = [it.name for it in able if "float32" in it.dtypes]
     job = {
         "inputs": {"x": {"random": {"shape": [9, 9]}}},
         "operations": [
             {
                 "id": "y", "op": op, "inputs": ["x"] * (2 if op == "matmul" else 1), "variants": ["auto", *names],
-                "store": store, **({"operator": "sum", "axis": 0} if op == "reduce" else {}),
+                "store": store, **({"operator": "sum", "axis": 1} if op == "reduce" else {}),
             }
         ],
         "defaults": {"repeat": 1, "warmup": 0},

@@ -383,6 +383,29 @@ static void around_overflow(void **state) {
     assert_false(passes_as_sum(FLOAT64, INFINITY, 1, 0x1.fffffffffffffp1023));
 }
 
+/* alpha times (1 - 1 + rest) in float32, alpha far beyond its range: the rounding of the sum may change the sign of the
+ * infinity, if rest is as small as that. */
+static void overflow_to_either_side(void **state) {
+    (void)state;
+    for (int number = 0; number < 4; number++) {
+        const double alpha = number % 2 ? -1e300 : 1e300, far = copysign(INFINITY, alpha);
+        const bool small = number < 2;
+        const float a[] = {1, 1}, b[] = {-1, small ? 0x1.000002p0F : 1.001F};
+        struct fixture f;
+        open_inputs(&f, OP_MATMUL, (struct op_options){.alpha = alpha}, FLOAT32, (struct shape){2, {1, 2}},
+                    (struct shape){2, {2, 1}}, around_zero);
+        put_input(&f, 0, a);
+        put_input(&f, 1, b);
+        const double outs[] = {far, -far, NAN};
+        const bool right[] = {true, small, false};
+        for (int i = 0; i < 3; i++) {
+            set(&f, 0, outs[i]);
+            assert_int_equal(passes(&f), right[i]);
+        }
+        close_fixture(&f);
+    }
+}
+
 /* A transpose moves elements and keeps all their bits. */
 static void transposes_keep_bits(void **state) {
     (void)state;
@@ -471,6 +494,7 @@ int main(void) {
         cmocka_unit_test(verify_none_reads_nothing),
         cmocka_unit_test(honest_results_are_right),
         cmocka_unit_test(around_overflow),
+        cmocka_unit_test(overflow_to_either_side),
         cmocka_unit_test(transposes_keep_bits),
         cmocka_unit_test(scale_computes_in_float64),
         cmocka_unit_test(a_failed_read_spoils_nothing),
