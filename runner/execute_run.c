@@ -214,7 +214,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     const struct task *task = &execution->plan->tasks[run->task];
     bool limit = run->kernel->limit, checked = strcmp(trial->row->verify, "none") != 0;
     fill_times(trial->row, &trial->times, &trial->measurement.samples);
-    result_row_bound(trial->row, &task->geometry, execution->plan->facts[run->device].limits);
+    result_row_bound(trial->row, run->kernel, &task->geometry, execution->plan->facts[run->device].limits);
     execution_say(trial->row, checked ? "ok" : "unchecked", run->note ? run->note : "");
     if (limit)
         snprintf(trial->row->message, sizeof trial->row->message, "a limit, not a %s",

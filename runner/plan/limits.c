@@ -123,10 +123,24 @@ double limits_seconds(const struct device_limits *limits, const struct kernel *k
     return settled ? seconds : fmax(seconds, share * beyond_cache(limits, kernel, geometry));
 }
 
-double limits_bound(const struct device_limits *limits, const struct geometry *geometry, const char **by) {
+/* Flops a second of the fastest product of a type that is as accurate as this variant. */
+static double flops_roof(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype) {
+    double roof = limits->flops_per_s[dtype];
+    if (operations[kernel->op]->rate != RATE_FLOPS) return roof;
+    for (int i = 0; i < limits->count; i++) {
+        const struct kernel_rate *rate = &limits->rates[i];
+        bool like = rate->kernel->op == kernel->op && rate->dtype == dtype && !rate->kernel->limit;
+        if (!like || rate->kernel->accuracy != kernel->accuracy) continue;
+        for (int p = 0; p < rate->count; p++) roof = fmax(roof, rate->work[p] / rate->seconds[p]); /* skips NaN */
+    }
+    return roof;
+}
+
+double limits_bound(const struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
+                    const char **by) {
     *by = "";
     if (!limits) return NAN;
-    double compute = geometry->flops / limits->flops_per_s[geometry->in[0].dtype];
+    double compute = geometry->flops / flops_roof(limits, kernel, geometry->in[0].dtype);
     double memory = geometry->bytes / limits->memory_bytes_per_s, bound = fmax(compute, memory); /* fmax skips NaN */
     if (!(bound > 0)) return NAN;
     *by = bound == memory ? "memory" : "compute";

@@ -52,8 +52,10 @@ double limits_work(const struct geometry *geometry);
 double limits_seconds(const struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
                       double share);
 
-/* The least time that the limits allow an operation: by its flops or by its bytes, whichever takes longer; *by becomes
- * "compute" or "memory". NaN and "": neither is known, or there is no work. `limits` may be NULL. */
-double limits_bound(const struct device_limits *limits, const struct geometry *geometry, const char **by);
+/* The least time that the limits allow a variant: by its flops, at the rate of the fastest that is as accurate, or by
+ * its bytes, whichever takes longer; *by becomes "compute" or "memory". NaN and "": neither is known, or there is no
+ * work. `limits` may be NULL. */
+double limits_bound(const struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
+                    const char **by);
 
 #endif

@@ -70,6 +70,6 @@ struct cost plan_cost(const struct plan *plan, const struct run *run) {
     cost.repeats_s = repeats_seconds(&task->operation->run, facts, &run->tiling);
     cost.verify_s = verify_seconds(plan, run);
     cost.total_s = cost.pass_s + cost.repeats_s + cost.verify_s;
-    cost.bound_s = limits_bound(facts->limits, &task->geometry, &cost.bound_by);
+    cost.bound_s = limits_bound(facts->limits, run->kernel, &task->geometry, &cost.bound_by);
     return cost;
 }

@@ -134,6 +134,13 @@ static void judge_states(struct run_pair *pair) {
     }
 }
 
+static double floor_of(const struct run_pair *pair) {
+    static const char coarse[] = "below_resolution";
+    return ratio_floor(fmin(pair->base->kernel_median_s, pair->new->kernel_median_s),
+                       strcmp(pair->base->device, "cpu") == 0,
+                       strstr(pair->base->flags, coarse) || strstr(pair->new->flags, coarse));
+}
+
 static enum status judge_times(const struct comparison *comparison, struct run_pair *pair, double threshold,
                                struct error *error) {
     struct samples base, new;
@@ -141,8 +148,8 @@ static enum status judge_times(const struct comparison *comparison, struct run_p
     if (status) return status;
     status = results_file_samples(comparison->new, pair->new, &new, error);
     if (!status && result_row_done(pair->base) && result_row_done(pair->new)) {
-        bool on_cpu = strcmp(pair->base->device, "cpu") == 0;
-        pair->ratio = ratio_of(base.seconds, base.count, new.seconds, new.count, on_cpu, threshold);
+        double floor = floor_of(pair);
+        pair->ratio = ratio_of(base.seconds, base.count, new.seconds, new.count, floor, threshold);
     }
     samples_free(&base);
     samples_free(&new);

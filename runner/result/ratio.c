@@ -6,26 +6,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define Z           1.959964 /* of 95 %, both sides */
-#define MOST_LAGS   1000     /* series that stay alike for longer count as one sample */
-#define SHORT_S     12e-6
-#define LONG_S      20e-6
-#define SHORT_FLOOR 0.5
-#define OFFSET_S    1.5e-6 /* by which two processes were seen to differ */
-#define LONG_FLOOR  0.005
-#define CPU_FLOOR   0.02
-#define SINGLE_S    50e-6 /* from here up a sample is one launch (measure.c) */
-#define EVENT_S     0.5e-6
+#define Z         1.959964 /* of 95 %, both sides */
+#define MOST_LAGS 1000     /* series that stay alike for longer count as one sample */
+#define GPU_FLOOR 0.01
+#define CPU_FLOOR 0.02
+#define OFFSET_S  1.5e-6 /* by which the events around one short launch differ between processes */
 
 const char *const ratio_verdict_names[] = {"", "FASTER", "SAME", "SLOWER", "UNSURE"};
 
 const struct ratio ratio_unknown = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, RATIO_UNKNOWN, NAN};
 
-double ratio_floor(double seconds, bool on_cpu) {
-    double least = on_cpu ? CPU_FLOOR : LONG_FLOOR;
-    if (seconds <= SHORT_S) return fmax(SHORT_FLOOR, OFFSET_S / seconds);
-    if (seconds < LONG_S) return SHORT_FLOOR * pow(least / SHORT_FLOOR, log(seconds / SHORT_S) / log(LONG_S / SHORT_S));
-    return fmax(least, !on_cpu && seconds >= SINGLE_S ? EVENT_S / seconds : 0);
+double ratio_floor(double seconds, bool on_cpu, bool coarse) {
+    return fmax(on_cpu ? CPU_FLOOR : GPU_FLOOR, coarse ? OFFSET_S / seconds : 0);
 }
 
 /* ---- one median -------------------------------------------------------------------------------------------------- */
@@ -121,7 +113,7 @@ static double samples_missing(const struct ratio *ratio, int count, double down,
     return isfinite(times) ? fmax(1, ceil(count * (times - 1))) : INFINITY;
 }
 
-struct ratio ratio_of(const double *base, int base_count, const double *new, int new_count, bool on_cpu,
+struct ratio ratio_of(const double *base, int base_count, const double *new, int new_count, double floor,
                       double threshold) {
     struct median a = median_of(base, base_count), b = median_of(new, new_count);
     struct ratio ratio = ratio_unknown;
@@ -131,8 +123,8 @@ struct ratio ratio_of(const double *base, int base_count, const double *new, int
     ratio.new_counts = b.counts;
     if (a.count == 0 || b.count == 0) return ratio;
     ratio.value = b.median / a.median;
-    ratio.floor = ratio_floor(fmin(a.median, b.median), on_cpu);
-    double value = log(ratio.value), limit = log1p(threshold) - 1e-9, floor_ = log1p(ratio.floor);
+    ratio.floor = floor;
+    double value = log(ratio.value), limit = log1p(threshold) - 1e-9, floor_ = log1p(floor);
     double down = hypot(log(b.median / b.low), log(a.high / a.median));
     double up = hypot(log(b.high / b.median), log(a.median / a.low));
     double low = value - hypot(down, floor_), high = value + hypot(up, floor_);

@@ -54,7 +54,8 @@ bool result_row_done(const struct result_row *row);
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
 
 /* Fills bound_s, bound_by and percent_of_bound, once the times are known. `limits` NULL: they stay unknown. */
-void result_row_bound(struct result_row *row, const struct geometry *geometry, const struct device_limits *limits);
+void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,
+                      const struct device_limits *limits);
 
 struct results; /* one job's output while the job runs */
 

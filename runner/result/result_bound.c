@@ -1,9 +1,10 @@
 /* result_bound.c - how near a run came to what its device can do. */
 #include "result.h"
 
-void result_row_bound(struct result_row *row, const struct geometry *geometry, const struct device_limits *limits) {
+void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,
+                      const struct device_limits *limits) {
     const char *by;
-    row->bound_s = limits_bound(limits, geometry, &by);
+    row->bound_s = limits_bound(limits, kernel, geometry, &by);
     row->percent_of_bound = 100 * row->bound_s / row->kernel_median_s;
     snprintf(row->bound_by, sizeof row->bound_by, "%s", by);
 }

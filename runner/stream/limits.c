@@ -23,8 +23,7 @@
 #define SHARE         8                  /* operands take no more than this part of the free memory */
 #define COPIES        6                  /* of a chunk, in one sample of the bus */
 #define LARGEST_BYTES 0x1p30             /* of a case; a cache that this does not exceed is not left */
-#define BEYOND_MOST   3.0                /* operands of a case beyond the cache, in caches: what is aimed at */
-#define BEYOND_LEAST  1.5                /* ...and what counts as beyond it */
+#define BEYOND_LEAST  1.5                /* operands of a case beyond the cache, in caches: what counts as beyond it */
 #define LONG_S        15e-3              /* a launch that takes longer is timed once, without warm-up */
 #define OVERHEAD      10.0               /* launches this many times as long as an empty one show the work's own rate */
 
@@ -35,11 +34,12 @@ static const struct effort {
     int64_t matrix[2];       /* rows of the matrices that work on bytes, where the cache holds them */
     int64_t beside;          /* added to rows: powers of two are the cache's worst case */
     int64_t small, large;    /* least and most rows of those that work on flops */
+    double beyond;           /* operands of a case beyond the cache, in caches: what is aimed at */
     double warm_s;           /* before the first */
     double target_s, most_s; /* of one launch: what is aimed at, and what is still tried */
 } efforts[2] = {
-    [DEVICE_CPU] = {{136, 520}, 8, 64, 2048, 0, 20e-3, 12e-3},
-    [DEVICE_CUDA] = {{256, 1536}, 0, 256, 8192, 0.1, 1.5e-3, 10e-3},
+    [DEVICE_CPU] = {{136, 520}, 8, 64, 2048, 3, 0, 20e-3, 12e-3},
+    [DEVICE_CUDA] = {{256, 1536}, 0, 256, 8192, 16, 0.1, 1.5e-3, 10e-3}, /* at 3 caches a launch costs a tenth */
 };
 
 struct buffer {
@@ -203,7 +203,7 @@ static int64_t rows_beyond(const struct bench *bench, const struct bench_case *o
     double cache = (double)facts->cache_bytes, most = fmin(LARGEST_BYTES, (double)facts->memory_free / SHARE);
     struct geometry geometry;
     if (work > cache || !describe(one, thousand, &geometry)) return 0;
-    most = fmin(most, fmin(BEYOND_MOST * cache, work * bench->effort->most_s / seconds));
+    most = fmin(most, fmin(bench->effort->beyond * cache, work * bench->effort->most_s / seconds));
     return most < BEYOND_LEAST * cache ? 0 : (int64_t)((double)thousand * sqrt(most / geometry.bytes));
 }
 
@@ -245,7 +245,7 @@ static enum status measure_beyond(struct bench *bench, const struct bench_case *
     if (rate->count == 0 || rate->count == RATE_POINTS || now_s() > bench->until) return STATUS_OK;
     double work = rate->work[rate->count - 1], seconds = rate->seconds[rate->count - 1];
     int64_t rows = rows_beyond(bench, one, work, seconds);
-    bool slow = seconds / work * BEYOND_MOST * (double)bench->device->facts.cache_bytes > LONG_S;
+    bool slow = seconds / work * bench->effort->beyond * (double)bench->device->facts.cache_bytes > LONG_S;
     return rows > 0 ? add_point(bench, one, rows, slow, &seconds, error) : STATUS_OK;
 }
 

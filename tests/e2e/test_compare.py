@@ -134,12 +134,15 @@ def test_few_samples(base, new):
     assert "noise unknown: 1 sample" in compare(base, new, expect=RUN).stdout
 
 
-def test_short_runs_are_unsure(base, new):
-    """The samples of each agree to 0.1 %, as those of four processes did that were 40 % apart."""
-    edit.set_samples(base, 0, steady(1, 3.57e-6, 1e-3))
-    edit.set_samples(new, 0, steady(2, 5.08e-6, 1e-3))
-    (comparison,) = as_json(base, new)
-    assert pair(comparison, "s0")["verdict"] == "UNSURE" and pair(comparison, "s0")["floor"] >= 0.4
+@pytest.mark.parametrize("coarse", [[0], [1], [0, 1], []])
+def test_samples_as_short_as_the_clock_can_tell_are_unsure(base, new, coarse):
+    """The samples of each agree to 0.1 %, as those of four processes did that were a third apart."""
+    for number, (path, seconds) in enumerate([(base, 3.57e-6), (new, 4.9e-6)]):
+        edit.set_samples(path, 0, steady(number, seconds, 1e-3))
+        edit.set_row(path, 0, flags=b"outliers,below_resolution" if number in coarse else b"outliers")
+    (comparison,) = as_json(base, new, expect=OK if coarse else RUN)
+    assert pair(comparison, "s0")["verdict"] == ("UNSURE" if coarse else "SLOWER")
+    assert pair(comparison, "s0")["floor"] >= 0.4 if coarse else pair(comparison, "s0")["floor"] == 0.02
 
 
 def test_unmatched_runs_are_listed(base, new):

@@ -42,7 +42,7 @@ def write_bench(folder):
         {"id": "flipped", "op": "transpose", "inputs": ["a"], "variants": ["swizzled"]},
         {"id": "scaled", "op": "scale", "inputs": ["a"], "alpha": 3, "variants": ["auto"]},
     ]
-    defaults = {"repeat": {"min": 20, "max": 300, "until": "0.5%"}, "store": "none", "verify": "sampled"}
+    defaults = {"repeat": {"min": 20, "max": 2000, "until": "0.5%"}, "store": "none", "verify": "sampled"}
     return harness.write_job(
         folder / "bench.yaml", device="cuda", inputs=inputs, operations=operations, defaults=defaults, **sizes
     )

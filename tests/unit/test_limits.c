@@ -378,30 +378,50 @@ static void nothing_follows_from_nothing(void **state) {
     const char *by;
     assert_true(isnan(limits_seconds(NULL, kernel, &geometry, 1)));
     assert_true(isnan(limits_seconds(limits, kernel, &geometry, 1)));
-    assert_true(isnan(limits_bound(NULL, &geometry, &by)));
+    assert_true(isnan(limits_bound(NULL, kernel, &geometry, &by)));
     assert_string_equal(by, "");
-    assert_true(isnan(limits_bound(limits, &geometry, &by)));
+    assert_true(isnan(limits_bound(limits, kernel, &geometry, &by)));
     limits->memory_bytes_per_s = 1e9;
-    assert_near(limits_bound(limits, &geometry, &by), 80000 / 1e9);
+    assert_near(limits_bound(limits, kernel, &geometry, &by), 80000 / 1e9);
     assert_string_equal(by, "memory");
     geometry = square(OP_SCALE, FLOAT32, 0, REDUCE_SUM);
-    assert_true(isnan(limits_bound(limits, &geometry, &by)));
+    assert_true(isnan(limits_bound(limits, kernel, &geometry, &by)));
     assert_string_equal(by, "");
     limits_free(limits);
 }
 
 static void a_product_is_bound_by_its_flops(void **state) {
     (void)state;
+    const struct kernel *kernel = kernel_find(OP_MATMUL, "cpu");
     struct device_limits *limits = limits_create();
     const char *by;
     limits->memory_bytes_per_s = 1e10;
     limits->flops_per_s[FLOAT32] = 1e12;
     struct geometry geometry = square(OP_MATMUL, FLOAT32, 1000, REDUCE_SUM);
-    assert_near(limits_bound(limits, &geometry, &by), 2e9 / 1e12);
+    assert_near(limits_bound(limits, kernel, &geometry, &by), 2e9 / 1e12);
     assert_string_equal(by, "compute");
     geometry = square(OP_MATMUL, FLOAT64, 1000, REDUCE_SUM); /* of which only the memory's limit is known */
-    assert_near(limits_bound(limits, &geometry, &by), 24e6 / 1e10);
+    assert_near(limits_bound(limits, kernel, &geometry, &by), 24e6 / 1e10);
     assert_string_equal(by, "memory");
+    limits_free(limits);
+}
+
+/* A product of less accuracy may be faster than the type's own; its roof is then the fastest that is as accurate. */
+static void less_accurate_products_have_a_roof_of_their_own(void **state) {
+    (void)state;
+    const struct kernel *full = kernel_find(OP_MATMUL, "cpu");
+    struct kernel slow = *full, fast = *full;
+    slow.accuracy = fast.accuracy = ACCURACY_TF32;
+    struct device_limits *limits = limits_create();
+    struct geometry geometry = square(OP_MATMUL, FLOAT32, 1000, REDUCE_SUM);
+    const char *by;
+    limits->flops_per_s[FLOAT32] = 1e12;
+    assert_near(limits_bound(limits, &slow, &geometry, &by), 2e9 / 1e12);
+    limits_add_point(limits_rate(limits, &fast, FLOAT32, 0), 1e9, 1e-3);
+    limits_add_point(limits_rate(limits, &fast, FLOAT32, 0), 8e9, 2e-3);
+    limits_add_point(limits_rate(limits, &fast, FLOAT64, 0), 8e9, 1e-3);
+    assert_near(limits_bound(limits, &slow, &geometry, &by), 2e9 / 4e12);
+    assert_near(limits_bound(limits, full, &geometry, &by), 2e9 / 1e12);
     limits_free(limits);
 }
 
@@ -473,6 +493,7 @@ int main(void) {
         IN_CACHE(old_files_go),
         cmocka_unit_test(nothing_follows_from_nothing),
         cmocka_unit_test(a_product_is_bound_by_its_flops),
+        cmocka_unit_test(less_accurate_products_have_a_roof_of_their_own),
         cmocka_unit_test(times_pass_through_their_points_and_grow),
         cmocka_unit_test(beyond_the_cache_memory_counts),
     };
