@@ -27,11 +27,19 @@ count() {
 # Prints the sum of the numbers that phrases matching $3 begin with, over the lines of log $1 that match $2.
 sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 
-# ---- unit: cmocka programs, one or more groups of tests each --------------------------------------------------------
-for unit in ${UNITS:?are the unit tests, which the Makefile names}; do
-    log=$scratch/unit
-    timeout 600 "$unit" > "$log" 2>&1
-    status=$?
+# ---- unit: cmocka programs, one or more groups of tests each, on all cores ------------------------------------------
+run_unit() {
+    timeout 600 "$1" > "$scratch/${1##*/}.log" 2>&1
+    echo $? > "$scratch/${1##*/}.status"
+}
+export -f run_unit
+export scratch
+# shellcheck disable=SC2016,SC2086 # for the inner shell to expand; several words
+printf '%s\0' ${UNITS:?are the unit tests, which the Makefile names} |
+    xargs -0 -n 1 -P "$(nproc)" bash -c 'run_unit "$1"' unit
+for unit in $UNITS; do
+    log=$scratch/${unit##*/}.log
+    status=$(< "$scratch/${unit##*/}.status")
     good=$(sum "$log" '^\[  PASSED  \]' '[0-9]+ test')
     bad=$(sum "$log" '^\[  FAILED  \]' '[0-9]+ test\(s\), listed')
     absent=$(sum "$log" '^\[  SKIPPED \]' '[0-9]+ test\(s\), listed')

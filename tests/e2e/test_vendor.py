@@ -33,18 +33,18 @@ else:
 
 def sample(a, b, c, launches):
     begin, end = event(), event()
-    multiply(a, b, c)  # keeps the queue busy while the events are recorded
+    if launches > 1: multiply(a, b, c)  # keeps the queue busy while the events are recorded
     begin.record()
     for _ in range(launches): multiply(a, b, c)
     end.record()
     return elapsed(begin, end) / launches * 1e-3
 
-for m, n, k, dtype in shapes:
+for m, n, k, dtype, samples in shapes:
     a, b, c = draw(m, k, dtype), draw(k, n, dtype), empty(m, n, dtype)
     for _ in range(5): multiply(a, b, c)
     launches = max(1, min(500, int(2e-3 / sample(a, b, c, 3))))
-    times = sorted(sample(a, b, c, launches) for _ in range(25))
-    print(times[12], flush=True)
+    times = sorted(sample(a, b, c, launches) for _ in range(samples))
+    print(times[samples // 2], flush=True)
 """
 
 
@@ -61,7 +61,9 @@ def draw_shapes(rng):
 @pytest.mark.gpu
 @pytest.mark.timings
 def test_cublas_is_as_fast_as_elsewhere(folder, rng):
-    """Within 2 %, or faster. Below 100 us a launch by Python costs it more than one of ours: there it is no measure."""
+    """Within 2 %, or faster; the better of two turns of either, with as many samples, since a product that draws the
+    card's full power slows down within a second. Below 100 us a launch by Python costs it more than one of ours: there
+    it is no measure."""
     module = next((name for name in ("torch", "cupy") if importlib.util.find_spec(name)), None)
     if not module:
         pytest.skip("neither PyTorch nor CuPy is here")
@@ -74,24 +76,28 @@ def test_cublas_is_as_fast_as_elsewhere(folder, rng):
         operations.append({"id": f"p{i}", "op": "matmul", "inputs": [f"a{i}", f"b{i}"], "variants": ["cublas"]})
     harness.write_job(
         folder / "job.yaml", device="cuda", inputs=inputs, operations=operations,
-        defaults={"repeat": {"min": 25, "max": 200, "until": "1%"}, "verify": "sampled", "store": "none"},
+        defaults={"repeat": {"min": 25, "max": 100, "until": "1%"}, "verify": "sampled", "store": "none"},
     )  # fmt: skip
 
-    def elsewhere():
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, module], input=json.dumps(shapes), capture_output=True, text=True
-        )
+    def here():
+        done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--overwrite")
+        assert done.returncode == OK, done.stderr
+        return [(row["kernel_median_s"], int(row["repeats"])) for row in harness.Results(folder / "out.h5").rows]
+
+    def elsewhere(repeats):
+        words = json.dumps([[*shape, count] for shape, count in zip(shapes, repeats)])
+        done = subprocess.run([sys.executable, "-c", SCRIPT, module], input=words, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return [float(line) for line in done.stdout.split()]
 
-    best = elsewhere()
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
-    assert done.returncode == OK, done.stderr
-    best = [min(pair) for pair in zip(best, elsewhere())]
+    turns = [here()]
+    best = elsewhere([repeats for _, repeats in turns[0]])
+    turns.append(here())
+    best = [min(pair) for pair in zip(best, elsewhere([repeats for _, repeats in turns[1]]))]
     slower = []
-    for row, shape, seconds in zip(harness.Results(folder / "out.h5").rows, shapes, best):
-        ratio = row["kernel_median_s"] / seconds
-        print(f"{shape}: {row['kernel_median_s'] * 1e6:.1f} us, {module} {seconds * 1e6:.1f} us, ratio {ratio:.3f}")
-        if seconds > 100e-6 and ratio > 1.02:
-            slower.append(f"{shape} {ratio:.3f}")
+    for shape, first, second, seconds in zip(shapes, *turns, best):
+        ours = min(first[0], second[0])
+        print(f"{shape}: {ours * 1e6:.1f} us, {module} {seconds * 1e6:.1f} us, ratio {ours / seconds:.3f}")
+        if seconds > 100e-6 and ours / seconds > 1.02:
+            slower.append(f"{shape} {ours / seconds:.3f}")
     assert not slower
