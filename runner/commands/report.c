@@ -1,4 +1,4 @@
-/* report.c - `tilerun report RESULTS...`: results as one HTML page. */
+/* report.c - `tilerun report RESULTS...`: results as one HTML page, or the first of its plots. */
 #include "../result/report.h"
 #include "../base/whole.h"
 #include "command.h"
@@ -31,13 +31,19 @@ static enum status check_apart(const char *name, char *const results[], int coun
     return status;
 }
 
+static bool is_plot(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot && strcmp(dot, ".svg") == 0;
+}
+
 static enum status write_file(const char *name, bool overwrite, struct results_file *const *files, char *const names[],
                               int count, struct error *error) {
     struct whole page;
     TRY(check_apart(name, names, count, error));
-    enum status status = whole_open("report", name, report_beginning, overwrite, &page, error);
+    const char *beginning = is_plot(name) ? report_plot_beginning : report_beginning;
+    enum status status = whole_open("report", name, beginning, overwrite, &page, error);
     if (!status) status = whole_begin(&page, error);
-    if (!status) status = report_write(files, count, page.to, error);
+    if (!status) status = (is_plot(name) ? report_write_plot : report_write)(files, count, page.to, error);
     if (status) {
         whole_discard(&page);
         return status;
@@ -87,9 +93,11 @@ const struct command command_report = {
     .name = "report",
     .arguments = "[-o FILE] [--overwrite] RESULTS...",
     .summary = "write results as one HTML page: tables, plots, the job, where it ran",
-    .help = "  -o, --output FILE  the page (default: NAME.html here, for NAME.h5); - is standard output\n"
-            "  --overwrite        replace a FILE that is no report; an earlier report is replaced anyway\n"
-            "\n"
-            "The page needs no network and no other file. Several RESULTS are shown together, as A, B, ...\n",
+    .help =
+        "  -o, --output FILE  the page (default: NAME.html here, for NAME.h5); - is standard output; NAME.svg is the\n"
+        "                     first plot of rates alone, for other pages\n"
+        "  --overwrite        replace a FILE that is no report; an earlier report is replaced anyway\n"
+        "\n"
+        "The page needs no network and no other file. Several RESULTS are shown together, as A, B, ...\n",
     .run = report,
 };

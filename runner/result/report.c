@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char report_plot_beginning[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tilerun\"";
 const char report_beginning[] = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                                 "<meta name=\"generator\" content=\"tilerun report";
 
@@ -295,6 +296,15 @@ static void write_page(const struct report *report, const struct section section
     report_script(to);
     fputs("</body>\n</html>\n", to);
     free(title);
+}
+
+enum status report_write_plot(struct results_file *const *files, int count, FILE *to, struct error *error) {
+    struct report report = gather(files, count);
+    int number = 1;
+    report.plot_alone = true;
+    report_rates(&report, &number, to);
+    release(&report);
+    return number > 1 ? STATUS_OK : fail(error, STATUS_USAGE, "there is nothing to plot: no two runs have rates");
 }
 
 enum status report_write(struct results_file *const *files, int count, FILE *to, struct error *error) {

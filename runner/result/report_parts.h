@@ -27,6 +27,7 @@ struct report {
     struct look *looks; /* by variant, all over the page */
     int variant_count;
     struct swept swept;
+    bool plot_alone; /* instead of a page, its first plot */
 };
 
 /* ---- text and numbers (report_text.c) ---- */
@@ -137,6 +138,8 @@ void report_inputs(const struct report *report, FILE *to);
 
 /* The style sheet, the script, and what the page may load: nothing but these two, by their hashes. */
 void report_style(FILE *to);
+/* What a plot needs of it that is no part of a page. */
+void report_plot_style(FILE *to);
 void report_script(FILE *to);
 void report_policy(FILE *to);
 

@@ -366,8 +366,13 @@ void plot_write(const struct plot *plot, const struct report *report, FILE *to) 
     round_out(&y, true);
     choose_unit(&x);
     choose_unit(&y);
-    fprintf(to, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"plot%d-title plot%d-about\">\n", WIDTH,
-            HEIGHT, plot->number, plot->number);
+    if (report->plot_alone)
+        fprintf(to, "%s width=\"%d\" height=\"%d\"", report_plot_beginning, WIDTH, HEIGHT);
+    else
+        fputs("<svg", to);
+    fprintf(to, " viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"plot%d-title plot%d-about\">\n", WIDTH, HEIGHT,
+            plot->number, plot->number);
+    if (report->plot_alone) report_plot_style(to);
     fprintf(to, "<title id=\"plot%d-title\">", plot->number);
     html_text(to, plot->title);
     fprintf(to, "</title>\n<desc id=\"plot%d-about\">", plot->number);

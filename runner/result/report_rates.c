@@ -222,9 +222,9 @@ static void write_figure(const struct report *report, const char *operation, int
     plot.title = title;
     plot.description = caption;
     ++*number;
-    figure_begin(to, title, caption);
+    if (!report->plot_alone) figure_begin(to, title, caption);
     plot_write(&plot, report, to);
-    figure_end(to);
+    if (!report->plot_alone) figure_end(to);
     free(title);
     free(caption);
     plot_clear(&plot);
@@ -248,18 +248,22 @@ static bool several(const struct report *report, const char *operation, int by) 
     return false;
 }
 
-/* Writes an operation's figures while fewer than MOST_FIGURES are there; counts all. */
+static int most_figures(const struct report *report) {
+    return report->plot_alone ? 1 : MOST_FIGURES;
+}
+
+/* Writes an operation's figures while fewer than the most are there; counts all. */
 static void write_operation(const struct report *report, const char *operation, int *number, int *wanted, FILE *to) {
     bool swept = false;
     for (int column = 0; column < report->swept.count; column++) {
         if (!varies(report, operation, column)) continue;
         swept = true;
-        if (++*wanted <= MOST_FIGURES) write_figure(report, operation, column, number, to);
+        if (++*wanted <= most_figures(report)) write_figure(report, operation, column, number, to);
     }
     if (swept) return;
     int by = several(report, operation, BY_FILE) ? BY_FILE : BY_VARIANT;
     if (!several(report, operation, by)) return;
-    if (++*wanted <= MOST_FIGURES) write_figure(report, operation, by, number, to);
+    if (++*wanted <= most_figures(report)) write_figure(report, operation, by, number, to);
 }
 
 void report_rates(const struct report *report, int *number, FILE *to) {
@@ -273,7 +277,7 @@ void report_rates(const struct report *report, int *number, FILE *to) {
         known[known_count++] = operation;
         write_operation(report, operation, number, &wanted, to);
     }
-    if (wanted > MOST_FIGURES)
+    if (wanted > MOST_FIGURES && !report->plot_alone)
         fprintf(to,
                 "<p class=\"wide\">%d of %d plots are shown, those of the first operations; the table of runs has "
                 "all.</p>\n",

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* clang-format off */
-static const char *const style[] = {
+static const char *const colours[] = {
     "/* --k0 to --k6: readers without one kind of cones tell these apart too, as tests/e2e/page.py computes. */\n",
     ":root {\n",
     "    color-scheme: light dark;\n",
@@ -25,6 +25,10 @@ static const char *const style[] = {
     "        --k6: #5263fb; --kx: #868b91;\n",
     "    }\n",
     "}\n",
+    NULL,
+};
+
+static const char *const layout[] = {
     "* { box-sizing: border-box; }\n",
     "html { background: var(--page); color: var(--ink); }\n",
     "body {\n",
@@ -82,9 +86,13 @@ static const char *const style[] = {
     "pre { background: var(--wash); padding: 1rem; margin: .6rem 0; white-space: pre; overflow-wrap: normal; }\n",
     "summary { cursor: pointer; color: var(--soft); }\n",
     "\n",
-    "svg { display: block; width: 100%; min-width: 32rem; height: auto; font-size: 12px; fill: var(--ink);\n",
-    "    overflow: visible; }\n",
+    "svg { display: block; width: 100%; min-width: 32rem; height: auto; overflow: visible; }\n",
     "svg.strip { width: 15rem; min-width: 15rem; height: auto; }\n",
+    NULL,
+};
+
+static const char *const drawing[] = {
+    "svg { font-size: 12px; fill: var(--ink); }\n",
     ".tick { fill: var(--soft); } .name { fill: var(--ink); } \n",
     ".note { fill: var(--ink); font-size: 11px; stroke: var(--page); stroke-width: 3px; paint-order: stroke; }\n",
     ".end { text-anchor: end; } .mid { text-anchor: middle; }\n",
@@ -103,7 +111,10 @@ static const char *const style[] = {
     ".f { fill: var(--k); } .band { fill: var(--band); }\n",
     ".bar { stroke: var(--k0); stroke-width: 2; } .far { stroke: var(--k1); stroke-width: 2; }\n",
     ".middle { stroke: var(--ink); }\n",
-    "\n",
+    NULL,
+};
+
+static const char *const print[] = {
     "@media print {\n",
     "    :root {\n",
     "        color-scheme: light;\n",
@@ -167,36 +178,52 @@ static const char *const script[] = {
     "});\n",
     NULL,
 };
+
+/* Of a plot that is no part of a page. */
+static const char *const alone[] = {
+    "svg { font-family: system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Liberation Sans\", sans-serif;\n",
+    "    background: var(--page); }\n",
+    NULL,
+};
 /* clang-format on */
 
-static char *joined(const char *const lines[]) {
+static const char *const *const page_style[] = {colours, layout, drawing, print, NULL};
+static const char *const *const plot_style[] = {colours, drawing, alone, NULL};
+static const char *const *const page_script[] = {script, NULL};
+
+static char *joined(const char *const *const parts[]) {
     char *text = NULL;
     size_t length;
     FILE *memory = open_memstream(&text, &length);
     if (!memory) abort();
-    for (int i = 0; lines[i]; i++) fputs(lines[i], memory);
+    for (int part = 0; parts[part]; part++)
+        for (int i = 0; parts[part][i]; i++) fputs(parts[part][i], memory);
     fclose(memory);
     return text;
 }
 
-static void write_element(const char *name, const char *const lines[], FILE *to) {
-    char *text = joined(lines);
+static void write_element(const char *name, const char *const *const parts[], FILE *to) {
+    char *text = joined(parts);
     fprintf(to, "<%s>%s</%s>\n", name, text, name);
     free(text);
 }
 
 void report_style(FILE *to) {
-    write_element("style", style, to);
+    write_element("style", page_style, to);
+}
+
+void report_plot_style(FILE *to) {
+    write_element("style", plot_style, to);
 }
 
 void report_script(FILE *to) {
-    write_element("script", script, to);
+    write_element("script", page_script, to);
 }
 
 /* 'sha256-...' in base64, as a policy names what may be on the page. */
-static void write_hash(const char *const lines[], FILE *to) {
+static void write_hash(const char *const *const parts[], FILE *to) {
     unsigned char digest[EVP_MAX_MD_SIZE] = {0}, base64[2 * EVP_MAX_MD_SIZE];
-    char *text = joined(lines);
+    char *text = joined(parts);
     unsigned length = 0;
     EVP_Digest(text, strlen(text), digest, &length, EVP_sha256(), NULL);
     EVP_EncodeBlock(base64, digest, (int)length);
@@ -208,8 +235,8 @@ void report_policy(FILE *to) {
     fputs("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; "
           "form-action 'none'; style-src ",
           to);
-    write_hash(style, to);
+    write_hash(page_style, to);
     fputs("; script-src ", to);
-    write_hash(script, to);
+    write_hash(page_script, to);
     fputs("\">\n", to);
 }
