@@ -14,6 +14,8 @@ from harness import OK, RUN
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timings]
 TRIES = int(os.environ.get("TILERUN_TRIES", 3))
+SHOWN = ["verdict", "operation", "variant", "parameters", "base_s", "ratio", "ratio_low", "ratio_high", "floor"]
+SHOWN += ["base_samples", "base_independent_samples", "new_samples", "new_independent_samples"]
 FAULT = harness.ROOT / "tests/faults/transpose_napping.cu"
 
 
@@ -80,7 +82,7 @@ def test_a_bench_beside_itself(folder):
         comparison = compared(old, base)
         for pair in comparison["pairs"]:
             if pair["verdict"] != "SAME":
-                print({key: pair[key] for key in ("operation", "variant", "parameters", "verdict", "ratio")})
+                print(*(pair[key] for key in SHOWN))
         for verdict in counts:
             counts[verdict] += comparison[verdict]
     print(counts)
