@@ -256,6 +256,32 @@ static void print_history(const struct comparison *news, int count, bool sort, F
     free(columns);
 }
 
+/* How many of the runs that are slower or faster were doubtful when they were measured, and why: "2 of those that
+ * differ were flagged: throttled, drift". */
+static void print_flagged(const struct comparison *comparison, FILE *to) {
+    int flagged = 0;
+    char *names = must_strdup("");
+    for (int i = 0; i < comparison->count; i++) {
+        const struct run_pair *pair = &comparison->pairs[i];
+        if (pair->ratio.verdict != RATIO_SLOWER && pair->ratio.verdict != RATIO_FASTER) continue;
+        flagged += *pair->base->flags || *pair->new->flags;
+        const char *const sides[] = {pair->base->flags, pair->new->flags};
+        for (int side = 0; side < 2; side++)
+            for (const char *flag = sides[side]; *flag;) {
+                int length = (int)strcspn(flag, ",");
+                char *name = must_printf("%.*s", length, flag);
+                char *longer = strstr(names, name) ? NULL : must_printf("%s%s%s", names, *names ? ", " : "", name);
+                free(name);
+                if (longer) free(names), names = longer;
+                flag += length + (flag[length] == ',');
+            }
+    }
+    if (flagged)
+        fprintf(to, "%d of those that differ %s flagged: %s (see `tilerun show`)\n", flagged,
+                flagged == 1 ? "was" : "were", names);
+    free(names);
+}
+
 void comparisons_print(const struct comparison *news, int count, bool sort, FILE *to) {
     if (count == 1)
         print_pairs(news, sort, to);
@@ -264,6 +290,7 @@ void comparisons_print(const struct comparison *news, int count, bool sort, FILE
     for (int i = 0; i < count; i++) {
         const char *path = news[i].new->path;
         if (count == 1) print_without_result(&news[i], to);
+        if (count == 1) print_flagged(&news[i], to);
         print_unmatched(count == 1 ? "base" : news[i].base->path, news[i].base_only, news[i].base_only_count, to);
         print_unmatched(count == 1 ? "new" : path, news[i].new_only, news[i].new_only_count, to);
     }

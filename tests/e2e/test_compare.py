@@ -116,6 +116,19 @@ def test_slower_is_exit_1_and_faster_is_not(base, new):
     compare(base, new, "--threshold", "0.1", expect=RUN)
 
 
+def test_flags_of_what_differs(base, new):
+    """Runs that were doubtful when they were measured are counted among those that differ."""
+    edit.set_row(new, 1, flags=b"outliers")
+    assert "flagged" not in compare(base, new).stdout
+    for run in (3, 5, 8):
+        edit.set_samples(new, run, 1.2 * steady(run))
+    edit.set_row(base, 3, flags=b"throttled,drift")
+    edit.set_row(new, 3, flags=b"drift")
+    edit.set_row(new, 8, flags=b"outliers,throttled")
+    line = "2 of those that differ were flagged: throttled, drift, outliers (see `tilerun show`)\n"
+    assert line in compare(base, new, expect=RUN).stdout
+
+
 def test_sort_puts_the_slowest_first(base, new):
     for run, ratio in [(3, 1.1), (7, 1.3), (9, 0.8)]:
         edit.set_samples(new, run, ratio * steady(run))
