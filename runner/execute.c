@@ -23,12 +23,17 @@ static void close_devices(struct execution *execution) {
  * takes that name while the job runs. */
 static enum status hold_inputs(struct execution *execution, struct error *error) {
     int inputs = execution->plan->job->input_count;
-    for (int i = 0; i < inputs && i < READERS_OPEN; i++) TRY(readers_open(&execution->readers, i, error));
+    for (int i = 0; i < inputs && i < READERS_OPEN; i++)
+        if (shard_reads(execution->options->shard, execution->plan, i))
+            TRY(readers_open(&execution->readers, i, error));
     return STATUS_OK;
 }
 
 static enum status hash_inputs(struct execution *execution, struct error *error) {
-    for (int i = 0; i < execution->plan->job->input_count; i++) TRY(reader_hash(&execution->readers.of[i], error));
+    bool all = results_need_inputs(execution->results);
+    for (int i = 0; i < execution->plan->job->input_count; i++)
+        if (all || shard_reads(execution->options->shard, execution->plan, i))
+            TRY(reader_hash(&execution->readers.of[i], error));
     return STATUS_OK;
 }
 
@@ -64,7 +69,7 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     const struct plan *plan = execution->plan;
     enum status status = STATUS_OK;
     for (int i = 0; i < plan->task_count && !status; i++)
-        status = execution_take_task(execution, &plan->tasks[i], error);
+        if (shard_has(execution->options->shard, i)) status = execution_take_task(execution, &plan->tasks[i], error);
     execution_abandon(execution);
     return status;
 }
@@ -109,6 +114,8 @@ static void leave(void *context) {
         const struct run *run = &plan->runs[i];
         bool final = atomic_load(&execution->final[i]);
         kept[i] = !final && seen && seen[i];
+        rows[i] = (struct result_row){.run = i};
+        if (!shard_has(execution->options->shard, run->task)) continue;
         if (final) {
             rows[i] = execution->rows[i];
             continue;
@@ -119,12 +126,12 @@ static void leave(void *context) {
                       : kept[i] ? "finished before and kept; a signal came first"
                                 : "a signal came first");
     }
+    char *sentences = result_left(plan, rows, kept, !execution->options->single);
     FILE *to = open_memstream(&table, &length);
     if (to) {
-        execution->options->print(rows, plan->run_count, to);
+        execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
         if (fclose(to) == 0) interrupt_say(STDOUT_FILENO, table);
     }
-    char *sentences = result_left(plan, rows, kept, !execution->options->single);
     interrupt_say(STDERR_FILENO, sentences);
     free(sentences);
     free(kept);
@@ -155,9 +162,9 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     if (status || done) forget_trace(execution);
     TRY(status);
     if (done) return show_finished(execution, error);
-    TRY(take_all_runs(execution, error));
-    TRY(assemble(execution, created, error));
-    if (wrote) *wrote = true;
+    TRY(options->merge ? execution_collect(execution, error) : take_all_runs(execution, error));
+    if (!options->shard) TRY(assemble(execution, created, error));
+    if (wrote) *wrote = !options->shard;
     return execution->failed ? STATUS_RUN : STATUS_OK;
 }
 
@@ -167,19 +174,26 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     if (wrote) *wrote = false;
     readers_init(&execution.readers, plan->arrays, plan->array_count);
     execution.final = must_malloc((unsigned long)plan->run_count * sizeof *execution.final + 1);
-    for (int i = 0; i < plan->run_count; i++) atomic_init(&execution.final[i], false);
+    for (int i = 0; i < plan->run_count; i++) {
+        atomic_init(&execution.final[i], false);
+        rows[i] = (struct result_row){.run = i};
+    }
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
     for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
     const char *output = plan->job->output, *trace = options->trace;
     enum status status = trace ? results_check_other(output, plan, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
     if (!status)
-        status = results_open(output, options->overwrite, options->resume, plan, &execution.readers, &execution.results,
-                              error);
+        status = results_open(output, options->overwrite, options->resume, plan, options->shard, &execution.readers,
+                              &execution.results, error);
     if (status) {
         forget_trace(&execution);
     } else {
         struct progress_work *work = plan_work(plan);
+        for (int i = 0; i < plan->run_count; i++) {
+            work[i].elsewhere = !shard_has(options->shard, plan->runs[i].task);
+            work[i].over |= work[i].elsewhere;
+        }
         progress_begin(&execution.progress, options->progress, work, plan->run_count);
         free(work);
         interrupt_leave_by(answer, leave, &execution);

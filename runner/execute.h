@@ -1,5 +1,5 @@
 /* execute.h - carries out a plan: streams, verifies and measures every run and keeps it as a part; then joins the parts
- * into the results file. */
+ * into the results file. Shards keep parts only, and `merge` joins them. */
 #ifndef RUNNER_EXECUTE_H
 #define RUNNER_EXECUTE_H
 
@@ -8,9 +8,11 @@
 
 struct execute_options {
     bool overwrite, resume;
-    bool single;     /* no later call takes up what a signal leaves: `resume` is not advised */
-    bool restricted; /* `--only` left something out: the results are "partial" */
-    int cuda_number; /* the GPU to open, if a run needs one */
+    const struct shard *shard; /* do its runs and join nothing; NULL: do the whole job */
+    bool merge;                /* do nothing, and join the parts that are there; with `resume` */
+    bool single;               /* no later call takes up what a signal leaves: `resume` is not advised */
+    bool restricted;           /* `--only` left something out: the results are "partial" */
+    int cuda_number;           /* the GPU to open, if a run needs one */
     enum progress_mode progress;
     const char *trace; /* path of the timeline's file; NULL: none */
     const char *command_line;
@@ -18,9 +20,11 @@ struct execute_options {
     void (*print)(const struct result_row *rows, int count, FILE *to);
 };
 
-/* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN (a run failed or was wrong).
+/* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN (a run failed or was wrong); those
+ * of other shards have no status.
  * *wrote: there is a new results file; else it was complete already (may be NULL). STATUS_INTERRUPTED: a signal came,
- * `resume` takes up the remaining runs, and rows and message are already printed. If work in progress does not stop
+ * `resume` takes up the remaining runs, and rows and message are already printed. STATUS_IO of `merge`: parts are
+ * missing. If work in progress does not stop
  * after a signal, the process ends without a return (interrupt.h). */
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          bool *wrote, struct error *error);

@@ -148,12 +148,24 @@ static void name_run(const struct execution *execution, const struct run *run, c
     snprintf(name, 320, "%s %s%s%s", operation->id, run->label, operation->label[0] ? " " : "", operation->label);
 }
 
+/* Of a shard, `merge` must know what became of each run, also where that is no result. */
+static enum status keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
+                            struct error *error) {
+    const struct task *task = &execution->plan->tasks[run->task];
+    if (!execution->options->shard || result_row_done(row)) return STATUS_OK;
+    for (int i = 0; i < task->geometry.inputs; i++) /* they are in the key */
+        if (task->in[i] < execution->plan->job->input_count)
+            TRY(reader_hash(&execution->readers.of[task->in[i]], error));
+    return part_keep_row(execution->results, run, row, error);
+}
+
 /* Reports a row, and says what follows from it for later runs. */
-static void conclude(struct execution *execution, const struct run *run, bool reused) {
+static enum status conclude(struct execution *execution, const struct run *run, bool reused, struct error *error) {
     const struct task *task = &execution->plan->tasks[run->task];
     const struct result_row *row = &execution->rows[run->number];
     char text[400];
     bool done = result_row_done(row);
+    TRY(keep_row(execution, run, row, error));
     atomic_store(&execution->final[run->number], true);
     if (done && !run->kernel->limit && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
@@ -166,6 +178,7 @@ static void conclude(struct execution *execution, const struct run *run, bool re
     outcome_text(row, text);
     if (reused) strncat(text, " (kept from before)", sizeof text - strlen(text) - 1);
     progress_outcome(&execution->progress, run->number, text, done && !reused);
+    return STATUS_OK;
 }
 
 /* A run that failed by itself leaves a row; any other failure ends the job. */
@@ -174,8 +187,7 @@ static enum status settle_failure(struct execution *execution, const struct run 
     if (status != STATUS_RUN) return status;
     execution_say(&execution->rows[run->number], "failed", error->text);
     *error = (struct error){.status = STATUS_OK};
-    conclude(execution, run, false);
-    return STATUS_OK;
+    return conclude(execution, run, false, error);
 }
 
 /* ---- time and keep ----------------------------------------------------------------------------------------------- */
@@ -225,8 +237,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     trial->part = NULL;
     TRY(part_finish(part, trial->row, &trial->measurement.samples, error));
     release_trial(trial, is_result && execution->plan->arrays[task->out].last_reader > run->task);
-    conclude(execution, run, false);
-    return STATUS_OK;
+    return conclude(execution, run, false, error);
 }
 
 /* Tells the progress display of the trials that are timed. */
@@ -284,15 +295,21 @@ static enum status time_trials(struct execution *execution, int *again, struct e
 
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
-/* Why a run is not begun; NULL: it is begun. */
-static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
+const char *execution_lacks(const struct execution *execution, const struct task *task) {
     const struct plan *plan = execution->plan;
-    const struct task *task = &plan->tasks[run->task];
-    if (run->skip) return run->skip;
     for (int i = 0; i < task->geometry.inputs; i++) {
         int producer = task->in[i] - plan->job->input_count;
-        if (producer < 0 || execution->result_run[producer] >= 0) continue;
-        snprintf(text, 256, "its input '%s' has no result", plan->arrays[task->in[i]].name);
+        if (producer >= 0 && execution->result_run[producer] < 0) return plan->arrays[task->in[i]].name;
+    }
+    return NULL;
+}
+
+/* Why a run is not begun; NULL: it is begun. */
+static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
+    if (run->skip) return run->skip;
+    const char *lacks = execution_lacks(execution, &execution->plan->tasks[run->task]);
+    if (lacks) {
+        snprintf(text, 256, "its input '%s' has no result", lacks);
         return text;
     }
     return execution->stop ? "an earlier run failed (on_error: stop)" : NULL;
@@ -335,11 +352,11 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     trace_run(execution->trace, name);
     result_row_init(row, execution->plan, run);
     const char *skip = reason_to_skip(execution, run, why);
-    if (skip) return execution_say(row, "skipped", skip), conclude(execution, run, false), STATUS_OK;
+    if (skip) return execution_say(row, "skipped", skip), conclude(execution, run, false, error);
     if (execution->options->resume && results_find(execution->results, run, row)) {
         TRY(time_trials(execution, again, error));
         if (*again >= 0) return STATUS_OK;
-        return conclude(execution, run, true), STATUS_OK;
+        return conclude(execution, run, true, error);
     }
     struct trial *trial = &execution->trials[execution->waiting];
     *trial = (struct trial){.run = run, .row = row};
@@ -347,8 +364,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     if (!status && !row->status[0]) return execution->waiting++, STATUS_OK;
     release_trial(trial, false);
     if (status) return settle_failure(execution, run, status, error);
-    conclude(execution, run, false);
-    return STATUS_OK;
+    return conclude(execution, run, false, error);
 }
 
 enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error) {

@@ -57,6 +57,10 @@ struct execution {
 
 /* Fills the rows of a task's runs. A status but STATUS_OK ends the job; execution_abandon must follow. */
 enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error);
+/* For `merge`: fills all rows from the parts. STATUS_IO: parts are missing, and which was said. */
+enum status execution_collect(struct execution *execution, struct error *error);
+/* The name of an input of the task that has no result; NULL: all are there. */
+const char *execution_lacks(const struct execution *execution, const struct task *task);
 /* Frees the trials that still wait. */
 void execution_abandon(struct execution *execution);
 /* Sets a row's status and message. */

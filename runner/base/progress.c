@@ -47,7 +47,7 @@ static void draw(struct progress *progress) {
     progress->view.job_s = now - progress->begun_s;
     progress->view.phase_s = now - progress->phase_s;
     progress->view.left_s =
-        progress_left_s(progress->work, progress->view.runs, progress->current, now - progress->told_s);
+        progress_left_s(progress->work, progress->listed, progress->current, now - progress->told_s);
     if (progress->plain) {
         progress_line(&progress->view, PROGRESS_LINE - 1, line);
         snprintf(text, sizeof text, "%s\n", line);
@@ -92,7 +92,8 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
     double now = now_s();
     *progress = (struct progress){.live = mode == PROGRESS_AUTO && terminal,
                                   .plain = mode == PROGRESS_PLAIN || (mode == PROGRESS_AUTO && !terminal),
-                                  .view = {.runs = runs, .phase = PHASE_BEGIN},
+                                  .listed = runs,
+                                  .view = {.phase = PHASE_BEGIN},
                                   .current = -1,
                                   .begun_s = now,
                                   .phase_s = now,
@@ -105,6 +106,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
         progress->work[i] = work[i];
         progress->work[i].repeats_left = work[i].repeats;
         progress->names[i] = NULL;
+        progress->view.runs += !work[i].elsewhere;
     }
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -127,7 +129,7 @@ void progress_end(struct progress *progress) {
     pthread_mutex_unlock(&progress->mutex);
     if (progress->started) pthread_join(progress->thread, NULL);
     progress->started = false;
-    for (int i = 0; i < progress->view.runs; i++) free(progress->names[i]);
+    for (int i = 0; i < progress->listed; i++) free(progress->names[i]);
     free(progress->names);
     free(progress->work);
     progress->work = NULL;

@@ -34,6 +34,7 @@ struct progress {
     bool over;        /* a signal was answered: draw no more */
     bool shown;       /* there is a live line to clear */
     double period_s;  /* from one line to the next */
+    int listed;       /* runs in `work`; view.runs are those of this process */
     struct progress_work *work;
     char **names; /* of the runs that have begun */
     struct progress_view view;

@@ -19,9 +19,10 @@ struct progress_work {
     int repeated, repeats_left;
     double paced_s; /* that the last `paced` of the repeats took */
     int paced;
-    double pace_s; /* of a repeat; 0: not known yet */
-    bool ended;    /* it was told so, so it is counted */
-    bool over;     /* the run is over; with spent_s 0 it tells nothing about the others */
+    double pace_s;  /* of a repeat; 0: not known yet */
+    bool ended;     /* it was told so, so it is counted */
+    bool elsewhere; /* another process does it: it is not counted */
+    bool over;      /* the run is over; with spent_s 0 it tells nothing about the others */
 };
 
 /* Of a run's predicted seconds, those that are done when `done` of `total` of a phase are. */

@@ -1,11 +1,13 @@
 /* command.c - what the commands share: usage errors, and loading a job for the devices that are there. */
 #include "help.h"
 
+#include "../base/text.h"
 #include "../plan/space.h"
 #include "../stream/device.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum status command_misused(const struct command *command, int code, char **argv, struct error *error) {
     char option[64]; /* "--repaet=3" */
@@ -105,6 +107,13 @@ enum status command_plan_job(const struct job *job, bool need_device, struct pla
     }
     yaml_print_errors(job->document, stderr);
     return status ? status : space_check(*plan, error);
+}
+
+void command_name_output(const char *path) {
+    struct stat about;
+    char size[32];
+    if (stat(path, &about) == 0)
+        fprintf(stderr, "tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
 }
 
 char *command_line(int argc, char **argv) {

@@ -1,21 +1,21 @@
 /* run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
 #include "../base/fail.h"
 #include "../base/interrupt.h"
-#include "../base/text.h"
 #include "../execute.h"
 #include "command.h"
 #include "limits_command.h"
+#include "shard_option.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { OPTION_RESUME = OPTION_OWN, OPTION_OVERWRITE, OPTION_TRACE, OPTION_PROGRESS, OPTION_JSON };
+enum { OPTION_RESUME = OPTION_OWN, OPTION_OVERWRITE, OPTION_TRACE, OPTION_PROGRESS, OPTION_JSON, OPTION_SHARD };
 
 struct run_arguments {
     struct command_overrides overrides;
     struct execute_options execute;
+    struct shard shard; /* count 0: the whole job */
 };
 
 static enum status parse(int argc, char **argv, struct run_arguments *arguments, struct error *error) {
@@ -25,6 +25,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
                                             {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
                                             {"json", no_argument, NULL, OPTION_JSON},
+                                            {"shard", required_argument, NULL, OPTION_SHARD},
                                             {"trace", required_argument, NULL, OPTION_TRACE},
                                             {0}};
     struct execute_options *wanted = &arguments->execute;
@@ -34,6 +35,9 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
         case OPTION_RESUME: wanted->resume = true; break;
         case OPTION_OVERWRITE: wanted->overwrite = true; break;
         case OPTION_TRACE: wanted->trace = optarg; break;
+        case OPTION_SHARD:
+            status = command_shard(&command_run, optarg, &arguments->shard.index, &arguments->shard.count, error);
+            break;
         case OPTION_PROGRESS:
             if (!progress_parse(optarg, &wanted->progress))
                 return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
@@ -45,14 +49,6 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
     return status ? status : command_operands(&command_run, argc, 1, 1, error);
 }
 
-/* The last line: where the results are. */
-static void name_output(const char *path) {
-    struct stat about;
-    char size[32];
-    if (stat(path, &about) == 0)
-        fprintf(stderr, "tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
-}
-
 static enum status execute(const struct plan *plan, const struct run_arguments *arguments, struct error *error) {
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
     for (int i = 0; i < plan->run_count; i++) {
@@ -62,9 +58,28 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
     bool wrote;
     enum status status = execute_plan(plan, &arguments->execute, rows, &wrote, error);
     bool done = status == STATUS_OK || status == STATUS_RUN;
-    if (done) arguments->execute.print(rows, plan->run_count, stdout);
-    if (done && wrote && arguments->execute.progress != PROGRESS_NONE) name_output(plan->job->output);
+    int own = done ? result_rows_own(rows, plan->run_count) : 0;
+    if (done) arguments->execute.print(rows, own, stdout);
+    if (done && wrote && arguments->execute.progress != PROGRESS_NONE) command_name_output(plan->job->output);
     free(rows);
+    return status;
+}
+
+/* Does one shard of the job, or says that it has nothing to do. */
+static enum status execute_shard(const struct plan *plan, struct run_arguments *arguments, struct error *error) {
+    struct shard *shard = &arguments->shard;
+    bool say = arguments->execute.progress != PROGRESS_NONE;
+    shard->of_task = shard_split(plan, shard->count);
+    arguments->execute.shard = shard;
+    int runs = shard_runs(shard, plan);
+    enum status status = runs > 0 ? execute(plan, arguments, error) : STATUS_OK;
+    if (runs == 0)
+        fprintf(stderr, "tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard->index,
+                shard->count);
+    else if (say && (status == STATUS_OK || status == STATUS_RUN))
+        fprintf(stderr, "tilerun: shard %d of %d has done %d of the job's %d runs; `tilerun merge` joins them\n",
+                shard->index, shard->count, runs, plan->run_count);
+    free(shard->of_task);
     return status;
 }
 
@@ -82,7 +97,10 @@ static enum status run(int argc, char **argv, struct error *error) {
         bool say = arguments.execute.progress != PROGRESS_NONE;
         if (!arguments.overrides.once)
             status = command_predict_measured(plan, arguments.execute.cuda_number, say, error);
-        if (!status) status = execute(plan, &arguments, error);
+        if (!status && arguments.shard.count > 0)
+            status = execute_shard(plan, &arguments, error);
+        else if (!status)
+            status = execute(plan, &arguments, error);
     }
     plan_free(plan);
     job_free(job);
@@ -98,6 +116,9 @@ const struct command command_run = {
     .help = "  -o, --output FILE  the results file (default: the job's `output`, or NAME.h5 here)\n"
             HELP_DEVICE HELP_MEMORY HELP_SET HELP_ONLY HELP_RUNS
             "  --resume           keep what an interrupted or failed run of this job finished\n"
+            "  --shard I/N        do share I, from 0, of N of the job's runs and leave the rest to\n"
+            "                     other processes; `merge` joins them. auto takes I/N from Slurm,\n"
+            "                     Open MPI or PMI. What reads another's result is in one shard with it\n"
             "  --overwrite        replace whatever file is there; without --resume finished runs too\n"
             "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
             "  --progress MODE    auto, plain or none\n"

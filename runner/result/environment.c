@@ -133,6 +133,14 @@ static void add_slurm(struct environment *environment) {
         add_text(environment, kept[i].name, getenv(kept[i].variable));
 }
 
+char *environment_place(void) {
+    struct utsname system;
+    const char *job = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID");
+    const char *task = getenv("SLURM_ARRAY_TASK_ID"), *node = uname(&system) == 0 ? system.nodename : "?";
+    if (array && task) return must_printf("node %s, job %s_%s", node, array, task);
+    return job ? must_printf("node %s, job %s", node, job) : must_printf("node %s", node);
+}
+
 void environment_collect(const struct device_facts *facts, struct environment *environment) {
     *environment = (struct environment){.count = 0};
     add_host(environment);

@@ -18,6 +18,8 @@ struct environment {
 /* Collects hostname, os, cpu, cpu_cores, memory_bytes, a GPU's facts if `facts` is one's, hdf5_version, compiler, and
  * slurm_* for the SLURM_ variables worth keeping. Leaves out unknown facts. The caller frees with environment_free. */
 void environment_collect(const struct device_facts *facts, struct environment *environment);
+/* Where this process runs, for messages: "node n7, job 1234_3"; the job if Slurm has started it. The caller frees. */
+char *environment_place(void);
 void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */

@@ -1,6 +1,7 @@
 /* result.c - opens and closes a job's results: what may be replaced at OUTPUT. */
 #include "../base/fail.h"
 #include "../plan/clash.h"
+#include "environment.h"
 #include "result_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,12 +87,16 @@ static enum status check_parts(const struct results *results, bool asked, struct
 }
 
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
-                         struct readers *readers, struct results **result, struct error *error) {
+                         const struct shard *shard, struct readers *readers, struct results **result,
+                         struct error *error) {
     struct results *results = must_malloc(sizeof *results);
-    *results = (struct results){.lock = -1, .plan = plan, .readers = readers, .overwrite = overwrite};
+    *results = (struct results){.lock = -1, .shared_lock = -1, .plan = plan, .shard = shard, .readers = readers};
+    results->overwrite = overwrite;
     results->keys = keys_create(plan, readers);
     enum status status = place_find("output", output, &results->place, error);
-    results->parts = must_printf("%s.parts", results->place.path);
+    results->whole = must_printf("%s.parts", results->place.path);
+    results->parts = shard_own_folder(results->whole, shard);
+    sha256_hex(plan->job->resolved, strlen(plan->job->resolved), results->job_sha256);
     results->kept = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *results->kept);
     memset(results->kept, 0, (size_t)(plan->task_count + 1) * sizeof *results->kept);
     results->seen = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *results->seen);
@@ -101,6 +106,8 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
     if (!status) status = check_parts(results, overwrite || resume, error);
     if (!status) results_clear(results, !resume);
+    if (!status && shard) status = shard_note(results, error);
+    if (!status && !shard && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
         fprintf(stderr, "tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
                 (long)results->place.about.st_nlink);
@@ -112,14 +119,35 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     return status;
 }
 
+bool results_need_inputs(const struct results *results) {
+    return !results->shard || results->place.exists;
+}
+
+/* OUTPUT is complete. Parts of it are still there if its job was killed before it removed them; but if a shard made one
+ * since, OUTPUT is not done. */
+static enum status settle_done(struct results *results, bool *done, struct error *error) {
+    if (!*done || !shards_made_since(results, &results->place.about.st_mtim)) return STATUS_OK;
+    if (!results->overwrite)
+        return fail(error, STATUS_USAGE,
+                    "output %s: is complete, and shards have run its job again since; --overwrite replaces it by "
+                    "what they made",
+                    results->place.name);
+    former_close(results->former);
+    results->former = NULL;
+    *done = false;
+    return STATUS_OK;
+}
+
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     *done = false;
     if (results->place.exists) TRY(former_open(results, restricted, done, error));
     int parts, foreign, ours = 0;
     TRY(results_count_parts(results, &parts, &foreign, error));
+    TRY(settle_done(results, done, error));
     for (int i = 0; i < plan->run_count; i++) {
         struct stored former;
+        if (!shard_has(results->shard, plan->runs[i].task)) continue;
         char *path = results_part_path(results, &plan->runs[i], ".h5");
         bool part = parts > ours && access(path, F_OK) == 0;
         ours += part;
@@ -147,6 +175,8 @@ void results_close(struct results *results) {
     keys_free(results->keys);
     h5_journal_free(results->journal);
     place_free(&results->place);
+    shards_free_parts(results);
+    free(results->whole);
     free(results->parts);
     free(results->kept);
     free(results->seen);

@@ -1,7 +1,8 @@
 /* result.h - the results file: its parts while the job runs, and their assembly at the end.
  *
- *     OUTPUT.parts/KEY.h5     one finished run each: written under another name, then renamed
- *     OUTPUT                  assembled from the parts: written under another name, synced once, renamed
+ *     OUTPUT.parts/KEY.h5                 one finished run each: written under another name, then renamed
+ *     OUTPUT.parts/shard-3-of-8/KEY.h5    the same, by a shard of the job
+ *     OUTPUT                              assembled from the parts: written under another name, synced once, renamed
  *
  * After the assembly the parts are removed.
  *
@@ -16,7 +17,7 @@
 #ifndef RUNNER_RESULT_H
 #define RUNNER_RESULT_H
 
-#include "../plan/plan.h"
+#include "../plan/shard.h"
 #include "../stream/measure.h"
 #include "../stream/stream.h"
 #include "environment.h"
@@ -50,6 +51,9 @@ struct result_row {
 /* Did the run make a result: is its status ok or unchecked? */
 bool result_row_done(const struct result_row *row);
 
+/* Moves the rows that have a status to the front, and returns how many they are: those of this shard. */
+int result_rows_own(struct result_row *rows, int count);
+
 /* Fills what the plan knows: names, shape and work. status becomes "", measured numbers NaN. */
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
 
@@ -63,16 +67,20 @@ struct results; /* one job's output while the job runs */
  * STATUS_USAGE: OUTPUT must not be replaced, or cannot be written. A directory, a device, the job file and the files
  * that its inputs read are never replaced. `overwrite` replaces any other file and removes finished parts. `resume`
  * keeps the parts and replaces nothing but results. With both, parts are kept and any file is replaced. With neither,
- * an existing OUTPUT and finished parts are refused. If OUTPUT is a symbolic link, its target is written. The caller
- * frees *results with results_close. */
+ * an existing OUTPUT and finished parts are refused. If OUTPUT is a symbolic link, its target is written. A `shard`
+ * uses a folder of its own in OUTPUT.parts and a lock of its own, so that shards run beside each other; NULL: the whole
+ * job, which is refused while a shard runs. The caller frees *results with results_close. */
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
-                         struct readers *readers, struct results **results, struct error *error);
+                         const struct shard *shard, struct readers *readers, struct results **results,
+                         struct error *error);
 void results_close(struct results *results);
 /* Releases the lock and removes temporary files as results_close does, but frees nothing, because other threads may
  * still use `results`. */
 void results_leave(struct results *results);
 
-/* For `resume`, after all inputs have been hashed: looks at an existing OUTPUT. STATUS_USAGE: some of its runs are not
+/* Must all inputs be hashed before results_resume, or only those that the shard reads? */
+bool results_need_inputs(const struct results *results);
+/* For `resume`, after inputs have been hashed: looks at an existing OUTPUT. STATUS_USAGE: some of its runs are not
  * this job's, with the job, its inputs and this program as they are now, and `overwrite` was not given. *done: OUTPUT
  * lacks no run; with `restricted` its status may be "partial". If not done, results_find will find its runs. */
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error);
@@ -93,6 +101,11 @@ struct part;
  * OUTPUT. true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan.
  */
 bool results_find(struct results *results, const struct run *run, struct result_row *row);
+/* For `merge`: the same, whatever became of the run; nothing is removed. */
+bool results_find_row(struct results *results, const struct run *run, struct result_row *row);
+/* For `merge`: says on stderr, by shard, which runs have no part, and whose the parts are that are not this job's.
+ * `missing`: for each run. Returns STATUS_IO. */
+enum status results_lack(const struct results *results, const bool *missing, struct error *error);
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run that writes into the part. */
 struct sink part_sink(struct part *part, struct trace *trace);
@@ -105,6 +118,9 @@ enum status part_settle(struct part *part, bool right, struct error *error);
  * checksum shows whether a crash of the machine damaged it. Frees the part, also on failure. */
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error);
+/* Keeps the row of a run that made no result as a part without output, for `merge`. */
+enum status part_keep_row(struct results *results, const struct run *run, const struct result_row *row,
+                          struct error *error);
 /* Removes the part's file and frees the part; NULL: does nothing. */
 void part_discard(struct part *part);
 
@@ -127,9 +143,10 @@ enum status results_assemble(struct results *results, const struct result_summar
  * threads"; else NULL. The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
 
-/* After a signal: lines that say how many runs are done, from which on runs are left ("interrupted"), how many of these
- * read a result that is not there, and how many failed. `kept`: for each run, whether a part of it is there although
- * its row is "interrupted". `resumable`: they say how to go on. The caller frees. */
+/* After a signal: lines that say how many runs are done (a row without a status belongs to another shard), from which
+ * on runs are left ("interrupted"), how many of these read a result that is not there, and how many failed. `kept`: for
+ * each run, whether a part of it is there although its row is "interrupted". `resumable`: they say how to go on. The
+ * caller frees. */
 char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
 
 /* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options

@@ -329,9 +329,10 @@ static const struct run *find_adopted(const struct results *results, const struc
 
 /* Removes what only a part has. */
 static enum status strip_part(hid_t file, struct error *error) {
-    static const char *const names[] = {"schema", "key", "job_runs", "job_skipped"};
+    static const char *const names[] = {"schema",   "key",        "job_runs",     "job_skipped",
+                                        "job_name", "job_sha256", "tool_version", "git_commit"};
     bool failed = H5Ldelete(file, "runs", H5P_DEFAULT) < 0;
-    for (int i = 0; i < 4 && !failed; i++) /* a part of an earlier version has only two */
+    for (int i = 0; i < 8 && !failed; i++) /* a part of an earlier version has only some */
         failed = H5Aexists(file, names[i]) > 0 && H5Adelete(file, names[i]) < 0;
     if (failed) return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
     return STATUS_OK;

@@ -88,26 +88,29 @@ static bool is_text(const char *text, const char *expected) {
     return text && strcmp(text, expected) == 0;
 }
 
-/* Fails with a sentence that says whose results OUTPUT holds, and in what they differ. */
-static enum status refuse(const struct place *place, hid_t file, const struct plan *plan, struct error *error) {
-    char *state = h5_get_text(file, "status"), *name = text_of(file, "job", "name");
+char *results_difference(const struct results *results, hid_t file, const char *sha256) {
     char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
-    char *sha256 = text_of(file, "job_resolved", "sha256"), ours[65];
-    sha256_hex(plan->job->resolved, strlen(plan->job->resolved), ours);
     bool same_tool = is_text(version, tilerun_version) && is_text(commit, tilerun_git_commit);
-    char *tool = must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?");
+    char *why = !same_tool ? must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?")
+                : !is_text(sha256, results->job_sha256)
+                    ? must_strdup("is another job than this one, or was edited since")
+                    : must_strdup("had other values in its inputs, or was run by another build of tilerun");
+    free(commit);
+    free(version);
+    return why;
+}
+
+/* Fails with a sentence that says whose results OUTPUT holds, and in what they differ. */
+static enum status refuse(const struct results *results, hid_t file, struct error *error) {
+    char *state = h5_get_text(file, "status"), *name = text_of(file, "job", "name");
+    char *sha256 = text_of(file, "job_resolved", "sha256"), *why = results_difference(results, file, sha256);
     enum status status = fail(
         error, STATUS_USAGE,
         "output %s: holds the %s results of job '%.64s', which %s; --resume replaces nothing but results of its job, "
         "--overwrite any file",
-        place->name, state ? state : "unfinished", name ? name : "?",
-        !same_tool               ? tool
-        : !is_text(sha256, ours) ? "is another job than this one, or was edited since"
-                                 : "had other values in its inputs, or was run by another build of tilerun");
-    free(tool);
+        results->place.name, state ? state : "unfinished", name ? name : "?", why);
+    free(why);
     free(sha256);
-    free(commit);
-    free(version);
     free(name);
     free(state);
     return status;
@@ -145,7 +148,7 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
         results->former = former;
         return STATUS_OK;
     }
-    if (!results->overwrite) status = refuse(place, former->file, plan, error);
+    if (!results->overwrite) status = refuse(results, former->file, error);
     former_close(former);
     return status;
 }

@@ -32,11 +32,13 @@ static void count(FILE *to, int number, const char *words, const char **before) 
 }
 
 char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable) {
-    int done = 0, left = 0, waiting = 0, failed = 0, wrong = 0, skipped = 0;
+    int own = 0, done = 0, left = 0, waiting = 0, failed = 0, wrong = 0, skipped = 0;
     const struct result_row *first = NULL;
     bool *has_result = find_results(plan, rows, kept);
     for (int i = 0; i < plan->run_count; i++) {
         const char *status = rows[i].status;
+        own += status[0] != '\0';
+        if (!status[0]) continue;
         if (result_row_done(&rows[i]) || kept[i])
             done++;
         else if (strcmp(status, "interrupted") == 0) {
@@ -55,7 +57,7 @@ char *result_left(const struct plan *plan, const struct result_row *rows, const 
     size_t length;
     FILE *to = open_memstream(&text, &length);
     if (!to) return must_strdup("");
-    fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, plan->run_count,
+    fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, own,
             resumable ? "; `tilerun run JOB --resume` continues" : "");
     if (first) {
         fprintf(to, "tilerun: left: %d run%s, %s'%s %s%s%s'", left, left == 1 ? "" : "s", left == 1 ? "" : "from ",

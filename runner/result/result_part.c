@@ -5,7 +5,8 @@
  *     /seconds            float64[repeats];  beside it, of several samples, /turn and /marks, and where known
  *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
- *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run
+ *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
+ *                         job_name, job_sha256, tool_version, git_commit: what made it
  *     64 bytes after HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
@@ -14,6 +15,7 @@
 #include "../base/workers.h"
 #include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
+#include "environment.h"
 #include "result_parts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -153,14 +155,19 @@ static bool wants_output(const struct results *results, const struct run *run) {
     return store == STORE_ALL || (!results->kept[run->task] && results->plan->tasks[run->task].wanted);
 }
 
+static struct part *part_new(struct results *results, const struct run *run) {
+    struct part *part = must_malloc(sizeof *part);
+    *part = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
+    part->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
+    return part;
+}
+
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct run_options *options = &task->operation->run;
     const struct operand *out = &task->geometry.out;
     struct h5_layout layout = plan_layout(options);
-    struct part *it = must_malloc(sizeof *it);
-    *it = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
-    it->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
+    struct part *it = part_new(results, run);
     enum status status = h5_create_file(it->path, &it->file, error);
     bool written = wants_output(results, run) || options->verify != VERIFY_NONE; /* else only its time is wanted */
     if (!status && !written) {
@@ -268,13 +275,17 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     return status ? status : write_marks(file, samples, error);
 }
 
-/* For who looks at an output that is not finished. */
-static enum status write_job_size(const struct part *part, struct error *error) {
+/* For who looks at an output that is not finished, or finds the part of another job. */
+static enum status write_origin(const struct part *part, struct error *error) {
     const struct plan *plan = part->results->plan;
     int skipped = 0;
     for (int i = 0; i < plan->run_count; i++) skipped += plan->runs[i].skip != NULL;
     TRY(h5_set_integer(part->file, "job_runs", plan->run_count, error));
-    return h5_set_integer(part->file, "job_skipped", skipped, error);
+    TRY(h5_set_integer(part->file, "job_skipped", skipped, error));
+    TRY(h5_set_text(part->file, "job_name", plan->job->name, error));
+    TRY(h5_set_text(part->file, "job_sha256", part->results->job_sha256, error));
+    TRY(h5_set_text(part->file, "tool_version", tilerun_version, error));
+    return h5_set_text(part->file, "git_commit", tilerun_git_commit, error);
 }
 
 /* Removes the output. HDF5 does not free space within a file, so for a large output a new file is begun. */
@@ -308,7 +319,7 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     keys_of_run(part->results->keys, part->run, key);
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
     if (!status) status = h5_set_text(part->file, "key", key, error);
-    if (!status) status = write_job_size(part, error);
+    if (!status) status = write_origin(part, error);
     if (!status) status = write_samples(part->file, samples, error);
     if (!status) status = result_write_row(part->file, row, error);
     enum status closed = part_close(part, error);
@@ -326,6 +337,15 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     return STATUS_OK;
 }
 
+enum status part_keep_row(struct results *results, const struct run *run, const struct result_row *row,
+                          struct error *error) {
+    struct part *part = part_new(results, run);
+    enum status status = h5_create_file(part->path, &part->file, error);
+    if (!status) return part_finish(part, row, NULL, error);
+    part_discard(part);
+    return status;
+}
+
 void part_discard(struct part *part) {
     if (!part) return;
     if (part->keeps) part->results->kept[part->run->task] = false;
@@ -337,14 +357,14 @@ void part_discard(struct part *part) {
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* Reads the row of a part that is undamaged and `ok`; false: there is none. *has_output: the part holds its output. */
+/* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
 static bool read_part(const char *path, struct result_row *row, bool *has_output) {
     hid_t file = part_is_whole(path, INT64_MAX) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
     int count = 0;
     struct error ignored = {STATUS_OK, ""};
-    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1 && result_row_done(rows);
+    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1;
     if (good) *row = *rows;
     *has_output = H5Lexists(file, "output", H5P_DEFAULT) > 0;
     free(rows);
@@ -352,14 +372,15 @@ static bool read_part(const char *path, struct result_row *row, bool *has_output
     return good;
 }
 
-bool results_find(struct results *results, const struct run *run, struct result_row *row) {
+/* `any`: a run that made no result counts too, and an unusable part stays. */
+static bool find(struct results *results, const struct run *run, bool any, struct result_row *row) {
     char *path = results_part_path(results, run, ".h5");
-    bool has_output = false, found = read_part(path, row, &has_output);
+    bool has_output = false, found = read_part(path, row, &has_output) && (any || result_row_done(row));
     /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
      * output. */
-    if (found && !has_output && wants_output(results, run)) found = false;
+    if (found && result_row_done(row) && !has_output && wants_output(results, run)) found = false;
     if (!found) {
-        unlink(path);
+        if (!any) unlink(path);
         found = former_find(results, run, row, &has_output) && (has_output || !wants_output(results, run));
     }
     if (found) {
@@ -368,6 +389,14 @@ bool results_find(struct results *results, const struct run *run, struct result_
     }
     free(path);
     return found;
+}
+
+bool results_find(struct results *results, const struct run *run, struct result_row *row) {
+    return find(results, run, false, row);
+}
+
+bool results_find_row(struct results *results, const struct run *run, struct result_row *row) {
+    return find(results, run, true, row);
 }
 
 void results_load_output(struct results *results, const struct run *run) {

@@ -1,9 +1,10 @@
 /* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
- * of parts and its lock), result_key.c (keys), result_former.c (an earlier, unfinished OUTPUT), result_part.c (one
- * run's file), result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a
- * row has in each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_file.c (reading
- * back), result_unfinished.c (...an output that is not finished), result_view.c and result_view_columns.c (rows as
- * people look at them), result_table.c (as a table), result_left.c (what a signal left to do). */
+ * of parts), result_lock.c (its locks), result_shard.c (shards of a job), result_key.c (keys), result_former.c (an
+ * earlier, unfinished OUTPUT), result_part.c (one run's file), result_assemble.c (the final file), result_scales.c
+ * (dimension scales in it), result_columns.c (what a row has in each column), result_rows.c (the rows in HDF5),
+ * result_print.c (in CSV and JSON), result_file.c (reading back), result_unfinished.c (...an output that is not
+ * finished), result_view.c and result_view_columns.c (rows as people look at them), result_table.c (as a table),
+ * result_left.c (what a signal left to do). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 
@@ -16,41 +17,66 @@
 
 struct keys;   /* keys of a job's tasks and runs, each computed once */
 struct former; /* an existing OUTPUT of this job */
+struct found_part;
+
+#define SHARD_NOTE "ran" /* in the folder of a shard: where it ran */
 
 struct results {
     struct place place; /* OUTPUT */
-    char *parts;        /* path of OUTPUT.parts, beside the target if OUTPUT is a link */
-    int lock;           /* descriptor of OUTPUT.parts/lock; -1: not taken */
-    bool overwrite;     /* OUTPUT may be replaced whatever it holds */
-    bool cleared;       /* all parts were removed */
+    char *whole;        /* path of OUTPUT.parts, beside the target if OUTPUT is a link */
+    char *parts;        /* the folder that parts are written to: `whole`, or a shard's own in it */
+    int lock;           /* descriptor of `parts`/lock; -1: not taken */
+    int shared_lock;    /* of a shard: of `whole`/lock; -1: not taken */
+    char job_sha256[65];
+    bool overwrite; /* OUTPUT may be replaced whatever it holds */
+    bool cleared;   /* all parts were removed */
     const struct plan *plan;
+    const struct shard *shard; /* NULL: the whole job */
     struct readers *readers;
     struct keys *keys;
+    struct found_part *found; /* a whole job that goes on: the parts that lie here, those of shards too, by key */
+    int found_count;
     struct former *former;      /* NULL: none */
     struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
     bool *kept;                 /* for each task: an earlier run's part holds its result */
     bool *seen;                 /* for each run: it was finished before */
 };
 
-/* Creates OUTPUT.parts and takes its lock. STATUS_USAGE: another process has the lock, or the folder is unusable. */
+/* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
 enum status results_take_lock(struct results *results, struct error *error);
 
-/* Counts the parts and the foreign files in OUTPUT.parts. STATUS_USAGE: something has one of tilerun's names but is not
- * a regular file. */
+/* Counts the parts and the foreign files in results->parts, with the folders of shards in it. STATUS_USAGE: something
+ * has one of tilerun's names but is not a regular file. */
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
-/* Removes tilerun's own files from OUTPUT.parts: what killed writers left, and with `finished` the parts too. */
+/* Removes tilerun's own files from there: what killed writers left, and with `finished` the parts too. */
 void results_clear(struct results *results, bool finished);
 
 /* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
  * at that moment would find it taken. */
 bool results_lock_is_held(const char *parts);
-/* The paths of the finished parts in that folder, in no order. The caller frees each and *paths. */
+/* The paths of the finished parts in that folder and in those of shards in it, in no order. The caller frees each and
+ * *paths. */
 void results_list_parts(const char *parts, char ***paths, int *count);
 /* Is the hash in a part's trailer that of the bytes before it? Of a file of more than `most` bytes only the trailer
  * itself is looked at. */
 bool part_is_whole(const char *path, off_t most);
 
-/* OUTPUT.parts/KEY with the suffix; the caller frees. */
+/* "shard-3-of-8": is it the name of a shard's folder? */
+bool shard_folder_parse(const char *name, int *index, int *count);
+/* The folder that a shard writes its parts to; NULL: `whole` itself. The caller frees. */
+char *shard_own_folder(const char *whole, const struct shard *shard);
+/* Writes where the shard runs into its folder, and removes that again. */
+enum status shard_note(const struct results *results, struct error *error);
+void shard_forget(const struct results *results);
+/* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
+char *shards_running(const char *whole);
+/* Fills results->found. */
+void shards_find_parts(struct results *results);
+void shards_free_parts(struct results *results);
+/* Has a shard made one of the job's results since that time? */
+bool shards_made_since(const struct results *results, const struct timespec *time);
+
+/* Where the part of a run lies, or shall lie: KEY with the suffix. The caller frees. */
 char *results_part_path(const struct results *results, const struct run *run, const char *suffix);
 /* Makes renames in a folder durable. */
 enum status results_sync_folder(const char *folder, struct error *error);
@@ -70,6 +96,9 @@ bool results_are_at(const char *path, char instead[512]);
  * job's, and `overwrite` was not given. */
 enum status former_open(struct results *results, bool restricted, bool *done, struct error *error);
 void former_close(struct former *former);
+/* In what an open file, made of the job with that resolved text, differs from this job: "is another job than this one,
+ * or was edited since". `sha256` may be NULL. The caller frees. */
+char *results_difference(const struct results *results, hid_t file, const char *sha256);
 /* Finds the row of a run that was `ok`; *has_output: its output is stored. */
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
 

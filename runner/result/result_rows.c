@@ -20,6 +20,13 @@ bool result_row_done(const struct result_row *row) {
     return strcmp(row->status, "ok") == 0 || strcmp(row->status, "unchecked") == 0;
 }
 
+int result_rows_own(struct result_row *rows, int count) {
+    int own = 0;
+    for (int i = 0; i < count; i++)
+        if (rows[i].status[0]) rows[own++] = rows[i];
+    return own;
+}
+
 /* Unknown numbers are NaN. */
 static void forget_numbers(struct result_row *row) {
     double *const unknown[] = {
