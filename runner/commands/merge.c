@@ -55,7 +55,7 @@ static enum status merge(int argc, char **argv, struct error *error) {
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
     if (!status) status = parse(argc, argv, &arguments, error);
-    /* It computes nothing, so it may run where there is no GPU. */
+    /* It computes nothing: a GPU that the job demands may be missing. */
     if (!status) status = command_load(argv[optind], &arguments.overrides.job, false, &job, &plan, error);
     if (!status) {
         arguments.execute.command_line = line;
@@ -81,7 +81,9 @@ const struct command command_merge = {
             "The options that say what the job is must be those of the shards. The file is the\n"
             "one that a single process would have written. If runs are missing, it says which\n"
             "shards lack them and where these ran, and exits with 3; parts of another job,\n"
-            "other inputs or another tilerun are named and not taken.\n",
+            "other inputs or another tilerun are named and not taken. It computes nothing; but\n"
+            "where the job depends on what devices are there (device: auto), it must run on\n"
+            "a machine like those of the shards.\n",
     /* clang-format on */
     .run = merge,
 };

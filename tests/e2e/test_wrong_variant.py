@@ -264,6 +264,30 @@ def test_resume_of_a_failed_job_does_the_rest(folder, program, seed):
     assert done.returncode == OK and resumed == contents(folder / "out.h5")
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_shards_of_a_failing_job(folder, program, seed):
+    """Rows of runs that were wrong, or read nothing, reach the merged file; resumed shards then do them again."""
+    draw = random.Random(seed)
+    moody_job(draw, folder / "job.yaml")
+    count, environment = draw.randint(1, 4), {**os.environ, "MOODY": draw.choice(["41,", "41,43,", "42,44,45,"])}
+
+    def compare(environment, *more):
+        codes = []
+        for index in range(count):
+            command = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", f"{index}/{count}", *more]
+            codes.append(harness.tilerun(*command, program=program, env=environment).returncode)
+        merged = harness.tilerun("merge", folder / "job.yaml", "-o", folder / "out.h5", program=program)
+        command = ["run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite"]
+        plain = harness.tilerun(*command, program=program, env=environment)
+        assert merged.returncode == plain.returncode == max(codes), merged.stderr
+        found, expected = contents(folder / "out.h5"), contents(folder / "plain.h5")
+        assert found.pop("job_resolved") != expected.pop("job_resolved")  # it names the output
+        assert found == expected
+
+    compare(environment)
+    compare(os.environ, "--resume")
+
+
 def kept_runs(stderr, ok_before, stored):
     """Were all runs that had been ok kept, but for those whose output is not in the results file and had to be read?"""
     if "nothing to do" in stderr:

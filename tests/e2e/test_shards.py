@@ -1,0 +1,438 @@
+"""A job by shards: N processes do disjoint parts of it, and `merge` makes the file that one process would have made."""
+
+import os
+import random
+import re
+import signal
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+from harness import INTERRUPTED, IO, OK, USAGE
+
+CASES = int(os.environ.get("TILERUN_CASES", 8))
+SEED = int(os.environ.get("TILERUN_SEED", 0))
+BATCH = ("SLURM_", "OMPI_", "PMI_")  # variables that `--shard auto` reads
+
+
+def plain_environment(**more):
+    return {name: value for name, value in os.environ.items() if not name.startswith(BATCH)} | more
+
+
+def arguments(folder, index, count, *more):
+    return ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", f"{index}/{count}", *more]
+
+
+def shard(folder, index, count, *more, expect=OK, **variables):
+    done = harness.tilerun(*arguments(folder, index, count, *more), env=plain_environment(**variables))
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def merge(folder, *more, expect=OK):
+    done = harness.tilerun("merge", folder / "job.yaml", "-o", folder / "out.h5", *more)
+    assert done.returncode == expect, done.stderr
+    return done
+
+
+def bits(path):
+    """Every stored output: its type, shape, attributes and bytes."""
+    with h5py.File(path) as file:
+        return {
+            name: (str(file[name].dtype), file[name].shape, sorted(file[name].attrs), file[name][()].tobytes())
+            for name in harness.dataset_names(file, "outputs", "variants")
+        }
+
+
+IDENTITY = ("run", "operation", "op", "variant", "parameters", "device", "dtype", "shape", "status", "error", "message")
+
+
+def assert_equals_unsharded(folder, expect=OK):
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite")
+    assert done.returncode == expect, done.stderr
+    assert bits(folder / "out.h5") == bits(folder / "plain.h5")
+    merged, plain = harness.Results(folder / "out.h5"), harness.Results(folder / "plain.h5")
+    for found, expected in zip(merged.rows, plain.rows, strict=True):
+        for name in IDENTITY:
+            np.testing.assert_equal(found[name], expected[name], err_msg=name)
+    with h5py.File(merged.path) as file, h5py.File(plain.path) as other:
+        assert file.attrs["status"] == other.attrs["status"]
+        assert sorted(file["samples"]) == sorted(other["samples"])
+    assert not (folder / "out.h5.parts").exists()
+
+
+# ---- drawn jobs ----------------------------------------------------------------------------------------------------
+
+
+def draw_operations(draw):
+    """Up to five operations; each reads an input or an earlier result of the same square shape."""
+    squares, operations = ["a", "b"], []
+    for number in range(draw.randint(1, 5)):
+        name = f"o{number}"
+        kind = draw.choice(["transpose", "matmul", "scale", "reduce"])
+        operation = {"id": name, "op": kind, "inputs": [draw.choice(squares)]}
+        if kind == "matmul":
+            operation |= {"inputs": [draw.choice(squares), draw.choice(squares)], "variants": ["cpu"]}
+        elif kind == "reduce":
+            operation |= {"operator": draw.choice(["sum", "max"]), "axis": draw.choice([0, 1]), "variants": ["cpu"]}
+        elif kind == "transpose":
+            operation |= {"variants": draw.choice([["cpu"], ["cpu", "blocked"]])}
+        else:
+            operation |= {"alpha": 1.5, "variants": ["cpu"]}
+        operations.append(operation | {"store": draw.choice(["first", "first", "all"])})
+        if kind != "reduce":
+            squares.append(name)
+    return operations
+
+
+def draw_job(folder, draw):
+    with h5py.File(folder / "in.h5", "w") as file:
+        file["b"] = np.random.default_rng(draw.randrange(1000)).random((24, 24), dtype="f4")
+    swept = draw.choice([None, [0.5], [0.5, 2, 3]])
+    operations = draw_operations(draw)
+    for operation in operations:
+        if swept and operation["op"] == "scale":
+            operation["alpha"] = "$factor"
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        **({"parameters": {"factor": swept}} if swept and any(o["op"] == "scale" for o in operations) else {}),
+        inputs={
+            "a": {"random": {"shape": [24, 24], "low": -1, "seed": draw.randrange(1000)}},
+            "b": {"file": "in.h5", "dataset": "b"},
+        },
+        defaults={"warmup": 0, "repeat": 1},
+        operations=operations,
+    )
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_drawn_jobs(folder, case):
+    draw = random.Random(SEED * 1000 + case)
+    draw_job(folder, draw)
+    count = draw.randint(1, 6)
+    order = draw.sample(range(count), count)
+    while order:
+        beside = [order.pop() for _ in range(min(len(order), draw.randint(1, 3)))]
+        processes = [harness.start(*arguments(folder, index, count), env=plain_environment()) for index in beside]
+        for process in processes:
+            _, said = process.communicate(timeout=60)
+            assert process.returncode == OK, said
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+# ---- a job of three groups -----------------------------------------------------------------------------------------
+
+
+def job(folder, repeat=1, seed=1, **more):
+    """One long chain, and two operations by themselves."""
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={
+            "a": {"random": {"shape": [160, 160], "low": -1, "seed": seed}},
+            "b": {"random": {"shape": [30, 40], "low": -1, "seed": 2}},
+        },
+        defaults={"warmup": 0, "repeat": 1},
+        operations=[
+            {"id": "flipped", "op": "transpose", "inputs": ["a"], "variants": ["cpu", "blocked"]},
+            {"id": "product", "op": "matmul", "inputs": ["flipped", "a"], "variants": ["cpu"], "repeat": repeat},
+            {"id": "total", "op": "reduce", "inputs": ["product"], "operator": "sum", "axis": 0, "variants": ["cpu"]},
+            {"id": "side", "op": "transpose", "inputs": ["b"], "variants": ["cpu"]},
+            {"id": "most", "op": "reduce", "inputs": ["b"], "operator": "max", "axis": 1, "variants": ["cpu"]},
+        ],
+        **more,
+    )
+
+
+def operations_of(done):
+    """Which operations a process says that it has done."""
+    return set(re.findall(r"^\[\d+/\d+\] (\w+) ", done.stderr, re.M))
+
+
+def test_connected_operations_stay_together(folder):
+    job(folder)
+    shares = [operations_of(shard(folder, index, 3)) for index in range(3)]
+    assert shares[0] == {"flipped", "product", "total"}  # the longest is dealt out first
+    assert sorted(map(sorted, shares[1:])) == [["most"], ["side"]]
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_more_shards_than_groups(folder):
+    job(folder)
+    said = [shard(folder, index, 5).stderr for index in range(5)]
+    assert ["has nothing to do" in text for text in said] == [False] * 3 + [True] * 2
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_one_shard_is_the_job(folder):
+    job(folder)
+    shard(folder, 0, 1)
+    assert not (folder / "out.h5").exists()
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_missing_shard_is_named(folder):
+    job(folder)
+    shard(folder, 1, 3, SLURM_JOB_ID="1237", SLURM_ARRAY_JOB_ID="1234", SLURM_ARRAY_TASK_ID="3")
+    part = next((folder / "out.h5.parts/shard-1-of-3").glob("*.h5"))
+    said = merge(folder, expect=IO).stderr
+    assert "shard 0 of 3 has 0 of 4 runs; it has not begun; first missing: 'flipped cpu'" in said
+    assert "shard 1 of 3" not in said and "shard 2 of 3 has 0 of 1 runs" in said
+    assert not (folder / "out.h5").exists() and part.exists()
+    shard(folder, 0, 3), shard(folder, 2, 3)
+    with open(part, "r+b") as file:
+        file.write(b"damaged")
+    said = merge(folder, expect=IO).stderr
+    node = os.uname().nodename
+    assert f"shard 1 of 3 has 0 of 1 runs; it ran on node {node}, job 1234_3; first missing: '" in said
+    shard(folder, 1, 3, "--resume")
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_nothing_to_merge(folder):
+    job(folder)
+    assert "no shard has left anything" in merge(folder, expect=IO).stderr
+    assert not (folder / "out.h5.parts").exists()
+
+
+def test_same_shard_twice_is_refused(folder):
+    job(folder, repeat=2000)
+    first = harness.start(*arguments(folder, 0, 3, "--progress", "plain"), env=plain_environment())
+    assert first.stderr.readline().startswith("[1/")
+    for more in [(), ("--resume",), ("--overwrite",)]:
+        said = shard(folder, 0, 3, *more, expect=USAGE).stderr
+        assert "another tilerun is at work on shard 0 of 3" in said
+    shard(folder, 1, 3)  # another one does not mind
+    assert "shard 0 of 3 (node " in merge(folder, expect=USAGE).stderr
+    whole = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
+    assert whole.returncode == USAGE and "shard 0 of 3" in whole.stderr and "is still at work" in whole.stderr
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=60)
+    assert first.returncode == INTERRUPTED
+
+
+def test_shard_beside_the_whole_job_is_refused(folder):
+    job(folder, repeat=2000)
+    whole = harness.start("run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain")
+    assert whole.stderr.readline().startswith("[1/")
+    assert "another tilerun is writing it" in shard(folder, 0, 3, "--resume", expect=USAGE).stderr
+    whole.kill()
+    whole.communicate()
+
+
+@pytest.mark.parametrize("what", ["job", "input"])
+def test_parts_of_another_are_refused_by_name(folder, what):
+    job(folder, name="first") if what == "job" else job(folder, seed=5)
+    for index in range(3):
+        shard(folder, index, 3)
+    job(folder, name="second") if what == "job" else job(folder, seed=6)
+    document = (folder / "job.yaml").read_text()
+    if what == "job":
+        (folder / "job.yaml").write_text(document.replace('"max"', '"min"'))
+    said = merge(folder, expect=IO).stderr
+    refused = [line for line in said.splitlines() if ": refused: " in line]
+    assert len(refused) == (1 if what == "job" else 4), said
+    assert all("another job than this one, or was edited since" in line for line in refused)
+    if what == "job":
+        assert "'most cpu' of job 'first'" in refused[0]
+        assert "first missing: 'most cpu'" in said
+    for index in range(3):
+        shard(folder, index, 3, "--resume")
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_changed_values_of_an_input(folder):
+    with h5py.File(folder / "in.h5", "w") as file:
+        file["x"] = np.arange(12.0).reshape(3, 4)
+    operations = [
+        {"id": "down", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 0, "variants": ["cpu"]},
+        {"id": "across", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 1, "variants": ["cpu"]},
+    ]
+    inputs = {"x": {"file": "in.h5", "dataset": "x"}}
+    harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs, operations=operations)
+    shard(folder, 0, 2, "--once")
+    with h5py.File(folder / "in.h5", "r+") as file:
+        file["x"][0, 0] = 7
+    shard(folder, 1, 2, "--once")
+    said = merge(folder, "--once", expect=IO).stderr
+    assert "had other values in its inputs" in said and "shard 0 of 2 has 0 of 1 runs" in said
+
+
+# ---- what is not done, or not well ---------------------------------------------------------------------------------
+
+
+def test_what_cannot_run_here(folder):
+    """A skipped run is no failure, and its row is in the file. (What fails or is wrong: test_wrong_variant.py.)"""
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [8, 8], "seed": 1}}},
+        defaults={"warmup": 0, "repeat": 1},
+        operations=[
+            {"id": "some", "op": "transpose", "inputs": ["a"], "variants": ["tiled", "cpu"]},
+            {"id": "well", "op": "scale", "inputs": ["a"], "alpha": 2, "variants": ["cpu"]},
+        ],
+    )
+    shard(folder, 0, 2), shard(folder, 1, 2)
+    merge(folder)
+    assert [row["status"] for row in harness.Results(folder / "out.h5").rows] == ["skipped", "ok", "ok"]
+    assert_equals_unsharded(folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_signal_then_resume(folder, number):
+    job(folder, repeat=2000)
+    process = harness.start(*arguments(folder, 0, 3, "--progress", "plain"), env=plain_environment())
+    assert process.stderr.readline().startswith("[1/4] ")
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED and "of 4 runs are done" in said, said
+    job(folder, repeat=2000)
+    assert "holds" in shard(folder, 0, 3, expect=USAGE).stderr  # finished runs are not thrown away unasked
+    again = shard(folder, 0, 3, "--resume")
+    assert "flipped cpu: ok" in again.stderr and "(kept from before)" in again.stderr
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_kill_then_resume(folder, case):
+    """SIGKILL at a drawn moment of shards and of merge; each is then done again."""
+    draw = random.Random(SEED * 1000 + case)
+    job(folder, repeat=50)
+
+    def killed(*command):
+        process = harness.start(*command, env=plain_environment())
+        time.sleep(draw.uniform(0, 0.3))
+        process.kill()
+        process.communicate()
+
+    for index in draw.sample(range(3), 3):
+        killed(*arguments(folder, index, 3, "--resume"))
+        shard(folder, index, 3, "--resume")
+    killed("merge", folder / "job.yaml", "-o", folder / "out.h5")
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_whole_job_takes_what_shards_have_done(folder):
+    job(folder)
+    shard(folder, 0, 3)
+    plain = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
+    assert plain.returncode == USAGE and "4 finished runs" in plain.stderr
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
+    assert done.returncode == OK and done.stderr.count("(kept from before)") == 4
+    assert_equals_unsharded(folder)
+
+
+def test_overwrite_throws_shards_away(folder):
+    job(folder)
+    shard(folder, 0, 3)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--overwrite")
+    assert done.returncode == OK and "kept from before" not in done.stderr
+    assert_equals_unsharded(folder)
+
+
+def test_merge_again(folder):
+    job(folder)
+    for index in range(3):
+        shard(folder, index, 3)
+    merge(folder)
+    assert "is complete: nothing to do" in merge(folder).stderr
+    before = harness.Results(folder / "out.h5").rows
+    assert "exists" in shard(folder, 0, 3, expect=USAGE).stderr
+    for index in range(3):
+        shard(folder, index, 3, "--overwrite")
+    assert "--overwrite replaces it" in merge(folder, expect=USAGE).stderr
+    merge(folder, "--overwrite")
+    assert [row["total_s"] for row in harness.Results(folder / "out.h5").rows] != [row["total_s"] for row in before]
+    assert_equals_unsharded(folder)
+
+
+def test_shards_of_two_divisions(folder):
+    """Parts count, whoever made them."""
+    job(folder)
+    shard(folder, 0, 2)
+    shard(folder, 1, 3), shard(folder, 2, 3)
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_unfinished_output_is_shown(folder):
+    job(folder)
+    shard(folder, 0, 3)
+    done = harness.tilerun("show", folder / "out.h5")
+    assert done.returncode == OK and "4 of 6 runs" in done.stderr + done.stdout
+
+
+def test_foreign_files_stay(folder):
+    job(folder)
+    shard(folder, 0, 3)
+    (folder / "out.h5.parts/shard-0-of-3/mine.txt").write_text("mine")
+    (folder / "out.h5.parts/shard-9-of-3").write_text("no such shard")
+    shard(folder, 1, 3), shard(folder, 2, 3)
+    merge(folder)
+    assert (folder / "out.h5.parts/shard-0-of-3/mine.txt").read_text() == "mine"
+    assert (folder / "out.h5.parts/shard-9-of-3").exists()
+    assert not list((folder / "out.h5.parts").rglob("*.h5"))
+
+
+# ---- the command line ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ("4/4", "the last of 4 is 3/4"),
+        ("-1/3", "I/N, such as 0/4, or auto, not '-1/3'"),
+        ("x", "not 'x'"),
+        ("", "not ''"),
+        ("1/2/3", "not '1/2/3'"),
+        ("1/", "not '1/'"),
+        ("0/0", "from 1 to"),
+        ("0/1000000", "from 1 to"),
+        ("99999999999/3", "not '99999999999/3'"),
+        ("auto", "SLURM_ARRAY_TASK_ID"),
+    ],
+)
+def test_bad_values(folder, value, words):
+    job(folder)
+    done = harness.tilerun(
+        "run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", value, env=plain_environment()
+    )
+    assert done.returncode == USAGE and words in done.stderr, done.stderr
+    assert not (folder / "out.h5.parts").exists()
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "2", "SLURM_ARRAY_TASK_COUNT": "3"},
+        {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "3"}
+        | {"SLURM_ARRAY_TASK_STEP": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
+        {"SLURM_PROCID": "1", "SLURM_NTASKS": "3", "PMI_RANK": "2", "PMI_SIZE": "3"},
+        {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3"},
+        {"PMI_RANK": "1", "PMI_SIZE": "3"},
+    ],
+)
+def test_auto(folder, variables):
+    job(folder)
+    done = harness.tilerun(
+        "run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", "auto", env=plain_environment(**variables)
+    )
+    assert done.returncode == OK and "shard 1 of 3 has done" in done.stderr, done.stderr
+
+
+def test_auto_with_a_gap(folder):
+    job(folder)
+    variables = {"SLURM_ARRAY_TASK_ID": "9", "SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_COUNT": "3"}
+    done = harness.tilerun("run", folder / "job.yaml", "--shard", "auto", env=plain_environment(**variables))
+    assert done.returncode == USAGE and "SLURM_ARRAY_TASK_ID makes this shard 9 of 3" in done.stderr
