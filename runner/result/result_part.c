@@ -372,18 +372,26 @@ static bool read_part(const char *path, struct result_row *row, bool *has_output
     return good;
 }
 
-/* `any`: a run that made no result counts too, and an unusable part stays. */
-static bool find(struct results *results, const struct run *run, bool any, struct result_row *row) {
+/* Must a run's output be there, if it made a result? For `merge` only what the results file stores. */
+static bool needs_output(const struct results *results, const struct run *run, bool merge) {
+    bool stored = results->plan->tasks[run->task].operation->run.store != STORE_NONE;
+    return wants_output(results, run) && (stored || !merge);
+}
+
+/* `merge`: a run that made no result counts too, and an unusable part stays. */
+static bool find(struct results *results, const struct run *run, bool merge, struct result_row *row) {
     char *path = results_part_path(results, run, ".h5");
-    bool has_output = false, found = read_part(path, row, &has_output) && (any || result_row_done(row));
+    struct result_row held;
+    bool has_output = false, found = read_part(path, &held, &has_output) && (merge || result_row_done(&held));
     /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
      * output. */
-    if (found && result_row_done(row) && !has_output && wants_output(results, run)) found = false;
+    if (found && result_row_done(&held) && !has_output && needs_output(results, run, merge)) found = false;
     if (!found) {
-        if (!any) unlink(path);
-        found = former_find(results, run, row, &has_output) && (has_output || !wants_output(results, run));
+        if (!merge) unlink(path);
+        found = former_find(results, run, &held, &has_output) && (has_output || !needs_output(results, run, merge));
     }
     if (found) {
+        *row = held;
         row->run = run->number;
         results->kept[run->task] |= has_output;
     }
