@@ -22,8 +22,8 @@ kernels/core
 
 # shellcheck disable=SC2016 # the program is awk's
 find runner kernels -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort | xargs awk -v layers="$layers" '
-function room(path) { # the folder that a file is in, or where runner/ itself is meant, what stands in `layers`
-    if (path ~ /^runner\/[^\/]*$/) return path ~ /^runner\/execute[._]/ ? "runner/execute" : path
+function room(path) { # the folder that a file is in; of runner/ itself the file
+    if (path ~ /^runner\/[^\/]*$/) return path
     sub(/\/[^\/]*$/, "", path)
     return path
 }

@@ -1,6 +1,6 @@
 /* merge.c - `tilerun merge JOB`: joins what the shards of a job have made into its results file. */
 #include "../base/interrupt.h"
-#include "../execute.h"
+#include "../execute/execute.h"
 #include "command.h"
 
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* reproduce.c - `tilerun reproduce RESULTS`: runs the job that a results file holds once more, on the recorded inputs,
  * and says whether outputs and times come out the same, and if not what has changed. */
 #include "../base/interrupt.h"
-#include "../execute.h"
+#include "../execute/execute.h"
 #include "../result/compare.h"
 #include "../result/recorded.h"
 #include "command.h"

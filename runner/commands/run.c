@@ -1,7 +1,7 @@
 /* run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
 #include "../base/fail.h"
 #include "../base/interrupt.h"
-#include "../execute.h"
+#include "../execute/execute.h"
 #include "command.h"
 #include "limits_command.h"
 #include "shard_option.h"

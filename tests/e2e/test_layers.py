@@ -9,7 +9,7 @@ import harness
 
 LAYERS = ["runner/main.c", "runner/commands", "runner/execute", "runner/result", "runner/verify", "runner/stream",
           "runner/plan", "runner/storage", "runner/job", "runner/base", "kernels/reduce", "kernels/core"]
-HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute.h", "runner/result": "result/result.h",
+HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute/execute.h", "runner/result": "result/result.h",
            "runner/verify": "verify/verify.h", "runner/stream": "stream/stream.h", "runner/plan": "plan/plan.h",
            "runner/storage": "storage/array.h", "runner/job": "job/job.h", "runner/base": "base/fail.h",
            "kernels/reduce": "../kernels/reduce/state.h", "kernels/core": "../kernels/core/kernel.h"}
@@ -28,7 +28,7 @@ def check(tree):
 
 def plant(tree, layer, header):
     """Adds a file to a layer that includes a header."""
-    place = "runner/main.c" if layer == "runner/main.c" else "runner/execute.c" if layer == "runner/execute" else None
+    place = layer if layer == "runner/main.c" else None
     path = tree / (place or f"{layer}/planted.c")
     to_runner = "" if place else "../" if layer.startswith("runner") else "../../runner/"
     text = path.read_text() if place else ""

@@ -9,8 +9,8 @@
 #ifndef RUNNER_EXECUTE_RUN_H
 #define RUNNER_EXECUTE_RUN_H
 
+#include "../verify/verify.h"
 #include "execute.h"
-#include "verify/verify.h"
 
 #include <stdatomic.h>
 

@@ -1,8 +1,8 @@
 /* execute_merge.c - instead of doing the runs of a job: takes what shards have made of them. */
 #include "execute_run.h"
 
-#include "base/fail.h"
-#include "base/interrupt.h"
+#include "../base/fail.h"
+#include "../base/interrupt.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* execute.c - the flow of a job: for each task, for each variant: stream, verify, measure, keep; then assemble. */
 #include "execute_run.h"
 
-#include "base/clock.h"
+#include "../base/clock.h"
 
-#include "base/fail.h"
-#include "base/interrupt.h"
-#include "result/result_file.h"
+#include "../base/fail.h"
+#include "../base/interrupt.h"
+#include "../result/result_file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,8 @@
 #ifndef RUNNER_EXECUTE_H
 #define RUNNER_EXECUTE_H
 
-#include "base/progress.h"
-#include "result/result.h"
+#include "../base/progress.h"
+#include "../result/result.h"
 
 struct execute_options {
     bool overwrite, resume;

@@ -1,9 +1,9 @@
 /* execute_run.c - the runs of a task. */
 #include "execute_run.h"
 
-#include "base/fail.h"
-#include "base/interrupt.h"
-#include "plan/space.h"
+#include "../base/fail.h"
+#include "../base/interrupt.h"
+#include "../plan/space.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
