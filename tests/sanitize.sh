@@ -19,7 +19,7 @@ if [ "$SANITIZE" = thread ]; then
     export OMP_THREAD_LIMIT=1
     # The first four tests compute only in parallel regions, which would have one thread. The last takes minutes, and
     # the gzip job below uses the same reading threads.
-    left_out=' test_kernels_cpu test_kernels_random test_planted test_verify test_rawio '
+    left_out=' test_kernels_cpu test_kernels_random test_planted test_verify test_verify_honest test_rawio '
 fi
 
 # Runs a command under a name and records it as clean (it exited with 0 and no sanitizer reported) or as reported.

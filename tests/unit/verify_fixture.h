@@ -1,4 +1,4 @@
-/* verify_fixture.h - for test_verify.c and test_planted.c: a task made by hand. Its inputs are generated or in a file;
+/* verify_fixture.h - for test_verify*.c and test_planted.c: a task made by hand. Its inputs are generated or in a file;
  * its output is in memory, computed by a CPU kernel. */
 #ifndef TESTS_VERIFY_FIXTURE_H
 #define TESTS_VERIFY_FIXTURE_H

@@ -1,0 +1,370 @@
+/* test_limits_file.c - the file that keeps measured limits survives whatever happens to it. Nothing is measured here.
+ */
+#include "../../runner/base/fail.h"
+#include "../../runner/stream/limits_file.h"
+#include "scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define PROGRAM "0.1.0 0123456789ab "
+
+static uint64_t state_of_draws;
+
+static double draw(void) {
+    state_of_draws = state_of_draws * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state_of_draws >> 11) * 0x1p-53;
+}
+
+static int draw_below(int count) {
+    return (int)(draw() * count);
+}
+
+/* A positive number of any size that a measurement could give, or more. */
+static double draw_number(void) {
+    return draw_below(9) == 0 ? DBL_MAX : exp((draw() - 0.5) * 80);
+}
+
+static struct device_facts cpu(void) {
+    return (struct device_facts){
+        .kind = DEVICE_CPU, .name = "Some (R) processor / 2", .id = "cpu", .multiprocessors = 3};
+}
+
+static struct device_limits *draw_limits(void) {
+    struct device_limits *limits = limits_create();
+    snprintf(limits->measured, sizeof limits->measured, "%s", "2026-03-01T12:34:56Z");
+    double *numbers[] = {
+        &limits->memory_bytes_per_s, &limits->upload_bytes_per_s,   &limits->download_bytes_per_s, &limits->launch_s,
+        &limits->cache_bytes,        &limits->flops_per_s[FLOAT32], &limits->flops_per_s[FLOAT16]};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (draw_below(4)) *numbers[i] = draw_number();
+    for (int rates = draw_below(60); rates > 0; rates--) {
+        const struct kernel *kernel = kernel_registry[draw_below(kernel_count)];
+        int operators = 0;
+        while (operations[kernel->op]->operators && operations[kernel->op]->operators[operators]) operators++;
+        struct kernel_rate *rate =
+            limits_rate(limits, kernel, (enum dtype)draw_below(DTYPE_COUNT), operators ? draw_below(operators) : 0);
+        for (int points = 1 + draw_below(RATE_POINTS); points > 0; points--)
+            limits_add_point(rate, draw_number(), draw_number());
+    }
+    return limits;
+}
+
+/* Written with nine digits. */
+static void same_number(double a, double b) {
+    if (isnan(a) || isnan(b))
+        assert_true(isnan(a) && isnan(b));
+    else
+        assert_true(fabs(a - b) <= 1e-8 * a);
+}
+
+static void same_limits(const struct device_limits *a, const struct device_limits *b) {
+    assert_string_equal(a->measured, b->measured);
+    same_number(a->memory_bytes_per_s, b->memory_bytes_per_s);
+    same_number(a->upload_bytes_per_s, b->upload_bytes_per_s);
+    same_number(a->download_bytes_per_s, b->download_bytes_per_s);
+    same_number(a->launch_s, b->launch_s);
+    same_number(a->cache_bytes, b->cache_bytes);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) same_number(a->flops_per_s[dtype], b->flops_per_s[dtype]);
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++) {
+        assert_ptr_equal(a->rates[i].kernel, b->rates[i].kernel);
+        assert_int_equal(a->rates[i].dtype, b->rates[i].dtype);
+        assert_int_equal(a->rates[i].operator_, b->rates[i].operator_);
+        assert_int_equal(a->rates[i].count, b->rates[i].count);
+        for (int p = 0; p < a->rates[i].count; p++) {
+            same_number(a->rates[i].work[p], b->rates[i].work[p]);
+            same_number(a->rates[i].seconds[p], b->rates[i].seconds[p]);
+        }
+    }
+}
+
+/* Each test has a cache of its own. */
+static int make_cache(void **state) {
+    state_of_draws = (uint64_t)time(NULL);
+    return make_folder(state) || setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+static char *read_whole(const char *path, size_t *length) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = must_malloc(1 << 20);
+    *length = fread(text, 1, 1 << 20, file);
+    fclose(file);
+    return text;
+}
+
+static void write_whole(const char *path, const char *text, size_t length) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_none(const struct device_facts *facts, const char *program) {
+    struct device_limits *limits = limits_load(facts, program);
+    assert_null(limits);
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static void what_is_kept_comes_back(void **state) {
+    (void)state;
+    struct device_facts facts = cpu();
+    assert_none(&facts, PROGRAM);
+    for (int round = 0; round < 200; round++) {
+        struct device_limits *limits = draw_limits();
+        assert_true(limits_save(&facts, PROGRAM, limits));
+        struct device_limits *back = limits_load(&facts, PROGRAM);
+        assert_non_null(back);
+        same_limits(limits, back);
+        limits_free(limits);
+        limits_free(back);
+    }
+}
+
+static void only_for_this_device_and_program(void **state) {
+    (void)state;
+    struct device_facts facts = cpu(), other;
+    struct device_limits *limits = draw_limits();
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    assert_none(&facts, "0.1.1 0123456789ab ");
+    assert_none(&facts, "");
+    other = facts, other.multiprocessors = 4;
+    assert_none(&other, PROGRAM);
+    other = facts, other.name[0] = 's';
+    assert_none(&other, PROGRAM);
+    other = facts, snprintf(other.uuid, sizeof other.uuid, "%s", "GPU-00");
+    assert_none(&other, PROGRAM);
+    /* Not even under the name of this one's. */
+    char *from = limits_path(&facts, PROGRAM), *to = limits_path(&other, PROGRAM);
+    assert_int_equal(rename(from, to), 0);
+    assert_none(&other, PROGRAM);
+    free(from);
+    free(to);
+    limits_free(limits);
+}
+
+static void damage_is_noticed(void **state) {
+    (void)state;
+    struct device_facts facts = cpu();
+    struct device_limits *limits = draw_limits();
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    size_t length;
+    char *path = limits_path(&facts, PROGRAM), *text = read_whole(path, &length);
+    for (int round = 0; round < 500; round++) {
+        char *damaged = must_malloc(2 * length + 1);
+        memcpy(damaged, text, length);
+        size_t size = length, at = (size_t)draw_below((int)length);
+        switch (draw_below(4)) {
+        case 0: damaged[at] = (char)(damaged[at] ^ (1 << draw_below(8))); break;
+        case 1: size = at; break;
+        case 2: memcpy(damaged + length, text, at + 1), size += at + 1; break;
+        default: memmove(damaged + at, damaged + at + 1, --size - at); break;
+        }
+        write_whole(path, damaged, size);
+        assert_none(&facts, PROGRAM);
+        free(damaged);
+    }
+    /* What is damaged is written anew. */
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    struct device_limits *back = limits_load(&facts, PROGRAM);
+    assert_non_null(back);
+    limits_free(back);
+    limits_free(limits);
+    free(text);
+    free(path);
+}
+
+/* Lines that no program of ours writes, with a good checksum. */
+static void nonsense_is_refused(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "launch_s 1e999",
+        "launch_s -1",
+        "launch_s 0",
+        "launch_s nan",
+        "launch_s inf",
+        "launch_s 1x",
+        "launch_s",
+        "launch_s ",
+        "speed 5",
+        "float33 1",
+        "rate",
+        "rate scale",
+        "rate scale cpu float32 -",
+        "rate scale cpu float32 - 1",
+        "rate scale cpu float32 - 1 -1",
+        "rate scale cpu float33 - 1 1",
+        "rate scale gone float32 - 1 1",
+        "rate gone cpu float32 - 1 1",
+        "rate reduce cpu float32 - 1 1",
+        "rate reduce cpu float32 gone 1 1",
+        "rate scale cpu float32 - 1 1 2 2 3 3 4 4",
+        "measured 2026-03-01T12:34:56Z and much more than there is room for",
+    };
+    struct device_facts facts = cpu();
+    struct device_limits *limits = limits_create();
+    snprintf(limits->measured, sizeof limits->measured, "%s", "2026-03-01T12:34:56Z");
+    char *path = limits_path(&facts, PROGRAM);
+    for (size_t i = 0; i <= sizeof lines / sizeof *lines; i++) {
+        bool good = i == sizeof lines / sizeof *lines;
+        assert_true(limits_save(&facts, PROGRAM, limits));
+        size_t length;
+        char *text = read_whole(path, &length);
+        text[length] = '\0';
+        *strstr(text, "checksum ") = '\0';
+        char *more = must_printf("%s%s\n", text, good ? "rate scale cpu float32 - 1 1" : lines[i]);
+        char *all = must_printf("%schecksum %016llx\n", more, (unsigned long long)XXH3_64bits(more, strlen(more)));
+        write_whole(path, all, strlen(all));
+        struct device_limits *back = limits_load(&facts, PROGRAM);
+        if (good != (back != NULL))
+            fail_msg("'%s' was %s", good ? "a good line" : lines[i], good ? "refused" : "taken");
+        limits_free(back);
+        free(all);
+        free(more);
+        free(text);
+    }
+    free(path);
+    limits_free(limits);
+}
+
+static void folders_are_made_or_done_without(void **state) {
+    (void)state;
+    struct device_facts facts = cpu();
+    struct device_limits *limits = draw_limits(), *back;
+    char *home = must_strdup(getenv("HOME") ? getenv("HOME") : "");
+    setenv("XDG_CACHE_HOME", in_folder("some/way/down"), 1);
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    limits_free(back = limits_load(&facts, PROGRAM));
+    assert_non_null(back);
+
+    write_whole(in_folder("file"), "", 0); /* where the folder should be */
+    setenv("XDG_CACHE_HOME", in_folder("file"), 1);
+    assert_false(limits_save(&facts, PROGRAM, limits));
+    assert_int_equal(errno, ENOTDIR);
+    assert_none(&facts, PROGRAM);
+
+    setenv("XDG_CACHE_HOME", "relative", 1); /* counts for nothing */
+    setenv("HOME", in_folder("home"), 1);
+    char *path = limits_path(&facts, PROGRAM), *wanted = must_printf("%s/.cache/tilerun/", in_folder("home"));
+    assert_memory_equal(path, wanted, strlen(wanted));
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    free(wanted);
+    free(path);
+    unsetenv("HOME");
+    assert_null(limits_path(&facts, PROGRAM));
+    assert_false(limits_save(&facts, PROGRAM, limits));
+    assert_none(&facts, PROGRAM);
+    setenv("HOME", home, 1);
+    setenv("XDG_CACHE_HOME", folder, 1);
+    free(home);
+    limits_free(limits);
+}
+
+/* A folder, a pipe without a writer and a folder that must not be written, where the file should be. */
+static void whatever_lies_there(void **state) {
+    (void)state;
+    struct device_facts facts = cpu();
+    struct device_limits *limits = draw_limits(), *back;
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    char *path = limits_path(&facts, PROGRAM);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_none(&facts, PROGRAM);
+    assert_false(limits_save(&facts, PROGRAM, limits));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkfifo(path, 0666), 0);
+    assert_none(&facts, PROGRAM);
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    limits_free(back = limits_load(&facts, PROGRAM));
+    assert_non_null(back);
+    char *parent = must_printf("%s/tilerun", folder);
+    chmod(parent, 0555);
+    bool saved = limits_save(&facts, PROGRAM, limits);
+    if (!saved) assert_int_equal(errno, EACCES); /* root writes all the same */
+    chmod(parent, 0755);
+    char *command = must_printf("test \"$(ls '%s' | wc -l)\" = 1", parent); /* no temporary file is left */
+    assert_int_equal(system(command), 0);
+    free(command);
+    free(parent);
+    free(path);
+    limits_free(limits);
+}
+
+/* Whoever reads while others write finds one or the other's limits, whole. */
+static void many_writers(void **state) {
+    (void)state;
+    enum { WRITERS = 3, ROUNDS = 60 };
+    struct device_facts facts = cpu();
+    struct device_limits *limits = draw_limits();
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    pid_t writers[WRITERS];
+    for (int w = 0; w < WRITERS; w++) {
+        writers[w] = fork();
+        if (writers[w] > 0) continue;
+        bool good = writers[w] == 0;
+        limits->launch_s = w + 1;
+        for (int round = 0; round < ROUNDS && good; round++) good = limits_save(&facts, PROGRAM, limits);
+        _exit(good ? 0 : 1);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        struct device_limits *back = limits_load(&facts, PROGRAM);
+        assert_non_null(back);
+        assert_int_equal(back->count, limits->count);
+        limits_free(back);
+    }
+    for (int w = 0; w < WRITERS; w++) {
+        int status;
+        assert_int_equal(waitpid(writers[w], &status, 0), writers[w]);
+        assert_int_equal(status, 0);
+    }
+    limits_free(limits);
+}
+
+/* Of other builds: long after they were replaced. */
+static void old_files_go(void **state) {
+    (void)state;
+    struct device_facts facts = cpu(), gpu = cpu();
+    snprintf(gpu.name, sizeof gpu.name, "%s", "another device");
+    struct device_limits *limits = draw_limits();
+    const struct device_facts *of[] = {&facts, &facts, &gpu};
+    const char *const programs[] = {"old", "young", "old"};
+    char *paths[3];
+    struct timespec month_ago[2] = {{time(NULL) - 30 * 86400, 0}, {time(NULL) - 30 * 86400, 0}};
+    for (int i = 0; i < 3; i++) {
+        assert_true(limits_save(of[i], programs[i], limits));
+        paths[i] = limits_path(of[i], programs[i]);
+    }
+    utimensat(AT_FDCWD, paths[0], month_ago, 0);
+    utimensat(AT_FDCWD, paths[2], month_ago, 0);
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    assert_int_not_equal(access(paths[0], F_OK), 0);
+    assert_int_equal(access(paths[1], F_OK), 0);
+    assert_int_equal(access(paths[2], F_OK), 0);
+    for (int i = 0; i < 3; i++) free(paths[i]);
+    limits_free(limits);
+}
+
+int main(void) {
+#define IN_CACHE(test) cmocka_unit_test_setup_teardown(test, make_cache, remove_folder)
+    const struct CMUnitTest tests[] = {
+        IN_CACHE(what_is_kept_comes_back),
+        IN_CACHE(only_for_this_device_and_program),
+        IN_CACHE(damage_is_noticed),
+        IN_CACHE(nonsense_is_refused),
+        IN_CACHE(folders_are_made_or_done_without),
+        IN_CACHE(whatever_lies_there),
+        IN_CACHE(many_writers),
+        IN_CACHE(old_files_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
