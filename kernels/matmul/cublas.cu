@@ -3,11 +3,12 @@
  *
  * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first launch
  * of a problem times the first CANDIDATES of them on the job's own data, in turns and for TRIAL_MS each, long ones also
- * for LASTING_MS at a stretch, and keeps the fastest for later launches. On an H200 the float64 product of 8192 x 8192
- * that is the fastest for 60 ms, 17.8 ms a launch, took 22 to 24 ms after a second, at 686 W and 1395 MHz, where the
- * one that PyTorch takes kept 19.6 ms. It gets up to 64 MiB of workspace (but at most eight times the bytes of the
- * operands, so that a small memory budget is respected) and computes in the type's own arithmetic: float32 is never
- * TF32, whatever NVIDIA_TF32_OVERRIDE says; sums are in float32, for float64 in float64.
+ * for LASTING_MS at a stretch, and keeps the fastest for later launches. On an H200 the algorithm that shorter trials
+ * chose for float64, 8192 x 8192, took 19.5 to 20.4 ms at first and 22 to 24 ms after a second, at 686 W and 1395 to
+ * 1500 MHz, where PyTorch's took 19.5 to 19.8 all along. Whether longer trials choose better is to be measured. It gets
+ * up to 64 MiB of workspace (but at most eight times the bytes of the operands, so that a small memory budget is
+ * respected) and computes in the type's own arithmetic: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums
+ * are in float32, for float64 in float64.
  *
  * The library stores matrices column by column: a row-major C is its transpose C' = B' A', so the operands change
  * places and nothing moves in memory.
@@ -247,8 +248,8 @@ static struct trial *fastest_at_once(struct trials *trials) {
     return best;
 }
 
-/* Long launches draw the card's full power, and its clock sinks within tenths of a second: the fastest is then the one
- * that needs the least power. Those that are left work for LASTING_MS each, of which the second half counts. */
+/* Long launches draw the card's full power, and its clock may sink within a second: the fastest is then the one that
+ * needs the least power. Those that are left work for LASTING_MS each, of which the second half counts. */
 static struct trial *fastest_that_lasts(struct trials *trials, struct trial *best) {
     const float launch = best->least;
     best->least = INFINITY;

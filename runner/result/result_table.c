@@ -17,7 +17,7 @@ static const struct advice {
     const char *flag, *words;
 } advices[] = {
     /* samples_flags (samples.h) gives them */
-    {"throttled", "the GPU lowered its clock for heat or power; ratios hold, rates may be higher when it is cool"},
+    {"throttled", "the GPU lowered its clock for heat or power; rates may be higher when it is cool"},
     {"outliers", "many samples lie far from the others; measure again when nothing else uses the machine"},
     {"drift", "times rose or fell steadily during the repeats; measure again, with a longer warmup"},
     {"unsteady", "times had not settled when the warmup ended; raise it"},

@@ -217,7 +217,7 @@ static void test_lines_below(void **state) {
           "no ratio for product n=1024: naive has no time there; `show\n"
           "--baseline` names another\n"
           "throttled (t): 2 runs: the GPU lowered its clock for heat or\n"
-          "power; ratios hold, rates may be higher when it is cool\n"
+          "power; rates may be higher when it is cool\n"
           "new (n): 1 run: a mark of another version of tilerun\n");
     check((struct view_options){.columns = "flags,operation,status"}, 0,
           "!   operation  status\n"
@@ -234,7 +234,7 @@ static void test_lines_below(void **state) {
           "    more       skipped: no GPU here\n"
           "    more       skipped: no GPU here\n"
           "    last       skipped: its input 'more' has no result\n"
-          "throttled (t): 2 runs: the GPU lowered its clock for heat or power; ratios hold, rates may be higher when "
+          "throttled (t): 2 runs: the GPU lowered its clock for heat or power; rates may be higher when "
           "it is cool\n"
           "new (n): 1 run: a mark of another version of tilerun\n");
 }
