@@ -92,19 +92,23 @@ enum status command_load(const char *path, const struct job_overrides *overrides
 }
 
 enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error) {
+    struct device_facts cpu, cuda;
+    bool there = false;
     *plan = NULL;
-    enum status status = yaml_error_count(job->document) > 0 ? STATUS_USAGE : STATUS_OK;
-    if (!status && (job->device_count > 1 || job->device_count < 0))
-        return fail(error, STATUS_USAGE, "%s: this version runs a job on one device; name one, such as cuda:0",
-                    job->path);
-    if (!status) {
-        struct device_facts cpu, cuda;
-        bool there;
+    if (yaml_error_count(job->document) == 0) {
+        if (job->device_count > 1 || job->device_count < 0)
+            return fail(error, STATUS_USAGE, "%s: this version runs a job on one device; name one, such as cuda:0",
+                        job->path);
         device_cpu_facts(&cpu);
-        status = find_cuda(job, need_device, &cuda, &there, error);
-        if (status) return status;
-        status = plan_make(job, &cpu, there ? &cuda : NULL, plan);
+        TRY(find_cuda(job, need_device, &cuda, &there, error));
     }
+    return command_plan_for(job, &cpu, there ? &cuda : NULL, plan, error);
+}
+
+enum status command_plan_for(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
+                             struct plan **plan, struct error *error) {
+    *plan = NULL;
+    enum status status = yaml_error_count(job->document) > 0 ? STATUS_USAGE : plan_make(job, cpu, cuda, plan);
     yaml_print_errors(job->document, stderr);
     return status ? status : space_check(*plan, error);
 }

@@ -77,6 +77,9 @@ enum status command_load(const char *path, const struct job_overrides *overrides
                          struct plan **plan, struct error *error);
 /* The same for a job that is loaded already; its complaints are printed. */
 enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error);
+/* The same for devices that are somewhere else; `cuda` NULL: there is none. */
+enum status command_plan_for(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
+                             struct plan **plan, struct error *error);
 /* The last line on stderr: where the results are, and how large. */
 void command_name_output(const char *path);
 /* "tilerun run job.yaml --overwrite", as provenance; call it before getopt reorders the arguments. The caller frees. */

@@ -1,39 +1,59 @@
-/* merge.c - `tilerun merge JOB`: joins what the shards of a job have made into its results file. */
+/* merge.c - `tilerun merge RESULTS`: joins what the shards of a job have made into its results file. */
 #include "../base/interrupt.h"
 #include "../execute/execute.h"
+#include "../result/result_file.h"
 #include "command.h"
 
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { OPTION_OVERWRITE = OPTION_OWN, OPTION_PROGRESS, OPTION_JSON };
 
-struct merge_arguments {
-    struct command_overrides overrides;
-    struct execute_options execute;
-};
-
-static enum status parse(int argc, char **argv, struct merge_arguments *arguments, struct error *error) {
-    static const struct option options[] = {OVERRIDE_ALL,
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+static enum status parse(int argc, char **argv, struct execute_options *wanted, struct error *error) {
+    static const struct option options[] = {{"overwrite", no_argument, NULL, OPTION_OVERWRITE},
                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {0}};
-    struct execute_options *wanted = &arguments->execute;
-    enum status status = STATUS_OK;
-    for (int code; !status && (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
-        case 'o': arguments->overrides.job.output = optarg; break;
+    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
         case OPTION_OVERWRITE: wanted->overwrite = true; break;
         case OPTION_PROGRESS:
             if (!progress_parse(optarg, &wanted->progress))
                 return fail(error, STATUS_USAGE, "merge: --progress is auto, plain or none, not '%s'", optarg);
             break;
         case OPTION_JSON: wanted->print = result_print_json; break;
-        default: status = command_override(&command_merge, code, argv, &arguments->overrides, error);
+        default: return command_misused(&command_merge, code, argv, error);
         }
-    wanted->restricted = arguments->overrides.job.only != NULL;
-    return status ? status : command_operands(&command_merge, argc, 1, 1, error);
+    return command_operands(&command_merge, argc, 1, 1, error);
+}
+
+/* The job as the shards run it, whose text stays theirs: the output is the same file by whatever name. */
+static struct job *load_job(const char *path, const struct shard_job *found) {
+    struct job *job = job_parse(found->path, found->resolved, &(struct job_overrides){.output = NULL});
+    job->verbatim = must_strdup(found->text);
+    free(job->output);
+    job->output = must_strdup(path);
+    return job;
+}
+
+/* No shard has left anything: a file that is done is shown. */
+static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
+    struct results_file *file;
+    if (access(path, F_OK) != 0)
+        return fail(error, STATUS_USAGE,
+                    "merge: no shard has left anything in %s.parts; `tilerun run JOB -o %s --shard I/N` makes the "
+                    "parts that are joined here",
+                    path, path);
+    TRY(results_file_open(path, &file, error));
+    char *outcome = results_file_text(file, "/", "status");
+    bool failed = outcome && strcmp(outcome, "failed") == 0;
+    if (options->progress != PROGRESS_NONE)
+        fprintf(stderr, "tilerun: %s is complete, and no shard has left anything beside it: nothing to do\n", path);
+    options->print(file->rows, file->count, stdout);
+    free(outcome);
+    results_file_close(file);
+    return failed ? STATUS_RUN : STATUS_OK;
 }
 
 static enum status join(const struct plan *plan, const struct execute_options *options, struct error *error) {
@@ -48,42 +68,47 @@ static enum status join(const struct plan *plan, const struct execute_options *o
 }
 
 static enum status merge(int argc, char **argv, struct error *error) {
-    struct merge_arguments arguments = {
-        .execute = {.print = result_print_table, .resume = true, .merge = true, .single = true}};
+    struct execute_options options = {.print = result_print_table, .resume = true, .merge = true, .single = true};
     char *line = command_line(argc, argv);
+    struct shard_job found = {.partial = false};
     struct job *job = NULL;
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
-    if (!status) status = parse(argc, argv, &arguments, error);
-    /* It computes nothing: a GPU that the job demands may be missing. */
-    if (!status) status = command_load(argv[optind], &arguments.overrides.job, false, &job, &plan, error);
-    if (!status) {
-        arguments.execute.command_line = line;
-        status = join(plan, &arguments.execute, error);
+    if (!status) status = parse(argc, argv, &options, error);
+    const char *path = argv[optind];
+    options.command_line = line;
+    if (!status && !shards_find_job(path, &found)) {
+        status = show_done(path, &options, error);
+    } else if (!status) {
+        options.restricted = found.partial;
+        job = load_job(path, &found);
+        const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
+        status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);
+        if (!status) status = join(plan, &options, error);
     }
     plan_free(plan);
     job_free(job);
+    shard_job_free(&found);
     free(line);
     return status;
 }
 
 const struct command command_merge = {
     .name = "merge",
-    .arguments = "[OPTION...] JOB",
+    .arguments = "[OPTION...] RESULTS",
     .summary = "join what the shards of a job have made (`run --shard`) into one results file",
     /* clang-format off */
-    .help = "  -o, --output FILE  the results file, as the shards were given it\n"
-            HELP_DEVICE HELP_MEMORY HELP_SET HELP_ONLY HELP_RUNS
-            "  --overwrite        replace whatever file is there by what the shards have made\n"
+    .help = "  --overwrite        replace whatever file is there by what the shards have made\n"
             "  --progress MODE    auto, plain or none\n"
             "  --json             the summary as JSON instead of a table\n"
             "\n"
-            "The options that say what the job is must be those of the shards. The file is the\n"
-            "one that a single process would have written. If runs are missing, it says which\n"
-            "shards lack them and where these ran, and exits with 3; parts of another job,\n"
-            "other inputs or another tilerun are named and not taken. It computes nothing; but\n"
-            "where the job depends on what devices are there (device: auto), it must run on\n"
-            "a machine like those of the shards.\n",
+            "RESULTS is the name that the shards were given with -o. The job, its options and\n"
+            "the devices that it is planned for are those of the shards, so that any machine\n"
+            "that sees the file system will do; nothing is computed. The file is the one that\n"
+            "a single process would have written; /shards says where each run was done. If\n"
+            "runs are missing, it says which shards lack them and where these ran, and exits\n"
+            "with 3; parts of another job, other inputs or another tilerun are named and not\n"
+            "taken.\n",
     /* clang-format on */
     .run = merge,
 };

@@ -152,6 +152,8 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     time_text(created);
     bool done = false;
     enum status status = hold_inputs(execution, error);
+    if (!status && options->shard)
+        status = results_note_shard(execution->results, options->command_line, options->restricted, error);
     if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
     if (!status && options->resume) {
         progress_hold(&execution->progress); /* it may print a line */

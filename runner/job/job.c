@@ -298,6 +298,7 @@ void job_free(struct job *job) {
     free(job->description);
     free(job->output);
     free(job->resolved);
+    free(job->verbatim);
     yaml_close(job->document);
     free(job);
 }

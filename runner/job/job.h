@@ -93,6 +93,7 @@ struct job {
     struct job_input *inputs;
     struct job_operation *operations; /* an operation's inputs come before it */
     char *resolved;                   /* the whole job as YAML after parameters, defaults and merges: /job_resolved */
+    char *verbatim; /* what its user wrote, if what was parsed is its resolved text; NULL: the document */
 };
 
 /* What the command line overrides in a job. NULL or 0: nothing. */

@@ -106,7 +106,6 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
     if (!status) status = check_parts(results, overwrite || resume, error);
     if (!status) results_clear(results, !resume);
-    if (!status && shard) status = shard_note(results, error);
     if (!status && !shard && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
         fprintf(stderr, "tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,

@@ -78,6 +78,21 @@ void results_close(struct results *results);
  * still use `results`. */
 void results_leave(struct results *results);
 
+/* Of a shard, before its first run: writes into its folder what it is and where it runs. `partial`: `--only` left
+ * something out. */
+enum status results_note_shard(const struct results *results, const char *command_line, bool partial,
+                               struct error *error);
+/* The job that shards have begun beside OUTPUT, as they run it, and the devices that they may use. */
+struct shard_job {
+    char *path, *text, *resolved; /* of the job file: its path, its text, and what that came to on the command line */
+    bool partial;
+    bool present[2]; /* by enum kernel_device, as `facts` */
+    struct device_facts facts[2];
+};
+/* Finds the job that most shards have. false: there are none. Free with shard_job_free. */
+bool shards_find_job(const char *output, struct shard_job *job);
+void shard_job_free(struct shard_job *job);
+
 /* Must all inputs be hashed before results_resume, or only those that the shard reads? */
 bool results_need_inputs(const struct results *results);
 /* For `resume`, after inputs have been hashed: looks at an existing OUTPUT. STATUS_USAGE: some of its runs are not

@@ -17,72 +17,6 @@
 
 #define SYNC_BYTES (INT64_C(32) << 20)
 
-/* ---- the job ---- */
-
-static char *absolute(const char *path) {
-    char *resolved = realpath(path, NULL);
-    return resolved ? resolved : must_strdup(path);
-}
-
-/* Writes a text as a scalar string of fixed length, which holds any text byte for byte. */
-static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
-                              struct error *error) {
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Tset_size(type, length ? length : 1);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    enum status status = STATUS_OK;
-    *id = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, length ? text : "") < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
-    H5Pclose(creation);
-    H5Sclose(space);
-    H5Tclose(type);
-    return status;
-}
-
-static enum status write_job(hid_t file, const struct results *results, struct error *error) {
-    const struct job *job = results->plan->job;
-    size_t length;
-    const char *text = yaml_text(job->document, &length);
-    char sha256[65], key[33], *path = absolute(job->path);
-    hid_t verbatim = H5I_INVALID_HID, resolved = H5I_INVALID_HID;
-    sha256_hex(text, length, sha256);
-    enum status status = write_text(file, "job", text, length, &verbatim, error);
-    if (!status) status = h5_set_text(verbatim, "path", path, error);
-    if (!status) status = h5_set_text(verbatim, "sha256", sha256, error);
-    if (!status) status = h5_set_text(verbatim, "name", job->name, error);
-
-    length = strlen(job->resolved);
-    sha256_hex(job->resolved, length, sha256);
-    keys_of_tasks(results->keys, NULL, key);
-    if (!status) status = write_text(file, "job_resolved", job->resolved, length, &resolved, error);
-    if (!status) status = h5_set_text(resolved, "sha256", sha256, error);
-    if (!status) status = h5_set_text(resolved, "key", key, error);
-    if (verbatim >= 0) H5Dclose(verbatim);
-    if (resolved >= 0) H5Dclose(resolved);
-    free(path);
-    return status;
-}
-
-static enum status write_environment(hid_t file, const struct environment *environment, struct error *error) {
-    hid_t group;
-    enum status status = h5_group(file, "/environment", &group, error);
-    if (status) return status;
-    for (int i = 0; i < environment->count && !status; i++) {
-        const struct environment_entry *entry = &environment->entries[i];
-        if (entry->text)
-            status = h5_set_text(group, entry->name, entry->text, error);
-        else if (entry->integral)
-            status = h5_set_integer(group, entry->name, (int64_t)entry->number, error);
-        else
-            status = h5_set_real(group, entry->name, entry->number, error);
-    }
-    H5Gclose(group);
-    return status;
-}
-
 /* ---- inputs ---- */
 
 /* The relative path from an absolute folder to an absolute path, "../data/x.h5"; the path itself if they share no
@@ -110,7 +44,8 @@ static char *relative(const char *folder, const char *path) {
 static enum status write_file_input(hid_t group, const struct results *results, const struct reader *reader,
                                     struct error *error) {
     const struct job_input *input = reader->array->input;
-    char *path = absolute(input->file), *folder = absolute(results->place.folder), *link = relative(folder, path);
+    char *path = results_absolute(input->file), *folder = results_absolute(results->place.folder),
+         *link = relative(folder, path);
     enum status status = h5_set_text(group, "file", path, error);
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
     if (!status && input->has_rows)
@@ -358,8 +293,11 @@ static enum status write_all(hid_t file, const struct results *results, const st
     if (!status) status = h5_set_text(file, "command_line", summary->command_line, error);
     if (!status && mixed) status = h5_set_text(file, "mixed_conditions", mixed, error);
     free(mixed);
-    if (!status) status = write_job(file, results, error);
-    if (!status) status = write_environment(file, summary->environment, error);
+    char key[33];
+    keys_of_tasks(results->keys, NULL, key);
+    if (!status) status = results_write_job(file, plan->job, key, error);
+    if (!status) status = results_write_environment(file, summary->environment, error);
+    if (!status) status = shards_write_origins(file, results, error);
     if (!status) status = write_inputs(file, results, error);
     for (int i = 0; i < 2 && !status; i++) {
         hid_t group = H5I_INVALID_HID;

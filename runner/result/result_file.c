@@ -113,18 +113,8 @@ double results_file_number(const struct results_file *file, const char *object, 
 }
 
 char *results_file_job(const struct results_file *file, bool resolved) {
-    hid_t id = open_object(file, resolved ? "/job_resolved" : "/job");
-    if (id < 0) return NULL;
-    hid_t type = H5Dget_type(id);
-    size_t length = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 ? H5Tget_size(type) : 0;
-    char *text = must_malloc(length + 1);
-    bool read = length > 0 && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0;
-    text[length] = '\0';
-    H5Tclose(type);
-    H5Oclose(id);
-    if (read) return text;
-    free(text);
-    return NULL;
+    const char *path = resolved ? "/job_resolved" : "/job";
+    return file->id >= 0 && exists(file->id, path) ? results_read_text(file->id, path) : NULL;
 }
 
 struct found_inputs {

@@ -225,8 +225,8 @@ struct host_reader part_reader(struct part *part) {
     return (struct host_reader){.read = read_operand, .context = part};
 }
 
-static enum status write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
-                                const char *units, struct error *error) {
+enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
+                                 const char *units, struct error *error) {
     struct shape shape = {1, {count}};
     struct box box = box_whole(&shape);
     struct h5_layout contiguous = {.gzip = false};
@@ -247,7 +247,8 @@ static enum status write_known(hid_t file, const char *path, const struct sample
         memcpy(&values[i], (const char *)&samples->conditions[i] + member, sizeof values[i]);
         known |= !isnan(values[i]);
     }
-    enum status status = known ? write_vector(file, path, FLOAT32, samples->count, values, units, error) : STATUS_OK;
+    enum status status =
+        known ? results_write_vector(file, path, FLOAT32, samples->count, values, units, error) : STATUS_OK;
     free(values);
     return status;
 }
@@ -255,17 +256,17 @@ static enum status write_known(hid_t file, const char *path, const struct sample
 static enum status write_marks(hid_t file, const struct samples *samples, struct error *error) {
     unsigned char *marks = samples_marks(samples);
     enum status status =
-        write_vector(file, "/marks", UINT8, samples->count, marks,
-                     "bits: 1 throttled for power, 2 for heat, 4 for another reason, 8 outlier", error);
+        results_write_vector(file, "/marks", UINT8, samples->count, marks,
+                             "bits: 1 throttled for power, 2 for heat, 4 for another reason, 8 outlier", error);
     free(marks);
     return status;
 }
 
 static enum status write_samples(hid_t file, const struct samples *samples, struct error *error) {
     if (!samples || samples->count == 0) return STATUS_OK;
-    enum status status = write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error);
+    enum status status = results_write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error);
     if (status || samples->count == 1) return status; /* the row says the rest */
-    status = write_vector(file, "/turn", INT32, samples->count, samples->turn, "1", error);
+    status = results_write_vector(file, "/turn", INT32, samples->count, samples->turn, "1", error);
     if (!status)
         status = write_known(file, "/clock_mhz", samples, offsetof(struct conditions, clock_mhz), "MHz", error);
     if (!status) status = write_known(file, "/power_w", samples, offsetof(struct conditions, power_w), "W", error);

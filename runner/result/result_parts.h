@@ -1,10 +1,10 @@
 /* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
  * of parts), result_lock.c (its locks), result_shard.c (shards of a job), result_key.c (keys), result_former.c (an
- * earlier, unfinished OUTPUT), result_part.c (one run's file), result_assemble.c (the final file), result_scales.c
- * (dimension scales in it), result_columns.c (what a row has in each column), result_rows.c (the rows in HDF5),
- * result_print.c (in CSV and JSON), result_file.c (reading back), result_unfinished.c (...an output that is not
- * finished), result_view.c and result_view_columns.c (rows as people look at them), result_table.c (as a table),
- * result_left.c (what a signal left to do). */
+ * earlier, unfinished OUTPUT), result_origin.c (the job and where it ran), result_part.c (one run's file),
+ * result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a row has in
+ * each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_file.c (reading back),
+ * result_unfinished.c (...an output that is not finished), result_view.c and result_view_columns.c (rows as people look
+ * at them), result_table.c (as a table), result_left.c (what a signal left to do). */
 #ifndef RUNNER_RESULT_PARTS_H
 #define RUNNER_RESULT_PARTS_H
 
@@ -19,7 +19,9 @@ struct keys;   /* keys of a job's tasks and runs, each computed once */
 struct former; /* an existing OUTPUT of this job */
 struct found_part;
 
-#define SHARD_NOTE "ran" /* in the folder of a shard: where it ran */
+/* In the folder of a shard: what job it does, and where. */
+#define SHARD_NOTE     "shard.h5"
+#define SHARD_NOTE_NEW "shard.tmp"
 
 struct results {
     struct place place; /* OUTPUT */
@@ -65,9 +67,12 @@ bool part_is_whole(const char *path, off_t most);
 bool shard_folder_parse(const char *name, int *index, int *count);
 /* The folder that a shard writes its parts to; NULL: `whole` itself. The caller frees. */
 char *shard_own_folder(const char *whole, const struct shard *shard);
-/* Writes where the shard runs into its folder, and removes that again. */
-enum status shard_note(const struct results *results, struct error *error);
+/* Removes the note that results_note_shard wrote. */
 void shard_forget(const struct results *results);
+/* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
+char *shard_note_place(const char *folder);
+/* Copies what the shards say of themselves to /shards, with the numbers of the runs that came from each. */
+enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
 /* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
 char *shards_running(const char *whole);
 /* Fills results->found. */
@@ -101,6 +106,18 @@ void former_close(struct former *former);
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
 /* Finds the row of a run that was `ok`; *has_output: its output is stored. */
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
+
+/* /job and /job_resolved; `key` NULL: it is not written. */
+enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error);
+/* A text that results_write_job wrote: "/job_resolved"; NULL: there is none. The caller frees. */
+char *results_read_text(hid_t file, const char *name);
+struct environment;
+enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error);
+/* An absolute path without links; the path itself if nothing is there. The caller frees. */
+char *results_absolute(const char *path);
+/* Writes a data set of one dimension. */
+enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
+                                 const char *units, struct error *error);
 
 /* What is stored of a run's samples, one data set each. */
 enum { SAMPLE_KINDS = 6 };

@@ -15,7 +15,7 @@
 
 /* ---- names ---- */
 
-/* A rest: a file that a killed writer left unfinished. A note: where a shard ran. */
+/* A rest: a file that a killed writer left unfinished. A note: what a shard says of itself (result_origin.c). */
 enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_NOTE, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
@@ -24,7 +24,7 @@ static enum owner owner_of(const char *name) {
     if (strcmp(name, SHARD_NOTE) == 0) return OUR_NOTE;
     int index, count;
     if (shard_folder_parse(name, &index, &count)) return OUR_SHARD;
-    if (strcmp(name, "assembled.tmp") == 0) return OUR_REST;
+    if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_NOTE_NEW) == 0) return OUR_REST;
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5") == 0) return OUR_PART;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
     return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;

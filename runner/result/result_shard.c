@@ -33,17 +33,6 @@ bool shard_folder_parse(const char *name, int *index, int *count) {
 
 /* ---- where a shard ran ------------------------------------------------------------------------------------------- */
 
-enum status shard_note(const struct results *results, struct error *error) {
-    char *path = must_printf("%s/" SHARD_NOTE, results->parts), *place = environment_place();
-    FILE *to = fopen(path, "w");
-    bool written = to && fprintf(to, "%s\n", place) > 0;
-    if (to) written = fclose(to) == 0 && written;
-    enum status status = written ? STATUS_OK : fail(error, STATUS_IO, "%s: cannot be written", path);
-    free(place);
-    free(path);
-    return status;
-}
-
 void shard_forget(const struct results *results) {
     char *path = must_printf("%s/" SHARD_NOTE, results->parts);
     unlink(path);
@@ -52,15 +41,9 @@ void shard_forget(const struct results *results) {
 
 /* "it ran on node n7, job 1234_3"; the caller frees. */
 static char *where_it_ran(const char *folder) {
-    char line[256] = "", *path = must_printf("%s/" SHARD_NOTE, folder);
-    FILE *from = fopen(path, "r");
-    if (from && !fgets(line, sizeof line, from)) line[0] = '\0';
-    if (from) fclose(from);
-    free(path);
-    line[strcspn(line, "\n")] = '\0';
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < ' ') *c = '?';
-    return line[0] ? must_printf("it ran on %s", line) : must_strdup("it has not begun");
+    char *place = shard_note_place(folder), *words = place ? must_printf("it ran on %s", place) : NULL;
+    free(place);
+    return words ? words : must_strdup("it has not begun");
 }
 
 char *shards_running(const char *whole) {
@@ -72,11 +55,10 @@ char *shards_running(const char *whole) {
         if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
         char *path = must_printf("%s/%s", whole, entry->d_name);
         if (results_lock_is_held(path)) {
-            char *where = where_it_ran(path);
-            bool known = strncmp(where, "it ran on ", 10) == 0;
-            found = must_printf("shard %d of %d%s%s%s", index, count, known ? " (" : "", known ? where + 10 : "",
-                                known ? ")" : "");
-            free(where);
+            char *place = shard_note_place(path);
+            found = must_printf("shard %d of %d%s%s%s", index, count, place ? " (" : "", place ? place : "",
+                                place ? ")" : "");
+            free(place);
         }
         free(path);
     }

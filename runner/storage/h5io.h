@@ -94,6 +94,8 @@ enum status h5_set_real(hid_t object, const char *name, double value, struct err
 enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error);
 /* The text of an attribute; NULL: absent. The caller frees. */
 char *h5_get_text(hid_t object, const char *name);
+/* A number of an attribute, as int64_t or double (`dtype`); false: absent, or no single number. */
+bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value);
 /* What another program's attribute says (`units`, `long_name`), without blanks around it; NULL: absent, empty or not
  * UTF-8. The caller frees. */
 char *h5_get_words(hid_t object, const char *name);

@@ -216,6 +216,16 @@ char *h5_get_text(hid_t object, const char *name) {
     return text;
 }
 
+bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value) {
+    if (H5Aexists(object, name) <= 0) return false;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = h5_type(dtype), space = H5Aget_space(attribute);
+    bool read = H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, type, value) >= 0;
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(attribute);
+    return read;
+}
+
 bool h5_is_utf8(const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
         int more = *at < 0x80                  ? 0

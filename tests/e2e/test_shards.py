@@ -33,7 +33,7 @@ def shard(folder, index, count, *more, expect=OK, **variables):
 
 
 def merge(folder, *more, expect=OK):
-    done = harness.tilerun("merge", folder / "job.yaml", "-o", folder / "out.h5", *more)
+    done = harness.tilerun("merge", folder / "out.h5", *more)
     assert done.returncode == expect, done.stderr
     return done
 
@@ -50,9 +50,14 @@ def bits(path):
 IDENTITY = ("run", "operation", "op", "variant", "parameters", "device", "dtype", "shape", "status", "error", "message")
 
 
-def assert_equals_unsharded(folder, expect=OK):
+def plain_results(folder, expect=OK):
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite")
     assert done.returncode == expect, done.stderr
+    return folder / "plain.h5"
+
+
+def assert_equals_unsharded(folder, expect=OK):
+    plain_results(folder, expect)
     assert bits(folder / "out.h5") == bits(folder / "plain.h5")
     merged, plain = harness.Results(folder / "out.h5"), harness.Results(folder / "plain.h5")
     for found, expected in zip(merged.rows, plain.rows, strict=True):
@@ -200,8 +205,61 @@ def test_missing_shard_is_named(folder):
 
 def test_nothing_to_merge(folder):
     job(folder)
-    assert "no shard has left anything" in merge(folder, expect=IO).stderr
+    assert "no shard has left anything" in merge(folder, expect=USAGE).stderr
     assert not (folder / "out.h5.parts").exists()
+    said = harness.tilerun("merge", folder / "job.yaml")  # the job instead of the results
+    assert said.returncode == USAGE and "job.yaml: is not an HDF5 file" in said.stderr
+
+
+def test_merge_needs_neither_job_file_nor_its_options(folder):
+    """All that the shards were told is in their parts: merge runs where the job file is gone, from another folder."""
+    job(folder, parameters={"axis": [0, 1]})
+    text = (folder / "job.yaml").read_text()
+    (folder / "job.yaml").write_text(text.replace('"axis": 1', '"axis": "$axis"'))
+    options = ["--set", "axis=1", "--memory", "1MiB", "--repeat", "2", "--only", "most,total"]
+    plain = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", *options)
+    assert plain.returncode == OK, plain.stderr
+    for index in range(2):
+        shard(folder, index, 2, *options)
+    (folder / "job.yaml").rename(folder / "gone.yaml")
+    done = harness.tilerun("merge", "out.h5", cwd=folder)
+    assert done.returncode == OK, done.stderr
+    assert bits(folder / "out.h5") == bits(folder / "plain.h5")
+    with h5py.File(folder / "out.h5") as file, h5py.File(folder / "plain.h5") as other:
+        assert file["job"][()] == other["job"][()] and dict(file["job"].attrs) == dict(other["job"].attrs)
+        assert file["job_resolved"][()] == other["job_resolved"][()].replace(b"plain.h5", b"out.h5")
+        assert file["job_resolved"].attrs["key"] == other["job_resolved"].attrs["key"]
+        assert file.attrs["status"] == other.attrs["status"] == "partial"
+
+
+@pytest.mark.gpu
+def test_merge_without_the_gpu(folder):
+    """`auto` means what it meant where the shards ran."""
+    operations = [{"id": f"o{n}", "op": "transpose", "inputs": ["a"], "variants": ["auto", "cpu"]} for n in range(3)]
+    inputs = {"a": {"random": {"shape": [70, 50], "seed": 1}}}
+    harness.write_job(folder / "job.yaml", inputs=inputs, operations=operations)
+    for index in range(2):
+        shard(folder, index, 2, "--once")
+    done = harness.tilerun("merge", folder / "out.h5", env=plain_environment(CUDA_VISIBLE_DEVICES=""))
+    assert done.returncode == OK, done.stderr
+    assert {row["device"] for row in harness.Results(folder / "out.h5").rows} == {"cuda:0", "cpu"}
+
+
+def test_shards_say_where_they_ran(folder):
+    job(folder)
+    for index in range(3):
+        shard(folder, index, 3, SLURM_JOB_ID=f"12{index}", SLURM_RESTART_COUNT="1")
+    merge(folder)
+    with h5py.File(folder / "out.h5") as file:
+        assert sorted(file["shards"]) == ["0-of-3", "1-of-3", "2-of-3"]
+        for index in range(3):
+            group = file[f"shards/{index}-of-3"]
+            assert group.attrs["slurm_job_id"] == f"12{index}" and group.attrs["slurm_restart_count"] == "1"
+            assert group.attrs["hostname"] == os.uname().nodename and f"job 12{index}" in group.attrs["place"]
+            assert f"--shard {index}/3" in group.attrs["command_line"] and "created" in group.attrs
+        runs = [file[f"shards/{index}-of-3/runs"][()].tolist() for index in range(3)]
+        assert runs[0] == [0, 1, 2, 3] and sorted(runs[1] + runs[2]) == [4, 5]
+    assert "shards" not in h5py.File(plain_results(folder))
 
 
 def test_same_shard_twice_is_refused(folder):
@@ -231,22 +289,24 @@ def test_shard_beside_the_whole_job_is_refused(folder):
 
 @pytest.mark.parametrize("what", ["job", "input"])
 def test_parts_of_another_are_refused_by_name(folder, what):
+    """Two of three shards did one job, the last another: the one that most have is joined."""
     job(folder, name="first") if what == "job" else job(folder, seed=5)
-    for index in range(3):
-        shard(folder, index, 3)
-    job(folder, name="second") if what == "job" else job(folder, seed=6)
-    document = (folder / "job.yaml").read_text()
+    shard(folder, 1, 3), shard(folder, 2, 3)
     if what == "job":
-        (folder / "job.yaml").write_text(document.replace('"max"', '"min"'))
+        text = (folder / "job.yaml").read_text()
+        (folder / "job.yaml").write_text(text.replace('"first"', '"second"').replace('"sum"', '"max"'))
+    else:
+        job(folder, seed=6)
+    shard(folder, 0, 3)
     said = merge(folder, expect=IO).stderr
     refused = [line for line in said.splitlines() if ": refused: " in line]
-    assert len(refused) == (1 if what == "job" else 4), said
     assert all("another job than this one, or was edited since" in line for line in refused)
+    assert len(refused) == (4 if what == "input" else 1), said
     if what == "job":
-        assert "'most cpu' of job 'first'" in refused[0]
-        assert "first missing: 'most cpu'" in said
-    for index in range(3):
-        shard(folder, index, 3, "--resume")
+        assert "'total cpu' of job 'second'" in refused[0]
+        assert "shard 0 of 3 has 3 of 4 runs" in said and "first missing: 'total cpu'" in said
+    job(folder, name="first") if what == "job" else job(folder, seed=5)
+    shard(folder, 0, 3, "--resume")
     merge(folder)
     assert_equals_unsharded(folder)
 
@@ -264,7 +324,7 @@ def test_changed_values_of_an_input(folder):
     with h5py.File(folder / "in.h5", "r+") as file:
         file["x"][0, 0] = 7
     shard(folder, 1, 2, "--once")
-    said = merge(folder, "--once", expect=IO).stderr
+    said = merge(folder, expect=IO).stderr
     assert "had other values in its inputs" in said and "shard 0 of 2 has 0 of 1 runs" in said
 
 
@@ -318,7 +378,7 @@ def test_kill_then_resume(folder, case):
     for index in draw.sample(range(3), 3):
         killed(*arguments(folder, index, 3, "--resume"))
         shard(folder, index, 3, "--resume")
-    killed("merge", folder / "job.yaml", "-o", folder / "out.h5")
+    killed("merge", folder / "out.h5")
     merge(folder)
     assert_equals_unsharded(folder)
 
@@ -346,7 +406,7 @@ def test_merge_again(folder):
     for index in range(3):
         shard(folder, index, 3)
     merge(folder)
-    assert "is complete: nothing to do" in merge(folder).stderr
+    assert "nothing to do" in merge(folder).stderr
     before = harness.Results(folder / "out.h5").rows
     assert "exists" in shard(folder, 0, 3, expect=USAGE).stderr
     for index in range(3):

@@ -1,0 +1,389 @@
+/* result_origin.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
+ * folder before its first run; from there `merge` takes the job again, as the shards ran it.
+ *
+ *     /job, /job_resolved     as in the results file
+ *     /environment            as in the results file
+ *     /devices/cpu, /cuda     attributes: what the plan knew of each device that the job could use
+ *     attributes              place ("node n7, job 1234_3"), command_line, created; partial: `--only` left something
+ * out
+ */
+#include "../base/clock.h"
+#include "../base/fail.h"
+#include "../storage/h5scale.h"
+#include "environment.h"
+#include "result_parts.h"
+#include <dirent.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
+
+char *results_absolute(const char *path) {
+    char *resolved = realpath(path, NULL);
+    return resolved ? resolved : must_strdup(path);
+}
+
+/* Writes a text as a scalar string of fixed length, which holds any text byte for byte. */
+static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
+                              struct error *error) {
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Tset_size(type, length ? length : 1);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    enum status status = STATUS_OK;
+    *id = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, length ? text : "") < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
+    H5Pclose(creation);
+    H5Sclose(space);
+    H5Tclose(type);
+    return status;
+}
+
+char *results_read_text(hid_t file, const char *name) {
+    hid_t id = H5Dopen2(file, name, H5P_DEFAULT);
+    if (id < 0) return NULL;
+    hid_t type = H5Dget_type(id);
+    size_t length = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 ? H5Tget_size(type) : 0;
+    char *text = must_malloc(length + 1);
+    bool read = length > 0 && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0;
+    text[length] = '\0';
+    H5Tclose(type);
+    H5Dclose(id);
+    if (read) return text;
+    free(text);
+    return NULL;
+}
+
+enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error) {
+    size_t length;
+    const char *text = yaml_text(job->document, &length);
+    if (job->verbatim) text = job->verbatim, length = strlen(text);
+    char sha256[65], *path = results_absolute(job->path);
+    hid_t verbatim = H5I_INVALID_HID, resolved = H5I_INVALID_HID;
+    sha256_hex(text, length, sha256);
+    enum status status = write_text(file, "job", text, length, &verbatim, error);
+    if (!status) status = h5_set_text(verbatim, "path", path, error);
+    if (!status) status = h5_set_text(verbatim, "sha256", sha256, error);
+    if (!status) status = h5_set_text(verbatim, "name", job->name, error);
+
+    length = strlen(job->resolved);
+    sha256_hex(job->resolved, length, sha256);
+    if (!status) status = write_text(file, "job_resolved", job->resolved, length, &resolved, error);
+    if (!status) status = h5_set_text(resolved, "sha256", sha256, error);
+    if (!status && key) status = h5_set_text(resolved, "key", key, error);
+    if (verbatim >= 0) H5Dclose(verbatim);
+    if (resolved >= 0) H5Dclose(resolved);
+    free(path);
+    return status;
+}
+
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
+
+enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error) {
+    hid_t group;
+    enum status status = h5_group(file, "/environment", &group, error);
+    if (status) return status;
+    for (int i = 0; i < environment->count && !status; i++) {
+        const struct environment_entry *entry = &environment->entries[i];
+        if (entry->text)
+            status = h5_set_text(group, entry->name, entry->text, error);
+        else if (entry->integral)
+            status = h5_set_integer(group, entry->name, (int64_t)entry->number, error);
+        else
+            status = h5_set_real(group, entry->name, entry->number, error);
+    }
+    H5Gclose(group);
+    return status;
+}
+
+/* The members of struct device_facts: all that a plan depends on. */
+struct fact {
+    const char *name;
+    enum { TEXT, INT, LONG, REAL } type;
+    size_t offset, size;
+};
+#define FACT(type, member)                                                                                             \
+    { #member, type, offsetof(struct device_facts, member), sizeof((struct device_facts *)0)->member }
+static const struct fact facts_table[] = {
+    FACT(TEXT, name),
+    FACT(TEXT, id),
+    FACT(TEXT, uuid),
+    FACT(INT, compute_capability),
+    FACT(INT, multiprocessors),
+    FACT(INT, host_threads),
+    FACT(LONG, memory_free),
+    FACT(LONG, memory_total),
+    FACT(LONG, cache_bytes),
+    FACT(REAL, copy_bytes_per_s),
+    FACT(REAL, memory_bytes_per_s),
+    FACT(REAL, read_bytes_per_s),
+    FACT(REAL, write_bytes_per_s),
+};
+enum { FACTS = sizeof facts_table / sizeof *facts_table };
+static const char *const device_groups[2] = {[DEVICE_CPU] = "/devices/cpu", [DEVICE_CUDA] = "/devices/cuda"};
+
+static enum status write_fact(hid_t group, const struct fact *fact, const struct device_facts *facts,
+                              struct error *error) {
+    const char *member = (const char *)facts + fact->offset;
+    switch (fact->type) {
+    case TEXT: return h5_set_text(group, fact->name, member, error);
+    case INT: return h5_set_integer(group, fact->name, *(const int *)member, error);
+    case LONG: return h5_set_integer(group, fact->name, *(const int64_t *)(const void *)member, error);
+    case REAL: return h5_set_real(group, fact->name, *(const double *)(const void *)member, error);
+    }
+    return STATUS_OK;
+}
+
+static bool read_fact(hid_t group, const struct fact *fact, struct device_facts *facts) {
+    char *member = (char *)facts + fact->offset, *text;
+    int64_t integer;
+    switch (fact->type) {
+    case TEXT:
+        text = h5_get_text(group, fact->name);
+        if (text) snprintf(member, fact->size, "%s", text);
+        free(text);
+        return text != NULL;
+    case INT:
+        if (!h5_get_number(group, fact->name, INT64, &integer)) return false;
+        *(int *)(void *)member = (int)integer;
+        return true;
+    case LONG: return h5_get_number(group, fact->name, INT64, member);
+    case REAL: return h5_get_number(group, fact->name, FLOAT64, member);
+    }
+    return false;
+}
+
+static void flops_name(int dtype, char name[64]) {
+    snprintf(name, 64, "flops_per_s_%s", dtype_name((enum dtype)dtype));
+}
+
+static enum status write_facts(hid_t file, const struct device_facts *facts, struct error *error) {
+    hid_t group;
+    enum status status = h5_group(file, device_groups[facts->kind], &group, error);
+    for (int i = 0; i < FACTS && !status; i++) status = write_fact(group, &facts_table[i], facts, error);
+    for (int dtype = 0; dtype < DTYPE_COUNT && !status; dtype++) {
+        char name[64];
+        flops_name(dtype, name);
+        status = h5_set_real(group, name, facts->flops_per_s[dtype], error);
+    }
+    if (group >= 0) H5Gclose(group);
+    return status;
+}
+
+/* false: the job could not use such a device. */
+static bool read_facts(hid_t file, enum kernel_device kind, struct device_facts *facts) {
+    *facts = (struct device_facts){.kind = kind};
+    hid_t group = H5Lexists(file, "/devices", H5P_DEFAULT) > 0 && H5Lexists(file, device_groups[kind], H5P_DEFAULT) > 0
+                      ? H5Gopen2(file, device_groups[kind], H5P_DEFAULT)
+                      : H5I_INVALID_HID;
+    bool whole = group >= 0;
+    for (int i = 0; i < FACTS && whole; i++) whole = read_fact(group, &facts_table[i], facts);
+    for (int dtype = 0; dtype < DTYPE_COUNT && whole; dtype++) {
+        char name[64];
+        flops_name(dtype, name);
+        whole = h5_get_number(group, name, FLOAT64, &facts->flops_per_s[dtype]);
+    }
+    if (group >= 0) H5Gclose(group);
+    return whole;
+}
+
+/* ---- a shard's note ---------------------------------------------------------------------------------------------- */
+
+static enum status write_note(hid_t file, const struct results *results, const char *command_line, bool partial,
+                              struct error *error) {
+    const struct plan *plan = results->plan;
+    struct environment environment;
+    char *place = environment_place(), created[TIME_TEXT];
+    environment_collect(&plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU], &environment);
+    enum status status = h5_set_text(file, "place", place, error);
+    if (!status) status = h5_set_text(file, "command_line", command_line, error);
+    if (!status) status = h5_set_text(file, "created", time_text(created), error);
+    if (!status) status = h5_set_integer(file, "partial", partial, error);
+    if (!status) status = results_write_job(file, plan->job, NULL, error);
+    if (!status) status = results_write_environment(file, &environment, error);
+    for (int kind = 0; kind < 2 && !status; kind++)
+        if (plan->present[kind]) status = write_facts(file, &plan->facts[kind], error);
+    environment_free(&environment);
+    free(place);
+    return status;
+}
+
+enum status results_note_shard(const struct results *results, const char *command_line, bool partial,
+                               struct error *error) {
+    char *path = must_printf("%s/" SHARD_NOTE, results->parts),
+         *new = must_printf("%s/" SHARD_NOTE_NEW, results->parts);
+    hid_t file;
+    enum status status = h5_create_file(new, &file, error);
+    if (!status) {
+        status = write_note(file, results, command_line, partial, error);
+        enum status closed = h5_close_file(file, error);
+        if (!status) status = closed;
+    }
+    if (!status && rename(new, path) != 0) status = fail(error, STATUS_IO, "%s: cannot be renamed", new);
+    if (status) unlink(new);
+    free(new);
+    free(path);
+    return status;
+}
+
+/* Negative: the shard has not begun. */
+static hid_t open_note(const char *folder) {
+    char *path = must_printf("%s/" SHARD_NOTE, folder);
+    hid_t file = access(path, F_OK) == 0 ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
+    free(path);
+    return file;
+}
+
+char *shard_note_place(const char *folder) {
+    hid_t file = open_note(folder);
+    char *place = file < 0 ? NULL : h5_get_text(file, "place");
+    if (file >= 0) H5Fclose(file);
+    return place;
+}
+
+/* ---- for `merge`: the job of the shards -------------------------------------------------------------------------- */
+
+void shard_job_free(struct shard_job *job) {
+    free(job->path);
+    free(job->text);
+    free(job->resolved);
+    *job = (struct shard_job){.path = NULL};
+}
+
+static bool read_note(const char *folder, struct shard_job *job) {
+    hid_t file = open_note(folder);
+    int64_t partial = 0;
+    *job = (struct shard_job){.partial = false};
+    if (file < 0) return false;
+    hid_t verbatim = H5Dopen2(file, "job", H5P_DEFAULT);
+    job->path = verbatim < 0 ? NULL : h5_get_text(verbatim, "path");
+    if (verbatim >= 0) H5Dclose(verbatim);
+    job->text = results_read_text(file, "job");
+    job->resolved = results_read_text(file, "job_resolved");
+    h5_get_number(file, "partial", INT64, &partial);
+    job->partial = partial != 0;
+    for (int kind = 0; kind < 2; kind++)
+        job->present[kind] = read_facts(file, (enum kernel_device)kind, &job->facts[kind]);
+    H5Fclose(file);
+    if (job->path && job->text && job->resolved && job->present[DEVICE_CPU]) return true;
+    shard_job_free(job);
+    return false;
+}
+
+/* The SHA-256 of the resolved job of a shard; NULL: it has not begun. The caller frees. */
+static char *job_hash(const char *folder) {
+    hid_t file = open_note(folder), resolved = file < 0 ? file : H5Dopen2(file, "job_resolved", H5P_DEFAULT);
+    char *sha256 = resolved < 0 ? NULL : h5_get_text(resolved, "sha256");
+    if (resolved >= 0) H5Dclose(resolved);
+    if (file >= 0) H5Fclose(file);
+    return sha256;
+}
+
+static int compare_texts(const void *one, const void *other) {
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* The folders of shards, in the order of their names. The caller frees each and the list. */
+static char **list_folders(const char *whole, int *count) {
+    char **folders = must_malloc(1);
+    DIR *folder = opendir(whole);
+    *count = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        int index, shards;
+        if (!shard_folder_parse(entry->d_name, &index, &shards)) continue;
+        folders = must_realloc(folders, (size_t)(*count + 1) * sizeof *folders);
+        folders[(*count)++] = must_printf("%s/%s", whole, entry->d_name);
+    }
+    if (folder) closedir(folder);
+    qsort(folders, (size_t)*count, sizeof *folders, compare_texts);
+    return folders;
+}
+
+bool shards_find_job(const char *output, struct shard_job *job) {
+    struct error ignored = {STATUS_OK, ""};
+    struct place place;
+    *job = (struct shard_job){.partial = false};
+    if (place_find("output", output, &place, &ignored)) return false;
+    char *whole = must_printf("%s.parts", place.path);
+    int count, most = 0;
+    char **folders = list_folders(whole, &count), **jobs = must_malloc((size_t)count * sizeof *jobs + 1);
+    for (int i = 0; i < count; i++) jobs[i] = job_hash(folders[i]);
+    for (int i = 0, alike; i < count; i++) {
+        for (int k = alike = 0; k < count && jobs[i]; k++) alike += jobs[k] && strcmp(jobs[i], jobs[k]) == 0;
+        struct shard_job found;
+        if (alike <= most || !read_note(folders[i], &found)) continue;
+        shard_job_free(job);
+        *job = found;
+        most = alike;
+    }
+    for (int i = 0; i < count; i++) free(folders[i]), free(jobs[i]);
+    free(jobs);
+    free(folders);
+    free(whole);
+    place_free(&place);
+    return most > 0;
+}
+
+/* ---- in the results file ----------------------------------------------------------------------------------------- */
+
+/* Writes /shards/I-of-N: the attributes of the note and of its environment, and the runs. */
+static enum status write_origin(hid_t to, hid_t note, const char *name, int count, const int32_t *runs,
+                                struct error *error) {
+    char *path = must_printf("/shards/%s", name), *list = must_printf("/shards/%s/runs", name);
+    hid_t group = H5I_INVALID_HID, environment = H5Gopen2(note, "environment", H5P_DEFAULT);
+    enum status status = h5_group(to, path, &group, error);
+    bool copied = !status && environment >= 0 &&
+                  H5Aiterate2(note, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0 &&
+                  H5Aiterate2(environment, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0;
+    if (!status && !copied) status = fail(error, STATUS_IO, "%s cannot be copied from its shard: %s", path, h5_words());
+    if (!status) status = results_write_vector(to, list, INT32, count, runs, "1", error);
+    if (environment >= 0) H5Gclose(environment);
+    if (group >= 0) H5Gclose(group);
+    free(list);
+    free(path);
+    return status;
+}
+
+/* Which of the folders each run's part lies in; -1: in none. The caller frees. */
+static int *find_shards(const struct results *results, char *const folders[], int count) {
+    const struct plan *plan = results->plan;
+    int *of_run = must_malloc((size_t)plan->run_count * sizeof *of_run + 1);
+    for (int r = 0; r < plan->run_count; r++) {
+        char *path = results_part_path(results, &plan->runs[r], ".h5"), *folder = place_folder_of(path);
+        char **found = bsearch(&folder, folders, (size_t)count, sizeof *folders, compare_texts);
+        of_run[r] = found ? (int)(found - folders) : -1;
+        free(folder);
+        free(path);
+    }
+    return of_run;
+}
+
+enum status shards_write_origins(hid_t file, const struct results *results, struct error *error) {
+    const struct plan *plan = results->plan;
+    int count;
+    char **folders = list_folders(results->whole, &count);
+    int *of_run = find_shards(results, folders, count);
+    int32_t *runs = must_malloc((size_t)plan->run_count * sizeof *runs + 1);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count; i++) {
+        hid_t note = status ? H5I_INVALID_HID : open_note(folders[i]);
+        char *job = note < 0 ? NULL : job_hash(folders[i]);
+        int own = 0;
+        for (int r = 0; r < plan->run_count; r++)
+            if (of_run[r] == i) runs[own++] = r;
+        if (note >= 0 && (own > 0 || (job && strcmp(job, results->job_sha256) == 0)))
+            status = write_origin(file, note, strrchr(folders[i], '/') + 1 + strlen("shard-"), own, runs, error);
+        if (note >= 0) H5Fclose(note);
+        free(job);
+        free(folders[i]);
+    }
+    free(runs);
+    free(of_run);
+    free(folders);
+    return status;
+}
