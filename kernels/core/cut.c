@@ -18,7 +18,7 @@ struct cut cut_box(const struct box *box, const struct grid *grid, int64_t eleme
     int64_t room = in_grains ? elements / grain : elements; /* pieces take so many grains, or elements */
     for (int axis = box->rank - 1; axis >= 0; axis--) {
         int64_t unit = in_grains ? grid->grain.size[axis] : 1, start = box->start[axis], count = box->count[axis];
-        int64_t in_array = start + (grid && axis == 0 ? grid->shift : 0);
+        int64_t in_array = start + (grid ? grid->shift[axis] : 0);
         cut.origin[axis] = start - in_array % unit;
         int64_t units = count > 0 ? ceil_div(start + count - cut.origin[axis], unit) : 0;
         int64_t take = min_int64(units, room > 1 ? room : 1);

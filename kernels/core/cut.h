@@ -7,8 +7,8 @@
 
 /* Where pieces of an array may end: at multiples of a grain, along each axis. */
 struct grid {
-    struct shape grain; /* a chunk; rank 0: one element */
-    int64_t shift;      /* what is added to the box's first axis to get the array's */
+    struct shape grain;      /* a chunk; rank 0: one element */
+    int64_t shift[MAX_RANK]; /* what is added to the box's start to get the array's */
     bool whole; /* a grain that has more elements than a piece may have is one piece; false: it is cut anywhere */
 };
 

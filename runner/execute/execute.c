@@ -22,7 +22,7 @@ static void close_devices(struct execution *execution) {
 /* Opens the inputs, up to READERS_OPEN. From then on an input is the file that its name means now, even if another file
  * takes that name while the job runs. */
 static enum status hold_inputs(struct execution *execution, struct error *error) {
-    int inputs = execution->plan->job->input_count;
+    int inputs = execution->plan->input_count;
     for (int i = 0; i < inputs && i < READERS_OPEN; i++)
         if (shard_reads(execution->options->shard, execution->plan, i))
             TRY(readers_open(&execution->readers, i, error));
@@ -31,7 +31,7 @@ static enum status hold_inputs(struct execution *execution, struct error *error)
 
 static enum status hash_inputs(struct execution *execution, struct error *error) {
     bool all = results_need_inputs(execution->results);
-    for (int i = 0; i < execution->plan->job->input_count; i++)
+    for (int i = 0; i < execution->plan->input_count; i++)
         if (all || shard_reads(execution->options->shard, execution->plan, i))
             TRY(reader_hash(&execution->readers.of[i], error));
     return STATUS_OK;

@@ -154,7 +154,7 @@ static enum status keep_row(struct execution *execution, const struct run *run, 
     const struct task *task = &execution->plan->tasks[run->task];
     if (!execution->options->shard || result_row_done(row)) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++) /* they are in the key */
-        if (task->in[i] < execution->plan->job->input_count)
+        if (task->in[i] < execution->plan->input_count)
             TRY(reader_hash(&execution->readers.of[task->in[i]], error));
     return part_keep_row(execution->results, run, row, error);
 }
@@ -298,7 +298,7 @@ static enum status time_trials(struct execution *execution, int *again, struct e
 const char *execution_lacks(const struct execution *execution, const struct task *task) {
     const struct plan *plan = execution->plan;
     for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = task->in[i] - plan->job->input_count;
+        int producer = task->in[i] - plan->input_count;
         if (producer >= 0 && execution->result_run[producer] < 0) return plan->arrays[task->in[i]].name;
     }
     return NULL;

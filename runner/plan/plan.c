@@ -27,7 +27,7 @@ static void describe_input(const struct job *job, const struct job_input *input,
     if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
         yaml_error(job->document, input->where, "rows [%lld, %lld] are not all in %s, which has %lld rows",
                    (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
-    array->first_row = input->rows[0];
+    array->first[0] = input->rows[0];
     array->shape.size[0] = input->rows[1];
 }
 
@@ -58,7 +58,7 @@ static void make_task(struct plan *plan, int index) {
     const struct job_operation *operation = &job->operations[index];
     struct task *task = &plan->tasks[index];
     task->operation = operation;
-    task->out = job->input_count + index;
+    task->out = plan->input_count + index;
     task->wanted = operation->run.store != STORE_NONE; /* make_task of a later task that reads it sets it too */
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
@@ -66,7 +66,7 @@ static void make_task(struct plan *plan, int index) {
     char text[UNITS_TEXT], name[LONG_NAME_TEXT];
     for (int i = 0; i < operation->input_count; i++) {
         struct job_reference from = operation->inputs[i];
-        task->in[i] = from.is_input ? from.index : job->input_count + from.index;
+        task->in[i] = from.is_input ? from.index : plan->input_count + from.index;
         struct array *in = &plan->arrays[task->in[i]];
         in->last_reader = index;
         if (!from.is_input) plan->tasks[from.index].wanted = true;
@@ -299,7 +299,8 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
         plan->budget[DEVICE_CUDA] = budget_of(job, cuda);
     }
     plan->task_count = job->operation_count;
-    plan->array_count = job->input_count + job->operation_count;
+    plan->input_count = job->input_count;
+    plan->array_count = plan->input_count + plan->task_count;
     plan->arrays = must_malloc((unsigned long)plan->array_count * sizeof *plan->arrays + 1);
     plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
     memset(plan->arrays, 0, (unsigned long)plan->array_count * sizeof *plan->arrays);

@@ -86,8 +86,8 @@ struct plan {
     bool present[2]; /* by enum kernel_device: the device exists and the job may use it */
     struct device_facts facts[2];
     int64_t budget[2]; /* device memory, in bytes */
-    int array_count, task_count, run_count;
-    struct array *arrays;
+    int input_count, array_count, task_count, run_count;
+    struct array *arrays; /* the inputs, then the result of each task, in their order */
     struct task *tasks;
     struct run *runs;
 };

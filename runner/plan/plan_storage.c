@@ -20,7 +20,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
     double cores = facts->host_threads;
     if (!array->input) { /* a result: read from its part if it has left the device */
-        const struct run_options *options = &plan->tasks[index - plan->job->input_count].operation->run;
+        const struct run_options *options = &plan->tasks[index - plan->input_count].operation->run;
         struct h5_layout layout = plan_layout(options);
         storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
         storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);

@@ -82,7 +82,7 @@ static int *connect_tasks(const struct plan *plan) {
         const struct task *task = &plan->tasks[t];
         first[t] = t;
         for (int i = 0; i < task->geometry.inputs; i++) {
-            int producer = task->in[i] - plan->job->input_count;
+            int producer = task->in[i] - plan->input_count;
             if (producer < 0) continue;
             int one = first_of(first, t), other = first_of(first, producer);
             first[one > other ? one : other] = one > other ? other : one;

@@ -72,8 +72,8 @@ static const struct task_key *task_key(struct keys *keys, int number) {
     if (known->known) return known;
     const XXH128_hash_t *results[2] = {NULL, NULL};
     for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
-        if (task->in[i] >= plan->job->input_count)
-            results[i] = &task_key(keys, task->in[i] - plan->job->input_count)->key;
+        if (task->in[i] >= plan->input_count)
+            results[i] = &task_key(keys, task->in[i] - plan->input_count)->key;
     XXH3_state_t *state = keys->state;
     XXH3_128bits_reset(state);
     hash_text(state, tilerun_version);

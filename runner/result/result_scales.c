@@ -146,7 +146,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
             say_left_out(input, axis->number, "this HDF5 cannot open it");
             continue;
         }
-        struct scale_copy wanted = {.first = band ? input->first_row : 0, .count = band ? input->shape.size[0] : -1};
+        struct scale_copy wanted = {.first = band ? input->first[0] : 0, .count = band ? input->shape.size[0] : -1};
         identify(opened[i], &wanted);
         const char *why;
         int copy = copy_scale(scales, opened[i], length, &wanted, &why);

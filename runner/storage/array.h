@@ -23,8 +23,9 @@ struct array {
     char *units, *long_name;       /* the unit of its elements and what they are, owned; NULL: unknown */
     struct array_axis axes[MAX_RANK];
     int last_reader; /* the last task that reads it; -1: none */
+    /* Of an input: where it begins in its data set, or in the shape that is generated (the key `rows`, a panel). */
+    int64_t first[MAX_RANK];
     /* Only of an input in a file. */
-    int64_t first_row;     /* of the band of rows that the key `rows` names */
     struct shape chunk;    /* rank 0: not chunked */
     bool filtered, direct; /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
     struct stat version;   /* the file's, when it was described; st_ino 0: there is no file */

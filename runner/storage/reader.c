@@ -117,17 +117,23 @@ void readers_close_before(struct readers *readers, int task) {
 
 /* ---- reading and hashing ---- */
 
+/* A box of the array as one of its data set, or of what a generator makes. */
+static struct box box_at_source(const struct array *array, const struct box *box) {
+    struct box moved = *box;
+    for (int axis = 0; axis < moved.rank; axis++) moved.start[axis] += array->first[axis];
+    return moved;
+}
+
 enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                         struct error *error) {
     const struct array *array = reader->array;
     TRY(interrupt_check(error));
+    struct box in_file = box_at_source(array, box);
     if (array->input && array->input->random) {
-        random_fill(&array->input->terms, &array->shape, array->dtype, box, data);
+        random_fill(&array->input->terms, &array->input->shape, array->dtype, &in_file, data);
         return STATUS_OK;
     }
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
-    struct box in_file = *box;
-    in_file.start[0] += array->first_row;
     if (reader->raw) return rawread_read(reader->raw, &in_file, data, NULL, trace, error);
     return h5_read(reader->dataset, &in_file, data, error);
 }
@@ -227,7 +233,7 @@ struct run_hashing {
 static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
     const struct run_hashing *hashing = context;
     const struct array *array = hashing->array;
-    int64_t before = array->first_row, size = (int64_t)dtype_size(array->dtype); /* before: elements before the band */
+    int64_t before = array->first[0], size = (int64_t)dtype_size(array->dtype); /* before: elements before the band */
     for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
     for (int64_t done = 0; done < elements; done += SEGMENT)
         add(&hashing->sums[thread],
@@ -235,11 +241,17 @@ static void hash_run(void *context, int thread, int64_t first, int64_t elements,
                                   (XXH64_hash_t)((first - before + done) / SEGMENT)));
 }
 
+/* Is the array as long as its data set along that axis? */
+static bool is_whole_axis(const struct reader *reader, int axis) {
+    return !reader->dataset || reader->array->shape.size[axis] == reader->dataset->shape.size[axis];
+}
+
 enum status reader_read_hashed(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                                struct error *error) {
     TRY(interrupt_check(error));
     int last = box->rank - 1;
     bool counts = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
+    for (int axis = 1; axis < box->rank; axis++) counts = counts && is_whole_axis(reader, axis);
     bool at_once = reader->raw && rawread_is_contiguous(reader->raw) && counts && reader->hashed >= 0 &&
                    box_is_whole_segments(reader, box);
     if (!at_once) {
@@ -249,8 +261,7 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     }
     struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
     struct rawread_visitor visitor = {hash_run, &hashing};
-    struct box in_file = *box;
-    in_file.start[0] += reader->array->first_row;
+    struct box in_file = box_at_source(reader->array, box);
     enum status status = rawread_read(reader->raw, &in_file, data, &visitor, trace, error);
     take_sums(reader, hashing.sums, box_elements(box));
     return status;
@@ -269,7 +280,9 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     int64_t chunk = reader->dataset->filtered ? shape_elements(&reader->dataset->chunk) : 1, limit = BAND_BYTES / size;
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
-    struct cut cut = cut_box(&whole, &(struct grid){.grain = grid, .shift = array->first_row}, limit);
+    struct grid from = {.grain = grid};
+    memcpy(from.shift, array->first, sizeof from.shift);
+    struct cut cut = cut_box(&whole, &from, limit);
     void *data = malloc((size_t)(limit * size));
     if (!data) {
         if (opened) reader_close(reader);

@@ -69,7 +69,8 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
     }
     TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
     const struct storage *storage = &stream->tiling->in_storage[i];
-    struct grid grid = {.grain = storage->chunk, .shift = in->reader->array->first_row};
+    struct grid grid = {.grain = storage->chunk};
+    memcpy(grid.shift, in->reader->array->first, sizeof grid.shift);
     struct cut cut = cut_box(box, &grid, plan_stage_elements(storage, in->element));
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);

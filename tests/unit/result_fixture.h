@@ -71,7 +71,7 @@ static inline void make_plan(struct fixture *f) {
     static char *const labels[] = {"simple", "blocked", "tree"};
     for (int i = 0; i < 3; i++)
         f->runs[i] = (struct run){.number = i, .task = i / 2, .label = labels[i], .kernel = &f->kernel};
-    f->plan = (struct plan){.job = &f->job, .array_count = 4, .task_count = 2, .run_count = 3};
+    f->plan = (struct plan){.job = &f->job, .input_count = 2, .array_count = 4, .task_count = 2, .run_count = 3};
     f->plan.present[DEVICE_CPU] = true;
     snprintf(f->plan.facts[DEVICE_CPU].id, sizeof f->plan.facts[DEVICE_CPU].id, "cpu");
     f->plan.arrays = f->arrays;

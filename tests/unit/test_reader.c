@@ -31,7 +31,7 @@ static void open_fixture(struct fixture *f, const char *path, const int64_t rows
     struct error error = {STATUS_OK, ""};
     f->input = (struct job_input){.name = "x", .label = "", .file = (char *)path, .dataset = "/x"};
     assert_int_equal(array_describe(&f->input, &f->array, &error), STATUS_OK);
-    if (rows) f->array.first_row = rows[0], f->array.shape.size[0] = rows[1];
+    if (rows) f->array.first[0] = rows[0], f->array.shape.size[0] = rows[1];
     reader_init(&f->reader, &f->array);
     assert_int_equal(reader_open(&f->reader, &error), STATUS_OK);
 }
@@ -117,7 +117,8 @@ static void test_band_of_rows(void **state) {
 static void test_generated_and_missing(void **state) {
     (void)state;
     struct error error = {STATUS_OK, ""};
-    struct job_input input = {.random = true, .terms = {.distribution = RANDOM_UNIFORM, .high = 1, .seed = 7}};
+    struct job_input input = {.random = true, .shape = {1, {100}}};
+    input.terms = (struct random_terms){.distribution = RANDOM_UNIFORM, .high = 1, .seed = 7};
     struct array generated = {.name = "R", .label = "", .dtype = FLOAT32, .shape = {1, {100}}, .input = &input};
     struct array result = {.name = "total", .label = "", .dtype = FLOAT32, .shape = {1, {100}}};
     struct box box = {1, {10}, {20}};
