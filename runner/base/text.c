@@ -56,6 +56,19 @@ const char *size_text(double bytes, char text[32]) {
     return text;
 }
 
+const char *time_words(double seconds, char text[32]) {
+    static const struct {
+        double least, unit;
+        const char *name;
+    } units[] = {{86400 * 3, 86400, "days"}, {7200, 3600, "h"}, {600, 60, "min"}, {1, 1, "s"},
+                 {1e-3, 1e-3, "ms"},         {0, 1e-6, "us"}};
+    int u = 0;
+    while (seconds < units[u].least * 0.9995 && units[u].least > 0) u++;
+    double value = seconds / units[u].unit;
+    snprintf(text, 32, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[u].name);
+    return text;
+}
+
 int utf8_length(const char *text, size_t length) {
     const unsigned char *c = (const unsigned char *)text;
     if (c[0] < 0x80) return 1;

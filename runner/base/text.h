@@ -1,5 +1,5 @@
-/* text.h - words for people, hints and sizes, and the characters that text is made of: how wide they are, where a line
- * breaks. */
+/* text.h - words for people, hints, sizes and times, and the characters that text is made of: how wide they are, where
+ * a line breaks. */
 #ifndef RUNNER_TEXT_H
 #define RUNNER_TEXT_H
 
@@ -12,6 +12,8 @@ const char *nearest_name(const char *word, const char *const names[], int count)
 
 /* "1.5 GiB"; into `text`, which is returned. */
 const char *size_text(double bytes, char text[32]);
+/* Three digits and a unit: "1.23 ms", "45.6 s", "3.2 h"; into `text`, which is returned. */
+const char *time_words(double seconds, char text[32]);
 
 /* Bytes of the UTF-8 character at `text`, of which `length` bytes are left; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);

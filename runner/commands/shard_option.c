@@ -46,6 +46,22 @@ static bool from_batch_system(int *index, int *count, const char **source) {
     return false;
 }
 
+static enum status check_count(const struct command *command, const char *option, const char *text, int count,
+                               struct error *error) {
+    if (count >= 1 && count <= MOST_SHARDS) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: %s %s: the number of shards is from 1 to %d", command->name, option, text,
+                MOST_SHARDS);
+}
+
+enum status command_shard_count(const struct command *command, const char *option, const char *text, int *count,
+                                struct error *error) {
+    const char *rest = text;
+    if (!read_number(&rest, count) || *rest != '\0')
+        return fail(error, STATUS_USAGE, "%s: %s is a number of shards, such as 8, not '%s'", command->name, option,
+                    text);
+    return check_count(command, option, text, *count, error);
+}
+
 enum status command_shard(const struct command *command, const char *text, int *index, int *count,
                           struct error *error) {
     const char *rest = text, *source = NULL;
@@ -64,9 +80,7 @@ enum status command_shard(const struct command *command, const char *text, int *
     bool form = read_number(&rest, index) && *rest++ == '/' && read_number(&rest, count) && *rest == '\0';
     if (!form)
         return fail(error, STATUS_USAGE, "%s: --shard is I/N, such as 0/4, or auto, not '%s'", command->name, text);
-    if (*count < 1 || *count > MOST_SHARDS)
-        return fail(error, STATUS_USAGE, "%s: --shard %s: the number of shards is from 1 to %d", command->name, text,
-                    MOST_SHARDS);
+    TRY(check_count(command, "--shard", text, *count, error));
     if (*index >= *count)
         return fail(error, STATUS_USAGE, "%s: --shard %s: shards are numbered from 0, so the last of %d is %d/%d",
                     command->name, text, *count, *count - 1, *count);

@@ -1,4 +1,5 @@
-/* shard_option.h - the value of `--shard`: I/N, or `auto` for what the batch system says of this process. */
+/* shard_option.h - the value of `--shard`: I/N, or `auto` for what the batch system says of this process; and N alone.
+ */
 #ifndef RUNNER_SHARD_OPTION_H
 #define RUNNER_SHARD_OPTION_H
 
@@ -9,5 +10,8 @@
 /* Reads "3/8" (zero-based) or "auto": Slurm's array, Slurm's ranks, those of Open MPI, those of PMI, in this order.
  * STATUS_USAGE: it is neither, or no variable is set. */
 enum status command_shard(const struct command *command, const char *text, int *index, int *count, struct error *error);
+/* Reads the number of shards that an option such as "--shards" gives. STATUS_USAGE: it is none, or out of range. */
+enum status command_shard_count(const struct command *command, const char *option, const char *text, int *count,
+                                struct error *error);
 
 #endif

@@ -46,6 +46,7 @@ struct task {
 struct storage {
     struct shape chunk; /* rank 0: not chunked */
     bool filtered;      /* a chunk is read or written whole */
+    bool generated;     /* the input is in no file */
     double bytes_per_s; /* predicted rate of reading or writing it */
 };
 
@@ -61,7 +62,9 @@ struct tiling {
     struct storage in_storage[MAX_INPUTS], out_storage;
     double kernel_s;                           /* predicted time of all launches */
     double traffic_bytes;                      /* read from inputs, re-reads included, and written to the output */
+    double read_bytes, write_bytes;            /* of that, what files have */
     double read_s, copy_s, compute_s, write_s; /* predicted busy time of each stage */
+    double generate_s;                         /* of read_s, the time of making inputs that are in no file */
     double bound_s;                            /* the busiest stage's time: no pass takes less */
     const char *bound_by;                      /* "read", "copy", "compute", "write" */
     double predicted_s;                        /* of the pass, including what does not overlap */

@@ -27,6 +27,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
     } else if (array->input->random) {
         storage.bytes_per_s = cores * GENERATE_RATE;
+        storage.generated = true;
     } else {
         storage.chunk = array->chunk;
         storage.filtered = array->filtered;

@@ -25,20 +25,6 @@ static const struct table_column columns[COLUMNS] = {
     [ROOF] = {.name = "of roof", .right = true, .priority = 1},
 };
 
-/* Three digits and a unit: "1.23 ms", "45.6 s", "3.2 h". */
-static const char *time_words(double seconds, char text[32]) {
-    static const struct {
-        double least, unit;
-        const char *name;
-    } units[] = {{86400 * 3, 86400, "days"}, {7200, 3600, "h"}, {600, 60, "min"}, {1, 1, "s"},
-                 {1e-3, 1e-3, "ms"},         {0, 1e-6, "us"}};
-    int u = 0;
-    while (seconds < units[u].least * 0.9995 && units[u].least > 0) u++;
-    double value = seconds / units[u].unit;
-    snprintf(text, 32, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[u].name);
-    return text;
-}
-
 static void add_row(struct table *table, const struct plan *plan, const struct run *run, const struct cost *cost) {
     const struct task *task = &plan->tasks[run->task];
     char text[32];

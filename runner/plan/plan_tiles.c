@@ -155,13 +155,19 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         copy_rate = fmin(facts->limits->upload_bytes_per_s, facts->limits->download_bytes_per_s);
     double host_threads = facts->host_threads < 8 ? facts->host_threads : 8;
     double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0;
+    tiling->read_bytes = tiling->generate_s = 0;
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
         double loads = (double)operand_loads(in, tiling->tiles);
         double tile = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
         double one = tile * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
                      (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
-        bytes_in += loads / tile_count(in, tiling->tiles) * operand_bytes(in);
+        double bytes = loads / tile_count(in, tiling->tiles) * operand_bytes(in);
+        bytes_in += bytes;
+        if (tiling->in_storage[i].generated)
+            tiling->generate_s += loads * one;
+        else
+            tiling->read_bytes += bytes;
         device_bytes += (double)tiling->steps * tile;
         read += loads * one;
         in_first += fmax(one, tile / copy_rate);
@@ -188,7 +194,8 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     tiling->compute_s = fmax(flops_s, memory_s) + beside_s + (double)tiling->steps * STEP_SECONDS;
     tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
                       stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
-    if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = 0; /* the output is not written */
+    tiling->write_bytes = bytes_out;
+    if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = tiling->write_bytes = 0; /* it is not written */
     tiling->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);

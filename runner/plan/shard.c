@@ -17,8 +17,8 @@ static const struct device_facts nominal_cpu = {
     .cache_bytes = INT64_C(32) << 20,
     .copy_bytes_per_s = INFINITY,
     .memory_bytes_per_s = 80e9,
-    .read_bytes_per_s = 3e9,
-    .write_bytes_per_s = 1.5e9,
+    .read_bytes_per_s = SHARD_READ_BYTES_PER_S,
+    .write_bytes_per_s = SHARD_WRITE_BYTES_PER_S,
 };
 static const struct device_facts nominal_cuda = {
     .kind = DEVICE_CUDA,
@@ -28,8 +28,8 @@ static const struct device_facts nominal_cuda = {
     .cache_bytes = INT64_C(40) << 20,
     .copy_bytes_per_s = 25e9,
     .memory_bytes_per_s = 1.5e12,
-    .read_bytes_per_s = 3e9,
-    .write_bytes_per_s = 1.5e9,
+    .read_bytes_per_s = SHARD_READ_BYTES_PER_S,
+    .write_bytes_per_s = SHARD_WRITE_BYTES_PER_S,
 };
 
 static struct device_facts nominal_facts(enum kernel_device kind) {
@@ -40,34 +40,62 @@ static struct device_facts nominal_facts(enum kernel_device kind) {
     return facts;
 }
 
+/* May the job use a GPU, if there is one? */
+static bool may_use_gpu(const struct plan *plan) {
+    return plan->job->device != JOB_DEVICE_CPU;
+}
+
 /* The plan as the nominal machine would have it; it shares everything with the plan but facts and budget. */
 static struct plan nominal_plan(const struct plan *plan) {
     struct plan nominal = *plan;
     for (int kind = 0; kind < 2; kind++) {
-        nominal.present[kind] = true;
+        nominal.present[kind] = kind == DEVICE_CPU || may_use_gpu(plan);
         nominal.facts[kind] = nominal_facts((enum kernel_device)kind);
         nominal.budget[kind] = NOMINAL_BUDGET;
     }
     return nominal;
 }
 
-/* Predicted seconds of a run; 0 if no kernel could be chosen for it. */
-static double run_seconds(const struct plan *nominal, const struct run *run) {
-    if (!run->kernel) return 0;
+const char *shard_machine(const struct plan *plan, char text[96]) {
+    enum kernel_device kind = DEVICE_CPU;
+    for (int r = 0; r < plan->run_count; r++)
+        if (plan->runs[r].kernel && plan->runs[r].device == DEVICE_CUDA && may_use_gpu(plan)) kind = DEVICE_CUDA;
+    const struct device_facts facts = nominal_facts(kind);
+    char cores[32];
+    snprintf(cores, sizeof cores, "%d cores", facts.host_threads);
+    snprintf(text, 96, "%s of %g TFLOP/s (float32) and %g GB/s", kind == DEVICE_CUDA ? "a GPU" : cores,
+             facts.flops_per_s[FLOAT32] / 1e12, facts.memory_bytes_per_s / 1e9);
+    return text;
+}
+
+/* What a run takes; no time if it has no kernel, or the job does without that kernel's device. */
+static struct shard_load load_of(const struct plan *nominal, const struct run *run) {
+    struct shard_load load = {.runs = 1};
     struct run copy = *run;
-    if (!plan_fit(nominal, run, nominal->budget[run->device], &copy.tiling) &&
-        !plan_fit(nominal, run, copy.tiling.memory_bytes, &copy.tiling))
-        return 0;
-    double seconds = plan_cost(nominal, &copy).total_s;
-    return isfinite(seconds) ? seconds : 0;
+    if (!run->kernel || !nominal->present[run->device] ||
+        (!plan_fit(nominal, run, nominal->budget[run->device], &copy.tiling) &&
+         !plan_fit(nominal, run, copy.tiling.memory_bytes, &copy.tiling)))
+        return load;
+    const struct cost cost = plan_cost(nominal, &copy);
+    if (!isfinite(cost.total_s)) return load;
+    const struct tiling *tiling = &copy.tiling;
+    load.seconds = cost.total_s;
+    load.compute_s = fmin(load.seconds, fmax(tiling->generate_s, fmax(tiling->copy_s, tiling->compute_s)) +
+                                            cost.repeats_s + cost.verify_s);
+    load.read_bytes = tiling->read_bytes;
+    load.write_bytes = tiling->write_bytes;
+    return load;
+}
+
+void shard_load_add(struct shard_load *sum, const struct shard_load *more) {
+    sum->runs += more->runs;
+    sum->seconds += more->seconds;
+    sum->compute_s += more->compute_s;
+    sum->read_bytes += more->read_bytes;
+    sum->write_bytes += more->write_bytes;
 }
 
 /* ---- groups of tasks --------------------------------------------------------------------------------------------- */
-
-struct group {
-    int first; /* the number of its first task, which stands for the group */
-    double seconds;
-};
 
 /* The first task of a task's group; `first` leads from each task to an earlier one of its group, or to itself. */
 static int first_of(int *first, int task) {
@@ -94,47 +122,88 @@ static int *connect_tasks(const struct plan *plan) {
 
 /* The longest first; of equal ones the earlier. */
 static int compare_groups(const void *one, const void *other) {
-    const struct group *a = one, *b = other;
-    if (a->seconds != b->seconds) return a->seconds < b->seconds ? 1 : -1;
+    const struct shard_group *a = one, *b = other;
+    if (a->load.seconds != b->load.seconds) return a->load.seconds < b->load.seconds ? 1 : -1;
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* The groups, the longest first; *count of them. The caller frees. */
-static struct group *find_groups(const struct plan *plan, const int *first, int *count) {
-    struct group *groups = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *groups);
+struct shard_groups *shard_groups_find(const struct plan *plan) {
+    struct shard_groups *all = must_malloc(sizeof *all);
+    struct shard_group *groups = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *groups);
     const struct plan nominal = nominal_plan(plan);
-    int kept = 0;
-    for (int t = 0; t < plan->task_count; t++) groups[t] = (struct group){t, 0};
-    for (int r = 0; r < plan->run_count; r++)
-        groups[first[plan->runs[r].task]].seconds += run_seconds(&nominal, &plan->runs[r]);
+    int *first = connect_tasks(plan), count = 0;
+    for (int t = 0; t < plan->task_count; t++) groups[t] = (struct shard_group){.first = t};
+    for (int t = 0; t < plan->task_count; t++) groups[first[t]].tasks++;
+    for (int r = 0; r < plan->run_count; r++) {
+        const struct shard_load load = load_of(&nominal, &plan->runs[r]);
+        shard_load_add(&groups[first[plan->runs[r].task]].load, &load);
+    }
     for (int t = 0; t < plan->task_count; t++)
-        if (first[t] == t) groups[kept++] = groups[t];
-    qsort(groups, (size_t)kept, sizeof *groups, compare_groups);
-    *count = kept;
-    return groups;
+        if (first[t] == t) groups[count++] = groups[t];
+    qsort(groups, (size_t)count, sizeof *groups, compare_groups);
+    int *of_task = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *of_task);
+    for (int g = 0; g < count; g++) of_task[groups[g].first] = g;
+    for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
+    free(first);
+    *all = (struct shard_groups){count, groups, of_task};
+    return all;
+}
+
+void shard_groups_free(struct shard_groups *all) {
+    if (!all) return;
+    free(all->groups);
+    free(all->of_task);
+    free(all);
+}
+
+/* ---- dealing them out -------------------------------------------------------------------------------------------- */
+
+struct pile {
+    double seconds;
+    int shard;
+};
+
+static bool is_less(const struct pile *a, const struct pile *b) {
+    return a->seconds < b->seconds || (a->seconds == b->seconds && a->shard < b->shard);
+}
+
+/* Moves a pile down the heap, whose root is the least, until none below it is less. */
+static void sift(struct pile *heap, int count, int at) {
+    for (int child; (child = 2 * at + 1) < count;) {
+        if (child + 1 < count && is_less(&heap[child + 1], &heap[child])) child++;
+        if (!is_less(&heap[child], &heap[at])) return;
+        struct pile other = heap[at];
+        heap[at] = heap[child];
+        heap[child] = other;
+        at = child;
+    }
+}
+
+int *shard_deal(const struct shard_groups *all, int shards) {
+    int *of_group = must_malloc((unsigned long)(all->count + 1) * sizeof *of_group);
+    int begun = all->count < shards ? all->count : shards; /* the first groups go to a shard each */
+    struct pile *heap = must_malloc((unsigned long)(begun + 1) * sizeof *heap);
+    for (int g = 0; g < begun; g++) {
+        of_group[g] = g;
+        heap[g] = (struct pile){all->groups[g].load.seconds, g};
+    }
+    for (int at = begun / 2 - 1; at >= 0; at--) sift(heap, begun, at);
+    for (int g = begun; g < all->count; g++) {
+        of_group[g] = heap->shard;
+        heap->seconds += all->groups[g].load.seconds;
+        sift(heap, begun, 0);
+    }
+    free(heap);
+    return of_group;
 }
 
 int *shard_split(const struct plan *plan, int shards) {
-    int *first = connect_tasks(plan), count;
-    struct group *groups = find_groups(plan, first, &count);
-    int *of_task = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *of_task);
-    struct load {
-        double seconds;
-        int groups;
-    } *loads = must_malloc((unsigned long)shards * sizeof *loads);
-    for (int s = 0; s < shards; s++) loads[s] = (struct load){0, 0};
-    for (int g = 0; g < count; g++) {
-        int least = 0;
-        for (int s = 1; s < shards && loads[least].groups > 0; s++)
-            if (loads[s].groups == 0 || loads[s].seconds < loads[least].seconds) least = s;
-        loads[least].seconds += groups[g].seconds;
-        loads[least].groups++;
-        of_task[groups[g].first] = least;
-    }
-    for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
-    free(loads);
-    free(groups);
-    free(first);
+    struct shard_groups *all = shard_groups_find(plan);
+    int *of_group = shard_deal(all, shards), *of_task = all->of_task;
+    for (int t = 0; t < plan->task_count; t++) of_task[t] = of_group[of_task[t]];
+    all->of_task = NULL;
+    free(of_group);
+    shard_groups_free(all);
     return of_task;
 }
 

@@ -10,8 +10,39 @@
 
 #include "plan.h"
 
-/* For each task of the plan the number of its shard, 0 .. shards-1. The caller frees. */
+/* What some runs take on the nominal machine. */
+struct shard_load {
+    int runs;
+    double seconds;                 /* predicted, as `plan` predicts a run's total */
+    double compute_s;               /* the same if files were read and written in no time */
+    double read_bytes, write_bytes; /* of files, by the passes */
+};
+void shard_load_add(struct shard_load *sum, const struct shard_load *more);
+
+/* Tasks that are connected by results, which one shard does. */
+struct shard_group {
+    int first, tasks; /* the number of its first task, and how many there are */
+    struct shard_load load;
+};
+struct shard_groups {
+    int count;
+    struct shard_group *groups; /* the longest first */
+    int *of_task;               /* for each task of the plan the index of its group */
+};
+/* The caller frees with shard_groups_free. */
+struct shard_groups *shard_groups_find(const struct plan *plan);
+void shard_groups_free(struct shard_groups *all);
+/* For each group the number of its shard, 0 .. shards-1. The caller frees. */
+int *shard_deal(const struct shard_groups *all, int shards);
+
+/* The same for each task of the plan. The caller frees. */
 int *shard_split(const struct plan *plan, int shards);
+
+/* What the plan's runs take for the nominal machine, in words: "a GPU of 19 TFLOP/s (float32) and 1500 GB/s". */
+const char *shard_machine(const struct plan *plan, char text[96]);
+/* Its rates of reading and writing files. */
+#define SHARD_READ_BYTES_PER_S  3e9
+#define SHARD_WRITE_BYTES_PER_S 1.5e9
 
 /* One process's share of a job. Where a function takes a shard, NULL means the whole job. */
 struct shard {

@@ -41,6 +41,7 @@ HOST_ONLY = {
     "test_cli",
     "test_layouts",
     "test_plan_predictions",
+    "test_plan_shards",
     "test_plan_table",
     "test_random",
     "test_rawread_layouts",
