@@ -206,6 +206,8 @@ struct kernel {
     enum accuracy accuracy;
     double speed;           /* for the plan's prediction: a multiple of the data type's ordinary flops; 0 means 1 */
     bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
+    bool divisible;         /* an element of the result has the same bits, whatever others a launch computes beside it
+                               (16 at least along each axis): so a task may be divided into panels */
     bool limit;             /* a speed limit, not the operation: timed, but never verified, kept or chosen by `auto` */
     int compute_capability; /* the least that it needs: 80 is 8.0; 0: any, or the CPU */
     int only_below;         /* the first compute capability that can no longer run it; 0: none */

@@ -105,6 +105,7 @@ KERNEL(matmul_blocked) = {
     .dtypes = DTYPES_FLOAT,
     .edges = {{12, 6, GROUP * 12, MC}, {32, 16, 8, 4, NC}, {KC}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .workspace = matmul_blocked_workspace,
     .launch = matmul_blocked_launch,
 };

@@ -60,5 +60,6 @@ KERNEL(matmul_cpu) = {
     .dtypes = DTYPES_FLOAT,
     .edges = {{1}, {1}, {1}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .launch = matmul_cpu_launch,
 };

@@ -300,5 +300,6 @@ KERNEL(reduce_blocked) = {
     .operators = REDUCE_ALL_OPERATORS,
     .edges = {{GROUP}, {LANES, ROWS, PIECE, ROWS *LANES}, {COLUMNS, PIECE / COLUMNS}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .launch = reduce_blocked_launch,
 };

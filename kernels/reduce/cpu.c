@@ -31,5 +31,6 @@ KERNEL(reduce_cpu) = {
     .operators = REDUCE_ALL_OPERATORS,
     .edges = {{1}, {1}, {1}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .launch = reduce_cpu_launch,
 };

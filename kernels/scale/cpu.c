@@ -63,5 +63,6 @@ KERNEL(scale_cpu) = {
     .dtypes = DTYPES_ALL,
     .edges = {{PIECE}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .launch = scale_cpu_launch,
 };

@@ -35,6 +35,7 @@ KERNEL(scale_simple) = {
     .dtypes = DTYPES_ALL,
     .edges = {{THREADS}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .compute_capability = 80,
     .launch = scale_simple_launch,
 };

@@ -84,7 +84,10 @@ static enum status merge(int argc, char **argv, struct error *error) {
         job = load_job(path, &found);
         const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
         status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);
+        struct panels *panels = status ? NULL : panels_make(plan, found.shards, found.by);
+        if (panels && panels_divide(panels)) options.panels = panels;
         if (!status) status = join(plan, &options, error);
+        panels_free(panels);
     }
     plan_free(plan);
     job_free(job);

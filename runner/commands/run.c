@@ -10,7 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_RESUME = OPTION_OWN, OPTION_OVERWRITE, OPTION_TRACE, OPTION_PROGRESS, OPTION_JSON, OPTION_SHARD };
+enum {
+    OPTION_RESUME = OPTION_OWN,
+    OPTION_OVERWRITE,
+    OPTION_TRACE,
+    OPTION_PROGRESS,
+    OPTION_JSON,
+    OPTION_SHARD,
+    OPTION_BY
+};
 
 struct run_arguments {
     struct command_overrides overrides;
@@ -26,6 +34,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {"shard", required_argument, NULL, OPTION_SHARD},
+                                            {"by", required_argument, NULL, OPTION_BY},
                                             {"trace", required_argument, NULL, OPTION_TRACE},
                                             {0}};
     struct execute_options *wanted = &arguments->execute;
@@ -38,6 +47,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
         case OPTION_SHARD:
             status = command_shard(&command_run, optarg, &arguments->shard.index, &arguments->shard.count, error);
             break;
+        case OPTION_BY: status = command_shard_by(&command_run, optarg, &arguments->shard.by, error); break;
         case OPTION_PROGRESS:
             if (!progress_parse(optarg, &wanted->progress))
                 return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
@@ -46,6 +56,8 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
         default: status = command_override(&command_run, code, argv, &arguments->overrides, error);
         }
     wanted->restricted = arguments->overrides.job.only != NULL;
+    if (!status && arguments->shard.by != SHARD_AUTO && arguments->shard.count == 0)
+        return fail(error, STATUS_USAGE, "run: --by says what --shard deals out; there is no --shard");
     return status ? status : command_operands(&command_run, argc, 1, 1, error);
 }
 
@@ -66,9 +78,12 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
 }
 
 /* Does one shard of the job, or says that it has nothing to do. */
-static enum status execute_shard(const struct plan *plan, struct run_arguments *arguments, struct error *error) {
+static enum status execute_shard(const struct plan *whole, struct run_arguments *arguments, struct error *error) {
     struct shard *shard = &arguments->shard;
     bool say = arguments->execute.progress != PROGRESS_NONE;
+    struct panels *panels = panels_make(whole, shard->count, shard->by);
+    const struct plan *plan = panels_divide(panels) ? &panels->plan : whole;
+    if (plan != whole) arguments->execute.panels = panels;
     shard->of_task = shard_split(plan, shard->count);
     arguments->execute.shard = shard;
     int runs = shard_runs(shard, plan);
@@ -77,9 +92,10 @@ static enum status execute_shard(const struct plan *plan, struct run_arguments *
         fprintf(stderr, "tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard->index,
                 shard->count);
     else if (say && (status == STATUS_OK || status == STATUS_RUN))
-        fprintf(stderr, "tilerun: shard %d of %d has done %d of the job's %d runs; `tilerun merge` joins them\n",
-                shard->index, shard->count, runs, plan->run_count);
+        fprintf(stderr, "tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n", shard->index,
+                shard->count, runs, plan->run_count, plan->job->output);
     free(shard->of_task);
+    panels_free(panels);
     return status;
 }
 
@@ -119,6 +135,9 @@ const struct command command_run = {
             "  --shard I/N        do share I, from 0, of N of the job's runs and leave the rest to\n"
             "                     other processes; `merge` joins them. auto takes I/N from Slurm,\n"
             "                     Open MPI or PMI. What reads another's result is in one shard with it\n"
+            "  --by runs|tiles    what is dealt out: whole operations with all their variants, or, of\n"
+            "                     large ones, panels of the result as well (default: panels if there\n"
+            "                     are more shards than operations)\n"
             "  --overwrite        replace whatever file is there; without --resume finished runs too\n"
             "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
             "  --progress MODE    auto, plain or none\n"

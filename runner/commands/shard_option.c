@@ -86,3 +86,13 @@ enum status command_shard(const struct command *command, const char *text, int *
                     command->name, text, *count, *count - 1, *count);
     return STATUS_OK;
 }
+
+enum status command_shard_by(const struct command *command, const char *text, enum shard_by *by, struct error *error) {
+    if (strcmp(text, "runs") == 0)
+        *by = SHARD_BY_RUNS;
+    else if (strcmp(text, "tiles") == 0)
+        *by = SHARD_BY_TILES;
+    else
+        return fail(error, STATUS_USAGE, "%s: --by is runs or tiles, not '%s'", command->name, text);
+    return STATUS_OK;
+}

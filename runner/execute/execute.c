@@ -74,13 +74,16 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     return status;
 }
 
-/* Reads the rows of a job that is complete already (`resume`), so that they can be shown. */
+/* Reads the rows of a job that is complete already (`resume`), so that they can be shown; a shard that does panels has
+ * none of them. */
 static enum status show_finished(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     struct results_file *file;
     enum status status = results_file_open(plan->job->output, &file, error);
     if (status) return status;
-    if (file->count == plan->run_count)
+    if (execution->options->panels && execution->options->shard)
+        status = STATUS_OK;
+    else if (file->count == plan->run_count)
         memcpy(execution->rows, file->rows, (unsigned long)file->count * sizeof *file->rows);
     else
         status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, file->count, plan->run_count);
@@ -191,6 +194,7 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     if (status) {
         forget_trace(&execution);
     } else {
+        if (options->panels) results_use_panels(execution.results, options->panels);
         struct progress_work *work = plan_work(plan);
         for (int i = 0; i < plan->run_count; i++) {
             work[i].elsewhere = !shard_has(options->shard, plan->runs[i].task);

@@ -9,10 +9,12 @@
 struct execute_options {
     bool overwrite, resume;
     const struct shard *shard; /* do its runs and join nothing; NULL: do the whole job */
-    bool merge;                /* do nothing, and join the parts that are there; with `resume` */
-    bool single;               /* no later call takes up what a signal leaves: `resume` is not advised */
-    bool restricted;           /* `--only` left something out: the results are "partial" */
-    int cuda_number;           /* the GPU to open, if a run needs one */
+    /* Operations are divided: a shard executes this plan of panels, and `merge` the whole; NULL: they are not. */
+    const struct panels *panels;
+    bool merge;      /* do nothing, and join the parts that are there; with `resume` */
+    bool single;     /* no later call takes up what a signal leaves: `resume` is not advised */
+    bool restricted; /* `--only` left something out: the results are "partial" */
+    int cuda_number; /* the GPU to open, if a run needs one */
     enum progress_mode progress;
     const char *trace; /* path of the timeline's file; NULL: none */
     const char *command_line;

@@ -132,12 +132,14 @@ static enum status begin_trial(struct execution *execution, struct trial *trial,
 
 /* ---- rows that are final ----------------------------------------------------------------------------------------- */
 
-static void outcome_text(const struct result_row *row, char text[320]) {
+static void outcome_text(const struct task *task, const struct result_row *row, char text[320]) {
     char error[32] = ""; /* unknown (NaN) if nothing was verified */
+    bool says =
+        row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0); /* the run's name says it */
     if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
     if (result_row_done(row))
-        snprintf(text, 320, "%s, %.4g ms%s%s%s", row->status, row->kernel_median_s * 1e3, error,
-                 row->message[0] ? "; " : "", row->message);
+        snprintf(text, 320, "%s, %.4g ms%s%s%s", row->status, row->kernel_median_s * 1e3, error, says ? "; " : "",
+                 says ? row->message : "");
     else
         snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
 }
@@ -145,7 +147,9 @@ static void outcome_text(const struct result_row *row, char text[320]) {
 /* "product tiled n=512" */
 static void name_run(const struct execution *execution, const struct run *run, char name[320]) {
     const struct job_operation *operation = execution->plan->tasks[run->task].operation;
-    snprintf(name, 320, "%s %s%s%s", operation->id, run->label, operation->label[0] ? " " : "", operation->label);
+    const char *panel = execution->plan->tasks[run->task].panel;
+    snprintf(name, 320, "%s %s%s%s%s%.60s", operation->id, run->label, operation->label[0] ? " " : "", operation->label,
+             panel ? ", " : "", panel ? panel : "");
 }
 
 /* Of a shard, `merge` must know what became of each run, also where that is no result. */
@@ -154,8 +158,7 @@ static enum status keep_row(struct execution *execution, const struct run *run, 
     const struct task *task = &execution->plan->tasks[run->task];
     if (!execution->options->shard || result_row_done(row)) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++) /* they are in the key */
-        if (task->in[i] < execution->plan->input_count)
-            TRY(reader_hash(&execution->readers.of[task->in[i]], error));
+        if (task->in[i] < execution->plan->input_count) TRY(reader_hash(&execution->readers.of[task->in[i]], error));
     return part_keep_row(execution->results, run, row, error);
 }
 
@@ -175,7 +178,7 @@ static enum status conclude(struct execution *execution, const struct run *run, 
         execution->failed = true;
         execution->stop = execution->stop || task->operation->run.stop_on_error;
     }
-    outcome_text(row, text);
+    outcome_text(task, row, text);
     if (reused) strncat(text, " (kept from before)", sizeof text - strlen(text) - 1);
     progress_outcome(&execution->progress, run->number, text, done && !reused);
     return STATUS_OK;
@@ -227,7 +230,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     bool limit = run->kernel->limit, checked = strcmp(trial->row->verify, "none") != 0;
     fill_times(trial->row, &trial->times, &trial->measurement.samples);
     result_row_bound(trial->row, run->kernel, &task->geometry, execution->plan->facts[run->device].limits);
-    execution_say(trial->row, checked ? "ok" : "unchecked", run->note ? run->note : "");
+    execution_say(trial->row, checked ? "ok" : "unchecked", run->note ? run->note : task->panel ? task->panel : "");
     if (limit)
         snprintf(trial->row->message, sizeof trial->row->message, "a limit, not a %s",
                  operations[task->geometry.op]->name);

@@ -322,6 +322,11 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
 
 void plan_free(struct plan *plan) {
     if (!plan) return;
+    plan_clear(plan);
+    free(plan);
+}
+
+void plan_clear(struct plan *plan) {
     for (int i = 0; i < plan->array_count; i++) array_free(&plan->arrays[i]);
     for (int i = 0; i < plan->run_count; i++) {
         free(plan->runs[i].label);
@@ -332,7 +337,6 @@ void plan_free(struct plan *plan) {
     free(plan->arrays);
     free(plan->tasks);
     free(plan->runs);
-    free(plan);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */

@@ -40,6 +40,7 @@ struct task {
     int in[MAX_INPUTS], out; /* indices into plan->arrays */
     int first_run, run_count;
     bool wanted; /* the results file stores its result, or a later task reads it */
+    char *panel; /* which part of the operation's result it makes (panels.h): "rows 16 to 31 of 64"; NULL: the whole */
 };
 
 /* How an operand lies in its file. Tiles and pieces are cut where chunks end; the rate enters the prediction. */
@@ -102,6 +103,8 @@ struct plan {
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                       struct plan **made);
 void plan_free(struct plan *plan);
+/* Frees what a plan holds, not the plan. */
+void plan_clear(struct plan *plan);
 
 /* Predicts the runs on a device anew, from measured limits, which the plan frees; NULL changes nothing. Tiles stay as
  * they are. They are always chosen by assumed rates, because where tiles end may show in the last bits of a sum, and a

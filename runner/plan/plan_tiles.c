@@ -300,3 +300,15 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
     if (isinf(choice.best_cost)) tiling->memory_bytes = choice.least;
     return !isinf(choice.best_cost);
 }
+
+void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                        const struct tiling *whole, struct tiling *tiling) {
+    *tiling = *whole;
+    for (int loop = 0; loop < LOOPS; loop++) {
+        if (tiling->tile[loop] > geometry->extent[loop]) tiling->tile[loop] = geometry->extent[loop];
+        tiling->tiles[loop] = tiling->tile[loop] > 0 ? ceil_div(geometry->extent[loop], tiling->tile[loop]) : 0;
+        if (geometry->reduces[loop] && tiling->tiles[loop] == 0) tiling->tiles[loop] = 1;
+    }
+    measure_memory(geometry, facts, run, tiling);
+    plan_predict(geometry, facts, run, tiling);
+}

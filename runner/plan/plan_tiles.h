@@ -11,6 +11,11 @@
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling);
 
+/* The tiles of a run on a part of the geometry that `whole` is of: as large, and the same along every loop that the
+ * part has whole. */
+void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                        const struct tiling *whole, struct tiling *tiling);
+
 /* Predicts the times of a run in its tiles, by facts->limits where they are known. */
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                   struct tiling *tiling);

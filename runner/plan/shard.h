@@ -44,10 +44,17 @@ const char *shard_machine(const struct plan *plan, char text[96]);
 #define SHARD_READ_BYTES_PER_S  3e9
 #define SHARD_WRITE_BYTES_PER_S 1.5e9
 
+#define MOST_SHARDS 100000
+
+/* What is dealt out: whole operations, or panels of them (panels.h) as well; SHARD_AUTO: panels if there are fewer
+ * groups of operations than shards. */
+enum shard_by { SHARD_AUTO, SHARD_BY_RUNS, SHARD_BY_TILES };
+
 /* One process's share of a job. Where a function takes a shard, NULL means the whole job. */
 struct shard {
     int index, count; /* shard `index` of `count`, from 0 */
-    int *of_task;     /* as shard_split returns it */
+    enum shard_by by;
+    int *of_task; /* as shard_split returns it */
 };
 
 /* Does the shard have this task? */

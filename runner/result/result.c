@@ -147,13 +147,14 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     for (int i = 0; i < plan->run_count; i++) {
         struct stored former;
         if (!shard_has(results->shard, plan->runs[i].task)) continue;
-        char *path = results_part_path(results, &plan->runs[i], ".h5");
+        char *path = results_part_path(results, &plan->runs[i]);
         bool part = parts > ours && access(path, F_OK) == 0;
         ours += part;
         results->seen[i] = part || former_stored(results, &plan->runs[i], &former);
         if (*done) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
         free(path);
     }
+    if (!results->shard) ours += panels_count_parts(results, *done);
     if (parts > ours)
         fprintf(stderr,
                 "tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
@@ -170,6 +171,7 @@ const bool *results_seen(const struct results *results) {
 void results_close(struct results *results) {
     if (!results) return;
     former_close(results->former);
+    counterpart_free(results->other);
     results_leave(results);
     keys_free(results->keys);
     h5_journal_free(results->journal);

@@ -17,7 +17,7 @@
 #ifndef RUNNER_RESULT_H
 #define RUNNER_RESULT_H
 
-#include "../plan/shard.h"
+#include "../plan/panels.h"
 #include "../stream/measure.h"
 #include "../stream/stream.h"
 #include "environment.h"
@@ -78,6 +78,9 @@ void results_close(struct results *results);
  * still use `results`. */
 void results_leave(struct results *results);
 
+/* The job is done by panels: of a shard `results` follows their plan, of `merge` the whole, and this tells it of the
+ * other. */
+void results_use_panels(struct results *results, const struct panels *panels);
 /* Of a shard, before its first run: writes into its folder what it is and where it runs. `partial`: `--only` left
  * something out. */
 enum status results_note_shard(const struct results *results, const char *command_line, bool partial,
@@ -86,7 +89,9 @@ enum status results_note_shard(const struct results *results, const char *comman
 struct shard_job {
     char *path, *text, *resolved; /* of the job file: its path, its text, and what that came to on the command line */
     bool partial;
-    bool present[2]; /* by enum kernel_device, as `facts` */
+    int shards;       /* into how many it is divided, */
+    enum shard_by by; /* and what is dealt out */
+    bool present[2];  /* by enum kernel_device, as `facts` */
     struct device_facts facts[2];
 };
 /* Finds the job that most shards have. false: there are none. Free with shard_job_free. */

@@ -166,7 +166,8 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum status status = take_object(from->file, from->output, file, path, false, error);
+    enum status status = from->file < 0 ? panels_join(results, run, file, path, error)
+                                        : take_object(from->file, from->output, file, path, false, error);
     const struct array *array = &results->plan->arrays[task->out];
     if (!status) status = describe_output(file, path, task, array, row, error);
     if (!status) status = scales_attach(scales, array, path, error);
@@ -211,7 +212,10 @@ static enum status take_samples(const struct stored *from, hid_t file, int32_t r
 static enum status take_all(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     TRY(take_outputs(from, file, results, run, row, is_result, scales, error));
-    return take_samples(from, file, row->run, error);
+    if (from->file >= 0) return take_samples(from, file, row->run, error);
+    char path[64];
+    snprintf(path, sizeof path, "/samples/%d", row->run);
+    return panels_write_samples(results, run, file, path, error);
 }
 
 static struct stored stored_in_part(hid_t part) {
@@ -223,11 +227,13 @@ static struct stored stored_in_part(hid_t part) {
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     if (!result_row_done(row)) return STATUS_OK;
-    char *path = results_part_path(results, run, ".h5");
+    char *path = results_part_path(results, run);
     struct stored from;
     hid_t part = H5I_INVALID_HID;
     enum status status = STATUS_OK;
-    if (access(path, F_OK) == 0 || !former_stored(results, run, &from)) {
+    if (panels_were_found(results, run)) {
+        from = stored_in_part(H5I_INVALID_HID);
+    } else if (access(path, F_OK) == 0 || !former_stored(results, run, &from)) {
         status = h5_open_file(path, &part, error);
         from = stored_in_part(part);
     }
@@ -252,7 +258,7 @@ static const struct run *find_adopted(const struct results *results, const struc
         enum job_store store = results->plan->tasks[run->task].operation->run.store;
         bool stored = store == STORE_ALL || (store == STORE_FIRST && summary->result_run[run->task] == i);
         struct stat about;
-        char *path = results_part_path(results, run, ".h5");
+        char *path = results_part_path(results, run);
         if (stored && result_row_done(&summary->rows[i]) && stat(path, &about) == 0 && about.st_size > most) {
             most = about.st_size;
             largest = run;
@@ -315,7 +321,8 @@ static enum status write_all(hid_t file, const struct results *results, const st
     }
     if (!status) status = scales_finish(scales, error);
     scales_free(scales);
-    if (!status) status = result_write_rows(file, summary->rows, plan->run_count, error);
+    if (!status) status = result_write_rows(file, "runs", summary->rows, plan->run_count, error);
+    if (!status) status = panels_write_rows(file, results, error);
     return status;
 }
 
@@ -366,7 +373,7 @@ static enum status write_and_name(hid_t file, const char *path, const struct res
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error) {
     hid_t file = H5I_INVALID_HID;
     const struct run *adopted = find_adopted(results, summary);
-    char *path = adopted ? results_part_path(results, adopted, ".h5") : must_printf("%s/assembled.tmp", results->parts);
+    char *path = adopted ? results_part_path(results, adopted) : must_printf("%s/assembled.tmp", results->parts);
     if (adopted) reader_close(&results->readers->of[results->plan->tasks[adopted->task].out]);
     enum status status =
         adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);

@@ -65,8 +65,7 @@ static bool is_of(const struct result_row *row, const struct result_row *wanted)
 
 /* Are all runs of the former OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the number
  * of their tasks. */
-static bool is_ours(const struct former *former, const struct results *results, int *tasks) {
-    const struct plan *plan = results->plan;
+static bool is_ours(const struct former *former, const struct plan *plan, struct keys *keys, int *tasks) {
     bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
     *tasks = 0;
     for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in the same order */
@@ -77,7 +76,7 @@ static bool is_ours(const struct former *former, const struct results *results, 
         while (row < former->count && is_of(&former->rows[row], &wanted)) row++;
     }
     char key[33], *stored = text_of(former->file, "job_resolved", "key");
-    keys_of_tasks(results->keys, marked, key);
+    keys_of_tasks(keys, marked, key);
     bool ours = *tasks > 0 && stored && strcmp(stored, key) == 0;
     free(stored);
     free(marked);
@@ -125,6 +124,9 @@ void former_close(struct former *former) {
 
 enum status former_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
+    struct keys *keys = results->keys;
+    /* A shard that does panels has nothing of OUTPUT, but sees whether the whole job is done. */
+    bool whole = results->shard && counterpart_keys(results, &plan, &keys);
     struct place *place = &results->place;
     struct error ignored = {STATUS_OK, ""};
     struct former *former = must_malloc(sizeof *former);
@@ -139,13 +141,16 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
     }
     int tasks = 0;
     bool ours = result_load_rows(former->file, place->path, &former->rows, &former->count, &ignored) == STATUS_OK &&
-                is_ours(former, results, &tasks);
+                is_ours(former, plan, keys, &tasks);
     if (ours) {
         char *state = h5_get_text(former->file, "status");
         *done = tasks == plan->task_count && former->count == plan->run_count &&
                 (is_text(state, "complete") || (restricted && is_text(state, "partial")));
         free(state);
-        results->former = former;
+        if (whole)
+            former_close(former);
+        else
+            results->former = former;
         return STATUS_OK;
     }
     if (!results->overwrite) status = refuse(results, former->file, error);

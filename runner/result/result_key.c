@@ -49,6 +49,8 @@ static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     char text[512], shape[SHAPE_TEXT];
     snprintf(text, sizeof text, "%s %s ", dtype_name(array->dtype), shape_format(&array->shape, shape));
     hash_text(state, text);
+    XXH3_128bits_update(state, array->first, sizeof array->first);
+    XXH3_128bits_update(state, array->input->shape.size, sizeof array->input->shape.size);
     if (array->input->random)
         snprintf(text, sizeof text, "random %d %a %a %a %a %a %llu", (int)terms->distribution, terms->low, terms->high,
                  terms->mean, terms->std, terms->value, (unsigned long long)terms->seed);
@@ -72,8 +74,7 @@ static const struct task_key *task_key(struct keys *keys, int number) {
     if (known->known) return known;
     const XXH128_hash_t *results[2] = {NULL, NULL};
     for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
-        if (task->in[i] >= plan->input_count)
-            results[i] = &task_key(keys, task->in[i] - plan->input_count)->key;
+        if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, task->in[i] - plan->input_count)->key;
     XXH3_state_t *state = keys->state;
     XXH3_128bits_reset(state);
     hash_text(state, tilerun_version);
@@ -82,6 +83,7 @@ static const struct task_key *task_key(struct keys *keys, int number) {
     hash_text(state, task->operation->id);
     hash_text(state, task->operation->label);
     hash_text(state, task->operation->resolved);
+    if (task->panel) hash_text(state, task->panel);
     for (int i = 0; i < task->geometry.inputs; i++)
         if (results[i])
             XXH3_128bits_update(state, results[i], sizeof *results[i]);

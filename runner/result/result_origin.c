@@ -204,6 +204,8 @@ static enum status write_note(hid_t file, const struct results *results, const c
     if (!status) status = h5_set_text(file, "command_line", command_line, error);
     if (!status) status = h5_set_text(file, "created", time_text(created), error);
     if (!status) status = h5_set_integer(file, "partial", partial, error);
+    if (!status) status = h5_set_integer(file, "shards", results->shard->count, error);
+    if (!status) status = h5_set_integer(file, "by", results->shard->by, error);
     if (!status) status = results_write_job(file, plan->job, NULL, error);
     if (!status) status = results_write_environment(file, &environment, error);
     for (int kind = 0; kind < 2 && !status; kind++)
@@ -257,7 +259,7 @@ void shard_job_free(struct shard_job *job) {
 
 static bool read_note(const char *folder, struct shard_job *job) {
     hid_t file = open_note(folder);
-    int64_t partial = 0;
+    int64_t partial = 0, shards = 0, by = 0;
     *job = (struct shard_job){.partial = false};
     if (file < 0) return false;
     hid_t verbatim = H5Dopen2(file, "job", H5P_DEFAULT);
@@ -266,7 +268,11 @@ static bool read_note(const char *folder, struct shard_job *job) {
     job->text = results_read_text(file, "job");
     job->resolved = results_read_text(file, "job_resolved");
     h5_get_number(file, "partial", INT64, &partial);
+    h5_get_number(file, "shards", INT64, &shards);
+    h5_get_number(file, "by", INT64, &by);
     job->partial = partial != 0;
+    job->shards = shards >= 1 && shards <= MOST_SHARDS ? (int)shards : 1;
+    job->by = (enum shard_by)by;
     for (int kind = 0; kind < 2; kind++)
         job->present[kind] = read_facts(file, (enum kernel_device)kind, &job->facts[kind]);
     H5Fclose(file);
@@ -349,33 +355,56 @@ static enum status write_origin(hid_t to, hid_t note, const char *name, int coun
     return status;
 }
 
-/* Which of the folders each run's part lies in; -1: in none. The caller frees. */
-static int *find_shards(const struct results *results, char *const folders[], int count) {
+/* Which runs have parts in which folders. */
+struct provenance {
+    char *const *folders;
+    int count, listed;
+    struct part_origin {
+        int folder, run;
+    } * parts;
+};
+
+static void list_part(void *context, int run, const char *path) {
+    struct provenance *provenance = context;
+    char *folder = place_folder_of(path);
+    char *const *found = bsearch(&folder, provenance->folders, (size_t)provenance->count, sizeof folder, compare_texts);
+    free(folder);
+    if (!found) return;
+    provenance->parts = must_realloc(provenance->parts, (size_t)(provenance->listed + 1) * sizeof *provenance->parts);
+    provenance->parts[provenance->listed++] = (struct part_origin){(int)(found - provenance->folders), run};
+}
+
+/* By folder, then by run. */
+static int compare_origins(const void *one, const void *other) {
+    const struct part_origin *a = one, *b = other;
+    if (a->folder != b->folder) return a->folder < b->folder ? -1 : 1;
+    return (a->run > b->run) - (a->run < b->run);
+}
+
+static void list_parts(const struct results *results, struct provenance *provenance) {
     const struct plan *plan = results->plan;
-    int *of_run = must_malloc((size_t)plan->run_count * sizeof *of_run + 1);
     for (int r = 0; r < plan->run_count; r++) {
-        char *path = results_part_path(results, &plan->runs[r], ".h5"), *folder = place_folder_of(path);
-        char **found = bsearch(&folder, folders, (size_t)count, sizeof *folders, compare_texts);
-        of_run[r] = found ? (int)(found - folders) : -1;
-        free(folder);
+        char *path = results_part_path(results, &plan->runs[r]);
+        list_part(provenance, r, path);
         free(path);
     }
-    return of_run;
+    panels_each_part(results, list_part, provenance);
+    qsort(provenance->parts, (size_t)provenance->listed, sizeof *provenance->parts, compare_origins);
 }
 
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error) {
-    const struct plan *plan = results->plan;
-    int count;
+    int count, next = 0;
     char **folders = list_folders(results->whole, &count);
-    int *of_run = find_shards(results, folders, count);
-    int32_t *runs = must_malloc((size_t)plan->run_count * sizeof *runs + 1);
+    struct provenance provenance = {.folders = folders, .count = count, .parts = must_malloc(1)};
+    list_parts(results, &provenance);
+    int32_t *runs = must_malloc((size_t)provenance.listed * sizeof *runs + 1);
     enum status status = STATUS_OK;
     for (int i = 0; i < count; i++) {
         hid_t note = status ? H5I_INVALID_HID : open_note(folders[i]);
         char *job = note < 0 ? NULL : job_hash(folders[i]);
         int own = 0;
-        for (int r = 0; r < plan->run_count; r++)
-            if (of_run[r] == i) runs[own++] = r;
+        for (; next < provenance.listed && provenance.parts[next].folder == i; next++)
+            if (own == 0 || runs[own - 1] != provenance.parts[next].run) runs[own++] = provenance.parts[next].run;
         if (note >= 0 && (own > 0 || (job && strcmp(job, results->job_sha256) == 0)))
             status = write_origin(file, note, strrchr(folders[i], '/') + 1 + strlen("shard-"), own, runs, error);
         if (note >= 0) H5Fclose(note);
@@ -383,7 +412,7 @@ enum status shards_write_origins(hid_t file, const struct results *results, stru
         free(folders[i]);
     }
     free(runs);
-    free(of_run);
+    free(provenance.parts);
     free(folders);
     return status;
 }

@@ -151,7 +151,9 @@ static enum status part_close(struct part *part, struct error *error) {
 /* Will the output of this run be read, if it is right? A limit's never is. */
 static bool wants_output(const struct results *results, const struct run *run) {
     if (run->kernel->limit) return false;
-    enum job_store store = results->plan->tasks[run->task].operation->run.store;
+    const struct task *task = &results->plan->tasks[run->task];
+    enum job_store store = task->operation->run.store;
+    if (task->panel) return task->wanted || store == STORE_ALL; /* in another panel an earlier variant may be wrong */
     return store == STORE_ALL || (!results->kept[run->task] && results->plan->tasks[run->task].wanted);
 }
 
@@ -326,7 +328,7 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     enum status closed = part_close(part, error);
     if (!status) status = closed;
     if (!status) status = trailer_append(part->path, error);
-    char *finished = results_part_path(part->results, part->run, ".h5");
+    char *finished = results_part_path(part->results, part->run);
     if (!status && rename(part->path, finished) != 0)
         status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
     free(finished);
@@ -358,8 +360,7 @@ void part_discard(struct part *part) {
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-/* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
-static bool read_part(const char *path, struct result_row *row, bool *has_output) {
+bool part_read_row(const char *path, struct result_row *row, bool *has_output) {
     hid_t file = part_is_whole(path, INT64_MAX) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
@@ -381,15 +382,20 @@ static bool needs_output(const struct results *results, const struct run *run, b
 
 /* `merge`: a run that made no result counts too, and an unusable part stays. */
 static bool find(struct results *results, const struct run *run, bool merge, struct result_row *row) {
-    char *path = results_part_path(results, run, ".h5");
+    char *path = results_part_path(results, run);
     struct result_row held;
-    bool has_output = false, found = read_part(path, &held, &has_output) && (merge || result_row_done(&held));
+    bool has_output = false, found = part_read_row(path, &held, &has_output) && (merge || result_row_done(&held));
     /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
      * output. */
     if (found && result_row_done(&held) && !has_output && needs_output(results, run, merge)) found = false;
     if (!found) {
         if (!merge) unlink(path);
         found = former_find(results, run, &held, &has_output) && (has_output || !needs_output(results, run, merge));
+    }
+    if (!found && merge) {
+        bool wants = run->kernel && needs_output(results, run, merge);
+        found = panels_find_row(results, run, wants, &held);
+        has_output = found && wants && result_row_done(&held);
     }
     if (found) {
         *row = held;
@@ -409,7 +415,7 @@ bool results_find_row(struct results *results, const struct run *run, struct res
 }
 
 void results_load_output(struct results *results, const struct run *run) {
-    char *path = results_part_path(results, run, ".h5");
+    char *path = results_part_path(results, run);
     struct stored former;
     bool in_part = access(path, F_OK) == 0 || !former_stored(results, run, &former);
     reader_place(&results->readers->of[results->plan->tasks[run->task].out], in_part ? path : results->place.path,

@@ -1,6 +1,7 @@
 /* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
  * of parts), result_lock.c (its locks), result_shard.c (shards of a job), result_key.c (keys), result_former.c (an
- * earlier, unfinished OUTPUT), result_origin.c (the job and where it ran), result_part.c (one run's file),
+ * earlier, unfinished OUTPUT), result_panels.c (runs
+ * that were done by panels), result_origin.c (the job and where it ran), result_part.c (one run's file),
  * result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a row has in
  * each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_file.c (reading back),
  * result_unfinished.c (...an output that is not finished), result_view.c and result_view_columns.c (rows as people look
@@ -18,6 +19,7 @@
 struct keys;   /* keys of a job's tasks and runs, each computed once */
 struct former; /* an existing OUTPUT of this job */
 struct found_part;
+struct counterpart;
 
 /* In the folder of a shard: what job it does, and where. */
 #define SHARD_NOTE     "shard.h5"
@@ -39,6 +41,7 @@ struct results {
     struct found_part *found; /* a whole job that goes on: the parts that lie here, those of shards too, by key */
     int found_count;
     struct former *former;      /* NULL: none */
+    struct counterpart *other;  /* NULL: the job is not done by panels */
     struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
     bool *kept;                 /* for each task: an earlier run's part holds its result */
     bool *seen;                 /* for each run: it was finished before */
@@ -81,8 +84,12 @@ void shards_free_parts(struct results *results);
 /* Has a shard made one of the job's results since that time? */
 bool shards_made_since(const struct results *results, const struct timespec *time);
 
-/* Where the part of a run lies, or shall lie: KEY with the suffix. The caller frees. */
-char *results_part_path(const struct results *results, const struct run *run, const char *suffix);
+/* Where the part of a run lies, or shall lie. The caller frees. */
+char *results_part_path(const struct results *results, const struct run *run);
+/* The same by its key; KEY.h5. */
+char *results_part_of_key(const struct results *results, const char key[33]);
+/* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
+bool part_read_row(const char *path, struct result_row *row, bool *has_output);
 /* Makes renames in a folder durable. */
 enum status results_sync_folder(const char *folder, struct error *error);
 
@@ -94,6 +101,30 @@ void keys_free(struct keys *keys);
 void keys_of_run(struct keys *keys, const struct run *run, char key[33]);
 /* One hash of the keys of all tasks (NULL), or of the tasks that `tasks` marks: it identifies a results file. */
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
+
+/* Of a job that is done by panels (result_panels.c). The other plan with its keys; false: there is none. */
+bool counterpart_keys(const struct results *results, const struct plan **plan, struct keys **keys);
+void counterpart_free(struct counterpart *other);
+/* For `merge`: finds all panels of a run and fills its row from theirs; false: some are missing. */
+bool panels_find_row(struct results *results, const struct run *run, bool needs_output, struct result_row *row);
+/* Calls `take` with the path of each panel's part that was found, and the number of the run of the whole. */
+void panels_each_part(const struct results *results, void (*take)(void *context, int run, const char *path),
+                      void *context);
+/* How many parts of panels there are; with `remove` they are removed. */
+int panels_count_parts(const struct results *results, bool remove);
+/* Did it find them? Then the run has no part of its own. */
+bool panels_were_found(const struct results *results, const struct run *run);
+/* Puts the panels' outputs together in a new data set. */
+enum status panels_join(const struct results *results, const struct run *run, hid_t file, const char *path,
+                        struct error *error);
+/* Writes the sums of their samples. */
+enum status panels_write_samples(const struct results *results, const struct run *run, hid_t file, const char *path,
+                                 struct error *error);
+/* Writes the rows of the panels that were found as the table /panels. */
+enum status panels_write_rows(hid_t file, const struct results *results, struct error *error);
+/* The plan of the panels and, for each of its runs, whether it is missing, where `missing` says so of the runs of the
+ * whole. The caller frees *panel_missing. */
+const struct plan *panels_missing(const struct results *results, const bool *missing, bool **panel_missing);
 
 /* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
@@ -141,8 +172,9 @@ char *results_path_of(const char *root, const char *label, const char *name);
 
 /* Writes a part's row as its table /runs: it needs no columns for swept parameters. */
 enum status result_write_row(hid_t file, const struct result_row *row, struct error *error);
-/* Writes rows as the table /runs of a file. */
-enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error);
+/* Writes rows as a table of a file: "runs". */
+enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
+                              struct error *error);
 /* Reads that table; `path` is for messages. The caller frees *rows. */
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error);
 

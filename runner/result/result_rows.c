@@ -159,7 +159,7 @@ static char *pack_rows(const struct column *columns, int column_count, const str
     return packed;
 }
 
-static enum status write_table(hid_t file, const struct column *columns, int column_count,
+static enum status write_table(hid_t file, const char *name, const struct column *columns, int column_count,
                                const struct result_row *rows, int count, struct error *error) {
     char *packed = pack_rows(columns, column_count, rows, count);
     hsize_t size = (hsize_t)count, unlimited = H5S_UNLIMITED,
@@ -170,10 +170,10 @@ static enum status write_table(hid_t file, const struct column *columns, int col
     hid_t space = H5Screate_simple(1, &size, &unlimited);
     H5Pset_chunk(creation, 1, &chunk); /* PyTables needs chunked tables */
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    hid_t table = H5Dcreate2(file, "runs", type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    hid_t table = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (table < 0 || H5Dwrite(table, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, packed) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite(/runs)", h5_words());
+        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
     if (table >= 0) H5Dclose(table);
     H5Sclose(space);
     H5Pclose(creation);
@@ -183,12 +183,13 @@ static enum status write_table(hid_t file, const struct column *columns, int col
 }
 
 enum status result_write_row(hid_t file, const struct result_row *row, struct error *error) {
-    return write_table(file, fixed_columns, fixed_column_count, row, 1, error);
+    return write_table(file, "runs", fixed_columns, fixed_column_count, row, 1, error);
 }
 
-enum status result_write_rows(hid_t file, const struct result_row *rows, int count, struct error *error) {
+enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
+                              struct error *error) {
     struct columns columns = columns_of(rows, count);
-    enum status status = write_table(file, columns.of, columns.count, rows, count, error);
+    enum status status = write_table(file, name, columns.of, columns.count, rows, count, error);
     columns_free(&columns);
     return status;
 }

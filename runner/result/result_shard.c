@@ -115,13 +115,20 @@ void shards_free_parts(struct results *results) {
     free(results->found);
 }
 
-static bool is_of_job(const struct results *results, const char *key) {
-    for (int r = 0; r < results->plan->run_count; r++) {
+static bool has_key(const struct plan *plan, struct keys *keys, const char *key) {
+    for (int r = 0; r < plan->run_count; r++) {
         char ours[33];
-        keys_of_run(results->keys, &results->plan->runs[r], ours);
+        keys_of_run(keys, &plan->runs[r], ours);
         if (strcmp(ours, key) == 0) return true;
     }
     return false;
+}
+
+static bool is_of_job(const struct results *results, const char *key) {
+    const struct plan *plan;
+    struct keys *keys;
+    return has_key(results->plan, results->keys, key) ||
+           (counterpart_keys(results, &plan, &keys) && has_key(plan, keys, key));
 }
 
 bool shards_made_since(const struct results *results, const struct timespec *time) {
@@ -135,14 +142,18 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
     return false;
 }
 
-char *results_part_path(const struct results *results, const struct run *run, const char *suffix) {
-    char key[33];
-    keys_of_run(results->keys, run, key);
+char *results_part_of_key(const struct results *results, const char key[33]) {
     const struct found_part *found =
-        results->found_count == 0 || strcmp(suffix, ".h5") != 0
+        results->found_count == 0
             ? NULL
             : bsearch(key, results->found, (size_t)results->found_count, sizeof *results->found, compare_key);
-    return found ? must_strdup(found->path) : must_printf("%s/%s%s", results->parts, key, suffix);
+    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->parts, key);
+}
+
+char *results_part_path(const struct results *results, const struct run *run) {
+    char key[33];
+    keys_of_run(results->keys, run, key);
+    return results_part_of_key(results, key);
 }
 
 /* ---- what is missing --------------------------------------------------------------------------------------------- */
@@ -169,8 +180,7 @@ static int find_count(const char *whole) {
 }
 
 /* Prints a line for each shard that lacks runs. */
-static void tell_shards(const struct results *results, const bool *missing, int count) {
-    const struct plan *plan = results->plan;
+static void tell_shards(const struct results *results, const struct plan *plan, const bool *missing, int count) {
     struct tally {
         int runs, lacks, first;
     } *of = must_malloc((size_t)count * sizeof *of);
@@ -191,9 +201,10 @@ static void tell_shards(const struct results *results, const bool *missing, int 
         const struct run *first = &plan->runs[of[s].first];
         const struct job_operation *operation = plan->tasks[first->task].operation;
         char *folder = shard_folder(results->whole, s, count), *where = where_it_ran(folder);
-        fprintf(stderr, "tilerun: shard %d of %d has %d of %d runs; %s; first missing: '%s %s%s%s'\n", s, count,
+        const char *panel = plan->tasks[first->task].panel;
+        fprintf(stderr, "tilerun: shard %d of %d has %d of %d runs; %s; first missing: '%s %s%s%s'%s%s\n", s, count,
                 of[s].runs - of[s].lacks, of[s].runs, where, operation->id, first->label,
-                operation->label[0] ? " " : "", operation->label);
+                operation->label[0] ? " " : "", operation->label, panel ? ", " : "", panel ? panel : "");
         free(where);
         free(folder);
     }
@@ -237,14 +248,12 @@ static void tell_foreign(const struct results *results) {
 enum status results_lack(const struct results *results, const bool *missing, struct error *error) {
     const struct plan *plan = results->plan;
     int lacks = 0, count = find_count(results->whole);
+    bool *panel_missing = NULL;
+    const struct plan *dealt = results->other ? panels_missing(results, missing, &panel_missing) : plan;
     for (int r = 0; r < plan->run_count; r++) lacks += missing[r];
     tell_foreign(results);
-    if (count == 0)
-        return fail(error, STATUS_IO,
-                    "output %s: %d of %d runs are missing, and no shard has left anything in %s; "
-                    "`tilerun run JOB --shard I/N` makes them",
-                    results->place.name, lacks, plan->run_count, results->whole);
-    tell_shards(results, missing, count);
+    tell_shards(results, dealt, panel_missing ? panel_missing : missing, count);
+    free(panel_missing);
     return fail(error, STATUS_IO,
                 "output %s: %d of %d runs are missing; `tilerun run JOB --shard I/%d --resume` makes those of shard I",
                 results->place.name, lacks, plan->run_count, count);

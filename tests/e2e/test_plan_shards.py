@@ -100,7 +100,7 @@ def test_sums_and_what_is_then_done(folder, case):
         done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", "--json")
         assert done.returncode == OK, done.stderr
         expected = found["shards"][index]["runs"]
-        said = f"shard {index} of {count} has done {expected} of the job's {len(runs)} runs"
+        said = f"shard {index} of {count} has done {expected} of {len(runs)} runs"
         assert (said if expected else "has nothing to do") in done.stderr
         assert len(json.loads(done.stdout) if expected else []) == expected
 

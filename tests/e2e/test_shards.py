@@ -12,61 +12,10 @@ import pytest
 
 import harness
 from harness import INTERRUPTED, IO, OK, USAGE
+from shards import arguments, assert_equals_unsharded, bits, merge, plain_environment, plain_results, shard
 
 CASES = int(os.environ.get("TILERUN_CASES", 8))
 SEED = int(os.environ.get("TILERUN_SEED", 0))
-BATCH = ("SLURM_", "OMPI_", "PMI_")  # variables that `--shard auto` reads
-
-
-def plain_environment(**more):
-    return {name: value for name, value in os.environ.items() if not name.startswith(BATCH)} | more
-
-
-def arguments(folder, index, count, *more):
-    return ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", f"{index}/{count}", *more]
-
-
-def shard(folder, index, count, *more, expect=OK, **variables):
-    done = harness.tilerun(*arguments(folder, index, count, *more), env=plain_environment(**variables))
-    assert done.returncode == expect, done.stderr
-    return done
-
-
-def merge(folder, *more, expect=OK):
-    done = harness.tilerun("merge", folder / "out.h5", *more)
-    assert done.returncode == expect, done.stderr
-    return done
-
-
-def bits(path):
-    """Every stored output: its type, shape, attributes and bytes."""
-    with h5py.File(path) as file:
-        return {
-            name: (str(file[name].dtype), file[name].shape, sorted(file[name].attrs), file[name][()].tobytes())
-            for name in harness.dataset_names(file, "outputs", "variants")
-        }
-
-
-IDENTITY = ("run", "operation", "op", "variant", "parameters", "device", "dtype", "shape", "status", "error", "message")
-
-
-def plain_results(folder, expect=OK):
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite")
-    assert done.returncode == expect, done.stderr
-    return folder / "plain.h5"
-
-
-def assert_equals_unsharded(folder, expect=OK):
-    plain_results(folder, expect)
-    assert bits(folder / "out.h5") == bits(folder / "plain.h5")
-    merged, plain = harness.Results(folder / "out.h5"), harness.Results(folder / "plain.h5")
-    for found, expected in zip(merged.rows, plain.rows, strict=True):
-        for name in IDENTITY:
-            np.testing.assert_equal(found[name], expected[name], err_msg=name)
-    with h5py.File(merged.path) as file, h5py.File(plain.path) as other:
-        assert file.attrs["status"] == other.attrs["status"]
-        assert sorted(file["samples"]) == sorted(other["samples"])
-    assert not (folder / "out.h5.parts").exists()
 
 
 # ---- drawn jobs ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,266 @@
+/* panels.c - which operations are divided, along which loop, and the plan of the panels. */
+#include "panels.h"
+
+#include "../base/fail.h"
+#include "plan_tiles.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements of a panel along its loop, at least (kernel->divisible); a stack is divided into single matrices. */
+#define LEAST 16
+/* An operation stays whole if it takes no more than this share of what a shard has to do on average: then no shard has
+ * more than 1.25 times the mean. */
+#define SHARE 0.25
+
+/* ---- which, and how often ---------------------------------------------------------------------------------------- */
+
+static int64_t least_along(int loop) {
+    return loop == LOOP_B ? 1 : LEAST;
+}
+
+/* Into how many panels a loop can be cut: 1 if it is reduced, or unused. */
+static int64_t most_panels(const struct geometry *geometry, int loop) {
+    const struct operand *out = &geometry->out;
+    for (int axis = 0; axis < out->shape.rank; axis++)
+        if ((int)out->loop[axis] == loop && geometry->extent[loop] >= 2 * least_along(loop))
+            return geometry->extent[loop] / least_along(loop);
+    return 1;
+}
+
+static int axis_of(const struct operand *operand, int loop) {
+    for (int axis = 0; axis < operand->shape.rank; axis++)
+        if ((int)operand->loop[axis] == loop) return axis;
+    return -1;
+}
+
+/* Operands of which a panel is a run of rows: those are read and written in one go. */
+static int operands_in_rows(const struct geometry *geometry, int loop) {
+    int rows = 0;
+    for (int i = 0; i < geometry->inputs; i++) rows += 2 * (axis_of(&geometry->in[i], loop) == 0);
+    return rows + (axis_of(&geometry->out, loop) == 0);
+}
+
+/* The loop that gives `wanted` panels, or the most, and of those the one with most operands in rows. */
+static int choose_loop(const struct geometry *geometry, int wanted) {
+    int best = 0, best_rows = -1;
+    int64_t best_panels = 0;
+    for (int loop = 0; loop < LOOPS; loop++) {
+        int64_t most = most_panels(geometry, loop), panels = most < wanted ? most : wanted;
+        int rows = operands_in_rows(geometry, loop);
+        if (panels < best_panels || (panels == best_panels && rows <= best_rows)) continue;
+        best = loop, best_rows = rows, best_panels = panels;
+    }
+    return best;
+}
+
+/* May the task be divided? */
+static bool is_divisible(const struct plan *plan, const struct task *task) {
+    for (int i = 0; i < task->geometry.inputs; i++)
+        if (task->in[i] >= plan->input_count) return false;
+    if (plan->arrays[task->out].last_reader >= 0) return false;
+    if (operations[task->geometry.op]->exact) return true;
+    for (int r = task->first_run; r < task->first_run + task->run_count; r++) {
+        const struct run *run = &plan->runs[r];
+        if (!run->skip && run->kernel && !run->kernel->limit && !run->kernel->divisible) return false;
+    }
+    return true;
+}
+
+/* For each task the number of its panels. The caller frees. */
+static int *count_panels(const struct plan *plan, int shards, enum shard_by by) {
+    int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);
+    struct shard_groups *groups = shard_groups_find(plan);
+    double all = 0;
+    for (int g = 0; g < groups->count; g++) all += groups->groups[g].load.seconds;
+    bool divides = by == SHARD_BY_TILES || (by == SHARD_AUTO && groups->count < shards);
+    for (int t = 0; t < plan->task_count; t++) {
+        const struct task *task = &plan->tasks[t];
+        double seconds = groups->groups[groups->of_task[t]].load.seconds;
+        counts[t] = 1;
+        if (!divides || seconds * shards <= SHARE * all || !is_divisible(plan, task)) continue;
+        int64_t most = most_panels(&task->geometry, choose_loop(&task->geometry, shards));
+        counts[t] = most < shards ? (int)most : shards;
+    }
+    shard_groups_free(groups);
+    return counts;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------ */
+
+static char *copy_text(const char *text) {
+    return text ? must_strdup(text) : NULL;
+}
+
+/* A description that owns what it holds, but for the labels of axes. */
+static struct array copy_array(const struct array *array) {
+    struct array copy = *array;
+    copy.units = copy_text(array->units);
+    copy.long_name = copy_text(array->long_name);
+    copy.last_reader = -1;
+    return copy;
+}
+
+/* Elements first .. first + count - 1 of a loop. */
+struct band {
+    int loop;
+    int64_t first, count;
+};
+
+static struct band band_of(int64_t extent, int loop, int panel, int panels) {
+    int64_t first = extent / panels * panel + extent % panels * panel / panels;
+    int64_t end = extent / panels * (panel + 1) + extent % panels * (panel + 1) / panels;
+    return (struct band){loop, first, end - first};
+}
+
+/* Appends the band of an input and returns its number; of an input that lacks the loop, returns the input's own. */
+static int take_band(struct plan *plan, const struct plan *whole, int input, const struct operand *operand,
+                     const struct band *band) {
+    int axis = axis_of(operand, band->loop);
+    if (axis < 0) return input;
+    struct array *array = &plan->arrays[plan->input_count];
+    *array = copy_array(&whole->arrays[input]);
+    array->first[axis] += band->first;
+    array->shape.size[axis] = band->count;
+    return plan->input_count++;
+}
+
+/* ---- tasks and runs ---------------------------------------------------------------------------------------------- */
+
+static void copy_run(struct plan *plan, const struct run *from, int task, bool part) {
+    struct run *run = &plan->runs[plan->run_count];
+    *run = *from;
+    run->number = plan->run_count++;
+    run->task = task;
+    run->label = copy_text(from->label);
+    run->skip = copy_text(from->skip);
+    run->note = copy_text(from->note);
+    if (part && !run->skip)
+        plan_tiles_of_part(&plan->tasks[task].geometry, &plan->facts[run->device], run, &from->tiling, &run->tiling);
+}
+
+/* "rows 16 to 31 of 64", by the axis of the result, from 0. */
+static char *panel_words(const struct operand *out, const struct box *place, int axis) {
+    static const char *const one[MAX_RANK] = {"matrix", "row", "column"};
+    static const char *const many[MAX_RANK] = {"matrices", "rows", "columns"};
+    int rank = out->shape.rank, what = rank == 1 ? 1 : MAX_RANK - rank + axis;
+    int64_t first = place->start[axis], count = place->count[axis], size = out->shape.size[axis];
+    if (count == 1) return must_printf("%s %lld of %lld", one[what], (long long)first, (long long)size);
+    return must_printf("%s %lld to %lld of %lld", rank == 1 ? "elements" : many[what], (long long)first,
+                       (long long)(first + count - 1), (long long)size);
+}
+
+/* Makes a panel of a task: bands of its inputs, and the geometry that follows from their shapes. */
+static void make_panel(struct panels *panels, int number, const struct task *from, const struct band *band) {
+    struct plan *plan = &panels->plan;
+    struct task *task = &plan->tasks[number];
+    struct shape shapes[MAX_INPUTS];
+    enum dtype dtypes[MAX_INPUTS];
+    struct error error = {STATUS_OK, ""};
+    for (int i = 0; i < from->geometry.inputs; i++) {
+        task->in[i] = take_band(plan, panels->whole, from->in[i], &from->geometry.in[i], band);
+        shapes[i] = plan->arrays[task->in[i]].shape;
+        dtypes[i] = plan->arrays[task->in[i]].dtype;
+    }
+    const struct operand *out = &from->geometry.out;
+    int axis = axis_of(out, band->loop);
+    operations[from->geometry.op]->geometry(&from->geometry.options, shapes, dtypes, &task->geometry, &error);
+    panels->place[number].start[axis] = band->first;
+    panels->place[number].count[axis] = band->count;
+    task->panel = panel_words(out, &panels->place[number], axis);
+}
+
+static void make_tasks(struct panels *panels, const int *counts) {
+    const struct plan *whole = panels->whole;
+    struct plan *plan = &panels->plan;
+    for (int t = 0; t < whole->task_count; t++) {
+        const struct task *from = &whole->tasks[t];
+        int loop = choose_loop(&from->geometry, counts[t]);
+        panels->first[t] = plan->task_count;
+        for (int p = 0; p < counts[t]; p++) {
+            int number = plan->task_count++;
+            plan->tasks[number] = *from;
+            panels->whole_task[number] = t;
+            panels->place[number] = box_whole(&from->geometry.out.shape);
+            struct band band = band_of(from->geometry.extent[loop], loop, p, counts[t]);
+            if (counts[t] > 1) make_panel(panels, number, from, &band);
+        }
+    }
+    panels->first[whole->task_count] = plan->task_count;
+}
+
+/* The results follow the inputs, of which there are now as many as there will be. */
+static void make_results(struct panels *panels) {
+    struct plan *plan = &panels->plan;
+    const struct plan *whole = panels->whole;
+    plan->array_count = plan->input_count + plan->task_count;
+    for (int t = 0; t < plan->task_count; t++) {
+        struct task *task = &plan->tasks[t];
+        struct array *out = &plan->arrays[plan->input_count + t];
+        *out = copy_array(&whole->arrays[task->out]);
+        out->shape = task->geometry.out.shape;
+        task->out = plan->input_count + t;
+        for (int i = 0; i < task->geometry.inputs; i++) {
+            bool is_result = !task->panel && task->in[i] >= whole->input_count;
+            if (is_result) task->in[i] = plan->input_count + panels->first[task->in[i] - whole->input_count];
+            plan->arrays[task->in[i]].last_reader = t;
+        }
+    }
+}
+
+static void make_runs(struct panels *panels) {
+    struct plan *plan = &panels->plan;
+    for (int t = 0; t < plan->task_count; t++) {
+        const struct task *from = &panels->whole->tasks[panels->whole_task[t]];
+        plan->tasks[t].first_run = plan->run_count;
+        for (int r = 0; r < from->run_count; r++)
+            copy_run(plan, &panels->whole->runs[from->first_run + r], t, plan->tasks[t].panel != NULL);
+    }
+}
+
+struct panels *panels_make(const struct plan *whole, int shards, enum shard_by by) {
+    struct panels *panels = must_malloc(sizeof *panels);
+    int *counts = count_panels(whole, shards, by);
+    size_t tasks = 0, bands = 0, runs = 0;
+    for (int t = 0; t < whole->task_count; t++) {
+        tasks += (size_t)counts[t];
+        bands += counts[t] > 1 ? (size_t)(counts[t] * MAX_INPUTS) : 0;
+        runs += (size_t)(counts[t] * whole->tasks[t].run_count);
+    }
+    *panels = (struct panels){.whole = whole, .plan = *whole};
+    struct plan *plan = &panels->plan;
+    plan->task_count = plan->run_count = 0;
+    plan->arrays = must_malloc(((size_t)whole->input_count + bands + tasks) * sizeof *plan->arrays + 1);
+    plan->tasks = must_malloc(tasks * sizeof *plan->tasks + 1);
+    plan->runs = must_malloc(runs * sizeof *plan->runs + 1);
+    panels->whole_task = must_malloc(tasks * sizeof *panels->whole_task + 1);
+    panels->place = must_malloc(tasks * sizeof *panels->place + 1);
+    panels->first = must_malloc((size_t)(whole->task_count + 1) * sizeof *panels->first);
+    for (int i = 0; i < whole->input_count; i++) plan->arrays[i] = copy_array(&whole->arrays[i]);
+    make_tasks(panels, counts);
+    make_results(panels);
+    make_runs(panels);
+    free(counts);
+    return panels;
+}
+
+void panels_free(struct panels *panels) {
+    if (!panels) return;
+    struct plan *plan = &panels->plan;
+    for (int t = 0; t < plan->task_count; t++) free(plan->tasks[t].panel);
+    for (int kind = 0; kind < 2; kind++) plan->facts[kind].limits = NULL; /* the whole's */
+    plan_clear(plan);
+    free(panels->whole_task);
+    free(panels->place);
+    free(panels->first);
+    free(panels);
+}
+
+bool panels_divide(const struct panels *panels) {
+    return panels->plan.task_count > panels->whole->task_count;
+}
+
+const struct run *panels_whole_run(const struct panels *panels, const struct run *run) {
+    const struct task *own = &panels->plan.tasks[run->task];
+    const struct task *whole = &panels->whole->tasks[panels->whole_task[run->task]];
+    return &panels->whole->runs[whole->first_run + run->number - own->first_run];
+}

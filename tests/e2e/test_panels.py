@@ -1,0 +1,231 @@
+"""Operations divided into panels: `run --shard I/N --by tiles`, and `merge`, which puts the panels together."""
+
+import os
+import random
+import signal
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+from harness import INTERRUPTED, IO, OK, USAGE
+from shards import arguments, assert_equals_unsharded, merge, plain_environment, shard
+
+CASES = int(os.environ.get("TILERUN_CASES", 12))
+SEED = int(os.environ.get("TILERUN_SEED", 0))
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
+TYPES = [*FLOATS, "int8", "int32", "int64", "uint16", "uint64"]
+
+
+# ---- drawn jobs ----------------------------------------------------------------------------------------------------
+
+
+def draw_extent(draw):
+    return draw.choice([1, 15, 16, 31, 32, 33, 47, 64, draw.randint(1, 150)])
+
+
+class Inputs:
+    """Inputs of a job as they are drawn: generated, or in a file, a band of it, chunked and encoded or not."""
+
+    def __init__(self, folder, draw):
+        self.folder, self.draw, self.of = folder, draw, {}
+
+    def add(self, shape, dtype):
+        name = f"x{len(self.of)}"
+        if dtype == "bfloat16" or self.draw.random() < 0.5:
+            low = -1 if dtype in FLOATS else 0
+            high = 1 if dtype in FLOATS else 100
+            terms = {"shape": shape, "dtype": dtype, "low": low, "high": high, "seed": self.draw.randrange(1000)}
+            self.of[name] = {"random": terms | ({} if dtype in FLOATS else {"distribution": "integer"})}
+            return name
+        before, after = (self.draw.randint(0, 5), self.draw.randint(0, 5)) if self.draw.random() < 0.5 else (0, 0)
+        rng = np.random.default_rng(self.draw.randrange(1000))
+        values = rng.uniform(-50 if dtype in FLOATS else 0, 50, (shape[0] + before + after, *shape[1:]))
+        chunks = tuple(self.draw.randint(1, size) for size in values.shape) if self.draw.random() < 0.6 else None
+        with h5py.File(self.folder / "in.h5", "a") as file:
+            gzip = "gzip" if chunks and self.draw.random() < 0.5 else None
+            file.create_dataset(name, data=values.astype(dtype), chunks=chunks, compression=gzip)
+        self.of[name] = {"file": "in.h5", "dataset": name}
+        if before or after:
+            self.of[name]["rows"] = [before, shape[0]]
+        return name
+
+
+def draw_operation(draw, inputs, number):
+    op = draw.choice(["matmul", "transpose", "reduce", "scale"])
+    operation = {"id": f"o{number}", "op": op, "variants": draw.choice([["cpu"], ["blocked"], ["blocked", "cpu"]])}
+    stack = [draw.randint(1, 5)] if draw.random() < 0.3 else []
+    m, n, k = draw_extent(draw), draw_extent(draw), draw_extent(draw)
+    if op == "matmul":
+        dtype, ta, tb = draw.choice(FLOATS), draw.random() < 0.5, draw.random() < 0.5
+        operation |= {"transpose_a": ta, "transpose_b": tb, "alpha": draw.choice([1, -0.5])}
+        a, b = ([k, m] if ta else [m, k]), ([n, k] if tb else [k, n])
+        operation["inputs"] = [inputs.add(stack + a, dtype), inputs.add(draw.choice([stack, []]) + b, dtype)]
+        return operation
+    shape = draw.choice([[m], [m, n]]) if op != "transpose" and not stack else [*stack, m, n]
+    operation["inputs"] = [inputs.add(shape, draw.choice(TYPES))]
+    if op == "scale":
+        operation |= {"variants": ["cpu"], "alpha": 3, "beta": 1}
+    if op == "reduce":
+        operation["axis"] = draw.choice(["all", *range(len(shape))])
+        operation["operator"] = draw.choice(["sum", "mean", "norm2", "min", "argmax", "prod"])
+    return operation
+
+
+def draw_job(folder, draw):
+    inputs = Inputs(folder, draw)
+    operations = [draw_operation(draw, inputs, number) for number in range(draw.randint(1, 4))]
+    for operation in operations:
+        operation["store"] = draw.choice(["first", "first", "all"])
+        if draw.random() < 0.3:
+            operation |= {"compression": "gzip", "level": 1}
+        if draw.random() < 0.3:
+            operation["checksum"] = "none"
+    if draw.random() < 0.3:
+        operations.append({"id": "after", "op": "scale", "inputs": ["o0"], "alpha": 2, "variants": ["cpu"]})
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        memory=draw.choice(["64KiB", "200KiB", "1GiB"]),
+        inputs=inputs.of,
+        defaults={"warmup": 0, "repeat": draw.choice([1, 1, 3])},
+        operations=operations,
+    )
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_drawn_jobs(folder, case):
+    """The panels' bits are those of the whole, whatever operation, type, layout and number of shards."""
+    draw = random.Random(SEED * 1000 + case)
+    draw_job(folder, draw)
+    count = draw.choice([2, 3, 4, 7])
+    for index in draw.sample(range(count), count):
+        shard(folder, index, count, "--by", "tiles")
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+# ---- one product -----------------------------------------------------------------------------------------------------
+
+
+def product(folder, size=96, repeat=1, **more):
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={
+            "a": {"random": {"shape": [size, size], "low": -1, "seed": 1}},
+            "b": {"random": {"shape": [size, size], "low": -1, "seed": 2}},
+        },
+        operations=[{"id": "product", "op": "matmul", "inputs": ["a", "b"], "variants": ["cpu"], "repeat": repeat} | more],
+        defaults={"warmup": 0},
+    )
+
+
+def test_more_shards_than_operations_divide_by_themselves(folder):
+    product(folder)
+    for index in range(3):
+        assert f"product cpu, rows {32 * index} to {32 * index + 31} of 96: ok" in shard(folder, index, 3).stderr
+    merge(folder)
+    assert_equals_unsharded(folder)
+    (row,) = harness.Results(folder / "out.h5").rows
+    assert row["message"] == "done in 3 panels (/panels); times are their sums"
+    with h5py.File(folder / "out.h5") as file:
+        panels = file["panels"][()]
+        words = [f"rows {32 * index} to {32 * index + 31} of 96; shard-{index}-of-3" for index in range(3)]
+        assert [message.decode() for message in panels["message"]] == words
+        assert set(panels["run"]) == {0} and set(panels["status"]) == {b"ok"}
+        assert file["samples/0"][()] == pytest.approx([panels["kernel_median_s"].sum()])
+        for name in ("kernel_median_s", "total_s", "read_s"):
+            assert row[name] == pytest.approx(panels[name].sum())
+        assert [file[f"shards/{index}-of-3/runs"][()].tolist() for index in range(3)] == [[0]] * 3
+
+
+def test_by_runs_leaves_operations_whole(folder):
+    product(folder)
+    said = [shard(folder, index, 3, "--by", "runs").stderr for index in range(3)]
+    assert ["has nothing to do" in text for text in said] == [False, True, True]
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_missing_panel_is_named(folder):
+    product(folder)
+    shard(folder, 0, 3), shard(folder, 2, 3)
+    said = merge(folder, expect=IO).stderr
+    assert "shard 1 of 3 has 0 of 1 runs; it has not begun; first missing: 'product cpu', rows 32 to 63 of 96" in said
+    assert "refused" not in said and "of no use" not in said and not (folder / "out.h5").exists()
+    shard(folder, 1, 3)
+    merge(folder)
+    assert_equals_unsharded(folder)
+
+
+def test_resume_keeps_panels(folder):
+    product(folder, repeat=3000)
+    process = harness.start(*arguments(folder, 1, 3, "--progress", "plain"), env=plain_environment())
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode in (INTERRUPTED, -signal.SIGTERM)
+    product(folder, repeat=1)
+    for index in range(3):
+        shard(folder, index, 3, "--resume")
+    assert "(kept from before)" in shard(folder, 1, 3, "--resume").stderr
+    merge(folder)
+    assert "is complete: nothing to do" in shard(folder, 1, 3, "--resume").stderr
+    assert "nothing to do" in merge(folder).stderr
+    assert_equals_unsharded(folder)
+
+
+def test_what_a_panel_reads(folder):
+    """Of the input that has the divided loop a shard reads its band alone: the rest may be damaged."""
+    product(folder)
+    with h5py.File(folder / "in.h5", "w") as file:
+        file.create_dataset("x", data=np.ones((64, 64)), chunks=(16, 64), fletcher32=True)
+        offset = file["x"].id.get_chunk_info(3).byte_offset
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"file": "in.h5", "dataset": "x"}},
+        operations=[{"id": "sum", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 1, "variants": ["cpu"]}],
+    )
+    with open(folder / "in.h5", "r+b") as file:
+        file.seek(offset)
+        file.write(b"damaged!")
+    for index in range(4):
+        done = harness.tilerun(*arguments(folder, index, 4, "--by", "tiles", "--once"), env=plain_environment())
+        assert (done.returncode == OK) == (index < 3), done.stderr
+
+
+def test_a_wrong_panel_makes_the_run_wrong(folder, monkeypatch):
+    """And names the panel. The tolerance is one that not every panel keeps."""
+    with h5py.File(folder / "in.h5", "w") as file:
+        values = np.ones((64, 64), dtype="f4")
+        values[40:] = np.random.default_rng(1).random((24, 64))
+        file["x"] = values
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"file": "in.h5", "dataset": "x"}},
+        operations=[
+            {"id": "gram", "op": "matmul", "inputs": ["x", "x"], "variants": ["cpu"], "tolerance": 1e-12, "verify": "full"}
+        ],
+        defaults={"warmup": 0, "repeat": 1},
+    )
+    codes = [harness.tilerun(*arguments(folder, index, 4), env=plain_environment()).returncode for index in range(4)]
+    assert 1 in codes, codes
+    merge(folder, expect=1)
+    (row,) = harness.Results(folder / "out.h5").rows
+    assert row["status"] == "wrong" and row["message"].startswith(f"rows {16 * codes.index(1)} to ")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--shard", "0/2", "--by", "rows"], "--by is runs or tiles, not 'rows'"),
+        (["--by", "tiles"], "there is no --shard"),
+    ],
+)
+def test_bad_options(folder, options, words):
+    product(folder)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *options, env=plain_environment())
+    assert done.returncode == USAGE and words in done.stderr
