@@ -77,6 +77,35 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
     return status;
 }
 
+static void print_nothing(const struct result_row *rows, int count, FILE *to) {
+    (void)rows, (void)count, (void)to;
+}
+
+/* Does a whole job: operations that take long by panels, which are then joined as those of shards are. */
+static enum status execute_whole(const struct plan *whole, struct run_arguments *arguments, struct error *error) {
+    struct execute_options *options = &arguments->execute, asked = *options;
+    struct panels *panels = panels_make(whole, 1, SHARD_TO_KEEP);
+    enum status status = STATUS_OK;
+    if (panels_divide(panels)) {
+        int *of_task = must_malloc((unsigned long)panels->plan.task_count * sizeof *of_task);
+        memset(of_task, 0, (unsigned long)panels->plan.task_count * sizeof *of_task);
+        const struct shard all = {.count = 1, .by = SHARD_TO_KEEP, .of_task = of_task};
+        options->panels = panels;
+        options->shard = &all;
+        options->print = print_nothing;
+        status = execute(&panels->plan, arguments, error);
+        free(of_task);
+        *options = asked;
+        options->panels = panels;
+        options->merge = options->resume = true;
+        options->trace = NULL;
+        if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* the joined rows say so again */
+    }
+    if (!status) status = execute(whole, arguments, error);
+    panels_free(panels);
+    return status;
+}
+
 /* Does one shard of the job, or says that it has nothing to do. */
 static enum status execute_shard(const struct plan *whole, struct run_arguments *arguments, struct error *error) {
     struct shard *shard = &arguments->shard;
@@ -116,7 +145,7 @@ static enum status run(int argc, char **argv, struct error *error) {
         if (!status && arguments.shard.count > 0)
             status = execute_shard(plan, &arguments, error);
         else if (!status)
-            status = execute(plan, &arguments, error);
+            status = execute_whole(plan, &arguments, error);
     }
     plan_free(plan);
     job_free(job);

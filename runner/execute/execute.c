@@ -88,7 +88,8 @@ static enum status show_finished(struct execution *execution, struct error *erro
     else
         status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, file->count, plan->run_count);
     results_file_close(file);
-    if (status) return status;
+    const struct shard *shard = execution->options->shard;
+    if (status || (shard && shard->by == SHARD_TO_KEEP)) return status; /* it is said when panels are joined */
     char *note = must_printf("%s is complete: nothing to do", plan->job->output);
     progress_note(&execution->progress, note);
     free(note);

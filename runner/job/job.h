@@ -43,6 +43,8 @@ struct job_variant {
 enum job_verify { VERIFY_AUTO, VERIFY_FULL, VERIFY_SAMPLED, VERIFY_NONE };
 enum job_store { STORE_FIRST, STORE_ALL, STORE_NONE };
 
+enum job_keep { KEEP_AUTO, KEEP_ALWAYS, KEEP_NEVER };
+
 struct run_options {
     int64_t warmup;
     int64_t repeat_min, repeat_max; /* equal: a fixed number */
@@ -52,6 +54,7 @@ struct run_options {
     double tolerance; /* NaN: the operation's default */
     enum job_store store;
     bool stop_on_error;
+    enum job_keep keep_tiles;
     struct shape chunks; /* rank 0: not given */
     bool gzip;
     int gzip_level;

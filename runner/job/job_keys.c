@@ -100,6 +100,10 @@ const struct job_key job_keys[] = {
     {SCOPE_RUN, "on_error", KEY_WORD, "continue", .words = WORDS("continue", "stop"), RUN(stop_on_error),
         .harmless = true,
         .help = "After a failed or wrong run."},
+    {SCOPE_RUN, "keep_tiles", KEY_WORD, "auto", .words = WORDS("auto", "always", "never"), RUN(keep_tiles),
+        .harmless = true,
+        .help = "Do the operation panel by panel, so that a signal or a crash loses no finished one. auto: if it takes "
+                "long and that costs less than 2 %."},
     {SCOPE_RUN, "chunks", KEY_SHAPE, "", .low = 1, RUN(chunks),
         .help = "Chunk of the stored output. Default: about 1 MiB."},
     {SCOPE_RUN, "compression", KEY_WORD, "none", .words = WORDS("none", "gzip"), RUN(gzip),

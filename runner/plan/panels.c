@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "plan_tiles.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 /* An operation stays whole if it takes no more than this share of what a shard has to do on average: then no shard has
  * more than 1.25 times the mean. */
 #define SHARE 0.25
+/* Panels that are kept take so long by themselves, in seconds of the nominal machine (shard.h); there are so many of an
+ * operation; and all together may cost so much more than the whole. */
+#define KEEP_S     300.0
+#define KEEP_LEAST 8
+#define KEEP_MOST  256
+#define KEEP_COST  1.02
 
 /* ---- which, and how often ---------------------------------------------------------------------------------------- */
 
@@ -66,20 +73,33 @@ static bool is_divisible(const struct plan *plan, const struct task *task) {
     return true;
 }
 
+static int at_most(const struct task *task, int wanted) {
+    int64_t most = most_panels(&task->geometry, choose_loop(&task->geometry, wanted));
+    return most < wanted ? (int)most : wanted;
+}
+
+/* How many panels the operation is kept in that takes so long, for the sake of those that are finished. */
+static int count_to_keep(const struct task *task, double seconds) {
+    enum job_keep keep = task->operation->run.keep_tiles;
+    int wanted = seconds > 2 * KEEP_S ? (int)fmin(ceil(seconds / KEEP_S), KEEP_MOST) : 1;
+    if (keep == KEEP_ALWAYS && wanted < KEEP_LEAST) wanted = KEEP_LEAST;
+    return keep == KEEP_NEVER ? 1 : wanted;
+}
+
 /* For each task the number of its panels. The caller frees. */
 static int *count_panels(const struct plan *plan, int shards, enum shard_by by) {
     int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);
     struct shard_groups *groups = shard_groups_find(plan);
     double all = 0;
     for (int g = 0; g < groups->count; g++) all += groups->groups[g].load.seconds;
-    bool divides = by == SHARD_BY_TILES || (by == SHARD_AUTO && groups->count < shards);
+    bool deals = by == SHARD_BY_TILES || (by == SHARD_AUTO && groups->count < shards);
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         double seconds = groups->groups[groups->of_task[t]].load.seconds;
-        counts[t] = 1;
-        if (!divides || seconds * shards <= SHARE * all || !is_divisible(plan, task)) continue;
-        int64_t most = most_panels(&task->geometry, choose_loop(&task->geometry, shards));
-        counts[t] = most < shards ? (int)most : shards;
+        int wanted = by == SHARD_TO_KEEP                       ? count_to_keep(task, seconds)
+                     : deals && seconds * shards > SHARE * all ? shards
+                                                               : 1;
+        counts[t] = wanted > 1 && is_divisible(plan, task) ? at_most(task, wanted) : 1;
     }
     shard_groups_free(groups);
     return counts;
@@ -217,9 +237,8 @@ static void make_runs(struct panels *panels) {
     }
 }
 
-struct panels *panels_make(const struct plan *whole, int shards, enum shard_by by) {
+static struct panels *divide(const struct plan *whole, const int *counts) {
     struct panels *panels = must_malloc(sizeof *panels);
-    int *counts = count_panels(whole, shards, by);
     size_t tasks = 0, bands = 0, runs = 0;
     for (int t = 0; t < whole->task_count; t++) {
         tasks += (size_t)counts[t];
@@ -239,6 +258,34 @@ struct panels *panels_make(const struct plan *whole, int shards, enum shard_by b
     make_tasks(panels, counts);
     make_results(panels);
     make_runs(panels);
+    return panels;
+}
+
+/* Halves the panels of operations that cost too much by panels. false: none does. */
+static bool reduce_cost(const struct panels *panels, int *counts) {
+    struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
+    bool reduced = false;
+    for (int t = 0; t < panels->whole->task_count; t++) {
+        if (counts[t] == 1 || panels->whole->tasks[t].operation->run.keep_tiles == KEEP_ALWAYS) continue;
+        double seconds = 0;
+        for (int p = panels->first[t]; p < panels->first[t + 1]; p++)
+            seconds += parts->groups[parts->of_task[p]].load.seconds;
+        if (seconds <= KEEP_COST * groups->groups[groups->of_task[t]].load.seconds) continue;
+        counts[t] /= 2;
+        reduced = true;
+    }
+    shard_groups_free(parts);
+    shard_groups_free(groups);
+    return reduced;
+}
+
+struct panels *panels_make(const struct plan *whole, int shards, enum shard_by by) {
+    int *counts = count_panels(whole, shards, by);
+    struct panels *panels = divide(whole, counts);
+    while (by == SHARD_TO_KEEP && panels_divide(panels) && reduce_cost(panels, counts)) {
+        panels_free(panels);
+        panels = divide(whole, counts);
+    }
     free(counts);
     return panels;
 }

@@ -218,6 +218,47 @@ def test_a_wrong_panel_makes_the_run_wrong(folder, monkeypatch):
     assert row["status"] == "wrong" and row["message"].startswith(f"rows {16 * codes.index(1)} to ")
 
 
+# ---- panels of one process, kept when it is interrupted -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_finished_panels_are_kept(folder, number):
+    """Of one long run: a signal in its fourth panel costs that panel alone."""
+    product(folder, size=256, repeat=60, keep_tiles="always")
+    command = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain"]
+    process = harness.start(*command, env=plain_environment())
+    lines = [process.stderr.readline() for _ in range(3)]
+    assert lines[2].startswith("[3/8] product cpu, rows 64 to 95 of 256: ok"), lines
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (INTERRUPTED if number == signal.SIGTERM else -signal.SIGKILL)
+    assert number == signal.SIGKILL or "3 of 8 runs are done" in said and "--resume" in said, said
+    shown = harness.tilerun("show", folder / "out.h5")
+    assert "3 of 8 runs" in shown.stdout + shown.stderr
+    again = harness.tilerun(*command, "--resume")
+    assert again.returncode == OK and again.stderr.count("(kept from before)") == 3, again.stderr
+    assert again.stdout.count("product") == 1 and "done in 8 panels" in again.stdout
+    assert "nothing to do" in harness.tilerun(*command, "--resume").stderr
+    product(folder, size=256, repeat=60, keep_tiles="never")
+    assert_equals_unsharded(folder)
+
+
+def test_merge_joins_kept_panels(folder):
+    """Killed before it joined them: merge can."""
+    product(folder, keep_tiles="always")
+    assert shard(folder, 0, 1).returncode == OK  # by runs: another division
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
+    assert done.returncode == OK, done.stderr
+    product(folder, keep_tiles="never")
+    assert_equals_unsharded(folder)
+
+
+def test_short_operations_are_not_divided(folder):
+    product(folder)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
+    assert "panel" not in done.stdout + done.stderr and "panels" not in h5py.File(folder / "out.h5")
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
