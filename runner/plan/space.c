@@ -60,16 +60,27 @@ char *space_folder(const char *output) {
     return must_printf("%.*s", slash == output ? 1 : (int)(slash - output), output);
 }
 
-/* Bytes on disk of the files in OUTPUT.parts. */
-static double parts_bytes(const char *output) {
-    char *path = must_printf("%s.parts", output);
+/* Bytes on disk of the files in a folder, and in those of shards in it. */
+static double files_bytes(const char *path, bool deeper) {
     DIR *folder = opendir(path);
     double bytes = 0;
     struct stat about;
-    for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode))
-            bytes += (double)about.st_blocks * 512;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (S_ISREG(about.st_mode)) bytes += (double)about.st_blocks * 512;
+        if (!deeper || !S_ISDIR(about.st_mode) || entry->d_name[0] == '.') continue;
+        char *inner = must_printf("%s/%s", path, entry->d_name);
+        bytes += files_bytes(inner, false);
+        free(inner);
+    }
     if (folder) closedir(folder);
+    return bytes;
+}
+
+/* Bytes on disk of what is in OUTPUT.parts. */
+static double parts_bytes(const char *output) {
+    char *path = must_printf("%s.parts", output);
+    double bytes = files_bytes(path, true);
     free(path);
     return bytes;
 }
@@ -81,29 +92,32 @@ bool space_free(const char *folder, double *bytes) {
     return true;
 }
 
-static enum status require(const struct plan *plan, double needed, double there, const char *who, enum status status,
+/* `reuse`: what lies in OUTPUT.parts counts as free. It is looked at only if it matters: a thousand shards would each
+ * look at the folders of all others. */
+static enum status require(const struct plan *plan, double needed, bool reuse, const char *who, enum status status,
                            struct error *error) {
     const char *output = plan->job->output;
     char *folder = space_folder(output), need[32], have[32];
     double available = 0;
-    bool enough = !space_free(folder, &available) || needed <= available + there;
-    if (enough)
+    bool known = space_free(folder, &available);
+    if (known && reuse && needed > available) available += parts_bytes(output);
+    if (!known || needed <= available)
         status = STATUS_OK;
     else
         fail(error, status, "output %s: %sneeds %s in %s, %s are free", output, who, size_text(needed, need), folder,
-             size_text(available + there, have));
+             size_text(available, have));
     free(folder);
     return status;
 }
 
 enum status space_check(const struct plan *plan, struct error *error) {
-    return require(plan, space_needed(plan), parts_bytes(plan->job->output), "", STATUS_USAGE, error);
+    return require(plan, space_needed(plan), true, "", STATUS_USAGE, error);
 }
 
 enum status space_check_run(const struct plan *plan, const struct run *run, struct error *error) {
     if (!writes(plan, run)) return STATUS_OK;
     char *who = must_printf("%s %s ", plan->tasks[run->task].operation->id, run->label);
-    enum status status = require(plan, output_bytes(plan, run), 0, who, STATUS_IO, error);
+    enum status status = require(plan, output_bytes(plan, run), false, who, STATUS_IO, error);
     free(who);
     return status;
 }

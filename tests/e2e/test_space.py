@@ -117,3 +117,15 @@ def test_parts_that_are_there_count(small_disk):
     (parts / ("0" * 32 + ".h5")).write_bytes(b"x" * (12 << 20))
     (small_disk / "other").write_bytes(b"x" * (4 << 20))
     assert harness.tilerun("check", job).returncode == harness.OK
+
+
+def test_what_shards_have_written_counts(small_disk):
+    """A job that just fits is refused to none of its shards, however many have written already, nor to `merge`."""
+    operations = [{"id": f"t{i}", "op": "transpose", "inputs": ["x"], "variants": ["blocked"]} for i in range(5)]
+    job = job_of(small_disk, operations, 2**12, 2**10, defaults={"warmup": 0, "repeat": 1})
+    for index in range(5):
+        done = harness.tilerun("run", job, "--shard", f"{index}/5")
+        assert done.returncode == harness.OK, done.stderr
+    done = harness.tilerun("merge", small_disk / "out.h5")
+    assert done.returncode == harness.OK, done.stderr
+    assert len(harness.Results(small_disk / "out.h5").rows) == 5
