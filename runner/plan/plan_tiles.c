@@ -287,6 +287,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
             for (power[2] = 0; power[2] <= most[2]; power[2]++)
                 for (power[3] = 0; power[3] <= most[3]; power[3]++) {
                     if (power[0] + power[1] + power[2] + power[3] > MOST_STEPS) continue;
+                    if (choice.best_cost == 0) break; /* the first, of one tile, has won */
                     for (int loop = 0; loop < LOOPS; loop++) {
                         cut(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
                             &trial.tiles[loop]);
