@@ -8,12 +8,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 
-enum { OPTION_RESOLVED = OPTION_OWN, OPTION_DETAIL, OPTION_JSON, OPTION_SHARDS, OPTION_BANDWIDTH };
+enum { OPTION_RESOLVED = OPTION_OWN, OPTION_DETAIL, OPTION_JSON, OPTION_SHARDS, OPTION_BY, OPTION_BANDWIDTH };
 
 struct view {
-    int kind;           /* OPTION_RESOLVED, OPTION_DETAIL, OPTION_JSON; 0: the table */
-    int shards;         /* 0: of runs, not of shards */
-    double bytes_per_s; /* of the shards' file system; 0: not given */
+    int kind;                     /* OPTION_RESOLVED, OPTION_DETAIL, OPTION_JSON; 0: the table */
+    struct division_terms shards; /* shards.shards 0: of runs, not of shards */
 };
 
 static enum status read_bandwidth(const char *text, double *bytes_per_s, struct error *error) {
@@ -27,19 +26,21 @@ static enum status read_bandwidth(const char *text, double *bytes_per_s, struct 
 }
 
 static enum status check_view(const struct view *view, struct error *error) {
-    if (view->shards > 0 && view->kind != 0 && view->kind != OPTION_JSON)
+    const struct division_terms *shards = &view->shards;
+    if (shards->shards > 0 && view->kind != 0 && view->kind != OPTION_JSON)
         return fail(error, STATUS_USAGE, "plan: --shards goes with --json, not with --%s",
                     view->kind == OPTION_DETAIL ? "detail" : "resolved");
-    if (view->shards == 0 && view->bytes_per_s > 0)
-        return fail(error, STATUS_USAGE, "plan: --bandwidth goes with --shards");
+    if (shards->shards == 0 && (shards->by != SHARD_AUTO || shards->bytes_per_s > 0))
+        return fail(error, STATUS_USAGE, "plan: --%s goes with --shards",
+                    shards->by != SHARD_AUTO ? "by" : "bandwidth");
     return STATUS_OK;
 }
 
 static void print_shards(const struct plan *plan, const struct view *view) {
     if (view->kind == OPTION_JSON)
-        plan_print_shards_json(plan, view->shards, view->bytes_per_s, stdout);
+        plan_print_shards_json(plan, &view->shards, stdout);
     else
-        plan_print_shards(plan, view->shards, view->bytes_per_s, table_room(), stdout);
+        plan_print_shards(plan, &view->shards, table_room(), stdout);
 }
 
 static void print_runs(struct plan *plan, int kind) {
@@ -58,6 +59,7 @@ static enum status plan_command(int argc, char **argv, struct error *error) {
                                             {"detail", no_argument, NULL, OPTION_DETAIL},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {"shards", required_argument, NULL, OPTION_SHARDS},
+                                            {"by", required_argument, NULL, OPTION_BY},
                                             {"bandwidth", required_argument, NULL, OPTION_BANDWIDTH},
                                             {0}};
     struct command_overrides overrides = {.job = {0}};
@@ -67,8 +69,11 @@ static enum status plan_command(int argc, char **argv, struct error *error) {
         case OPTION_RESOLVED:
         case OPTION_DETAIL:
         case OPTION_JSON: view.kind = code; break;
-        case OPTION_SHARDS: status = command_shard_count(&command_plan, "--shards", optarg, &view.shards, error); break;
-        case OPTION_BANDWIDTH: status = read_bandwidth(optarg, &view.bytes_per_s, error); break;
+        case OPTION_SHARDS:
+            status = command_shard_count(&command_plan, "--shards", optarg, &view.shards.shards, error);
+            break;
+        case OPTION_BY: status = command_shard_by(&command_plan, optarg, &view.shards.by, error); break;
+        case OPTION_BANDWIDTH: status = read_bandwidth(optarg, &view.shards.bytes_per_s, error); break;
         default: status = command_override(&command_plan, code, argv, &overrides, error);
         }
     if (!status) status = check_view(&view, error);
@@ -77,7 +82,7 @@ static enum status plan_command(int argc, char **argv, struct error *error) {
     struct job *job;
     struct plan *plan;
     status = command_load(argv[optind], &overrides.job, false, &job, &plan, error);
-    if (!status && view.shards > 0)
+    if (!status && view.shards.shards > 0)
         print_shards(plan, &view);
     else if (!status)
         print_runs(plan, view.kind);
@@ -95,6 +100,7 @@ const struct command command_plan = {
     "  --json             the predictions as JSON\n"
     "  --shards N         a row for each of N shards: runs, bytes and predicted time of each; how\n"
     "                     even they are, and how many shards are of use\n"
+    "  --by runs|tiles    with --shards: what is dealt out, as for `run`\n"
     "  --bandwidth RATE   with --shards: bytes a second that the file system gives to all shards\n"
     "                     together, such as 40GB (default: 3GB reading, 1.5GB writing)\n"
     "  --resolved         print the job after parameters, defaults and merges\n",

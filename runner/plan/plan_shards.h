@@ -3,11 +3,10 @@
 #ifndef RUNNER_PLAN_SHARDS_H
 #define RUNNER_PLAN_SHARDS_H
 
-#include "plan.h"
+#include "division.h"
 
-/* A row for each shard, of many the longest, at most `width` columns wide (0: as wide as it is). `bytes_per_s`: what
- * the file system gives to all shards together, reading or writing; 0: what one nominal machine gets. */
-void plan_print_shards(const struct plan *plan, int shards, double bytes_per_s, int width, FILE *to);
-void plan_print_shards_json(const struct plan *plan, int shards, double bytes_per_s, FILE *to);
+/* A row for each shard, of many the longest, at most `width` columns wide (0: as wide as it is). */
+void plan_print_shards(const struct plan *plan, const struct division_terms *terms, int width, FILE *to);
+void plan_print_shards_json(const struct plan *plan, const struct division_terms *terms, FILE *to);
 
 #endif

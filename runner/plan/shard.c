@@ -5,6 +5,7 @@
 #include "plan_cost.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- what a task costs on the nominal machine -------------------------------------------------------------------- */
 
@@ -127,17 +128,43 @@ static int compare_groups(const void *one, const void *other) {
     return (a->first > b->first) - (a->first < b->first);
 }
 
+/* What a task's runs take is what those of an earlier panel of the same size take: `panels` are two sizes of panels,
+ * the most that an operation has. Without them a job of N panels would be N searches for tiles. -1: there is none. */
+static int alike(const struct plan *plan, int number, const int panels[2]) {
+    const struct task *task = &plan->tasks[number];
+    for (int i = 0; i < 2 && task->panel; i++) {
+        const struct task *other = panels[i] < 0 ? NULL : &plan->tasks[panels[i]];
+        if (other && other->operation == task->operation &&
+            memcmp(other->geometry.extent, task->geometry.extent, sizeof task->geometry.extent) == 0)
+            return panels[i];
+    }
+    return -1;
+}
+
+/* For each run what it takes. The caller frees. */
+static struct shard_load *find_loads(const struct plan *plan) {
+    struct shard_load *loads = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *loads);
+    const struct plan nominal = nominal_plan(plan);
+    int panels[2] = {-1, -1}, next = 0;
+    for (int t = 0; t < plan->task_count; t++) {
+        const struct task *task = &plan->tasks[t];
+        int same = alike(plan, t, panels);
+        for (int i = 0; i < task->run_count; i++)
+            loads[task->first_run + i] =
+                same < 0 ? load_of(&nominal, &plan->runs[task->first_run + i]) : loads[plan->tasks[same].first_run + i];
+        if (same < 0 && task->panel) panels[next] = t, next = !next;
+    }
+    return loads;
+}
+
 struct shard_groups *shard_groups_find(const struct plan *plan) {
     struct shard_groups *all = must_malloc(sizeof *all);
     struct shard_group *groups = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *groups);
-    const struct plan nominal = nominal_plan(plan);
+    struct shard_load *loads = find_loads(plan);
     int *first = connect_tasks(plan), count = 0;
     for (int t = 0; t < plan->task_count; t++) groups[t] = (struct shard_group){.first = t};
     for (int t = 0; t < plan->task_count; t++) groups[first[t]].tasks++;
-    for (int r = 0; r < plan->run_count; r++) {
-        const struct shard_load load = load_of(&nominal, &plan->runs[r]);
-        shard_load_add(&groups[first[plan->runs[r].task]].load, &load);
-    }
+    for (int r = 0; r < plan->run_count; r++) shard_load_add(&groups[first[plan->runs[r].task]].load, &loads[r]);
     for (int t = 0; t < plan->task_count; t++)
         if (first[t] == t) groups[count++] = groups[t];
     qsort(groups, (size_t)count, sizeof *groups, compare_groups);
@@ -145,6 +172,7 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     for (int g = 0; g < count; g++) of_task[groups[g].first] = g;
     for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
     free(first);
+    free(loads);
     *all = (struct shard_groups){count, groups, of_task};
     return all;
 }

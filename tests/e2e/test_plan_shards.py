@@ -1,5 +1,5 @@
-"""`tilerun plan --shards N`: what it says of each shard is what `run --shard` then does, its sums are those of the whole
-job, and the two numbers of shards that it names are those at which more of them stop to help."""
+"""`tilerun plan --shards N`: what it says of each shard is what `run --shard` then does, its sums are those of the
+whole job, and the two numbers of shards that it names are those from which on more do not help."""
 
 import json
 import math
@@ -57,7 +57,7 @@ def file_bytes(job):
 def assert_schema(found, count):
     whole = {"shards": list, "runs": int, "read_bytes": int, "write_bytes": int, "compute_s": float, "total_s": float}
     whole |= {"longest_s": float, "mean_s": float, "longest_over_mean": float, "all_at_once_s": float, "idle": int}
-    whole |= {"groups": int, "useful_shards": int, "longest_group": dict, "files_s": float}
+    whole |= {"by": str, "one_process_s": float, "groups": int, "useful_shards": int, "longest_group": dict, "files_s": float}
     whole |= {"read_bytes_per_s": float, "write_bytes_per_s": float, "files_limit_from": int}
     group = {"operation": str, "parameters": str, "operations": int, "total_s": float}
     row = {"shard": int} | {name: whole[name] for name in SUMS}
@@ -86,6 +86,7 @@ def test_sums_and_what_is_then_done(folder, case):
     for name in SUMS:
         assert math.isclose(found[name], math.fsum(row[name] for row in found["shards"]), rel_tol=1e-7)
         assert math.isclose(found[name], whole[name], rel_tol=1e-7)
+    assert math.isclose(found["one_process_s"], max(whole["total_s"], whole["files_s"]), rel_tol=1e-7)
     times = [row["total_s"] for row in found["shards"]]
     assert math.isclose(found["longest_s"], max(times), rel_tol=1e-7)
     assert math.isclose(found["longest_over_mean"], max(times) * count / math.fsum(times), rel_tol=1e-7)
@@ -103,6 +104,43 @@ def test_sums_and_what_is_then_done(folder, case):
         said = f"shard {index} of {count} has done {expected} of {len(runs)} runs"
         assert (said if expected else "has nothing to do") in done.stderr
         assert len(json.loads(done.stdout) if expected else []) == expected
+
+
+def panels_job(folder, draw):
+    size = draw.randint(150, 400)
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [size, size]}}},
+        defaults={"warmup": 0, "repeat": draw.randint(1, 3)},
+        operations=[
+            {"id": "product", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]},
+            {"id": "flipped", "op": "transpose", "inputs": ["a"], "variants": draw.choice([["cpu"], ["cpu", "blocked"]])},
+        ],
+    )
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_panels_and_what_is_then_done(folder, case):
+    """A job of fewer operations than shards, or `--by tiles`: the rows are those of the panels."""
+    draw = random.Random(SEED * 1000 + case)
+    path = panels_job(folder, draw)
+    count, by = draw.randint(3, 7), draw.choice([[], ["--by", "tiles"], ["--by", "runs"]])
+    found, whole = figures(path, count, *by), figures(path, 1)
+    assert found["by"] == ("runs" if by == ["--by", "runs"] else "tiles")
+    assert found["one_process_s"] == whole["total_s"]
+    for name in SUMS:
+        assert math.isclose(found[name], math.fsum(row[name] for row in found["shards"]), rel_tol=1e-7)
+    assert found["write_bytes"] == whole["write_bytes"]
+    if found["by"] == "tiles":
+        assert found["runs"] > whole["runs"] and found["longest_s"] < whole["longest_s"]
+    for index in range(count):
+        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", *by)
+        assert done.returncode == OK, done.stderr
+        expected = found["shards"][index]["runs"]
+        said = f"shard {index} of {count} has done {expected} of {found['runs']} runs"
+        assert (said if expected else "has nothing to do") in done.stderr
+    assert harness.tilerun("merge", folder / "out.h5").returncode == OK
 
 
 def spread_job(folder, **more):
@@ -144,7 +182,7 @@ def test_where_files_stop_it(folder, share):
     limit = found["files_limit_from"]
     assert 1 / share <= limit <= 17
     assert longest(path, limit, "compute_s") <= found["files_s"] < longest(path, limit - 1, "compute_s")
-    assert f"From {limit} shards on that is longer" in planned(path, 4, "--bandwidth", rate)
+    assert f"From {limit} shards on files take longer" in planned(path, 4, "--bandwidth", rate)
     many = figures(path, 17, "--bandwidth", rate)
     assert many["all_at_once_s"] == max(many["longest_s"], many["files_s"])
 
@@ -171,8 +209,9 @@ def test_one_group_that_dominates(folder):
         "operation": "product", "parameters": "n=3000", "operations": 1, "total_s": 0,
     }  # fmt: skip
     share = 100 * found["longest_group"]["total_s"] / found["total_s"]
-    said = re.search(r"^'product n=3000' alone takes (.*) % of the time; more than (\d) shards do not help$",
+    said = re.search(r"^'product n=3000' alone takes (.*) % of the time; more than (\d) shards do not help; --by tiles divides it$",
                      planned(path, 4), re.M)  # fmt: skip
+    assert figures(path, 4, "--by", "tiles")["longest_s"] < 0.9 * found["longest_s"]
     assert math.isclose(float(said[1]), share, abs_tol=0.5) and int(said[2]) == useful == 2
     assert math.isclose(figures(path, useful)["longest_s"], found["longest_group"]["total_s"], rel_tol=1e-6)
     assert figures(path, useful - 1)["longest_s"] > found["longest_group"]["total_s"] * 1.0001
@@ -183,6 +222,25 @@ def test_one_group_that_dominates(folder):
     path.write_text(json.dumps(document))
     assert re.search("^'product n=3000' and the 1 operation connected with it take ", planned(path, 4), re.M)
     assert "do not help" not in planned(path, 1)
+    assert "--by tiles" not in planned(path, 4)  # a result that is read stays whole
+
+
+@pytest.mark.parametrize("rate", ["200MB", "2GB"])
+def test_where_files_stop_panels(folder, rate):
+    """The number is that of the real divisions, each of which has other panels."""
+    with h5py.File(folder / "in.h5", "w") as file:
+        file["x"] = np.zeros((2048, 2048), dtype="f4")
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"file": "in.h5", "dataset": "x"}},
+        defaults={"verify": "none"},
+        operations=[{"id": "product", "op": "matmul", "inputs": ["x", "x"], "variants": ["cpu"]}],
+    )
+    limit = figures(path, 4, "--bandwidth", rate)["files_limit_from"]
+    with_it, before = (figures(path, number, "--bandwidth", rate) for number in (limit, limit - 1))
+    assert max(row["compute_s"] for row in with_it["shards"]) <= with_it["files_s"]
+    assert max(row["compute_s"] for row in before["shards"]) > before["files_s"]
 
 
 # ---- many shards ---------------------------------------------------------------------------------------------------
@@ -191,7 +249,7 @@ def test_one_group_that_dominates(folder):
 @pytest.mark.parametrize("count", [24, 25, 100, 1000, 100000])
 def test_many_shards_stay_readable(folder, count):
     path = spread_job(folder)
-    text = planned(path, count, COLUMNS="80")
+    text = planned(path, count, "--by", "runs", COLUMNS="80")
     assert len(text.splitlines()) < 40 and max(map(len, text.splitlines())) <= 80
     rows = [re.split(r"  +", line) for line in text.split("\nall ")[0].splitlines()[1:]]
     shards = runs = 0
@@ -258,6 +316,8 @@ def test_eight_shards_of_a_mixed_job(folder):
         (["--resolved", "--shards", "8"], "plan: --shards goes with --json, not with --resolved"),
         (["--shards", "8", "--bandwidth", "5%"], "plan: --bandwidth is bytes a second, such as 40GB, not '5%'"),
         (["--shards", "8", "--bandwidth", "fast"], "plan: --bandwidth is bytes a second, such as 40GB, not 'fast'"),
+        (["--by", "tiles"], "plan: --by goes with --shards"),
+        (["--shards", "8", "--by", "halves"], "plan: --by is runs or tiles, not 'halves'"),
         (["--bandwidth", "40GB"], "plan: --bandwidth goes with --shards"),
     ],
 )

@@ -1,0 +1,144 @@
+/* division.c - divides a job, and divides it by other numbers of shards to see what more of them gain. */
+#include "division.h"
+
+#include "../base/fail.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* What each of `shards` shards has to do. The caller frees. */
+static struct numbered_load *deal(const struct shard_groups *groups, int shards) {
+    struct numbered_load *of = must_malloc((unsigned long)shards * sizeof *of);
+    int *of_group = shard_deal(groups, shards);
+    for (int s = 0; s < shards; s++) of[s] = (struct numbered_load){.shard = s};
+    for (int g = 0; g < groups->count; g++) shard_load_add(&of[of_group[g]].load, &groups->groups[g].load);
+    free(of_group);
+    return of;
+}
+
+/* ---- other numbers of shards ------------------------------------------------------------------------------------- */
+
+/* A job that can be divided by any number. */
+struct divisible {
+    const struct plan *plan;
+    const struct shard_groups *groups; /* of whole operations */
+    enum shard_by by;
+    double read_bytes_per_s, write_bytes_per_s;
+};
+
+struct outcome {
+    double longest_s, compute_s; /* of the shard that takes the longest, and that computes the longest */
+    double files_s;
+};
+
+static double files_seconds(const struct divisible *job, const struct shard_load *sum) {
+    return sum->read_bytes / job->read_bytes_per_s + sum->write_bytes / job->write_bytes_per_s;
+}
+
+static struct outcome outcome_of(const struct divisible *job, const struct shard_groups *groups, int shards) {
+    struct numbered_load *of = deal(groups, shards);
+    struct outcome outcome = {0};
+    struct shard_load sum = {0};
+    for (int s = 0; s < shards; s++) {
+        outcome.longest_s = fmax(outcome.longest_s, of[s].load.seconds);
+        outcome.compute_s = fmax(outcome.compute_s, of[s].load.compute_s);
+        shard_load_add(&sum, &of[s].load);
+    }
+    outcome.files_s = files_seconds(job, &sum);
+    free(of);
+    return outcome;
+}
+
+/* Whether there are panels, and which, depends on the number of shards. */
+static struct outcome outcome_among(const struct divisible *job, int shards) {
+    if (job->by == SHARD_BY_RUNS || (job->by == SHARD_AUTO && shards <= job->groups->count))
+        return outcome_of(job, job->groups, shards);
+    struct panels *panels = panels_make(job->plan, shards, job->by);
+    struct shard_groups *groups = shard_groups_find(&panels->plan);
+    const struct outcome outcome = outcome_of(job, groups, shards);
+    shard_groups_free(groups);
+    panels_free(panels);
+    return outcome;
+}
+
+/* The least number of shards with which files take as long as the longest computes; 0: with none they do. Exactly: with
+ * this number they do, with one less they do not. */
+static int find_files_shards(const struct divisible *job) {
+    int before = 0, with = 1;
+    double last = INFINITY;
+    for (;; with = with > MOST_SHARDS / 2 ? MOST_SHARDS : 2 * with) {
+        const struct outcome outcome = outcome_among(job, with);
+        if (outcome.files_s >= outcome.compute_s) break;
+        bool stuck = with > job->groups->count && outcome.compute_s > 0.99 * last;
+        if (with == MOST_SHARDS || stuck) return 0;
+        before = with;
+        last = outcome.compute_s;
+    }
+    while (with - before > 1) {
+        int middle = before + (with - before) / 2;
+        const struct outcome outcome = outcome_among(job, middle);
+        *(outcome.files_s >= outcome.compute_s ? &with : &before) = middle;
+    }
+    return with;
+}
+
+/* The least number of shards of which none takes longer than the longest of the groups. */
+static int find_useful_shards(const struct divisible *job, const struct shard_groups *groups) {
+    int before = 0, with = groups->count;
+    if (with == 0) return 0;
+    double least = groups->groups[0].load.seconds * (1 + 1e-9);
+    while (with - before > 1) {
+        int middle = before + (with - before) / 2;
+        *(outcome_of(job, groups, middle).longest_s <= least ? &with : &before) = middle;
+    }
+    return with;
+}
+
+/* ---- the division ------------------------------------------------------------------------------------------------ */
+
+static void add_up(struct division *division) {
+    for (int s = 0; s < division->shards; s++) {
+        const struct shard_load *load = &division->of[s].load;
+        shard_load_add(&division->sum, load);
+        division->longest_s = fmax(division->longest_s, load->seconds);
+        division->idle += load->runs == 0;
+    }
+    division->mean_s = division->sum.seconds / division->shards;
+    division->uneven = division->mean_s > 0 ? division->longest_s / division->mean_s : 1;
+}
+
+static void compare(struct division *division, const struct divisible *job) {
+    const struct outcome whole = outcome_of(job, job->groups, 1);
+    division->files_s = files_seconds(job, &division->sum);
+    division->all_at_once_s = fmax(division->longest_s, division->files_s);
+    division->one_process_s = fmax(whole.longest_s, whole.files_s);
+    division->useful_shards = find_useful_shards(job, division->groups);
+    division->files_shards = division->files_s > 0 ? find_files_shards(job) : 0;
+    struct divisible tiles = *job;
+    tiles.by = SHARD_BY_TILES;
+    if (division->uneven > DIVISION_UNEVEN && !panels_divide(division->panels))
+        division->tiles_help = outcome_among(&tiles, division->shards).longest_s < 0.9 * division->longest_s;
+}
+
+struct division *division_make(const struct plan *whole, const struct division_terms *terms) {
+    struct division *division = must_malloc(sizeof *division);
+    struct shard_groups *groups = shard_groups_find(whole);
+    struct panels *panels = panels_make(whole, terms->shards, terms->by);
+    *division = (struct division){.shards = terms->shards, .panels = panels};
+    division->plan = panels_divide(panels) ? &panels->plan : whole;
+    division->groups = shard_groups_find(division->plan);
+    division->of = deal(division->groups, division->shards);
+    division->read_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_READ_BYTES_PER_S;
+    division->write_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_WRITE_BYTES_PER_S;
+    const struct divisible job = {whole, groups, terms->by, division->read_bytes_per_s, division->write_bytes_per_s};
+    add_up(division);
+    compare(division, &job);
+    shard_groups_free(groups);
+    return division;
+}
+
+void division_free(struct division *division) {
+    shard_groups_free(division->groups);
+    panels_free(division->panels);
+    free(division->of);
+    free(division);
+}
