@@ -196,6 +196,7 @@ void plan_print_json(const struct plan *plan, FILE *to) {
     if (!space_free(folder, &free_bytes)) free_bytes = NAN;
     free(folder);
     fprintf(to, "\n],\n\"limits\": \"%s\"", measured(plan) ? "measured" : "assumed");
+    put_text("output", plan->job->output, to);
     put_number("total_s", sum.total_s, to);
     put_number("disk_bytes", space_needed(plan), to);
     put_number("disk_free_bytes", free_bytes, to);

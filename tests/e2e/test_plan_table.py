@@ -96,6 +96,7 @@ def test_sums_and_reasons(folder, rng):
         text = " ".join(plan(path).split())
         runs = [run for run in planned["runs"] if "skipped" not in run]
         reasons = [run["skipped"] for run in planned["runs"] if "skipped" in run]
+        assert planned["output"] == f"{folder}/out.h5"
         assert math.isclose(planned["total_s"], math.fsum(run["total_s"] for run in runs), rel_tol=1e-6)
         for run in runs:
             assert math.isclose(run["total_s"], run["pass_s"] + run["repeats_s"] + run["verify_s"], rel_tol=1e-6)
