@@ -205,7 +205,7 @@ install: $(PROGRAM) $(BUILD)/tilerun.1 $(SHELLS:%=$(BUILD)/tilerun.%) ## into $(
 	install -D -m 644 $(BUILD)/tilerun.1 "$(MANUAL)"
 	$(foreach s,$(SHELLS),install -D -m 644 $(BUILD)/tilerun.$(s) "$($(s)_FILE)" &&) true
 	for d in $(sort $(dir $(JOBS))); do install -d "$(SHARE)/tilerun/$$d" || exit; done
-	for f in $(JOBS); do install -m 644 $$f "$(SHARE)/tilerun/$$f" || exit; done
+	for f in $(JOBS); do install -m $$(test -x $$f && echo 755 || echo 644) $$f "$(SHARE)/tilerun/$$f" || exit; done
 
 uninstall: ## remove what `make install` put there
 	rm -f "$(DESTDIR)$(PREFIX)/bin/tilerun" "$(MANUAL)" $(foreach s,$(SHELLS),"$($(s)_FILE)")

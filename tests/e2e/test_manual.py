@@ -156,8 +156,11 @@ def test_install(folder):
         "share/tilerun/data/generated/large.h5"
     }
     assert {path.stat().st_mode & 0o777 for path in destination.rglob("*") if path.is_dir()} == {0o755}
+    programs = {f"share/tilerun/{path.relative_to(tree)}" for path in sources if os.access(path, os.X_OK)}
+    assert "share/tilerun/configs/slurm/submit.sh" in programs
     for path in installed():
-        assert (destination / "usr" / path).stat().st_mode & 0o777 == (0o755 if path == "bin/tilerun" else 0o644)
+        expected = 0o755 if path in programs | {"bin/tilerun"} else 0o644
+        assert (destination / "usr" / path).stat().st_mode & 0o777 == expected
     job = destination / "usr/share/tilerun/configs/quickstart.yaml"
     assert harness.tilerun("check", job, program=destination / "usr/bin/tilerun").returncode == harness.OK
     make("install")  # over what is there

@@ -1,0 +1,145 @@
+"""array.sbatch and merge.sbatch: the shards of one job on two nodes, some of which get lost."""
+
+import numpy as np
+import pytest
+
+from slurm import CLUSTER, assert_same, kernel_seconds, shards
+
+ARRAY = "--output=%A_%a.out"
+SECONDS = 5  # of kernels, in which something else is sure to happen
+
+
+def six_operations(cluster, name):
+    """Six operations that need nothing of each other: so many shards can each have some."""
+    kinds = [
+        {"op": "transpose", "inputs": ["a"], "variants": ["cpu", "blocked"]},
+        {"op": "scale", "inputs": ["a"], "alpha": 3, "variants": ["cpu"]},
+        {"op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]},
+        {"op": "reduce", "inputs": ["a"], "operator": "sum", "axis": 0, "variants": ["cpu"]},
+        {"op": "reduce", "inputs": ["b"], "operator": "max", "axis": 1, "variants": ["cpu"]},
+        {"op": "transpose", "inputs": ["b"], "variants": ["cpu"]},
+    ]
+    return cluster.write_job(
+        name,
+        [{"id": f"o{i}", **kind} for i, kind in enumerate(kinds)],
+        inputs={
+            "a": {"random": {"shape": [200, 200], "low": -1}},
+            "b": {"random": {"shape": [300, 40], "low": -1, "dtype": "int32", "distribution": "integer", "high": 99}},
+        },
+        defaults={"warmup": 0, "repeat": 20},
+    )
+
+
+def two_shards(cluster, name):
+    """Two products in a shard each, of `first` and `second` samples; and what one process makes of them, by which
+    `repeats` is some seconds of samples of either."""
+    product = {"op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]}
+    job = cluster.write_job(
+        name,
+        [{"id": id, **product, "repeat": f"${id}"} for id in ("first", "second")],
+        parameters={"first": 1, "second": 1},
+        inputs={"a": {"random": {"shape": [400, 400], "low": -1}}},
+        defaults={"warmup": 0},
+    )
+    plain = cluster.plain(job, cluster.folder / f"{name}-plain.h5")
+    return job, cluster.folder / f"{name}.h5", plain, int(np.ceil(SECONDS / (kernel_seconds(plain) / 2)))
+
+
+def begun(output, shard):
+    """Has it left its origin, as it does before its first run?"""
+    return (output.parent / f"{output.name}.parts" / shard / "shard.h5").exists
+
+
+def test_array_equals_one_process(cluster):
+    job, output = six_operations(cluster, "six"), cluster.folder / "six.h5"
+    array = cluster.submit("array.sbatch", job, "-o", output, options=("--array=0-5", ARRAY))
+    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterok:{array}"])
+    cluster.complete(merge)
+    cluster.complete(array)
+    assert_same(output, cluster.plain(job, cluster.folder / "six-plain.h5"))
+
+    ran = shards(output)
+    assert sorted(ran) == [f"{i}-of-6" for i in range(6)]
+    tasks = cluster.tasks(array)
+    for i in range(6):
+        assert ran[f"{i}-of-6"]["slurm_job_nodelist"] == tasks[i]["NodeList"]
+        assert ran[f"{i}-of-6"]["place"].endswith(f"job {array}_{i}")
+    assert {facts["NodeList"] for facts in tasks.values()} == {"node0", "node1"}
+
+
+def test_killed_task_is_done_by_a_second_array(cluster):
+    job, output, plain, repeats = two_shards(cluster, "killed")
+    options = ("--array=0-1", ARRAY)
+    array = cluster.submit("array.sbatch", job, "-o", output, "--set", f"first={100 * repeats}", options=options)
+    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterok:{array}"])
+    cluster.until(begun(output, "shard-0-of-2"), array)
+    cluster.until(lambda: cluster.tasks(array)[1]["JobState"] == "COMPLETED", array)
+    cluster.call("scancel", "--signal=KILL", f"{array}_0")
+    assert cluster.ends(array)[0] in ("FAILED", "CANCELLED")
+    assert cluster.ends(merge) == "CANCELLED"  # it would wait for ever
+    assert not output.exists()
+
+    cluster.complete(cluster.submit("array.sbatch", job, "-o", output, options=options))
+    cluster.complete(cluster.submit("merge.sbatch", output))
+    assert_same(output, plain)
+
+
+def test_shard_of_a_lost_node_is_named_and_done_elsewhere(cluster):
+    job, output, plain, repeats = two_shards(cluster, "lost")
+    options = ("--array=0-1", "--gpus-per-task=2", ARRAY)  # a node each
+    array = cluster.submit("array.sbatch", job, "-o", output, "--set", f"first={repeats}", options=options)
+    cluster.until(begun(output, "shard-0-of-2"), array)
+    node = cluster.tasks(array)[0]["NodeList"]
+    cluster.call(CLUSTER, "lose", cluster.folder, node)
+    try:
+        cluster.until(lambda: cluster.tasks(array)[0]["JobState"] == "PENDING", array)
+        cluster.until(lambda: cluster.tasks(array)[1]["JobState"] == "COMPLETED", array)
+        merged = cluster.tilerun("merge", output)
+        assert merged.returncode == 3, merged.stderr
+        assert "shard 0 of 2 has 0 of 1 runs; it ran on node " in merged.stderr
+        assert f", job {array}_0; first missing: 'first cpu'" in merged.stderr
+        assert "shard 1 of 2" not in merged.stderr and not output.exists()
+
+        cluster.release(f"{array}_0")
+        cluster.complete(array)
+        assert cluster.tasks(array)[0]["NodeList"] != node
+    finally:
+        cluster.call(CLUSTER, "mend", cluster.folder, node)
+    cluster.complete(cluster.submit("merge.sbatch", output))
+    assert_same(output, plain)
+
+
+def test_second_array_into_the_same_output_is_refused(cluster):
+    job, output, plain, repeats = two_shards(cluster, "twice")
+    more = ("--set", f"first={100 * repeats}", "--set", f"second={100 * repeats}")
+    options = ("--array=0-1", ARRAY)
+    array = cluster.submit("array.sbatch", job, "-o", output, *more, options=options)
+    for shard in range(2):
+        cluster.until(begun(output, f"shard-{shard}-of-2"), array)
+    second = cluster.submit("array.sbatch", job, "-o", output, *more, options=options)
+    assert cluster.ends(second) == ["FAILED", "FAILED"], cluster.story(second)
+    assert {facts["ExitCode"] for facts in cluster.records(second)} == {"2:0"}
+    for shard in range(2):
+        assert f"another tilerun is at work on shard {shard} of 2" in cluster.log(second)
+    assert [facts["JobState"] for facts in cluster.records(array)] == ["RUNNING", "RUNNING"]
+
+    cluster.call("scancel", array)
+    cluster.ends(array)
+    cluster.idle()
+    cluster.complete(cluster.submit("array.sbatch", job, "-o", output, options=options))
+    cluster.complete(cluster.submit("merge.sbatch", output))
+    assert_same(output, plain)
+
+
+@pytest.mark.parametrize("script, options, count", [("node", (), 2), ("multinode", ("--ntasks-per-node=2",), 4)])
+def test_ranks_are_shards(cluster, script, options, count):
+    job, output = six_operations(cluster, script), cluster.folder / f"{script}.h5"
+    output.write_text("somebody's")
+    cluster.idle()
+    cluster.complete(cluster.submit(f"{script}.sbatch", job, output, "--overwrite", options=options))
+    assert_same(output, cluster.plain(job, cluster.folder / f"{script}-plain.h5"))
+    ran = shards(output)
+    assert sorted(ran) == [f"{i}-of-{count}" for i in range(count)]
+    for i in range(count):
+        assert ran[f"{i}-of-{count}"]["slurm_procid"] == str(i)
+    assert {where["slurm_nodeid"] for where in ran.values()} == ({"0"} if script == "node" else {"0", "1"})

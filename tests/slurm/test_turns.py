@@ -1,0 +1,135 @@
+"""run.sbatch and array.sbatch: a plain job, jobs whose time runs out, jobs that are cancelled, jobs that cannot be."""
+
+import re
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from slurm import PATIENCE, ROOT, assert_same, kernel_seconds, outputs
+
+JOB = ROOT / "configs/quickstart.yaml"
+
+# Slurm looks at time limits every 30 s, and warns at the first look that finds no more than the lead and 30 s left:
+# under a limit of one minute with a lead of 20 s that is 10 to 40 s after the start.
+LIMIT = ("--time=1", "--signal=B:USR2@20")
+WARNED_AFTER = 40  # s, at most
+WORK = 50  # s of kernels that the warning is sure to find unfinished
+
+
+@pytest.fixture(scope="module")
+def quickstart(cluster):
+    """The quickstart's results, made by one job that nothing disturbed."""
+    output = cluster.folder / "plain.h5"
+    cluster.complete(cluster.submit("run.sbatch", JOB, "-o", output))
+    return output
+
+
+def repeats_for(path, seconds):
+    """How often every kernel of a job must be timed so that the job takes about that long."""
+    return int(np.ceil(seconds / kernel_seconds(path)))
+
+
+def two_chains(cluster):
+    """A job of two shards, as operations that read each other stay together. Shard 0, the longest by prediction, is
+    done in seconds. Shard 1, whose task has the array's own number, takes `most` samples of each link but its first;
+    its samples are predicted by what every `until` takes at least."""
+
+    def chain(name, *repeats):
+        links = [{"id": f"{name}{i}", "op": "matmul", "variants": ["cpu"], "repeat": r} for i, r in enumerate(repeats)]
+        return [{**link, "inputs": [f"{name}{i - 1}" if i else "a", "a"]} for i, link in enumerate(links)]
+
+    quick, slow = ({"min": 1, "max": most, "until": until} for most, until in ((1000000, "80%"), ("$most", 1e-9)))
+    return cluster.write_job(
+        "chains",
+        chain("quick", *[quick] * 6) + chain("slow", 1, *[slow] * 4),
+        parameters={"most": 2},
+        inputs={"a": {"random": {"shape": [96, 96], "low": -1}}},
+        defaults={"warmup": 0},
+    )
+
+
+@pytest.fixture(scope="module")
+def warned(cluster, quickstart):
+    """A job and an array with its merge, as they were when Slurm had warned both and they were back in the queue. From
+    there they go on."""
+    output, joined, plain = (cluster.folder / name for name in ("warned.h5", "joined.h5", "chains.h5"))
+    chains = two_chains(cluster)
+    cluster.plain(chains, plain, "--only", ",".join(f"slow{i}" for i in range(5)))
+    most = repeats_for(plain, WORK)
+    cluster.plain(chains, plain, "--resume")
+
+    repeats = f"repeat={repeats_for(quickstart, WORK)}"
+    job = cluster.submit("run.sbatch", JOB, "-o", output, "--set", repeats, options=LIMIT)
+    options = ("--array=0-1", "--output=%A_%a.out", *LIMIT)
+    array = cluster.submit("array.sbatch", chains, "-o", joined, "--set", f"most={most}", options=options)
+    merge = cluster.submit("merge.sbatch", joined, options=[f"--dependency=afterok:{array}"])
+
+    def back(facts):
+        return facts["Restarts"] == "1" and facts["JobState"] == "PENDING"
+
+    cluster.wait(job, back, WARNED_AFTER + PATIENCE)
+    cluster.until(lambda: back(cluster.tasks(array)[1]), array)
+    cluster.idle()
+    tasks, said = cluster.tasks(array), cluster.log(job)
+    kept = {part: part.stat().st_mtime_ns for part in Path(f"{output}.parts").glob("*.h5")}
+    assert not output.exists() and not joined.exists()
+    for number in (job, f"{array}_1"):  # the second turn is given time enough to finish
+        cluster.release(number, "TimeLimit=10")
+    return SimpleNamespace(**locals())
+
+
+def test_runs_to_completion(quickstart):
+    assert any(name == "gram" for name in outputs(quickstart))
+    assert any(name == "means" for name in outputs(quickstart))
+
+
+def test_time_limit_requeues_and_resumes(cluster, quickstart, warned):
+    assert "back into the queue" in warned.said
+    assert warned.kept, "nothing was finished before the warning"
+
+    cluster.wait(warned.job, lambda facts: facts["JobState"] != "PENDING")
+    time.sleep(2)
+    again = [part.name for part, then in warned.kept.items() if part.exists() and part.stat().st_mtime_ns != then]
+    assert not again, "the second turn did finished work again"
+
+    cluster.complete(warned.job)
+    assert_same(warned.output, quickstart)
+
+
+def test_time_limit_requeues_one_task_of_an_array(cluster, warned):
+    first, last = warned.tasks[0], warned.tasks[1]
+    assert last["JobId"] == warned.array, "the last task has a number of its own, so this tests less than it should"
+    assert (first["JobState"], first["Restarts"], last["Restarts"]) == ("COMPLETED", "0", "1")
+    assert Path(last["StdOut"]).read_text().count("back into the queue") == 1
+
+    cluster.complete(warned.array)
+    turns = Path(last["StdOut"]).read_text().split("back into the queue")
+    done = [re.findall(r"^\[.*\] (\w+) cpu: ok, (?!.*kept)", turn, re.M) for turn in turns]
+    assert done[0] and done[1] and done[0] + done[1] == [f"slow{i}" for i in range(5)], done
+    cluster.complete(warned.merge)
+    assert_same(warned.joined, warned.plain)
+
+
+def test_cancelled_stays_cancelled(cluster, quickstart):
+    output = cluster.folder / "cancelled.h5"
+    job = cluster.submit("run.sbatch", JOB, "-o", output, "--set", f"repeat={repeats_for(quickstart, WORK)}")
+    parts = Path(f"{output}.parts")
+    cluster.until(lambda: any(parts.glob("*.h5")), job)
+    cluster.call("scancel", job)
+    assert cluster.ends(job) == "CANCELLED", cluster.story(job)
+    time.sleep(1)
+    assert cluster.records(job)[0]["JobState"] == "CANCELLED"
+    assert not output.exists() and any(parts.glob("*.h5"))
+
+
+@pytest.mark.parametrize("script", ["run", "array", "merge", "node", "multinode"])
+def test_script_without_arguments_fails(cluster, script):
+    options = ("--array=0",) if script == "array" else ()
+    resources = ("--nodes=1", "--ntasks-per-node=1") if script == "multinode" else ()
+    job = cluster.submit(f"{script}.sbatch", options=(*options, *resources))
+    assert set(cluster.ends(job)) in ({"FAILED"}, set("FAILED"))
+    assert cluster.records(job)[0]["ExitCode"] == "2:0"
+    assert f"{script}.sbatch " in cluster.log(job) and "usage: sbatch" in cluster.log(job)
