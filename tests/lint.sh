@@ -9,7 +9,7 @@ c=(runner/*.c runner/*/*.c kernels/*/*.c tests/unit/*.c)
 headers=(runner/*.h runner/*/*.h kernels/*/*.h tests/unit/*.h)
 cuda=(kernels/*/*.cu kernels/*/*.cuh)
 export CFLAGS=${CFLAGS:-}
-shell=(tests/*.sh tests/*/*.sh configs/slurm/* .ci/run)
+shell=(tests/*.sh tests/*/*.sh configs/slurm/*.sbatch configs/slurm/*.sh .ci/run)
 
 for tool in clang-format cppcheck clang-tidy shellcheck; do
     command -v "$tool" > /dev/null || { echo "lint: no $tool here (apt: $tool)" >&2; exit 1; }
