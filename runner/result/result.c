@@ -1,6 +1,7 @@
 /* result.c - opens and closes a job's results: what may be replaced at OUTPUT. */
 #include "../base/fail.h"
 #include "../plan/clash.h"
+#include "../storage/h5journal.h"
 #include "environment.h"
 #include "result_parts.h"
 #include <stdio.h>

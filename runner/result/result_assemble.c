@@ -2,6 +2,7 @@
  * written as a whole or not at all. */
 #include "../base/fail.h"
 #include "../plan/space.h"
+#include "../storage/h5journal.h"
 #include "../storage/h5scale.h"
 #include "result_parts.h"
 #include "result_scales.h"
@@ -248,8 +249,8 @@ static enum status take_run(hid_t file, const struct results *results, const str
 
 /* Finds the part that becomes the results file, because copying a large output takes as long as writing it did: the
  * largest stored part of at least SPACE_ADOPT_BYTES; NULL: none. Its objects are moved to their places within the file,
- * and everything else is added. If that fails, as on a full disk, the part is restored; only a crash in the meantime
- * costs its run. */
+ * and everything else is added. If that fails, as on a full disk, the part is restored; after a kill the next process
+ * on OUTPUT does that. */
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
     off_t most = SPACE_ADOPT_BYTES - 1;
@@ -378,7 +379,7 @@ enum status results_assemble(struct results *results, const struct result_summar
     enum status status =
         adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);
     if (!status) status = write_and_name(file, path, results, summary, adopted, error);
-    if (status && !results->journal) unlink(path); /* else results_leave restores the part */
+    if (status && !adopted) unlink(path); /* else results_leave restores the part */
     free(path);
     if (!status && results->plan->job->sync) status = results_sync_folder(results->place.folder, error);
     if (!status) remove_parts(results);

@@ -4,6 +4,7 @@
 #include "result_parts.h"
 
 #include "../base/fail.h"
+#include "../storage/h5journal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #include "result_parts.h"
 
 #include "../base/fail.h"
+#include "../storage/h5journal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,9 @@
 
 /* ---- names ---- */
 
-/* A rest: a file that a killed writer left unfinished. A note: what a shard says of itself (result_origin.c). */
-enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_NOTE, OUR_SHARD };
+/* A rest: a file that a killed writer left unfinished. A journal: of a part that was becoming OUTPUT when its writer was
+ * killed. A note: what a shard says of itself (result_origin.c). */
+enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_JOURNAL, OUR_NOTE, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
     static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
@@ -26,6 +28,7 @@ static enum owner owner_of(const char *name) {
     if (shard_folder_parse(name, &index, &count)) return OUR_SHARD;
     if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_NOTE_NEW) == 0) return OUR_REST;
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5") == 0) return OUR_PART;
+    if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5" H5_JOURNAL) == 0) return OUR_JOURNAL;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
     return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;
 }
@@ -79,6 +82,15 @@ enum status results_count_parts(const struct results *results, int *parts, int *
     return count_in(results->parts, parts, foreign, error);
 }
 
+/* Turns a part that was becoming OUTPUT when its writer was killed into a part again. false: the disk does not let it;
+ * the next process on OUTPUT may try again. */
+static bool restore_part(const char *folder, const char *journal) {
+    char *part = must_printf("%s/%.35s", folder, journal); /* KEY.h5 */
+    bool good = access(part, F_OK) != 0 || part_is_whole(part, INT64_MAX) || h5_restore_left(part);
+    free(part);
+    return good;
+}
+
 /* In the folder of a shard, which nobody uses now, `finished` removes the lock and the note too. */
 static void clear(const char *path, bool finished, bool of_shard) {
     DIR *folder = opendir(path);
@@ -93,7 +105,8 @@ static void clear(const char *path, bool finished, bool of_shard) {
             if (finished) rmdir(inner);
             free(inner);
         }
-        bool goes = owner == OUR_REST ||
+        if (owner == OUR_JOURNAL && !finished && !restore_part(path, entry->d_name)) continue;
+        bool goes = owner == OUR_REST || owner == OUR_JOURNAL ||
                     (finished && (owner == OUR_PART || (of_shard && (owner == OUR_LOCK || owner == OUR_NOTE))));
         if (goes && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }

@@ -8,12 +8,12 @@
  * driver notes its address and reads nothing. In the same way H5Dwrite_chunk finds a place for a chunk that another
  * thread then writes. */
 #define H5_USE_110_API
+#include "h5journal.h"
 #include "h5type.h"
 
 #include "../base/fail.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,21 +22,6 @@
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
 #endif
-
-/* A journal keeps the old bytes of a file that is opened again, so that it can be restored. */
-struct overwritten {
-    haddr_t address;
-    size_t bytes;
-    char *data;
-};
-struct h5_journal {
-    char *path;
-    haddr_t size;          /* of the file as it was */
-    pthread_mutex_t mutex; /* held while the file changes; guards the members below */
-    bool final;            /* the file stays as it is: h5_restore refuses */
-    int count;
-    struct overwritten *entries; /* in the order in which they were overwritten */
-};
 
 struct file {
     H5FD_t base;            /* first member: HDF5 knows the file by this address */
@@ -55,17 +40,8 @@ static void keep(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
 }
 
-/* Called before `size` bytes from `address` on are overwritten or cut off: keeps those that belong to the file as it
- * was. */
 static void keep_old(struct file *file, haddr_t address, haddr_t size) {
-    struct h5_journal *journal = file->journal;
-    if (!journal || file->failure || address >= journal->size) return;
-    size_t bytes = (size_t)(size < journal->size - address ? size : journal->size - address);
-    char *data = must_malloc(bytes);
-    errno = 0;
-    keep(file, pread(file->descriptor, data, bytes, (off_t)address) != (ssize_t)bytes);
-    journal->entries = must_realloc(journal->entries, (size_t)(journal->count + 1) * sizeof *journal->entries);
-    journal->entries[journal->count++] = (struct overwritten){address, bytes, data};
+    if (file->journal && !file->failure) keep(file, !h5_journal_keep(file->journal, file->descriptor, address, size));
 }
 
 static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t largest) {
@@ -338,52 +314,13 @@ enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
 }
 
 enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error) {
-    struct stat about;
-    struct h5_journal *made = must_malloc(sizeof *made);
-    *made =
-        (struct h5_journal){.path = must_strdup(path), .size = stat(path, &about) == 0 ? (haddr_t)about.st_size : 0};
-    pthread_mutex_init(&made->mutex, NULL);
+    *file = H5I_INVALID_HID;
+    struct h5_journal *made = h5_journal_begin(path);
+    if (!made) return fail_write(error, path, errno);
     __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* from now on a signal's thread may restore it */
     enum status status = open_file(path, false, file, error);
     if (!status) find_file(*file)->journal = made;
     return status;
-}
-
-/* Writes an entry back, unless the file already has its bytes: a disk that refused them once may refuse them again. */
-static bool write_back(int descriptor, const struct overwritten *entry) {
-    char *now = must_malloc(entry->bytes);
-    bool there = pread(descriptor, now, entry->bytes, (off_t)entry->address) == (ssize_t)entry->bytes &&
-                 memcmp(now, entry->data, entry->bytes) == 0;
-    free(now);
-    return there || pwrite(descriptor, entry->data, entry->bytes, (off_t)entry->address) == (ssize_t)entry->bytes;
-}
-
-bool h5_restore(struct h5_journal *journal) {
-    pthread_mutex_lock(&journal->mutex);
-    int descriptor = journal->final ? -1 : open(journal->path, O_RDWR | O_CLOEXEC);
-    bool good = descriptor >= 0;
-    for (int i = journal->count - 1; i >= 0 && good; i--) good = write_back(descriptor, &journal->entries[i]);
-    good = good && ftruncate(descriptor, (off_t)journal->size) == 0;
-    if (descriptor >= 0) close(descriptor);
-    return good;
-}
-
-void h5_journal_hold(struct h5_journal *journal) {
-    if (journal) pthread_mutex_lock(&journal->mutex);
-}
-
-void h5_journal_release(struct h5_journal *journal, bool final) {
-    if (!journal) return;
-    journal->final = final;
-    pthread_mutex_unlock(&journal->mutex);
-}
-
-void h5_journal_free(struct h5_journal *journal) {
-    if (!journal) return;
-    for (int i = 0; i < journal->count; i++) free(journal->entries[i].data);
-    free(journal->entries);
-    free(journal->path);
-    free(journal);
 }
 
 enum status h5_close_file(hid_t file, struct error *error) {

@@ -65,17 +65,9 @@ hid_t h5_type(enum dtype dtype);
  * tilerun. */
 enum status h5_create_file(const char *path, hid_t *file, struct error *error);
 /* Opens a file of h5_create_file again, to write more. What is overwritten is kept in a journal, which the caller frees
- * whatever the status. */
+ * whatever the status; NULL: none was begun, and the file is as it was. */
 struct h5_journal;
 enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error);
-/* Restores the file as it was. false: it failed, or the file is final. Call it once, from any thread, even while
- * another thread writes to the file: that thread then waits for ever at its next write. */
-bool h5_restore(struct h5_journal *journal);
-/* Between these two calls the file is neither changed nor restored. A NULL journal: they do nothing. `final`: the file
- * stays as it is from now on. */
-void h5_journal_hold(struct h5_journal *journal);
-void h5_journal_release(struct h5_journal *journal, bool final);
-void h5_journal_free(struct h5_journal *journal);
 /* For writing without HDF5: the descriptor of a file of h5_create_file, and where the errno of its first failed write
  * is kept (`failure` may be NULL). */
 int h5_descriptor(hid_t object, int **failure);

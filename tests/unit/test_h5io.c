@@ -1,8 +1,10 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and the messages about unusable files. */
+#include "../../runner/storage/h5journal.h"
 #include "scratch.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -294,9 +296,9 @@ static char *whole_file(const char *path, long *size) {
     return data;
 }
 
-/* Restores a file as a signal during the assembly does. In a child process, because the writer never ends. */
-static void test_a_file_is_restored_under_its_writer(void **state) {
-    (void)state;
+/* Restores a file as a signal during the assembly does. In a child process, because the writer never ends. `killed`: as
+ * the next process does after SIGKILL. */
+static void restore_under_writer(bool killed) {
     struct error error = {STATUS_OK, ""};
     hid_t file = create("edited.h5");
     assert_int_equal(h5_set_text(file, "name", "before", &error), STATUS_OK);
@@ -310,18 +312,32 @@ static void test_a_file_is_restored_under_its_writer(void **state) {
             pthread_t thread;
             pthread_create(&thread, NULL, edit, &journal);
             usleep((useconds_t)(2000 + round * 3000));
+            if (killed) kill(getpid(), SIGKILL);
             struct h5_journal *made = __atomic_load_n(&journal, __ATOMIC_ACQUIRE);
             _exit(made && !h5_restore(made));
         }
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        assert_int_equal(status, killed ? SIGKILL : 0);
+        if (killed && access(in_folder("edited.h5" H5_JOURNAL), F_OK) == 0)
+            assert_true(h5_restore_left(in_folder("edited.h5")));
+        assert_int_not_equal(access(in_folder("edited.h5" H5_JOURNAL), F_OK), 0);
         char *is = whole_file(in_folder("edited.h5"), &after);
         assert_int_equal(after, before);
         assert_memory_equal(is, was, (size_t)before);
         free(is);
     }
     free(was);
+}
+
+static void test_a_file_is_restored_under_its_writer(void **state) {
+    (void)state;
+    restore_under_writer(false);
+}
+
+static void test_a_file_is_restored_after_a_kill(void **state) {
+    (void)state;
+    restore_under_writer(true);
 }
 
 static void test_nothing_stays_open(void **state) {
@@ -340,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_unusable_files),
         cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_a_file_is_restored_under_its_writer),
+        cmocka_unit_test(test_a_file_is_restored_after_a_kill),
         cmocka_unit_test(test_nothing_stays_open),
     };
     return cmocka_run_group_tests_name("h5io", tests, make_folder, remove_folder);
