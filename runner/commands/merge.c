@@ -37,7 +37,7 @@ static struct job *load_job(const char *path, const struct shard_job *found) {
     return job;
 }
 
-/* No shard has left anything: a file that is done is shown. */
+/* No shard has left its note: a file that is done is shown, and what a killed merge had still to remove goes. */
 static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
     struct results_file *file;
     if (access(path, F_OK) != 0)
@@ -46,6 +46,7 @@ static enum status show_done(const char *path, const struct execute_options *opt
                     "parts that are joined here",
                     path, path);
     TRY(results_file_open(path, &file, error));
+    results_sweep(path);
     char *outcome = results_file_text(file, "/", "status");
     bool failed = outcome && strcmp(outcome, "failed") == 0;
     if (options->progress != PROGRESS_NONE)

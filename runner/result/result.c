@@ -156,6 +156,12 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
         free(path);
     }
     if (!results->shard) ours += panels_count_parts(results, *done);
+    if (*done) {
+        parts_remove_older(results->parts, &results->place.about.st_mtim);
+        TRY(results_count_parts(results, &parts, &foreign, error));
+        ours = 0;
+        if (parts == 0) results_clear(results, true); /* the folders of shards too */
+    }
     if (parts > ours)
         fprintf(stderr,
                 "tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "

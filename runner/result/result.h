@@ -77,6 +77,8 @@ void results_close(struct results *results);
 /* Releases the lock and removes temporary files as results_close does, but frees nothing, because other threads may
  * still use `results`. */
 void results_leave(struct results *results);
+/* Removes OUTPUT.parts if no part is left in it and nobody is at work there: a killed process had begun to do so. */
+void results_sweep(const char *output);
 
 /* The job is done by panels: of a shard `results` follows their plan, of `merge` the whole, and this tells it of the
  * other. */

@@ -13,6 +13,7 @@
 #include "environment.h"
 #include "result_parts.h"
 #include <dirent.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,7 +227,8 @@ enum status results_note_shard(const struct results *results, const char *comman
         enum status closed = h5_close_file(file, error);
         if (!status) status = closed;
     }
-    if (!status && rename(new, path) != 0) status = fail(error, STATUS_IO, "%s: cannot be renamed", new);
+    if (!status && rename(new, path) != 0)
+        status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", new, strerror(errno));
     if (status) unlink(new);
     free(new);
     free(path);

@@ -83,6 +83,8 @@ void shards_find_parts(struct results *results);
 void shards_free_parts(struct results *results);
 /* Has a shard made one of the job's results since that time? */
 bool shards_made_since(const struct results *results, const struct timespec *time);
+/* Removes the parts that are no later than OUTPUT, which is complete: a killed process had not done so yet. */
+void parts_remove_older(const char *parts, const struct timespec *time);
 
 /* Where the part of a run lies, or shall lie. The caller frees. */
 char *results_part_path(const struct results *results, const struct run *run);

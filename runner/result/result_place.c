@@ -16,8 +16,8 @@
 
 /* ---- names ---- */
 
-/* A rest: a file that a killed writer left unfinished. A journal: of a part that was becoming OUTPUT when its writer was
- * killed. A note: what a shard says of itself (result_origin.c). */
+/* A rest: a file that a killed writer left unfinished. A journal: of a part that was becoming OUTPUT when its writer
+ * was killed. A note: what a shard says of itself (result_origin.c). */
 enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_JOURNAL, OUR_NOTE, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
@@ -91,8 +91,9 @@ static bool restore_part(const char *folder, const char *journal) {
     return good;
 }
 
-/* In the folder of a shard, which nobody uses now, `finished` removes the lock and the note too. */
-static void clear(const char *path, bool finished, bool of_shard) {
+/* `folders`: removes the locks and notes of shards, which nobody uses now, and their folders; else what killed writers
+ * left, and with `parts` the parts too. */
+static void clear(const char *path, bool parts, bool folders, bool of_shard) {
     DIR *folder = opendir(path);
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -101,21 +102,38 @@ static void clear(const char *path, bool finished, bool of_shard) {
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (owner == OUR_SHARD && S_ISDIR(about.st_mode)) {
             char *inner = must_printf("%s/%s", path, entry->d_name);
-            clear(inner, finished, true);
-            if (finished) rmdir(inner);
+            clear(inner, parts, folders, true);
+            if (folders) rmdir(inner);
             free(inner);
         }
-        if (owner == OUR_JOURNAL && !finished && !restore_part(path, entry->d_name)) continue;
-        bool goes = owner == OUR_REST || owner == OUR_JOURNAL ||
-                    (finished && (owner == OUR_PART || (of_shard && (owner == OUR_LOCK || owner == OUR_NOTE))));
+        if (owner == OUR_JOURNAL && !parts && !restore_part(path, entry->d_name)) continue;
+        bool goes = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_NOTE)
+                            : owner == OUR_REST || owner == OUR_JOURNAL || (parts && owner == OUR_PART);
         if (goes && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }
     closedir(folder);
 }
 
 void results_clear(struct results *results, bool finished) {
-    clear(results->parts, finished, false);
+    clear(results->parts, finished, false, false);
+    if (finished) clear(results->parts, true, true, false); /* last: a shard with a note may have parts */
     results->cleared |= finished;
+}
+
+void results_sweep(const char *output) {
+    struct error ignored = {STATUS_OK, ""};
+    struct results results = {.lock = -1, .shared_lock = -1};
+    int parts, foreign;
+    if (place_find("output", output, &results.place, &ignored) == STATUS_OK) {
+        results.whole = must_printf("%s.parts", results.place.path);
+        results.parts = results.whole;
+        if (access(results.parts, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
+            !results_count_parts(&results, &parts, &foreign, &ignored) && parts == 0)
+            results_clear(&results, true);
+        results_leave(&results);
+        free(results.whole);
+    }
+    place_free(&results.place);
 }
 
 static void add_parts(const char *parts, char ***paths, int *count) {

@@ -74,13 +74,16 @@ struct found_part {
     struct timespec written;
 };
 
+static bool later(const struct timespec *one, const struct timespec *other) {
+    return one->tv_sec != other->tv_sec ? one->tv_sec > other->tv_sec : one->tv_nsec > other->tv_nsec;
+}
+
 /* By key; of two parts of one run the newer first. */
 static int compare_found(const void *one, const void *other) {
     const struct found_part *a = one, *b = other;
     int order = strcmp(a->key, b->key);
     if (order != 0) return order;
-    if (a->written.tv_sec != b->written.tv_sec) return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
-    return (a->written.tv_nsec < b->written.tv_nsec) - (a->written.tv_nsec > b->written.tv_nsec);
+    return later(&b->written, &a->written) - later(&a->written, &b->written);
 }
 
 static int compare_key(const void *key, const void *found) {
@@ -133,13 +136,32 @@ static bool is_of_job(const struct results *results, const char *key) {
 
 bool shards_made_since(const struct results *results, const struct timespec *time) {
     size_t own = strlen(results->whole) + 1; /* a shard's part lies one folder deeper */
-    for (int i = 0; i < results->found_count; i++) {
-        const struct found_part *part = &results->found[i];
-        bool newer = part->written.tv_sec > time->tv_sec ||
-                     (part->written.tv_sec == time->tv_sec && part->written.tv_nsec > time->tv_nsec);
-        if (newer && strchr(part->path + own, '/') && is_of_job(results, part->key)) return true;
+    char **paths;
+    int count;
+    bool made = false;
+    results_list_parts(results->whole, &paths, &count);
+    for (int i = 0; i < count; i++) {
+        const char *inner = strchr(paths[i] + own, '/');
+        struct stat about;
+        char key[33];
+        snprintf(key, sizeof key, "%.32s", inner ? inner + 1 : "");
+        made |= inner && stat(paths[i], &about) == 0 && later(&about.st_mtim, time) && is_of_job(results, key);
+        free(paths[i]);
     }
-    return false;
+    free(paths);
+    return made;
+}
+
+void parts_remove_older(const char *parts, const struct timespec *time) {
+    char **paths;
+    int count;
+    results_list_parts(parts, &paths, &count);
+    for (int i = 0; i < count; i++) {
+        struct stat about;
+        if (stat(paths[i], &about) == 0 && !later(&about.st_mtim, time)) unlink(paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
 }
 
 char *results_part_of_key(const struct results *results, const char key[33]) {

@@ -37,6 +37,8 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     if (*file >= 0) return STATUS_OK;
 
     const char *words = h5_words();
+    if (access(path, F_OK) != 0) /* removed just now */
+        return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
     if (strstr(words, "to lock"))
         return fail(error, STATUS_USAGE,
                     "%s: cannot be locked: another program is writing it, or its file system has no locks (then set "
