@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import harness
+from faults import shim  # noqa: F401 (a fixture)
 from places import made  # noqa: F401 (a fixture)
 
 

@@ -1,17 +1,20 @@
-/* fault_shim.c - preloaded by test_faults.py: one system call on the files under test fails, as told by the
- * environment.
+/* fault_shim.c - preloaded by faults.py: one system call on the files under test fails, or kills the process, as told
+ * by the environment.
  *
- *     FAULT_CALL    write | fsync | rename | fallocate | mmap | open
+ *     FAULT_CALL    write | fsync | rename | fallocate | mmap | open | unlink | truncate | mkdir | rmdir | chmod;
+ *                   any: all of them
  *     FAULT_NTH     which of them (from 1); 0: none
  *     FAULT_ERRNO   with what
  *     FAULT_PATH    only calls on files whose path contains this count
- *     FAULT_MODE    once; full: from then on also every write that makes a file longer; all: every one from then on
+ *     FAULT_MODE    once; full: from then on also every write that makes a file longer; all: every one from then on;
+ *                   kill: the process gets SIGKILL instead of the call
  *     FAULT_COUNT   a file: how many there were is written there at the end */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,10 +34,12 @@ static const char *setting(const char *name) {
 
 /* Is it this call's turn to fail? `extends`: a write that makes its file longer. */
 static bool fails(const char *call, const char *path, bool extends) {
-    if (strcmp(call, setting("FAULT_CALL")) != 0 || !strstr(path, setting("FAULT_PATH"))) return false;
+    const char *which = setting("FAULT_CALL"), *mode = setting("FAULT_MODE");
+    if (strcmp(which, "any") != 0 && strcmp(which, call) != 0) return false;
+    if (!strstr(path, setting("FAULT_PATH"))) return false;
     int number = atomic_fetch_add(&calls, 1) + 1, nth = atoi(setting("FAULT_NTH"));
-    const char *mode = setting("FAULT_MODE");
     if (nth == 0 || number < nth) return false;
+    if (strcmp(mode, "kill") == 0) kill(getpid(), SIGKILL);
     if (number > nth && strcmp(mode, "all") != 0 && !(strcmp(mode, "full") == 0 && extends)) return false;
     errno = atoi(setting("FAULT_ERRNO"));
     return true;
@@ -73,6 +78,34 @@ int fsync(int descriptor) {
     return fails_on("fsync", descriptor, 0) ? -1 : NEXT(descriptor_function *, "fsync")(descriptor);
 }
 
+int ftruncate(int descriptor, off_t bytes) {
+    typedef int function(int, off_t);
+    return fails_on("truncate", descriptor, 0) ? -1 : NEXT(function *, "ftruncate")(descriptor, bytes);
+}
+int ftruncate64(int descriptor, off_t bytes) {
+    return ftruncate(descriptor, bytes);
+}
+
+typedef int path_function(const char *);
+int unlink(const char *path) {
+    return fails("unlink", path, false) ? -1 : NEXT(path_function *, "unlink")(path);
+}
+int rmdir(const char *path) {
+    return fails("rmdir", path, false) ? -1 : NEXT(path_function *, "rmdir")(path);
+}
+int unlinkat(int folder, const char *path, int flags) {
+    typedef int function(int, const char *, int);
+    return fails_on("unlink", folder, 0) ? -1 : NEXT(function *, "unlinkat")(folder, path, flags);
+}
+
+typedef int mode_function(const char *, mode_t);
+int mkdir(const char *path, mode_t mode) {
+    return fails("mkdir", path, false) ? -1 : NEXT(mode_function *, "mkdir")(path, mode);
+}
+int chmod(const char *path, mode_t mode) {
+    return fails("chmod", path, false) ? -1 : NEXT(mode_function *, "chmod")(path, mode);
+}
+
 typedef int rename_function(const char *, const char *);
 int rename(const char *from, const char *to) {
     return fails("rename", to, false) ? -1 : NEXT(rename_function *, "rename")(from, to);
@@ -103,4 +136,8 @@ int open(const char *path, int flags, ...) {
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
     return fails("open", path, false) ? -1 : NEXT(open_function *, "open")(path, flags, mode);
+}
+FILE *fopen(const char *path, const char *mode) {
+    typedef FILE *function(const char *, const char *);
+    return fails("open", path, false) ? NULL : NEXT(function *, "fopen")(path, mode);
 }

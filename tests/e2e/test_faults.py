@@ -14,20 +14,12 @@ import h5py
 import numpy as np
 import pytest
 
+import faults
 import harness
-from harness import IO, OK, ROOT, USAGE
+from harness import IO, OK, USAGE
 
 CASES = int(os.environ.get("TILERUN_CASES", "8"))
 SEED = int(os.environ.get("TILERUN_SEED", "20261"))
-
-
-@pytest.fixture(scope="session")
-def shim(memory_folder):
-    if not shutil.which("cc"):
-        pytest.skip("no C compiler")
-    library = memory_folder / "fault_shim.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/e2e/fault_shim.c", "-ldl"], check=True)
-    return library
 
 
 def run(folder, *arguments, job="job.yaml", **options):
@@ -37,11 +29,7 @@ def run(folder, *arguments, job="job.yaml", **options):
 def faulty(folder, shim, call, nth, *arguments, number=errno.ENOSPC, mode="once", **options):
     """A run in which the nth such call on the output or its parts fails; and how many calls there were."""
     count = folder / "count"
-    environment = {
-        **os.environ, "LD_PRELOAD": str(shim), "FAULT_CALL": call, "FAULT_NTH": str(nth), "FAULT_ERRNO": str(number),
-        "FAULT_MODE": mode, "FAULT_PATH": "out.h5", "FAULT_COUNT": str(count),
-    }  # fmt: skip
-    done = run(folder, *arguments, env=environment, **options)
+    done = run(folder, *arguments, env=faults.environment(shim, count, call, nth, mode, number), **options)
     return done, int(count.read_text())
 
 

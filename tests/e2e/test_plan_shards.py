@@ -11,9 +11,10 @@ import h5py
 import numpy as np
 import pytest
 
+import drawn_jobs
 import harness
 from harness import OK, USAGE
-from test_shards import draw_job, plain_environment
+from shards import plain_environment
 
 CASES = int(os.environ.get("TILERUN_CASES", 8))
 SEED = int(os.environ.get("TILERUN_SEED", 0))
@@ -79,7 +80,7 @@ def assert_schema(found, count):
 @pytest.mark.parametrize("case", range(CASES))
 def test_sums_and_what_is_then_done(folder, case):
     draw = random.Random(SEED * 1000 + case)
-    path = draw_job(folder, draw)
+    path = drawn_jobs.write(folder, draw, sides=(24,))
     count = draw.randint(1, 6)
     found, whole = figures(path, count), figures(path, 1)
     assert_schema(found, count)

@@ -4,12 +4,12 @@ import os
 import random
 import re
 import signal
-import time
 
 import h5py
 import numpy as np
 import pytest
 
+import drawn_jobs
 import harness
 from harness import INTERRUPTED, IO, OK, USAGE
 from shards import arguments, assert_equals_unsharded, bits, merge, plain_environment, plain_results, shard
@@ -21,52 +21,10 @@ SEED = int(os.environ.get("TILERUN_SEED", 0))
 # ---- drawn jobs ----------------------------------------------------------------------------------------------------
 
 
-def draw_operations(draw):
-    """Up to five operations; each reads an input or an earlier result of the same square shape."""
-    squares, operations = ["a", "b"], []
-    for number in range(draw.randint(1, 5)):
-        name = f"o{number}"
-        kind = draw.choice(["transpose", "matmul", "scale", "reduce"])
-        operation = {"id": name, "op": kind, "inputs": [draw.choice(squares)]}
-        if kind == "matmul":
-            operation |= {"inputs": [draw.choice(squares), draw.choice(squares)], "variants": ["cpu"]}
-        elif kind == "reduce":
-            operation |= {"operator": draw.choice(["sum", "max"]), "axis": draw.choice([0, 1]), "variants": ["cpu"]}
-        elif kind == "transpose":
-            operation |= {"variants": draw.choice([["cpu"], ["cpu", "blocked"]])}
-        else:
-            operation |= {"alpha": 1.5, "variants": ["cpu"]}
-        operations.append(operation | {"store": draw.choice(["first", "first", "all"])})
-        if kind != "reduce":
-            squares.append(name)
-    return operations
-
-
-def draw_job(folder, draw):
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["b"] = np.random.default_rng(draw.randrange(1000)).random((24, 24), dtype="f4")
-    swept = draw.choice([None, [0.5], [0.5, 2, 3]])
-    operations = draw_operations(draw)
-    for operation in operations:
-        if swept and operation["op"] == "scale":
-            operation["alpha"] = "$factor"
-    return harness.write_job(
-        folder / "job.yaml",
-        device="cpu",
-        **({"parameters": {"factor": swept}} if swept and any(o["op"] == "scale" for o in operations) else {}),
-        inputs={
-            "a": {"random": {"shape": [24, 24], "low": -1, "seed": draw.randrange(1000)}},
-            "b": {"file": "in.h5", "dataset": "b"},
-        },
-        defaults={"warmup": 0, "repeat": 1},
-        operations=operations,
-    )
-
-
 @pytest.mark.parametrize("case", range(CASES))
 def test_drawn_jobs(folder, case):
     draw = random.Random(SEED * 1000 + case)
-    draw_job(folder, draw)
+    drawn_jobs.write(folder, draw)
     count = draw.randint(1, 6)
     order = draw.sample(range(count), count)
     while order:
@@ -310,26 +268,6 @@ def test_signal_then_resume(folder, number):
     assert "holds" in shard(folder, 0, 3, expect=USAGE).stderr  # finished runs are not thrown away unasked
     again = shard(folder, 0, 3, "--resume")
     assert "flipped cpu: ok" in again.stderr and "(kept from before)" in again.stderr
-
-
-@pytest.mark.parametrize("case", range(CASES))
-def test_kill_then_resume(folder, case):
-    """SIGKILL at a drawn moment of shards and of merge; each is then done again."""
-    draw = random.Random(SEED * 1000 + case)
-    job(folder, repeat=50)
-
-    def killed(*command):
-        process = harness.start(*command, env=plain_environment())
-        time.sleep(draw.uniform(0, 0.3))
-        process.kill()
-        process.communicate()
-
-    for index in draw.sample(range(3), 3):
-        killed(*arguments(folder, index, 3, "--resume"))
-        shard(folder, index, 3, "--resume")
-    killed("merge", folder / "out.h5")
-    merge(folder)
-    assert_equals_unsharded(folder)
 
 
 def test_whole_job_takes_what_shards_have_done(folder):

@@ -1,0 +1,27 @@
+"""Makes a system call of the program fail, or kills the program there: fault_shim.c."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from harness import ROOT
+
+
+@pytest.fixture(scope="session")
+def shim(memory_folder):
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    library = memory_folder / "fault_shim.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/e2e/fault_shim.c", "-ldl"], check=True)
+    return library
+
+
+def environment(shim, count, call="any", nth=0, mode="once", number=0):
+    """For a process whose nth such call on the output or its parts fails, with errno `number`, or kills it; the file
+    `count` gets how many there were."""
+    return os.environ | {
+        "LD_PRELOAD": str(shim), "FAULT_CALL": call, "FAULT_NTH": str(nth), "FAULT_ERRNO": str(number),
+        "FAULT_MODE": mode, "FAULT_PATH": "out.h5", "FAULT_COUNT": str(count),
+    }  # fmt: skip
