@@ -123,6 +123,7 @@ static void add_slurm(struct environment *environment) {
         {"SLURM_PROCID", "slurm_procid"},
         {"SLURM_LOCALID", "slurm_localid"},
         {"SLURM_NODEID", "slurm_nodeid"},
+        {"SLURMD_NODENAME", "slurmd_nodename"},
         {"SLURM_NTASKS", "slurm_ntasks"},
         {"SLURM_GPUS_ON_NODE", "slurm_gpus_on_node"},
         {"SLURM_CPUS_PER_TASK", "slurm_cpus_per_task"},

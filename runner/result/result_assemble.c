@@ -235,7 +235,8 @@ static enum status take_run(hid_t file, const struct results *results, const str
     if (panels_were_found(results, run)) {
         from = stored_in_part(H5I_INVALID_HID);
     } else if (access(path, F_OK) == 0 || !former_stored(results, run, &from)) {
-        status = h5_open_file(path, &part, error);
+        status = h5_open_file(path, &part, error); /* as its reader has it, which may still be open */
+        if (status && strstr(error->text, "cannot be locked") && (part = part_open(path)) >= 0) status = STATUS_OK;
         from = stored_in_part(part);
     }
     if (!status) status = take_all(&from, file, results, run, row, is_result, scales, error);

@@ -238,7 +238,7 @@ enum status results_note_shard(const struct results *results, const char *comman
 /* Negative: the shard has not begun. */
 static hid_t open_note(const char *folder) {
     char *path = must_printf("%s/" SHARD_NOTE, folder);
-    hid_t file = access(path, F_OK) == 0 ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
+    hid_t file = access(path, F_OK) == 0 ? part_open(path) : H5I_INVALID_HID;
     free(path);
     return file;
 }

@@ -360,8 +360,18 @@ void part_discard(struct part *part) {
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
+hid_t part_open(const char *path) {
+    hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+    H5Pset_file_locking(access_list, false, true);
+#endif
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
+    H5Pclose(access_list);
+    return file;
+}
+
 bool part_read_row(const char *path, struct result_row *row, bool *has_output) {
-    hid_t file = part_is_whole(path, INT64_MAX) ? H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT) : H5I_INVALID_HID;
+    hid_t file = part_is_whole(path, INT64_MAX) ? part_open(path) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
     int count = 0;

@@ -23,18 +23,6 @@ struct found_parts {
     struct found_part *of; /* by number of run */
 };
 
-/* Opens a part without HDF5's lock: the job, which may be running, opens it for writing when it assembles its output.
- */
-static hid_t open_part(const char *path) {
-    hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-    H5Pset_file_locking(access_list, false, true);
-#endif
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
-    H5Pclose(access_list);
-    return file;
-}
-
 static int integer_of(hid_t file, const char *name) {
     int value = -1;
     if (H5Aexists(file, name) <= 0) return -1;
@@ -52,7 +40,7 @@ static bool read_part(struct found_part *part) {
     int count = 0;
     if (stat(part->path, &about) != 0 || !S_ISREG(about.st_mode) || !part_is_whole(part->path, HASHED_BYTES))
         return false;
-    hid_t file = open_part(part->path);
+    hid_t file = part_open(part->path);
     if (file < 0) return false;
     bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1 && result_row_done(rows);
     if (good) part->row = *rows;
@@ -181,6 +169,6 @@ void unfinished_look(struct results_file *file) {
 
 hid_t unfinished_open_part(const struct results_file *file, const struct result_row *row) {
     for (int i = 0; i < file->count && file->parts; i++)
-        if (file->rows[i].run == row->run) return open_part(file->parts[i]);
+        if (file->rows[i].run == row->run) return part_open(file->parts[i]);
     return H5I_INVALID_HID;
 }

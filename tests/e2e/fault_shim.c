@@ -1,7 +1,7 @@
 /* fault_shim.c - preloaded by faults.py: one system call on the files under test fails, or kills the process, as told
  * by the environment.
  *
- *     FAULT_CALL    write | fsync | rename | fallocate | mmap | open | unlink | truncate | mkdir | rmdir | chmod;
+ *     FAULT_CALL    write | fsync | rename | fallocate | mmap | open | unlink | truncate | mkdir | rmdir | chmod | flock;
  *                   any: all of them
  *     FAULT_NTH     which of them (from 1); 0: none
  *     FAULT_ERRNO   with what
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -140,4 +141,9 @@ int open(const char *path, int flags, ...) {
 FILE *fopen(const char *path, const char *mode) {
     typedef FILE *function(const char *, const char *);
     return fails("open", path, false) ? NULL : NEXT(function *, "fopen")(path, mode);
+}
+
+int flock(int descriptor, int operation) {
+    typedef int function(int, int);
+    return fails_on("flock", descriptor, 0) ? -1 : NEXT(function *, "flock")(descriptor, operation);
 }

@@ -221,3 +221,22 @@ def test_folder_that_vanishes(folder, case, what, removed):
         (folder / "away").rename(target)
         assert len(job.finished()) >= after
     job.assert_goes_on(0)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, 524])
+def test_file_systems_without_locks(folder, shim, number):
+    """Some Lustre and NFS mounts have none: merge and --resume find what shards have made without HDF5's. (What reads a
+    file of another program says which variable helps.)"""
+    operations = [{"id": f"s{i}", "op": "scale", "inputs": ["r"], "beta": i, "variants": ["cpu"]} for i in range(4)]
+    harness.write_job(
+        folder / "job.yaml", device="cpu", inputs={"r": {"random": {"shape": [60, 60]}}},
+        defaults={"warmup": 0, "repeat": 1}, operations=operations,
+    )  # fmt: skip
+    job = Job(folder, folder, 2)
+    environment = faults.environment(shim, folder / "count", "flock", 1, "all", number)
+    for more in ([], ["--resume"]):
+        for index in range(2):
+            done = job.shard(index, *more, env=environment)
+            assert done.returncode == OK, done.stderr
+    assert job.merge(env=environment).returncode == OK
+    assert shards.bits(job.output) == job.expected
