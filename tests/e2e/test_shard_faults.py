@@ -164,7 +164,7 @@ def test_disk_that_fills_under_a_shard(folder, small_disk, case):
     """Some of the runs that come last find no room."""
     job = slow(folder, small_disk)
     process = job.start(0, after=4)
-    leave_room(small_disk, random.Random(f"{SEED} {case}").randint(0, 170))  # each takes 25 pages, and its row
+    leave_room(small_disk, random.Random(f"{SEED} {case}").randint(0, 90))  # each of four takes 25 pages, and its row
     code, said = finish(process)
     assert code == IO and re.search(r"out\.h5\S*: .*(No space left|needs .* are free)", said), said
     assert len(job.finished()) >= 4
