@@ -69,9 +69,9 @@ needs=()
 if [ "$device" != cpu ] && grep -q '^ *{"run".*, "skipped": ' <<< "$plan"; then
     echo "not all runs can be predicted on this machine (tilerun plan says why): --time and --mem are the script's"
 else
-    seconds=$(awk -v total="$(value total_s "$plan")" -v uneven="$(value longest_over_mean "$split")" \
-        -v shards="${shards:-1}" -v times=$TIMES -v extra=$EXTRA -v longest=$LONGEST \
-        'BEGIN { s = times * total / shards * uneven + extra; printf "%d", s < longest ? s : longest }')
+    seconds=$(awk -v total="$(value total_s "$plan")" -v shard="$(value longest_s "$split")" \
+        -v whole="$(value one_process_s "$split")" -v times=$TIMES -v extra=$EXTRA -v longest=$LONGEST \
+        'BEGIN { s = times * total * (whole > 0 ? shard / whole : 1) + extra; printf "%d", s < longest ? s : longest }')
     mib=$(awk -v bytes="$(value memory_bytes "$plan")" -v times=$TIMES_MEMORY -v extra=$EXTRA_MEMORY \
         'BEGIN { printf "%d", times * bytes / 1048576 + extra }')
     needs=("--time=$(((seconds + 59) / 60))" "--mem=${mib}M")
