@@ -90,8 +90,8 @@ void parts_remove_older(const char *parts, const struct timespec *time);
 char *results_part_path(const struct results *results, const struct run *run);
 /* The same by its key; KEY.h5. */
 char *results_part_of_key(const struct results *results, const char key[33]);
-/* Opens a file of OUTPUT.parts for reading, without HDF5's lock: tilerun's own guard that folder, some file systems have
- * no locks, and a job that is running may open its part for writing. Negative: it failed. */
+/* Opens a file of OUTPUT.parts for reading, without HDF5's lock: tilerun's own guard that folder, some file systems
+ * have no locks, and a job that is running may open its part for writing. Negative: it failed. */
 hid_t part_open(const char *path);
 /* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
 bool part_read_row(const char *path, struct result_row *row, bool *has_output);

@@ -17,7 +17,7 @@ import harness
 import shards
 from harness import IO, OK, USAGE
 
-CASES = int(os.environ.get("TILERUN_CASES", 8))
+CASES = int(os.environ.get("TILERUN_CASES", 4))
 SEED = int(os.environ.get("TILERUN_SEED", 0))
 DISK = "400m"
 
