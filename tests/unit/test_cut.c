@@ -58,7 +58,7 @@ static void pieces_end_where_grains_do(void **state) {
     (void)state;
     struct box box = {2, {5, 7}, {30, 40}};
     struct grid grid = {.grain = {2, {8, 16}}, .shift = {3}}; /* row 5 of the box is row 8 of the array */
-    struct cut cut = cut_box(&box, &grid, 300);             /* two grains */
+    struct cut cut = cut_box(&box, &grid, 300);               /* two grains */
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);
         int64_t row = piece.start[0] + piece.count[0] + 3, column = piece.start[1] + piece.count[1];
@@ -94,7 +94,8 @@ static void any_box_is_covered(void **state) {
             draw[i] = (int64_t)(seed >> 33);
         }
         struct box box = {1 + (int)(draw[0] % 3), {0}, {0}};
-        struct grid grid = {{draw[1] % 2 ? box.rank : 0, {0}}, {draw[6] % 5, draw[7] % 7, draw[6] % 3}, draw[1] / 2 % 2};
+        struct grid grid = {
+            {draw[1] % 2 ? box.rank : 0, {0}}, {draw[6] % 5, draw[7] % 7, draw[6] % 3}, draw[1] / 2 % 2};
         for (int axis = 0; axis < box.rank; axis++) {
             box.start[axis] = draw[2 + axis] % 9;
             box.count[axis] = draw[2 + axis] / 9 % 17;
