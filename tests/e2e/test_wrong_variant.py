@@ -276,13 +276,13 @@ def test_shards_of_a_failing_job(folder, program, seed):
         for index in range(count):
             command = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", f"{index}/{count}", *more]
             codes.append(harness.tilerun(*command, program=program, env=environment).returncode)
-        merged = harness.tilerun("merge", folder / "job.yaml", "-o", folder / "out.h5", program=program)
+        merged = harness.tilerun("merge", folder / "out.h5", program=program)
         command = ["run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite"]
         plain = harness.tilerun(*command, program=program, env=environment)
         assert merged.returncode == plain.returncode == max(codes), merged.stderr
         found, expected = contents(folder / "out.h5"), contents(folder / "plain.h5")
         assert found.pop("job_resolved") != expected.pop("job_resolved")  # it names the output
-        assert found == expected
+        assert {name: value for name, value in found.items() if not name.startswith("shards/")} == expected
 
     compare(environment)
     compare(os.environ, "--resume")
