@@ -78,7 +78,8 @@ static int at_most(const struct task *task, int wanted) {
     return most < wanted ? (int)most : wanted;
 }
 
-/* How many panels the operation is kept in that takes so long, for the sake of those that are finished. */
+/* How many panels the operation is kept in whose passes take so long, for the sake of those that are finished. Repeats
+ * do not count: who times an operation wants it timed whole. */
 static int count_to_keep(const struct task *task, double seconds) {
     enum job_keep keep = task->operation->run.keep_tiles;
     int wanted = seconds > 2 * KEEP_S ? (int)fmin(ceil(seconds / KEEP_S), KEEP_MOST) : 1;
@@ -95,8 +96,9 @@ static int *count_panels(const struct plan *plan, int shards, enum shard_by by) 
     bool deals = by == SHARD_BY_TILES || (by == SHARD_AUTO && groups->count < shards);
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
-        double seconds = groups->groups[groups->of_task[t]].load.seconds;
-        int wanted = by == SHARD_TO_KEEP                       ? count_to_keep(task, seconds)
+        const struct shard_load *load = &groups->groups[groups->of_task[t]].load;
+        double seconds = load->seconds;
+        int wanted = by == SHARD_TO_KEEP                       ? count_to_keep(task, load->pass_s)
                      : deals && seconds * shards > SHARE * all ? shards
                                                                : 1;
         counts[t] = wanted > 1 && is_divisible(plan, task) ? at_most(task, wanted) : 1;

@@ -81,6 +81,7 @@ static struct shard_load load_of(const struct plan *nominal, const struct run *r
     if (!isfinite(cost.total_s)) return load;
     const struct tiling *tiling = &copy.tiling;
     load.seconds = cost.total_s;
+    load.pass_s = cost.total_s - cost.repeats_s;
     load.compute_s = fmin(load.seconds, fmax(tiling->generate_s, fmax(tiling->copy_s, tiling->compute_s)) +
                                             cost.repeats_s + cost.verify_s);
     load.read_bytes = tiling->read_bytes;
@@ -91,6 +92,7 @@ static struct shard_load load_of(const struct plan *nominal, const struct run *r
 void shard_load_add(struct shard_load *sum, const struct shard_load *more) {
     sum->runs += more->runs;
     sum->seconds += more->seconds;
+    sum->pass_s += more->pass_s;
     sum->compute_s += more->compute_s;
     sum->read_bytes += more->read_bytes;
     sum->write_bytes += more->write_bytes;

@@ -14,6 +14,7 @@
 struct shard_load {
     int runs;
     double seconds;                 /* predicted, as `plan` predicts a run's total */
+    double pass_s;                  /* the same without repeats */
     double compute_s;               /* the same if files were read and written in no time */
     double read_bytes, write_bytes; /* of files, by the passes */
 };

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import time
 
 import h5py
 import numpy as np
@@ -257,6 +258,24 @@ def test_short_operations_are_not_divided(folder):
     product(folder)
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
     assert "panel" not in done.stdout + done.stderr and "panels" not in h5py.File(folder / "out.h5")
+
+
+@pytest.mark.parametrize(
+    "size, repeat, keep, panels",
+    [
+        (100_000, 1, "auto", True),  # 2,000 s on the nominal machine
+        (100_000, 1, "never", False),
+        (512, 10_000_000, "auto", False),  # as long, by its repeats: it is timed whole
+    ],
+)
+def test_long_operations_are_divided_by_themselves(folder, size, repeat, keep, panels):
+    product(folder, size=size, repeat=repeat, keep_tiles=keep, variants=["blocked"], store="none", verify="none")
+    process = harness.start("run", folder / "job.yaml", "-o", folder / "out.h5", "--memory", "1GiB")
+    time.sleep(3)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED and "'product blocked" in said, said
+    assert ("'product blocked, rows 0 to " in said) == panels, said
 
 
 @pytest.mark.parametrize(
