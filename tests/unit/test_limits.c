@@ -1,5 +1,6 @@
 /* test_limits.c - times that follow from measured limits make sense. Nothing is measured here. */
 #include "../../runner/plan/limits.h"
+#include "draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,17 +9,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-
-static uint64_t state_of_draws;
-
-static double draw(void) {
-    state_of_draws = state_of_draws * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state_of_draws >> 11) * 0x1p-53;
-}
-
-static int draw_below(int count) {
-    return (int)(draw() * count);
-}
 
 static void assert_near(double a, double b) {
     assert_true(fabs(a - b) <= 1e-9 * fabs(b));

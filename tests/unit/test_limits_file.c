@@ -2,6 +2,7 @@
  */
 #include "../../runner/base/fail.h"
 #include "../../runner/stream/limits_file.h"
+#include "draws.h"
 #include "scratch.h"
 
 #include <errno.h>
@@ -16,17 +17,6 @@
 #include <xxhash.h>
 
 #define PROGRAM "0.1.0 0123456789ab "
-
-static uint64_t state_of_draws;
-
-static double draw(void) {
-    state_of_draws = state_of_draws * 6364136223846793005u + 1442695040888963407u;
-    return (double)(state_of_draws >> 11) * 0x1p-53;
-}
-
-static int draw_below(int count) {
-    return (int)(draw() * count);
-}
 
 /* A positive number of any size that a measurement could give, or more. */
 static double draw_number(void) {
