@@ -132,26 +132,30 @@ static int next_out(const struct fit *fit, int least) {
     return found;
 }
 
-/* The width of a column whose texts, and with `cut` the heading, may be cut. */
-static int wanted(const struct fit *fit, int column, bool cut) {
+/* What may be shorter than it is. Headings come last: a column is left out before another's heading is cut. */
+enum cutting { NOTHING, TEXTS, HEADINGS };
+
+static int wanted(const struct fit *fit, int column, enum cutting cutting) {
     int cells = fit->cells[column], natural = fit->natural[column];
-    if (!cut || fit->table->of[column].right) return natural;
-    if (cells >= TEXT_LEAST) return cells < TEXT_ENOUGH ? cells : TEXT_ENOUGH;
-    return natural < TEXT_LEAST ? natural : TEXT_LEAST;
+    if (cutting == NOTHING || fit->table->of[column].right) return natural;
+    int least = cutting == HEADINGS ? TEXT_LEAST : text_width(heading_of(fit->table, column));
+    int enough = cells < TEXT_ENOUGH ? cells : TEXT_ENOUGH;
+    if (enough < least) enough = least;
+    return natural < enough ? natural : enough;
 }
 
 /* Leaves columns out until the rest fits or only those of priority 0 are left; then takes back what has room. */
-static void leave_out(struct fit *fit, int room, bool cut) {
+static void leave_out(struct fit *fit, int room, enum cutting cutting) {
     const struct table *table = fit->table;
     int *out = must_malloc((size_t)table->columns * sizeof *out + 1), count = 0;
-    for (int i = 0; i < table->columns; i++) fit->width[i] = wanted(fit, i, cut);
+    for (int i = 0; i < table->columns; i++) fit->width[i] = wanted(fit, i, cutting);
     while (total(fit) > room && (out[count] = next_out(fit, 1)) >= 0) {
         fit->width[out[count]] = 0;
         if (++count == table->columns) break;
     }
     while (count-- > 0) {
         int i = out[count];
-        fit->width[i] = wanted(fit, i, cut);
+        fit->width[i] = wanted(fit, i, cutting);
         if (total(fit) > room) fit->width[i] = 0;
     }
     free(out);
@@ -171,9 +175,11 @@ static int extreme_text(const struct fit *fit, int by, int than) {
 
 static void choose_widths(struct fit *fit, int room) {
     const struct table *table = fit->table;
-    leave_out(fit, room, false);
+    leave_out(fit, room, NOTHING);
     if (total(fit) <= room) return;
-    leave_out(fit, room, true);
+    leave_out(fit, room, TEXTS);
+    for (int i = 0; i < table->columns && total(fit) > room; i++)
+        if (fit->width[i] > 0) fit->width[i] = wanted(fit, i, HEADINGS);
     for (int i; total(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
     int left = 0;
     for (int i = 0; i < table->columns; i++) left += fit->width[i] > 0;
