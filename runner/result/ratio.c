@@ -58,12 +58,14 @@ static double correlation_time(const double *samples, int count, double median) 
     return time > 1 ? time / (1 - fmin(0.5, time / count)) : 1;
 }
 
-/* Of 2 to 5 independent samples, the interval from the least to the largest is lengthened at either end by so many
- * times its length (on the logarithmic scale): then it covers the median of normal noise 95 times in 100. So few
- * samples cannot show whether neighbours are alike: fewer than RATIO_LEAST_SAMPLES count as 2. */
+/* Of 2 to 5 independent samples, the interval from the least to the largest (of many, without one in 40 at either end)
+ * is lengthened at either end by so many times its length (on the logarithmic scale): then it covers the median of
+ * normal noise 95 times in 100. So few samples cannot show whether neighbours are alike: fewer than RATIO_LEAST_SAMPLES
+ * count as 2. Where many samples are worth so few because they stay alike for long, the floor has a part of that length
+ * already: a GPU's clock that moves one step (15 MHz, 0.8 %) while a kernel is measured makes two processes differ. */
 static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
 
-static struct median median_of(const double *samples, int all) {
+static struct median median_of(const double *samples, int all, double floor_) {
     struct median of = {.low = 0, .high = INFINITY, .median = NAN};
     double *series = must_malloc((unsigned long)all * sizeof *series);
     for (int i = 0; i < all; i++)
@@ -84,9 +86,13 @@ static struct median median_of(const double *samples, int all) {
         of.high = sorted[upper > of.count ? of.count - 1 : upper - 1];
     } else if (of.count > 1) {
         int independent = of.count < RATIO_LEAST_SAMPLES ? 2 : (int)fmin(5, fmax(2, counts));
-        double reach = pow(sorted[of.count - 1] / sorted[0], reaches[independent]);
-        of.low = sorted[0] / reach;
-        of.high = sorted[of.count - 1] * reach;
+        int odd = of.count / 40; /* at either end, outliers */
+        of.low = sorted[odd];
+        of.high = sorted[of.count - 1 - odd];
+        double length = log(of.high / of.low);
+        if (of.count >= RATIO_LEAST_SAMPLES) length = fmax(0, length - log1p(floor_));
+        of.low /= exp(length * reaches[independent]);
+        of.high *= exp(length * reaches[independent]);
     }
     free(sorted);
     free(series);
@@ -115,7 +121,7 @@ static double samples_missing(const struct ratio *ratio, int count, double down,
 
 struct ratio ratio_of(const double *base, int base_count, const double *new, int new_count, double floor,
                       double threshold) {
-    struct median a = median_of(base, base_count), b = median_of(new, new_count);
+    struct median a = median_of(base, base_count, floor), b = median_of(new, new_count, floor);
     struct ratio ratio = ratio_unknown;
     ratio.base_s = a.median;
     ratio.new_s = b.median;

@@ -4,9 +4,9 @@
  * Intervals; Price and Bonett 2002 for ratios of medians). Samples that resemble their neighbours count less: n samples
  * count as n / tau, with tau the integrated autocorrelation time of "is it below the median" (Geyer 1992, initial
  * positive sequence). Where they come to fewer than about six, order alone gives no interval, and it is the range of
- * the samples, lengthened as for normal noise (Lord 1947); of one sample nothing is known. The two intervals are joined
- * on the logarithmic scale as Zou and Donner (2008) do. Nothing is drawn at random, so the same samples always give the
- * same verdict.
+ * the samples, lengthened as for normal noise (Lord 1947) by what of it exceeds the floor; of one sample nothing is
+ * known. The two intervals are joined on the logarithmic scale as Zou and Donner (2008) do. Nothing is drawn at random,
+ * so the same samples always give the same verdict.
  *
  * Two processes differ by more than the samples of each say: by how events resolve, where buffers lie, clocks at that
  * moment. ratio_floor is that much, and the interval is widened by it. */

@@ -164,6 +164,27 @@ static void test_verdicts(void **state) {
     }
 }
 
+/* A clock that moves one step at any moment: a step within the floor leaves two runs the same, a larger one does not.
+ */
+static void test_one_step_of_the_clock(void **state) {
+    (void)state;
+    double base[400], new[400];
+    for (int at = 20; at <= 380; at += 40)
+        for (int percent = 0; percent <= 4; percent += 4) {
+            double step = percent == 0 ? 1.008 : 1.04;
+            steady(400, 1e-3, base);
+            steady(400, 1e-3, new);
+            for (int s = 0; s < 400; s++) {
+                if (s >= 200) base[s] /= step;
+                if (s >= at) new[s] /= step;
+            }
+            struct ratio ratio = ratio_of(base, 400, new, 400, 0.01, 0.03);
+            if (ratio.verdict != (percent == 0 ? RATIO_SAME : RATIO_UNSURE))
+                fail_msg("step %g at %d: %s (%g to %g)", step, at, ratio_verdict_names[ratio.verdict], ratio.low,
+                         ratio.high);
+        }
+}
+
 /* As many samples as were said to be missing, of the same kind, settle it. */
 static void test_what_is_missing_settles_it(void **state) {
     (void)state;
@@ -215,6 +236,7 @@ int main(void) {
         cmocka_unit_test(test_coarse_samples_are_unsure),
         cmocka_unit_test(test_floor),
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_one_step_of_the_clock),
         cmocka_unit_test(test_what_is_missing_settles_it),
         cmocka_unit_test(test_few_and_odd_samples),
     };
