@@ -207,7 +207,7 @@ struct kernel {
     double speed;           /* for the plan's prediction: a multiple of the data type's ordinary flops; 0 means 1 */
     bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
     bool divisible;         /* an element of the result has the same bits, whatever others a launch computes beside it
-                               (16 at least along each axis): so a task may be divided into panels */
+                               (16 at least along each axis): so panels and several GPUs may divide a task */
     bool limit;             /* a speed limit, not the operation: timed, but never verified, kept or chosen by `auto` */
     int compute_capability; /* the least that it needs: 80 is 8.0; 0: any, or the CPU */
     int only_below;         /* the first compute capability that can no longer run it; 0: none */
@@ -216,12 +216,17 @@ struct kernel {
     const char *traffic;
     double (*traffic_bytes)(const struct launch *launch);
     struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
+    /* Where `divisible` holds only among launches of like shape: a number that they share, for how sums are cut. NULL:
+     * it holds among all. Must not depend on `args` pointers. */
+    uint64_t (*way)(const struct launch *launch);
     /* Bytes of device memory needed beside the operands; NULL: none. Must not depend on `args` pointers, and must be
      * enough for any smaller launch of the same run (the last tiles). */
     size_t (*workspace)(const struct launch *launch);
-    /* The reason why this variant cannot do this launch here (a shape it does not take, a library that is missing);
-     * NULL: it can. Asked about a run's largest tile before the run begins, without pointers: a kernel that takes that
-     * tile should take every smaller one. */
+    /* What it needs that this machine lacks, such as a library; NULL: nothing. */
+    const char *(*missing)(void);
+    /* The reason why this variant cannot do this launch (a shape it does not take); NULL: it can. Asked about a run's
+     * largest tile before the run begins, without pointers: a kernel that takes that tile should take every smaller
+     * one. */
     const char *(*refuses)(const struct launch *launch);
     /* Starts the work on launch->stream and returns without waiting. Returns 0 or a cudaError_t. On the CPU: returns 0
      * when done. The stream may be under capture, to rehearse the launch (device.h). */
@@ -253,7 +258,11 @@ int kernel_names(enum op op, const char *names[], int most);
 bool kernel_left_out(enum op op, const char *name);
 /* The bytes that one launch of the kernel needs beside its operands. */
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch);
-/* The reason why it cannot do this launch; NULL: it can. */
+/* Have the elements that two launches share the same bits? As kernel->divisible and kernel->way say. */
+bool kernel_same_bits(const struct kernel *kernel, const struct launch *one, const struct launch *other);
+/* What this machine lacks for it; NULL: nothing. */
+const char *kernel_missing(const struct kernel *kernel);
+/* The reason why it cannot do this launch here; NULL: it can. */
 const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch);
 
 #ifdef __cplusplus

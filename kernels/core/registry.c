@@ -59,6 +59,15 @@ size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch
     return kernel->workspace ? kernel->workspace(launch) : 0;
 }
 
+bool kernel_same_bits(const struct kernel *kernel, const struct launch *one, const struct launch *other) {
+    return kernel->divisible && (!kernel->way || kernel->way(one) == kernel->way(other));
+}
+
+const char *kernel_missing(const struct kernel *kernel) {
+    return kernel->missing ? kernel->missing() : NULL;
+}
+
 const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch) {
-    return kernel->refuses ? kernel->refuses(launch) : NULL;
+    const char *missing = kernel_missing(kernel);
+    return missing || !kernel->refuses ? missing : kernel->refuses(launch);
 }

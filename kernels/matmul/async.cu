@@ -107,6 +107,11 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
+static uint64_t matmul_async_way(const struct launch *launch) {
+    const bool small = matmul_wants_small(launch, large_cut, small_cut);
+    return matmul_way(launch, small, small ? small_cut : large_cut);
+}
+
 static size_t matmul_async_workspace(const struct launch *launch) {
     return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
 }
@@ -145,7 +150,9 @@ KERNEL(matmul_async) = {
     .dtypes = DTYPE_BIT(FLOAT32),
     .edges = {{128, 64, 4}, {128, 64, 4}, {BK, 4, small_cut.least, large_cut.least}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .compute_capability = 80,
+    .way = matmul_async_way,
     .workspace = matmul_async_workspace,
     .launch = matmul_async_launch,
 };

@@ -209,6 +209,12 @@ inline bool matmul_wants_small(const struct launch *launch, const matmul_cut &la
            2 * splits * matmul_tiles(args, large) < int64_t(large.slots) * launch->multiprocessors;
 }
 
+/* For kernel->way: the shape of tiles, and the pieces of k. */
+inline uint64_t matmul_way(const struct launch *launch, bool small, const matmul_cut &cut) {
+    const matmul_work work = matmul_divide(launch, cut);
+    return uint64_t(work.splits > 1 ? work.k_each : 0) << 1 | small;
+}
+
 #define GROUP 16 /* tile rows per band */
 
 struct matmul_piece {
@@ -306,6 +312,8 @@ __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &
         if (i >= count) break;
         if (work.planes)
             plane[at + i] = sums[i];
+        else if (plain) /* the same product as above: of a NaN even the sign */
+            static_cast<S *>(args.c)[at + i] = scale * sums[i];
         else
             matmul_store<T>(args, at + i, sums[i]);
     }

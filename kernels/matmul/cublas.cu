@@ -376,9 +376,12 @@ static int matmul_cublas_launch(const struct launch *launch) {
     });
 }
 
+static const char *matmul_cublas_missing() {
+    return library_open().complete ? nullptr : "cuBLAS " CUBLAS_MAJOR " is not installed here";
+}
+
 static const char *matmul_cublas_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (!library_open().complete) return "cuBLAS " CUBLAS_MAJOR " is not installed here";
     if (args.batch > INT32_MAX) return "cuBLAS takes at most 2^31 - 1 matrices at once";
     const double alpha = fabs(args.alpha);
     if (launch->dtype != FLOAT64 && alpha > 0 && !(alpha >= FLT_MIN && alpha <= FLT_MAX))
@@ -397,6 +400,7 @@ KERNEL(matmul_cublas) = {
     .atomic_order = true, /* which algorithm is the fastest may differ from run to run */
     .compute_capability = 80,
     .workspace = matmul_cublas_workspace,
+    .missing = matmul_cublas_missing,
     .refuses = matmul_cublas_refuses,
     .launch = matmul_cublas_launch,
 };

@@ -101,6 +101,11 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<double>(args, work, piece, row + y, column + x, sums);
 }
 
+static uint64_t matmul_dmma_way(const struct launch *launch) {
+    const bool small = matmul_wants_small(launch, large_cut, small_cut);
+    return matmul_way(launch, small, small ? small_cut : large_cut);
+}
+
 static size_t matmul_dmma_workspace(const struct launch *launch) {
     return std::max(matmul_planes(launch, large_cut, sizeof(double)), matmul_planes(launch, small_cut, sizeof(double)));
 }
@@ -139,7 +144,9 @@ KERNEL(matmul_dmma) = {
     .dtypes = DTYPE_BIT(FLOAT64),
     .edges = {{128, 64, 2}, {128, 64, 2}, {BK, 2, small_cut.least, large_cut.least}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .compute_capability = 80,
+    .way = matmul_dmma_way,
     .workspace = matmul_dmma_workspace,
     .launch = matmul_dmma_launch,
 };

@@ -133,6 +133,17 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
 }
 
+/* Do rows of both operands, as they lie, consist of aligned groups of eight elements? */
+static bool in_eights(const matmul_args &args) {
+    return (args.transpose_a ? args.m : args.k) % 8 == 0 && (args.transpose_b ? args.k : args.n) % 8 == 0 &&
+           args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
+}
+
+static uint64_t matmul_mma_way(const struct launch *launch) {
+    const bool small = !in_eights(launch->args.matmul) || matmul_wants_small(launch, large_cut, small_cut);
+    return matmul_way(launch, small, small ? small_cut : large_cut);
+}
+
 static size_t matmul_mma_workspace(const struct launch *launch) {
     return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
 }
@@ -140,15 +151,12 @@ static size_t matmul_mma_workspace(const struct launch *launch) {
 /* Elements that do not lie in aligned groups of eight pass through registers one by one; with large tiles the registers
  * would not suffice. */
 template <typename T, enum layout A, enum layout B> static int matmul_mma_with(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    const bool eights = (A == LINES ? args.m : args.k) % 8 == 0 && (B == LINES ? args.n : args.k) % 8 == 0 &&
-                        args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
     const auto start = [&](auto shape, auto kernel, const matmul_cut &cut) {
         using SHAPE = decltype(shape);
         const int stage = mma_feeder<SHAPE, T, A, 8>::ELEMENTS + mma_feeder<SHAPE, T, B, 8>::ELEMENTS;
         return matmul_pieces<T>(launch, kernel, cut, SHAPE::THREADS, SHAPE::STAGES * stage * int(sizeof(T)));
     };
-    if (!eights) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>, small_cut);
+    if (!in_eights(launch->args.matmul)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>, small_cut);
     if (matmul_wants_small(launch, large_cut, small_cut))
         return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>, small_cut);
     return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>, large_cut);
@@ -173,7 +181,9 @@ KERNEL(matmul_mma) = {
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
     .edges = {{128, 64, 8}, {128, 64, 8}, {64, 32, 8, small_cut.least, large_cut.least}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .compute_capability = 80,
+    .way = matmul_mma_way,
     .workspace = matmul_mma_workspace,
     .launch = matmul_mma_launch,
 };

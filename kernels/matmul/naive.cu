@@ -70,6 +70,7 @@ KERNEL(matmul_naive) = {
     .edges = {{SIDE}, {SIDE}, {1}},
     .accuracy = ACCURACY_FULL,
     .speed = 0.1,
+    .divisible = true,
     .compute_capability = 80,
     .traffic = "2k elements read for each of the result",
     .traffic_bytes = matmul_naive_bytes,

@@ -418,6 +418,11 @@ static int matmul_split_launch(const struct launch *launch) {
     return cudaGetLastError();
 }
 
+/* What slices cannot hold is known of a line by itself. */
+static uint64_t matmul_split_way(const struct launch *launch) {
+    return split_hands_over(launch) ? matmul_async.way(launch) << 1 : 1;
+}
+
 KERNEL(matmul_split) = {
     .name = "split",
     .op = OP_MATMUL,
@@ -429,11 +434,13 @@ KERNEL(matmul_split) = {
               {TILE_K, CHUNK, PLAIN_K, SPELL}},
     .accuracy = ACCURACY_FULL,
     .speed = 4,
+    .divisible = true,
     .compute_capability = 90,
     .only_below = 100,
     .parameters = {{.name = "hand_over",
                     .values = {"yes", "no"},
                     .help = "what is too small or narrow for it goes to async"}},
+    .way = matmul_split_way,
     .workspace = matmul_split_workspace,
     .refuses = matmul_split_refuses,
     .launch = matmul_split_launch,

@@ -180,6 +180,7 @@ KERNEL(matmul_tf32) = {
     .edges = {{TILE_N, 64}, {WGMMA_CLUSTER * WGMMA_TILE_M, 64, 4}, {TILE_K, 4}},
     .accuracy = ACCURACY_TF32,
     .speed = 8,
+    .divisible = true,
     .compute_capability = 90,
     .only_below = 100,
     .workspace = matmul_tf32_workspace,

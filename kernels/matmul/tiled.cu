@@ -103,6 +103,7 @@ KERNEL(matmul_tiled) = {
     .edges = {{32, 16, 8}, {32, 16, 8}, {32, 16, 8}},
     .accuracy = ACCURACY_FULL,
     .speed = 0.17,
+    .divisible = true,
     .compute_capability = 80,
     .traffic = "2k / tile elements read for each of the result",
     .traffic_bytes = matmul_tiled_bytes,

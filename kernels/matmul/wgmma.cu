@@ -327,6 +327,12 @@ static int matmul_wgmma_launch(const struct launch *launch) {
                                                          : matmul_wgmma_in<wgmma_wide>(launch, 1);
 }
 
+static uint64_t matmul_wgmma_way(const struct launch *launch) {
+    const bool hand_over = launch->choice[0] == 0;
+    if (hand_over && !narrow_pays(launch) && !wide_pays(launch)) return matmul_mma.way(launch) << 4;
+    return launch->args.matmul.n <= wgmma_narrow::TILE_N ? uint64_t(narrow_pieces(launch)) : 15;
+}
+
 KERNEL(matmul_wgmma) = {
     .name = "wgmma",
     .op = OP_MATMUL,
@@ -337,11 +343,13 @@ KERNEL(matmul_wgmma) = {
               {wgmma_wide::TILE_N, wgmma_narrow::TILE_N, 8},
               {TILE_K, 8, 4 * TILE_K}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .compute_capability = 90,
     .only_below = 100,
     .parameters = {{.name = "hand_over",
                     .values = {"yes", "no"},
                     .help = "what is too small or narrow for it goes to mma"}},
+    .way = matmul_wgmma_way,
     .workspace = matmul_wgmma_workspace,
     .refuses = matmul_wgmma_refuses,
     .launch = matmul_wgmma_launch,

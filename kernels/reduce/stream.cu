@@ -74,6 +74,11 @@ enum { GLUE_AUTO, GLUE_YES };
 
 #define KIB_OF_ROW 64 /* loads of 16 bytes */
 
+/* A row that begins inside a load touches one more load than a row that begins on one. */
+static int64_t loads_of_row(const reduce_args &args, int lanes) {
+    return ceil_div(args.length + (args.length % lanes ? lanes - 1 : 0), lanes);
+}
+
 static stream_layout lay_out(const reduce_args &args, int lanes, int batch, int most_columns, bool in_pieces = false) {
     stream_layout layout = {};
     const bool along = args.inner == 1;
@@ -231,17 +236,49 @@ static int launch_glued(const struct launch *launch, const stream_glue &glue, ui
 }
 
 template <typename L, int LANES>
-static int launch_short(const struct launch *launch, int64_t loads_of_row, uint64_t mirror) {
+static int launch_short(const struct launch *launch, int64_t loads_of_one, uint64_t mirror) {
     constexpr int BATCH = batch_of<typename L::element_type>;
     const reduce_args &args = launch->args.reduce;
-    int threads = power_of_two_up_to(loads_of_row, 4);
-    const int loads = power_of_two_up_to(ceil_div(loads_of_row, threads), BATCH);
-    threads = std::max(threads, power_of_two_up_to(ceil_div(loads_of_row, loads), 32));
+    int threads = power_of_two_up_to(loads_of_one, 4);
+    const int loads = power_of_two_up_to(ceil_div(loads_of_one, threads), BATCH);
+    threads = std::max(threads, power_of_two_up_to(ceil_div(loads_of_one, loads), 32));
     const short_layout layout = {.threads = threads, .loads_log = loads == 8 ? 3 : loads / 2};
     const int64_t rows_of_block = THREADS / threads * (BATCH / loads);
     stream_short_kernel<L, LANES><<<grid_of(ceil_div(args.outer, rows_of_block)), THREADS, 0, stream_of(launch)>>>(
         args, layout, reduce_divisor(args), mirror);
     return cudaGetLastError();
+}
+
+/* For kernel->way: which threads and blocks take what of an output's elements. */
+static uint64_t way_of(const stream_layout &layout, const stream_glue &glue) {
+    uint64_t way = 1;
+    for (int64_t part : {int64_t(layout.rows), int64_t(layout.splits), layout.chunk, layout.piece,
+                         int64_t(layout.pieces), glue.rows, glue.steps})
+        way = way * 0x9e3779b97f4a7c15 + uint64_t(part);
+    return way;
+}
+
+/* Rows of up to 256 loads are always summed alike. */
+static uint64_t reduce_stream_way(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    uint64_t way = 0;
+    if (args.outer == 0 || args.inner == 0) return way;
+    dispatch_lanes(launch->dtype, args.operator_, [&](auto lane) -> int {
+        using L = typename decltype(lane)::type;
+        using T = typename L::element_type;
+        constexpr int LANES = lanes_of<T>, BATCH = batch_of<T>;
+        const bool ragged = args.inner % LANES != 0 && args.inner != 1;
+        const stream_glue glue =
+            ragged ? glue_rows(args, LANES, BATCH, sizeof(T), launch->choice[0] == GLUE_YES) : stream_glue{};
+        if (glue.rows > 0)
+            way = way_of(lay_out(glued(args, glue), LANES, BATCH, glue.columns, columns_in_pieces<L>), glue);
+        else if (args.inner != 1)
+            way = way_of(lay_out(args, LANES, BATCH, KIB_OF_ROW, columns_in_pieces<L> && !ragged), glue);
+        else if (loads_of_row(args, LANES) > 32 * BATCH)
+            way = way_of(lay_out(args, LANES, BATCH, KIB_OF_ROW, true), glue);
+        return 0;
+    });
+    return way;
 }
 
 static int reduce_stream_launch(const struct launch *launch) {
@@ -258,10 +295,9 @@ static int reduce_stream_launch(const struct launch *launch) {
                                  : launch_columns<L, LANES, true>(launch, mirror);
         }
         if (args.inner != 1) return launch_columns<L, LANES, false>(launch, mirror);
-        /* A row that begins inside a load touches one more load than a row that begins on one. */
-        const int64_t loads_of_row = ceil_div(args.length + (args.length % LANES ? LANES - 1 : 0), LANES);
-        return loads_of_row <= 32 * BATCH ? launch_short<L, LANES>(launch, loads_of_row, mirror)
-                                          : launch_long<L, LANES>(launch, mirror);
+        const int64_t loads = loads_of_row(args, LANES);
+        return loads <= 32 * BATCH ? launch_short<L, LANES>(launch, loads, mirror)
+                                   : launch_long<L, LANES>(launch, mirror);
     });
 }
 
@@ -273,12 +309,14 @@ KERNEL(reduce_stream) = {
     .dtypes = DTYPES_ALL,
     .edges = {{THREADS, 8}, {16, LEAST_STEPS, 512, 1024, 4096}, {8, KIB_OF_ROW, 256, 512, 2048}},
     .accuracy = ACCURACY_FULL,
+    .divisible = true,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,
     .traffic_bytes = reduce_bytes,
     .parameters = {{.name = "glue",
                     .values = {"auto", "yes"},
                     .help = "columns: rows of no whole number of loads glued together, where it pays or always"}},
+    .way = reduce_stream_way,
     .workspace = reduce_stream_workspace,
     .launch = reduce_stream_launch,
 };

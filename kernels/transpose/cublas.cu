@@ -71,7 +71,7 @@ static int transpose_cublas_launch(const struct launch *launch) {
     return code;
 }
 
-static const char *transpose_cublas_refuses(const struct launch *) {
+static const char *transpose_cublas_missing() {
     return library_open().complete ? nullptr : "cuBLAS " CUBLAS_MAJOR " is not installed here";
 }
 
@@ -84,6 +84,6 @@ KERNEL(transpose_cublas) = {
     .edges = {{1}, {1}}, /* the library does not tell */
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
-    .refuses = transpose_cublas_refuses,
+    .missing = transpose_cublas_missing,
     .launch = transpose_cublas_launch,
 };

@@ -132,6 +132,15 @@ static struct launch launch_of(const struct trial *trial, const struct tile *til
     return launch;
 }
 
+static bool has_loop(const struct geometry *geometry, int loop) {
+    for (int i = 0; i <= geometry->inputs; i++) {
+        const struct operand *operand = i < geometry->inputs ? &geometry->in[i] : &geometry->out;
+        for (int axis = 0; axis < operand->shape.rank; axis++)
+            if ((int)operand->loop[axis] == loop) return true;
+    }
+    return false;
+}
+
 /* The largest launch of a run, which decides the size of the workspace. */
 static struct launch largest_launch(const struct trial *trial) {
     const struct problem *problem = trial->problem;
@@ -141,9 +150,13 @@ static struct launch largest_launch(const struct trial *trial) {
         if (count > tile.count[LOOP_K]) tile.count[LOOP_K] = count;
     }
     for (int loop = 0; loop < LOOPS && problem->grown; loop++)
-        if (problem->geometry.extent[loop] > 1)
+        if (has_loop(&problem->geometry, loop))
             tile.count[loop] +=
                 (int64_t)(mixed(problem->draws.seed, 1000 + (uint64_t)loop) % (loop == LOOP_B ? 4 : 64));
+    /* None of several launches is as long as the whole. */
+    const struct geometry *geometry = &problem->geometry;
+    if (problem->pieces > 1 && tile.count[LOOP_K] >= geometry->extent[LOOP_K])
+        tile.count[LOOP_K] = geometry->extent[LOOP_K] - 1;
     return launch_of(trial, &tile, true, true);
 }
 
@@ -271,9 +284,19 @@ static void run_panel(const struct trial *whole) {
     const struct geometry *geometry = &whole->problem->geometry;
     struct trial trial = *whole;
     struct guarded *out = &suite->memory[OUT];
-    bool says = whole->kernel->divisible || operations[geometry->op]->exact;
-    if (whole->kernel->limit || (!says && !ask_all) || !draw_panel(whole, &trial.panel)) return;
+    bool says = operations[geometry->op]->exact;
+    if (whole->kernel->limit || !draw_panel(whole, &trial.panel)) return;
     struct tile tile = tile_of(&trial, 0);
+    if (!says) { /* of each piece of the reduction */
+        says = true;
+        for (int piece = 0; piece < whole->problem->pieces; piece++) {
+            struct tile of_whole = tile_of(whole, piece), of_panel = tile_of(&trial, piece);
+            struct launch one = launch_of(whole, &of_whole, true, true),
+                          other = launch_of(&trial, &of_panel, true, true);
+            says = says && kernel_same_bits(whole->kernel, &one, &other);
+        }
+    }
+    if (!says && !ask_all) return;
     struct box box = box_of_tile(&geometry->out, &tile);
     size_t bytes = (size_t)box_elements(&box) * dtype_size(geometry->out.dtype);
     char *expected = malloc(bytes + 1);
