@@ -109,7 +109,8 @@ static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t co
     for (int64_t c = 0; c < columns; c++) values[c] = losses[c] = magnitudes[c] = 0;
     add_rows(x, rows, pitch, columns, squares, values, losses, magnitudes);
     for (int64_t c = 0; c < columns; c++) {
-        bool in_range = isfinite(values[c]) && (!squares || values[c] > 0x1p-900);
+        /* A loss may leave the range where the sum does not: -3.1e307 + 1.797e308 is less than `added`. */
+        bool in_range = isfinite(values[c]) && isfinite(losses[c]) && (!squares || values[c] > 0x1p-900);
         if (in_range) {
             known[c].value += (long double)values[c] + losses[c];
             known[c].magnitude += magnitudes[c];

@@ -95,7 +95,7 @@ static int float_bits(enum dtype dtype) {
 }
 
 /* The exponent of the largest finite number. */
-static int float_top(enum dtype dtype) {
+static inline int float_top(enum dtype dtype) {
     return dtype == FLOAT64 ? 1023 : dtype == FLOAT16 ? 15 : 127;
 }
 
@@ -127,7 +127,7 @@ static uint64_t nan_bits(enum dtype dtype, uint64_t bits) {
     return bits | exponent;
 }
 
-static void fill_values(const struct terms *terms, int64_t count, char *data) {
+static inline void fill_values(const struct terms *terms, int64_t count, char *data) {
     const size_t size = dtype_size(terms->dtype);
     const bool any = terms->values == VALUES_BITS, real = dtype_is_float(terms->dtype);
 #pragma omp parallel for if (count > 4096)

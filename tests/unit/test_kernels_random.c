@@ -12,9 +12,9 @@
  *     TILERUN_EXACT=1                       operands without guards, each in an allocation of its own: for memcheck */
 #include "kernel_trial.h"
 
-/* ---- the tests --------------------------------------------------------------------------------------------------- */
+#include "devices.h"
 
-static struct device *devices[2]; /* by enum kernel_device; NULL: not present */
+/* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static void suite_open(struct suite *suite, enum kernel_device device, enum op op) {
     *suite = (struct suite){.device = devices[device], .variants = {.op = op, .facts = &devices[device]->facts}};
@@ -161,21 +161,6 @@ static void planted_faults_are_found(void **state) {
             fail_msg("fault %d: %lld runs, %lld wrong, %lld out of bounds", fault, (long long)suite.runs,
                      (long long)suite.wrong, (long long)suite.strays);
     }
-}
-
-static int open_devices(void **state) {
-    (void)state;
-    struct error error = {.status = STATUS_OK};
-    device_call(device_cpu_open(&devices[DEVICE_CPU], &error), &error);
-    if (device_cuda_count() > 0) device_call(device_cuda_open(0, &devices[DEVICE_CUDA], &error), &error);
-    return 0;
-}
-
-static int close_devices(void **state) {
-    (void)state;
-    for (int i = 0; i < 2; i++)
-        if (devices[i]) devices[i]->operations->close(devices[i]);
-    return 0;
 }
 
 static int64_t number_from(const char *name, int64_t otherwise) {
