@@ -1,4 +1,4 @@
-/* host.c - what Linux says of the machine: /proc, sysconf and the control groups. */
+/* host.c - what Linux says of the machine: /proc, /sys, sysconf and the control groups. */
 #include "host.h"
 
 #include "fail.h"
@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* The value of a line of /proc/meminfo, in bytes; 0: there is no such line. */
 static int64_t meminfo_bytes(const char *name) {
@@ -82,6 +84,65 @@ struct host_memory host_memory(void) {
     memory.free = least(available > 0 ? available : memory.total / 2, limit);
     return memory;
 }
+
+/* ---- caches ------------------------------------------------------------------------------------------------------ */
+
+/* The first line of ROOT/cpuCPU/cache/indexINDEX/NAME; false: there is none. */
+static bool read_cache(const char *root, int cpu, int index, const char *name, char *line, int size) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/cpu%d/cache/index%d/%s", root, cpu, index, name);
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    bool read = fgets(line, size, file) != NULL;
+    fclose(file);
+    return read;
+}
+
+/* The number of a processor's cache of the highest level; -1: none. */
+static int last_level(const char *root, int cpu) {
+    char line[32];
+    int found = -1, highest = 0;
+    for (int index = 0; read_cache(root, cpu, index, "level", line, sizeof line); index++)
+        if (atoi(line) > highest) highest = atoi(line), found = index;
+    return found;
+}
+
+/* "32768K" or "8M" as bytes. */
+static int64_t cache_size(const char *text) {
+    char *unit;
+    int64_t size = strtoll(text, &unit, 10);
+    return *unit == 'K' ? size << 10 : *unit == 'M' ? size << 20 : *unit == 'G' ? size << 30 : size;
+}
+
+/* Takes the processors of a list out of the set: "0-3,8,10-11". */
+static void without(cpu_set_t *set, const char *list) {
+    while (isdigit((unsigned char)*list)) {
+        char *end;
+        long first = strtol(list, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        for (long cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++) CPU_CLR((size_t)cpu, set);
+        list = end + (*end == ',');
+    }
+}
+
+int64_t host_cache_bytes(const char *root, const cpu_set_t *processors) {
+    cpu_set_t set;
+    int64_t sum = 0;
+    if (processors)
+        set = *processors;
+    else if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        char size[32], shared[4096];
+        if (!CPU_ISSET((size_t)cpu, &set)) continue;
+        int index = last_level(root, cpu);
+        if (index < 0 || !read_cache(root, cpu, index, "size", size, sizeof size)) continue;
+        sum += cache_size(size);
+        if (read_cache(root, cpu, index, "shared_cpu_list", shared, sizeof shared)) without(&set, shared);
+    }
+    return sum;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 char *host_file_value(const char *path, const char *key, char separator) {
     FILE *file = fopen(path, "re");

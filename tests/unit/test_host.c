@@ -1,5 +1,5 @@
-/* test_host.c - control groups of either version limit the memory; the trees of groups are fixed ones and random
- * ones. */
+/* test_host.c - control groups of either version limit the memory, and caches count once each; the trees of files are
+ * fixed ones and random ones. */
 #include "../../runner/base/host.h"
 
 #include <setjmp.h>
@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,9 +117,87 @@ static void the_least_of_all_counts(void **state) {
     }
 }
 
+/* A machine of which neighbours or every so many processors share a last-level cache; levels 0: Linux tells of none. */
+struct machine {
+    int number, processors, caches, levels;
+    bool neighbours;
+    int size[12];
+};
+
+static int cache_of(const struct machine *machine, int cpu) {
+    return machine->neighbours ? cpu * machine->caches / machine->processors : cpu % machine->caches;
+}
+
+static void write_cache(const struct place *place, const struct machine *machine, int cpu, int index, const char *name,
+                        const char *text) {
+    char path[128];
+    snprintf(path, sizeof path, "m%d/cpu%d/cache/index%d/%s", machine->number, cpu, index, name);
+    write_file(place, path, text);
+}
+
+/* "0-3,8\n": the processors of a cache. */
+static void list_processors(const struct machine *machine, int cache, char text[128]) {
+    int length = 0;
+    for (int cpu = 0, from = -1; cpu <= machine->processors; cpu++) {
+        bool has = cpu < machine->processors && cache_of(machine, cpu) == cache;
+        if (has && from < 0) from = cpu;
+        if (has || from < 0) continue;
+        length += snprintf(text + length, 128 - (size_t)length, from == cpu - 1 ? "%s%d" : "%s%d-%d", length ? "," : "",
+                           from, cpu - 1);
+        from = -1;
+    }
+    snprintf(text + length, 128 - (size_t)length, "\n");
+}
+
+/* Index 0 and 1 are of level 1, the last is of the last level. */
+static void write_caches(const struct place *place, const struct machine *machine, int cpu) {
+    int size = machine->size[cache_of(machine, cpu)];
+    char text[128];
+    for (int index = 0; index <= machine->levels; index++) {
+        bool last = index == machine->levels;
+        snprintf(text, sizeof text, "%d\n", index > 1 ? index : 1);
+        write_cache(place, machine, cpu, index, "level", text);
+        snprintf(text, sizeof text, last && size % 2 ? "%dM\n" : "%dK\n", last ? size : 32);
+        write_cache(place, machine, cpu, index, "size", text);
+        snprintf(text, sizeof text, "%d\n", cpu);
+        if (last) list_processors(machine, cache_of(machine, cpu), text);
+        write_cache(place, machine, cpu, index, "shared_cpu_list", text);
+    }
+}
+
+/* Drawn machines of up to 12 processors, some of which a process may run on: each cache of these counts once. */
+static void caches_count_once(void **state) {
+    const struct place *place = *state;
+    unsigned seed = (unsigned)time(NULL);
+    print_message("seed %u\n", seed);
+    srand(seed);
+    for (int round = 0; round < 100; round++) {
+        struct machine machine = {.number = round, .processors = 1 + rand() % 12, .neighbours = rand() % 2};
+        machine.caches = 1 + rand() % machine.processors;
+        machine.levels = rand() % 4 ? 2 + rand() % 2 : 0;
+        for (int i = 0; i < 12; i++) machine.size[i] = 1 + rand() % 4096;
+        bool counted[12] = {false};
+        int64_t expected = 0;
+        char root[96];
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        for (int cpu = 0; cpu < machine.processors; cpu++) {
+            int cache = cache_of(&machine, cpu), size = machine.size[cache];
+            if (machine.levels) write_caches(place, &machine, cpu);
+            if (rand() % 3 == 0) continue;
+            CPU_SET((size_t)cpu, &set);
+            if (machine.levels && !counted[cache]) expected += (int64_t)size << (size % 2 ? 20 : 10);
+            counted[cache] = true;
+        }
+        snprintf(root, sizeof root, "%s/m%d", place->root, round);
+        assert_int_equal(host_cache_bytes(root, &set), expected);
+    }
+}
+
 static void this_machine_has_memory(void **state) {
     (void)state;
     struct host_memory memory = host_memory();
+    assert_true(host_cache_bytes("/sys/devices/system/cpu", NULL) >= 0);
     assert_true(memory.free > 0 && memory.total > 0 && memory.free <= memory.total);
 }
 
@@ -128,7 +207,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(version_1_is_read, make_place, remove_place),
         cmocka_unit_test_setup_teardown(version_2_is_read, make_place, remove_place),
         cmocka_unit_test_setup_teardown(the_least_of_all_counts, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(caches_count_once, make_place, remove_place),
         cmocka_unit_test(this_machine_has_memory),
     };
-    return cmocka_run_group_tests_name("host_memory", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("host", tests, NULL, NULL);
 }
