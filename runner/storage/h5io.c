@@ -3,9 +3,12 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "filters.h"
+#include "h5sources.h"
 #include "h5type.h"
+#include "h5virtual.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -179,6 +182,20 @@ static hid_t access_with_cache(enum dtype dtype, const struct shape *shape, cons
     return access;
 }
 
+/* An output of `merge --link` whose part is gone would read as fill values. */
+static enum status check_sources(const char *path, const char *name, hid_t dataset, struct error *error) {
+    hid_t file = H5Iget_file_id(dataset);
+    char real[PATH_MAX] = "", *lacking = NULL;
+    if (h5_is_linked(file) && H5Fget_name(dataset, real, sizeof real) > 0) lacking = h5_lacking_source(dataset, real);
+    enum status status = STATUS_OK;
+    if (lacking)
+        status =
+            fail(error, STATUS_USAGE, "%s: '%s' lies in %s, which is not there or not readable", path, name, lacking);
+    free(lacking);
+    H5Fclose(file);
+    return status;
+}
+
 static enum status examine(const char *path, const char *name, struct h5_dataset *dataset, struct error *error) {
     hid_t type = H5Dget_type(dataset->id);
     const char *instead = h5_find_dtype(type, &dataset->dtype);
@@ -197,6 +214,7 @@ static enum status examine(const char *path, const char *name, struct h5_dataset
             "plugins are)",
             path, name, missing,
             missing == FILTER_LZF ? "LZF: build tilerun with liblzf, Debian's liblzf-dev; or " : "");
+    if (h5_is_virtual(dataset->id)) return check_sources(path, name, dataset->id, error);
     if (dataset->chunk.rank == 0) return STATUS_OK;
     hid_t access = access_with_cache(dataset->dtype, &dataset->shape, &dataset->chunk);
     H5Dclose(dataset->id);

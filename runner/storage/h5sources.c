@@ -6,7 +6,6 @@
 
 #include "../base/fail.h"
 #include "../base/place.h"
-#include <hdf5.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,17 +95,29 @@ static void search_external(struct search *search, hid_t creation, const char *p
     }
 }
 
-/* `file` is as the mapping stores it: %b stands for block numbers from 0 on, as long as such files exist. */
+/* The file that a mapping names: %b stands for the number of a block, %% for a %. The caller frees. */
+static char *source_name(const char *file, int block, bool *numbered) {
+    char *name = must_strdup("");
+    *numbered = false;
+    for (const char *at = file; *at; at += *at == '%' && at[1] ? 2 : 1) {
+        bool number = at[0] == '%' && at[1] == 'b';
+        char *longer = number ? must_printf("%s%d", name, block) : must_printf("%s%c", name, *at);
+        *numbered |= number;
+        free(name);
+        name = longer;
+    }
+    return name;
+}
+
+/* As many blocks as there are files of. */
 static void search_source(struct search *search, const char *path, const char *file, const char *dataset) {
     if (strcmp(file, ".") == 0) {
         search_dataset(search, path, dataset);
         return;
     }
-    const char *number = strstr(file, "%b");
-    bool any = true;
-    for (int block = 0; any && !search->found && block < (number ? MOST_BLOCKS : 1); block++) {
-        char *name =
-            number ? must_printf("%.*s%d%s", (int)(number - file), file, block, number + 2) : must_strdup(file);
+    bool any = true, numbered = true;
+    for (int block = 0; any && numbered && !search->found && block < MOST_BLOCKS; block++) {
+        char *name = source_name(file, block, &numbered);
         struct names names = names_of(path, name, "HDF5_VDS_PREFIX");
         any = look_at(search, &names);
         for (int i = 0; i < names.count && !search->found; i++) search_dataset(search, names.path[i], dataset);
@@ -159,4 +170,39 @@ bool h5_reads_file(const char *path, const char *name, const struct stat *file) 
     search.found = place_is_at(path, file);
     if (!search.found) search_dataset(&search, path, name);
     return search.found;
+}
+
+/* Can HDF5 open the data set in any of these files? */
+static bool opens(const struct names *names, const char *dataset) {
+    bool found = false;
+    for (int i = 0; i < names->count && !found; i++) {
+        struct stat about;
+        if (stat(names->path[i], &about) != 0 || !S_ISREG(about.st_mode)) continue;
+        hid_t file = H5Fopen(names->path[i], H5F_ACC_RDONLY, H5P_DEFAULT);
+        hid_t source = file < 0 ? file : H5Dopen2(file, dataset, H5P_DEFAULT);
+        found = source >= 0;
+        if (source >= 0) H5Dclose(source);
+        if (file >= 0) H5Fclose(file);
+    }
+    return found;
+}
+
+char *h5_lacking_source(hid_t dataset, const char *path) {
+    hid_t creation = H5Dget_create_plist(dataset);
+    size_t count = 0;
+    char file[PATH_MAX] = "", name[PATH_MAX] = "", *lacking = NULL;
+    if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
+    for (size_t i = 0; i < count && !lacking; i++) {
+        bool numbered;
+        H5Pget_virtual_filename(creation, i, file, sizeof file);
+        H5Pget_virtual_dsetname(creation, i, name, sizeof name);
+        if (strcmp(file, ".") == 0) continue;
+        char *source = source_name(file, 0, &numbered);
+        struct names names = names_of(path, source, "HDF5_VDS_PREFIX");
+        if (!numbered && !opens(&names, name)) lacking = must_strdup(source);
+        names_free(&names);
+        free(source);
+    }
+    H5Pclose(creation);
+    return lacking;
 }

@@ -127,7 +127,7 @@ struct reading {
     char *data;
     struct rows rows;   /* contiguous */
     struct cells cells; /* chunked */
-    atomic_llong next;  /* cell */
+    atomic_llong next;  /* piece or cell */
     pthread_mutex_t mutex;
     struct error failure; /* the first failure; guarded by the mutex */
 };
@@ -167,8 +167,7 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
-static void read_rows(void *context, int64_t piece, int thread) {
-    struct reading *reading = context;
+static void read_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rawread *raw = reading->raw;
     struct row_run run;
     for (int64_t number = 0; layout_run(&reading->rows, piece, number, &run); number++) {
@@ -181,6 +180,19 @@ static void read_rows(void *context, int64_t piece, int thread) {
         if (reading->visitor)
             reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
     }
+}
+
+static void read_rows(void *context, int64_t lane, int thread) {
+    (void)lane;
+    struct reading *reading = context;
+    for (int64_t piece; (piece = atomic_fetch_add(&reading->next, 1)) < reading->rows.pieces;)
+        read_piece(reading, piece, thread);
+}
+
+static atomic_int plain_threads; /* 0: all */
+
+void rawread_limit_plain(int threads) {
+    atomic_store(&plain_threads, threads);
 }
 
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
@@ -273,7 +285,8 @@ enum status rawread_read(struct rawread *raw, const struct box *box, void *data,
                         &reading);
     } else {
         reading.rows = layout_rows(box, shape, EXTENT_BYTES / raw->size);
-        workers_run(reading.rows.pieces, read_rows, &reading);
+        int64_t most = atomic_load(&plain_threads), lanes = reading.rows.pieces;
+        workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
     }
     if (!status && reading.failure.status) {
         *error = reading.failure;

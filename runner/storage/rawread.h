@@ -23,6 +23,8 @@ struct rawread_visitor {
     void (*visit)(void *context, int thread, int64_t first, int64_t elements, const void *data);
     void *context;
 };
+/* From now on at most so many threads read what need not be decoded; 0: all. */
+void rawread_limit_plain(int threads);
 /* Is the data set contiguous, so that it has runs for a visitor? */
 bool rawread_is_contiguous(const struct rawread *raw);
 

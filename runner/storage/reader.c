@@ -6,6 +6,7 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
+#include "pieces.h"
 #include "random.h"
 #include "rawread.h"
 #include <stdio.h>
@@ -33,8 +34,12 @@ void reader_place(struct reader *reader, const char *file, const char *object) {
     reader->version.st_ino = 0;
 }
 
-/* Are these the same file, with nothing written in between? */
-static bool same_version(const struct stat *a, const struct stat *b) {
+void reader_place_pieces(struct reader *reader, struct pieces *pieces) {
+    reader_free(reader);
+    reader->pieces = pieces;
+}
+
+bool reader_same_version(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
@@ -48,7 +53,7 @@ enum status reader_check(const struct reader *reader, struct error *error) {
     if (!reader->dataset || !reader->file || stat(reader->file, &now) != 0) return STATUS_OK;
     /* Another file of that name does not matter: the open one stays as it was. */
     if (now.st_dev != reader->version.st_dev || now.st_ino != reader->version.st_ino) return STATUS_OK;
-    return same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
+    return reader_same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
 }
 
 enum status reader_open(struct reader *reader, struct error *error) {
@@ -58,7 +63,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
     enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
     if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
     if (!status && reader->version.st_ino == 0) reader->version = version;
-    if (!status && !same_version(&version, &reader->version)) status = fail_changed(reader, error);
+    if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
     if (!status) return STATUS_OK;
     reader_close(reader);
     return error->status = STATUS_IO; /* it could be read before */
@@ -67,6 +72,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
 void reader_close(struct reader *reader) {
     rawread_close(reader->raw);
     h5_close(reader->dataset);
+    if (reader->pieces) pieces_close(reader->pieces);
     reader->raw = NULL;
     reader->dataset = NULL;
 }
@@ -75,7 +81,9 @@ void reader_free(struct reader *reader) {
     reader_close(reader);
     free(reader->file);
     free(reader->object);
+    pieces_free(reader->pieces);
     reader->file = reader->object = NULL;
+    reader->pieces = NULL;
 }
 
 /* ---- the readers of a job ---- */
@@ -133,6 +141,7 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
         random_fill(&array->input->terms, &array->input->shape, array->dtype, &in_file, data);
         return STATUS_OK;
     }
+    if (reader->pieces) return pieces_read(reader->pieces, &in_file, data, trace, error);
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
     if (reader->raw) return rawread_read(reader->raw, &in_file, data, NULL, trace, error);
     return h5_read(reader->dataset, &in_file, data, error);

@@ -18,6 +18,7 @@
 
 struct h5_dataset;
 struct rawread;
+struct pieces;
 
 struct reader {
     const struct array *array;
@@ -25,6 +26,7 @@ struct reader {
     struct stat version;          /* the file's, which must not change; st_ino 0: the file was never opened */
     struct h5_dataset *dataset;   /* NULL: not open */
     struct rawread *raw;          /* of `dataset`; NULL: HDF5 has to read it */
+    struct pieces *pieces;        /* the data sets that the array lies in, if they are several; else NULL */
     char hash[READER_HASH_TEXT];  /* of an input in a file: "" until it is known; else always "" */
     uint64_t hash_low, hash_high; /* sum over the boxes so far */
     int64_t hashed;               /* elements hashed so far; -1: a box could not be hashed */
@@ -35,11 +37,15 @@ struct reader {
 void reader_init(struct reader *reader, const struct array *array);
 /* Sets the file and data set that a result lies in. Opens nothing. */
 void reader_place(struct reader *reader, const char *file, const char *object);
+/* The same of a result that lies in several; the reader owns them from then on. */
+void reader_place_pieces(struct reader *reader, struct pieces *pieces);
 /* Opens the data set, unless it is open or the array lies in no file. STATUS_IO: it is gone, or its file is not the
  * version that was described or opened first. */
 enum status reader_open(struct reader *reader, struct error *error);
 /* STATUS_IO, with the file's name, if the file of an open reader has changed since. */
 enum status reader_check(const struct reader *reader, struct error *error);
+/* Are these the same file, with nothing written in between? */
+bool reader_same_version(const struct stat *a, const struct stat *b);
 /* Closes the data set for now. */
 void reader_close(struct reader *reader);
 /* Closes the data set and frees what the reader owns. */

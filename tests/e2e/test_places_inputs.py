@@ -63,6 +63,16 @@ def through_numbered_files(folder):
     return [f"block-{i}.h5" for i in range(3)]
 
 
+def through_names_with_percents(folder):
+    """In a mapping %% stands for a percent sign."""
+    names = ["50%.h5", "%b.h5", "%%b.h5"]
+    for name in names:
+        with h5py.File(folder / name, "w") as file:
+            file["x"] = X
+    virtual(folder, "in", [name.replace("%", "%%") for name in names])
+    return names
+
+
 def in_another_folder(folder):
     """HDF5 looks beside the file that the name stands in; for the raw file, in the current folder."""
     (folder / "data").mkdir()
@@ -78,6 +88,7 @@ SOURCES = {
     "links": through_links,
     "mappings": through_mappings,
     "numbered": through_numbered_files,
+    "percents": through_names_with_percents,
     "outside": lambda folder: stored_outside(folder, "in"),
     "folder": in_another_folder,
 }
