@@ -142,8 +142,8 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
 	$(call say,nvcc)$(NVCC) $(NVFLAGS) -c -o $@ $<
 
 # The commit is baked into one small file.
-$(BUILD)/runner/result/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
-$(BUILD)/runner/result/environment.c.o: $(BUILD)/commit
+$(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
+$(BUILD)/runner/record/environment.c.o: $(BUILD)/commit
 
 $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags | $(BUILD)/registered
 	@mkdir -p $(@D)

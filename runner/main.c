@@ -1,7 +1,7 @@
 /* main.c - the command table: finds the command, runs it, prints its error and exits with its status. */
 #include "base/text.h"
 #include "commands/help.h"
-#include "result/environment.h"
+#include "record/environment.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,6 +10,8 @@ runner/main.c
 runner/commands
 runner/execute
 runner/result
+runner/parts
+runner/record
 runner/verify
 runner/stream
 runner/plan

@@ -190,6 +190,18 @@ void progress_run(struct progress *progress, int number, const char *what) {
     pthread_mutex_unlock(&progress->mutex);
 }
 
+void progress_wait(struct progress *progress, const char *what) {
+    news(progress);
+    bool begins = progress->view.phase != PHASE_WAIT;
+    progress_name(progress->waits, what);
+    progress->current = -1;
+    progress->view.what = progress->waits;
+    progress->view.phase = PHASE_WAIT;
+    progress->view.done = progress->view.total = 0;
+    if (begins) draw(progress);
+    pthread_mutex_unlock(&progress->mutex);
+}
+
 void progress_tiles(struct progress *progress, int64_t tiles) {
     news(progress);
     progress->view.bytes = 0;
@@ -281,6 +293,7 @@ void progress_answer(struct progress *progress, int number) {
     if (view->phase == PHASE_VERIFY) snprintf(where, sizeof where, "the verification of ");
     if (view->phase == PHASE_WARM_UP) snprintf(where, sizeof where, "the warm-up of ");
     char *in = view->phase == PHASE_ASSEMBLE ? must_printf("while the results file is assembled")
+               : view->phase == PHASE_WAIT   ? must_printf("while it %s", view->what)
                : progress->current >= 0      ? must_printf("in %s'%s'", where, view->what)
                : progress->finished == 0     ? must_printf("before the first run")
                                              : must_printf("after run %d of %d", progress->finished, view->runs);

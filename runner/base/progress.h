@@ -36,7 +36,8 @@ struct progress {
     double period_s;  /* from one line to the next */
     int listed;       /* runs in `work`; view.runs are those of this process */
     struct progress_work *work;
-    char **names; /* of the runs that have begun */
+    char **names;              /* of the runs that have begun */
+    char waits[PROGRESS_WHAT]; /* view.what while the process waits */
     struct progress_view view;
     int current;                              /* the run in hand; -1: none */
     int finished;                             /* runs */
@@ -49,6 +50,8 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
 /* Clears the live line and ends the thread. Does nothing after the first call. */
 void progress_end(struct progress *progress);
 
+/* The process waits for another; `what` says for what. Of the first such news in a row there is a line. */
+void progress_wait(struct progress *progress, const char *what);
 /* Run `number` begins; the next three calls are about it. */
 void progress_run(struct progress *progress, int number, const char *what);
 /* Its pass begins, anew if it had begun. */

@@ -15,7 +15,8 @@ static double total_s(const struct progress_work *work) {
 double progress_done_s(const struct progress_work *work, enum progress_phase phase, int64_t done, int64_t total) {
     double share = total > 0 ? fmin(1, (double)done / (double)total) : 0;
     switch (phase) {
-    case PHASE_BEGIN: return 0;
+    case PHASE_BEGIN:
+    case PHASE_WAIT: return 0;
     case PHASE_TILES: return share * work->pass_s;
     case PHASE_VERIFY: return work->pass_s;
     case PHASE_WARM_UP:
@@ -129,6 +130,7 @@ static void phase_text(const struct progress_view *view, char text[96]) {
     case PHASE_VERIFY: snprintf(text, 96, "  verify"); break;
     case PHASE_WARM_UP: snprintf(text, 96, "  warm-up"); break;
     case PHASE_BEGIN:
+    case PHASE_WAIT:
     case PHASE_ASSEMBLE: break;
     }
 }
@@ -148,7 +150,8 @@ static void detail_text(const struct progress_view *view, char text[96]) {
 
 static void time_left_text(const struct progress_view *view, char text[96]) {
     char spent[32], left[32];
-    bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE;
+    bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE &&
+                 view->phase != PHASE_WAIT; /* nobody knows how long that is */
     int length = snprintf(text, 96, "  job %s", minutes(view->job_s, spent));
     if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", minutes(view->left_s, left));
 }

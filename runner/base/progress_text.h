@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* What a job does at a moment: of one run, or before the first run and after the last. */
-enum progress_phase { PHASE_BEGIN, PHASE_TILES, PHASE_VERIFY, PHASE_WARM_UP, PHASE_REPEAT, PHASE_ASSEMBLE };
+enum progress_phase { PHASE_BEGIN, PHASE_WAIT, PHASE_TILES, PHASE_VERIFY, PHASE_WARM_UP, PHASE_REPEAT, PHASE_ASSEMBLE };
 
 /* A run's work as the plan predicts it, and how much of it is done. */
 struct progress_work {
@@ -35,7 +35,7 @@ double progress_left_s(const struct progress_work *work, int runs, int current, 
 /* What the line says. Unknown numbers are NaN or 0. */
 struct progress_view {
     int run, runs;    /* 5 of 6 */
-    const char *what; /* "product cpu n=1024" */
+    const char *what; /* "product cpu n=1024"; of PHASE_WAIT "waits for 'product' of shard 1 of 4" */
     enum progress_phase phase;
     int64_t done, total;       /* of tiles, of repeats */
     double bytes, bytes_total; /* of the run's pass, moved and in all */

@@ -1,5 +1,5 @@
 /* check.c - `tilerun check JOB...`: is a job good? Silent when it is. */
-#include "../result/result.h"
+#include "../parts/parts.h"
 #include "command.h"
 
 #include <getopt.h>

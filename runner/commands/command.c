@@ -4,6 +4,7 @@
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../stream/device.h"
+#include "members.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,21 +69,47 @@ int command_cuda_number(const struct job *job) {
     return job->device_count > 0 ? job->device_numbers[0] : 0;
 }
 
-/* The facts of the GPU that the job wants: *there is false when it may do without. */
+/* The numbers of the GPUs that the job wants, of the `there` that are here; returns how many. */
+static int cuda_numbers(const struct job *job, int there, int numbers[MOST_DEVICES]) {
+    int count = job->device_count < 0 ? there : job->device_count == 0 ? 1 : job->device_count;
+    if (count > MOST_DEVICES) count = MOST_DEVICES;
+    for (int i = 0; i < count; i++) numbers[i] = job->device_count > 0 ? job->device_numbers[i] : i;
+    return count;
+}
+
+/* Facts of a team: the first one's, and the least memory of them all. */
+static enum status facts_of_team(const int *numbers, int count, struct device_facts *facts, struct error *error) {
+    TRY(device_cuda_facts(numbers[0], facts, error));
+    for (int i = 1; i < count; i++) {
+        struct device_facts other;
+        TRY(device_cuda_facts(numbers[i], &other, error));
+        if (other.memory_free < facts->memory_free) facts->memory_free = other.memory_free;
+        if (other.memory_total < facts->memory_total) facts->memory_total = other.memory_total;
+        facts->numbers[i] = numbers[i];
+    }
+    facts->team = count;
+    plan_device_text(facts, count, facts->id, sizeof facts->id);
+    return STATUS_OK;
+}
+
+/* The facts of the GPUs that the job wants: *there is false when it may do without. */
 static enum status find_cuda(const struct job *job, bool need_device, struct device_facts *facts, bool *there,
                              struct error *error) {
     *there = false;
-    int number = command_cuda_number(job), count = number < 0 ? 0 : device_cuda_count();
-    if (number >= 0 && number < count) {
+    if (job->device == JOB_DEVICE_CPU) return STATUS_OK;
+    int numbers[MOST_DEVICES], here = device_cuda_count(), count = cuda_numbers(job, here, numbers), missing = -1;
+    for (int i = 0; i < count; i++)
+        if (numbers[i] >= here) missing = numbers[i];
+    if (count > 0 && missing < 0) {
         *there = true;
-        return device_cuda_facts(number, facts, error);
+        return facts_of_team(numbers, count, facts, error);
     }
     if (job->device != JOB_DEVICE_CUDA || !need_device) return STATUS_OK;
-    if (count == 0)
+    if (here == 0)
         return fail(error, STATUS_DEVICE,
                     TILERUN_CUDA ? "the job demands a CUDA GPU (device: cuda) and this machine has none that works"
                                  : "the job demands a CUDA GPU (device: cuda) and this tilerun was built without CUDA");
-    return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", number, count - 1);
+    return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", missing, here - 1);
 }
 
 enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
@@ -92,15 +119,14 @@ enum status command_load(const char *path, const struct job_overrides *overrides
 }
 
 enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error) {
-    struct device_facts cpu, cuda;
+    struct device_facts cpu = {.kind = DEVICE_CPU}, cuda = {.kind = DEVICE_CUDA};
     bool there = false;
     *plan = NULL;
     if (yaml_error_count(job->document) == 0) {
-        if (job->device_count > 1 || job->device_count < 0)
-            return fail(error, STATUS_USAGE, "%s: this version runs a job on one device; name one, such as cuda:0",
-                        job->path);
         device_cpu_facts(&cpu);
+        members_choose(&cpu);
         TRY(find_cuda(job, need_device, &cuda, &there, error));
+        if (there) members_choose(&cuda);
     }
     return command_plan_for(job, &cpu, there ? &cuda : NULL, plan, error);
 }

@@ -43,7 +43,7 @@ enum {
         "verify", required_argument, NULL, OPTION_VERIFY                                                               \
     }
 #define HELP_SET    "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
-#define HELP_DEVICE "  --device D         auto, cpu, cuda or cuda:N\n"
+#define HELP_DEVICE "  --device D         auto, cpu, cuda, cuda:all, cuda:N or cuda:N,cuda:M\n"
 #define HELP_MEMORY "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
 #define HELP_ONLY                                                                                                      \
     "  --only ID[:VARIANT],...\n"                                                                                      \

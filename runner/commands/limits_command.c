@@ -2,7 +2,7 @@
 #include "limits_command.h"
 
 #include "../base/clock.h"
-#include "../result/environment.h"
+#include "../record/environment.h"
 #include "../stream/limits.h"
 #include "../stream/limits_file.h"
 #include <errno.h>

@@ -28,6 +28,24 @@ static void print_operators(const struct kernel *kernel, const char *const *name
         if (kernel->operators >> i & 1) printf(" %s", names[i]);
 }
 
+/* Where it runs, or why it cannot. */
+static void print_place(const struct kernel *kernel, const struct device_facts *cuda) {
+    const int needs = kernel->compute_capability, below = kernel->only_below,
+              here = cuda ? cuda->compute_capability : 0;
+    const char *missing = NULL;
+    printf("            ");
+    if (kernel->device == DEVICE_CUDA && !cuda)
+        printf("cannot run here: needs a CUDA GPU\n");
+    else if (needs > here)
+        printf("cannot run here: needs compute capability %d.%d\n", needs / 10, needs % 10);
+    else if (below > 0 && below <= here)
+        printf("cannot run here: needs compute capability below %d.%d\n", below / 10, below % 10);
+    else if ((missing = kernel_missing(kernel)))
+        printf("cannot run here: %s\n", missing);
+    else
+        printf("runs here, on %s\n", kernel->device == DEVICE_CPU ? "the CPU" : cuda->name);
+}
+
 static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {
     printf("  %-10s %s\n", kernel->name, kernel->summary);
     printf("            types: ");
@@ -44,18 +62,7 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
         printf(" (%s)\n", kernel->parameters[p].help);
     }
     if (kernel->traffic) printf("            traffic: %s\n", kernel->traffic);
-    if (kernel->device == DEVICE_CPU)
-        printf("            runs here, on the CPU\n");
-    else if (!cuda)
-        printf("            cannot run here: needs a CUDA GPU\n");
-    else if (kernel->compute_capability > cuda->compute_capability)
-        printf("            cannot run here: needs compute capability %d.%d\n", kernel->compute_capability / 10,
-               kernel->compute_capability % 10);
-    else if (kernel->only_below > 0 && kernel->only_below <= cuda->compute_capability)
-        printf("            cannot run here: needs compute capability below %d.%d\n", kernel->only_below / 10,
-               kernel->only_below % 10);
-    else
-        printf("            runs here, on %s\n", cuda->name);
+    print_place(kernel, cuda);
 }
 
 /* Of what was left out of the build only the names are known. */

@@ -1,5 +1,5 @@
 /* manual.c - `tilerun --print-manual`: the manual page, made from the commands' own help texts. */
-#include "../result/environment.h"
+#include "../record/environment.h"
 #include "help.h"
 
 #include <ctype.h>

@@ -2,6 +2,7 @@
 #include "../base/interrupt.h"
 #include "../execute/execute.h"
 #include "../result/result_file.h"
+#include "../result/result_view.h"
 #include "command.h"
 
 #include <getopt.h>
@@ -9,15 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_OVERWRITE = OPTION_OWN, OPTION_PROGRESS, OPTION_JSON };
+enum { OPTION_OVERWRITE = OPTION_OWN, OPTION_LINK, OPTION_PROGRESS, OPTION_JSON };
 
 static enum status parse(int argc, char **argv, struct execute_options *wanted, struct error *error) {
     static const struct option options[] = {{"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+                                            {"link", no_argument, NULL, OPTION_LINK},
                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {0}};
     for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
         case OPTION_OVERWRITE: wanted->overwrite = true; break;
+        case OPTION_LINK: wanted->link = true; break;
         case OPTION_PROGRESS:
             if (!progress_parse(optarg, &wanted->progress))
                 return fail(error, STATUS_USAGE, "merge: --progress is auto, plain or none, not '%s'", optarg);
@@ -103,6 +106,8 @@ const struct command command_merge = {
     .summary = "join what the shards of a job have made (`run --shard`) into one results file",
     /* clang-format off */
     .help = "  --overwrite        replace whatever file is there by what the shards have made\n"
+            "  --link             leave the outputs in RESULTS.parts, which must then stay beside\n"
+            "                     RESULTS, and show them there: seconds instead of a copy\n"
             "  --progress MODE    auto, plain or none\n"
             "  --json             the summary as JSON instead of a table\n"
             "\n"
@@ -112,7 +117,12 @@ const struct command command_merge = {
             "a single process would have written; /shards says where each run was done. If\n"
             "runs are missing, it says which shards lack them and where these ran, and exits\n"
             "with 3; parts of another job, other inputs or another tilerun are named and not\n"
-            "taken.\n",
+            "taken.\n"
+            "\n"
+            "The outputs of a linked file are virtual data sets, which HDF5's tools read like\n"
+            "any other. It may be moved together with RESULTS.parts; without it, it has no\n"
+            "outputs, and show, compare and the others say so and exit with 2. merge\n"
+            "--overwrite without --link makes a file of copies of it and removes the parts.\n",
     /* clang-format on */
     .run = merge,
 };

@@ -4,6 +4,7 @@
 #include "../execute/execute.h"
 #include "../result/compare.h"
 #include "../result/recorded.h"
+#include "../result/result_view.h"
 #include "command.h"
 #include "compare.h"
 
@@ -273,7 +274,6 @@ static enum status reproduce(int argc, char **argv, struct error *error) {
     if (!status) status = recorded_inputs_check(r.base, plan, error);
     if (!status) {
         r.execute.command_line = line;
-        r.execute.cuda_number = command_cuda_number(job);
         status = run_again(&r, plan, error);
     }
     if (!status) status = judge(&r, plan, error);

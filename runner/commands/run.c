@@ -2,8 +2,10 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../execute/execute.h"
+#include "../result/result_view.h"
 #include "command.h"
 #include "limits_command.h"
+#include "members.h"
 #include "shard_option.h"
 
 #include <getopt.h>
@@ -17,7 +19,8 @@ enum {
     OPTION_PROGRESS,
     OPTION_JSON,
     OPTION_SHARD,
-    OPTION_BY
+    OPTION_BY,
+    OPTION_WAIT
 };
 
 struct run_arguments {
@@ -35,6 +38,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {"shard", required_argument, NULL, OPTION_SHARD},
                                             {"by", required_argument, NULL, OPTION_BY},
+                                            {"wait", required_argument, NULL, OPTION_WAIT},
                                             {"trace", required_argument, NULL, OPTION_TRACE},
                                             {0}};
     struct execute_options *wanted = &arguments->execute;
@@ -48,6 +52,7 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
             status = command_shard(&command_run, optarg, &arguments->shard.index, &arguments->shard.count, error);
             break;
         case OPTION_BY: status = command_shard_by(&command_run, optarg, &arguments->shard.by, error); break;
+        case OPTION_WAIT: status = command_shard_wait(&command_run, optarg, &wanted->wait_s, error); break;
         case OPTION_PROGRESS:
             if (!progress_parse(optarg, &wanted->progress))
                 return fail(error, STATUS_USAGE, "run: --progress is auto, plain or none, not '%s'", optarg);
@@ -58,6 +63,9 @@ static enum status parse(int argc, char **argv, struct run_arguments *arguments,
     wanted->restricted = arguments->overrides.job.only != NULL;
     if (!status && arguments->shard.by != SHARD_AUTO && arguments->shard.count == 0)
         return fail(error, STATUS_USAGE, "run: --by says what --shard deals out; there is no --shard");
+    if (!status && wanted->wait_s >= 0 && arguments->shard.count == 0)
+        return fail(error, STATUS_USAGE, "run: --wait says how long a shard waits for another; there is no --shard");
+    if (wanted->wait_s < 0) wanted->wait_s = SHARD_WAIT_S;
     return status ? status : command_operands(&command_run, argc, 1, 1, error);
 }
 
@@ -128,8 +136,22 @@ static enum status execute_shard(const struct plan *whole, struct run_arguments 
     return status;
 }
 
+/* Has each device of the job's team do its share of the runs. */
+static enum status execute_members(const struct plan *plan, const struct run_arguments *arguments, int argc,
+                                   char **argv, struct error *error) {
+    static const char *const modes[] = {[PROGRESS_AUTO] = "auto", [PROGRESS_PLAIN] = "plain", [PROGRESS_NONE] = "none"};
+    const struct execute_options *wanted = &arguments->execute;
+    const char *merge[6] = {"--progress", modes[wanted->progress]};
+    int count = 2;
+    if (wanted->trace)
+        return fail(error, STATUS_USAGE, "run: --trace follows one process; `parallel: runs` has one for each device");
+    if (wanted->overwrite) merge[count++] = "--overwrite";
+    if (wanted->print == result_print_json) merge[count++] = "--json";
+    return members_run(members_count(plan), argc, argv, plan->job->output, merge, error);
+}
+
 static enum status run(int argc, char **argv, struct error *error) {
-    struct run_arguments arguments = {.execute.print = result_print_table};
+    struct run_arguments arguments = {.execute = {.print = result_print_table, .wait_s = -1}};
     char *line = command_line(argc, argv);
     struct job *job = NULL;
     struct plan *plan = NULL;
@@ -138,11 +160,11 @@ static enum status run(int argc, char **argv, struct error *error) {
     if (!status) status = command_load(argv[optind], &arguments.overrides.job, true, &job, &plan, error);
     if (!status) {
         arguments.execute.command_line = line;
-        arguments.execute.cuda_number = command_cuda_number(job);
         bool say = arguments.execute.progress != PROGRESS_NONE;
-        if (!arguments.overrides.once)
-            status = command_predict_measured(plan, arguments.execute.cuda_number, say, error);
-        if (!status && arguments.shard.count > 0)
+        if (!arguments.overrides.once) status = command_predict_measured(plan, command_cuda_number(job), say, error);
+        if (!status && arguments.shard.count == 0 && members_count(plan) > 1)
+            status = execute_members(plan, &arguments, argc, argv, error);
+        else if (!status && arguments.shard.count > 0)
             status = execute_shard(plan, &arguments, error);
         else if (!status)
             status = execute_whole(plan, &arguments, error);
@@ -163,10 +185,13 @@ const struct command command_run = {
             "  --resume           keep what an interrupted or failed run of this job finished\n"
             "  --shard I/N        do share I, from 0, of N of the job's runs and leave the rest to\n"
             "                     other processes; `merge` joins them. auto takes I/N from Slurm,\n"
-            "                     Open MPI or PMI. What reads another's result is in one shard with it\n"
+            "                     Open MPI or PMI. A shard waits for what it reads of shards with\n"
+            "                     lower numbers\n"
             "  --by runs|tiles    what is dealt out: whole operations with all their variants, or, of\n"
             "                     large ones, panels of the result as well (default: panels if there\n"
-            "                     are more shards than operations)\n"
+            "                     are more shards than operations, or whole ones leave them uneven)\n"
+            "  --wait SECONDS     how long a shard waits for a result of another before it exits with 75\n"
+            "                     (default: 86400, a day)\n"
             "  --overwrite        replace whatever file is there; without --resume finished runs too\n"
             "  --trace FILE       a timeline of every stage of every step, for Perfetto or chrome://tracing\n"
             "  --progress MODE    auto, plain or none\n"

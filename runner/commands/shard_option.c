@@ -96,3 +96,13 @@ enum status command_shard_by(const struct command *command, const char *text, en
         return fail(error, STATUS_USAGE, "%s: --by is runs or tiles, not '%s'", command->name, text);
     return STATUS_OK;
 }
+
+enum status command_shard_wait(const struct command *command, const char *text, double *seconds, struct error *error) {
+    int number;
+    const char *rest = text;
+    if (!read_number(&rest, &number) || *rest != '\0')
+        return fail(error, STATUS_USAGE, "%s: --wait is a whole number of seconds, such as 3600, not '%s'",
+                    command->name, text);
+    *seconds = number;
+    return STATUS_OK;
+}

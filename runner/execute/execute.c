@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 static void close_devices(struct execution *execution) {
-    for (int kind = 0; kind < 2; kind++) {
-        residents_free(execution->residents[kind]);
-        if (execution->devices[kind]) execution->devices[kind]->operations->close(execution->devices[kind]);
-    }
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = execution->teams[kind].count - 1; i >= 0; i--) {
+            struct device *device = execution->teams[kind].devices[i];
+            residents_free(execution->teams[kind].residents[i]);
+            device->operations->close(device);
+        }
 }
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
@@ -30,10 +32,11 @@ static enum status hold_inputs(struct execution *execution, struct error *error)
 }
 
 static enum status hash_inputs(struct execution *execution, struct error *error) {
+    const struct plan *plan = execution->plan;
     bool all = results_need_inputs(execution->results);
-    for (int i = 0; i < execution->plan->input_count; i++)
-        if (all || shard_reads(execution->options->shard, execution->plan, i))
-            TRY(reader_hash(&execution->readers.of[i], error));
+    for (int i = 0; i < plan->input_count && all; i++) TRY(reader_hash(&execution->readers.of[i], error));
+    for (int t = 0; t < plan->task_count && !all; t++)
+        if (shard_has(execution->options->shard, t)) TRY(execution_hash_task(execution, t, error));
     return STATUS_OK;
 }
 
@@ -128,9 +131,9 @@ static void leave(void *context) {
         execution_say(&rows[i], run->skip ? "skipped" : "interrupted",
                       run->skip ? run->skip
                       : kept[i] ? "finished before and kept; a signal came first"
-                                : "a signal came first");
+                                : execution->left_by);
     }
-    char *sentences = result_left(plan, rows, kept, !execution->options->single);
+    char *sentences = execution_left(plan, rows, kept, !execution->options->single);
     FILE *to = open_memstream(&table, &length);
     if (to) {
         execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
@@ -177,6 +180,7 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          bool *wrote, struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
+    execution.left_by = "a signal came first";
     if (wrote) *wrote = false;
     readers_init(&execution.readers, plan->arrays, plan->array_count);
     execution.final = must_malloc((unsigned long)plan->run_count * sizeof *execution.final + 1);
@@ -185,7 +189,12 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
         rows[i] = (struct result_row){.run = i};
     }
     execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
-    for (int i = 0; i < plan->task_count; i++) execution.result_run[i] = -1;
+    execution.awaited = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
+    execution.hashed = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
+    for (int i = 0; i < plan->task_count; i++) {
+        execution.result_run[i] = -1;
+        execution.awaited[i] = execution.hashed[i] = false;
+    }
     const char *output = plan->job->output, *trace = options->trace;
     enum status status = trace ? results_check_other(output, plan, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
@@ -195,6 +204,7 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     if (status) {
         forget_trace(&execution);
     } else {
+        if (options->merge) results_join(execution.results, options->link);
         if (options->panels) results_use_panels(execution.results, options->panels);
         struct progress_work *work = plan_work(plan);
         for (int i = 0; i < plan->run_count; i++) {
@@ -217,6 +227,8 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     truth_cache_free(execution.truths);
     readers_free(&execution.readers);
     free(execution.result_run);
+    free(execution.awaited);
+    free(execution.hashed);
     free(execution.final);
     return status;
 }

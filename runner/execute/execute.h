@@ -4,17 +4,18 @@
 #define RUNNER_EXECUTE_H
 
 #include "../base/progress.h"
-#include "../result/result.h"
+#include "../parts/parts.h"
 
 struct execute_options {
     bool overwrite, resume;
     const struct shard *shard; /* do its runs and join nothing; NULL: do the whole job */
     /* Operations are divided: a shard executes this plan of panels, and `merge` the whole; NULL: they are not. */
     const struct panels *panels;
+    double wait_s;   /* a shard waits so long for a result of another */
     bool merge;      /* do nothing, and join the parts that are there; with `resume` */
+    bool link;       /* ...by virtual data sets */
     bool single;     /* no later call takes up what a signal leaves: `resume` is not advised */
     bool restricted; /* `--only` left something out: the results are "partial" */
-    int cuda_number; /* the GPU to open, if a run needs one */
     enum progress_mode progress;
     const char *trace; /* path of the timeline's file; NULL: none */
     const char *command_line;
@@ -24,10 +25,10 @@ struct execute_options {
 
 /* Fills rows[0 .. plan->run_count-1], which are valid with STATUS_OK and STATUS_RUN (a run failed or was wrong); those
  * of other shards have no status.
- * *wrote: there is a new results file; else it was complete already (may be NULL). STATUS_INTERRUPTED: a signal came,
- * `resume` takes up the remaining runs, and rows and message are already printed. STATUS_IO of `merge`: parts are
- * missing. If work in progress does not stop
- * after a signal, the process ends without a return (interrupt.h). */
+ * *wrote: there is a new results file; else it was complete already (may be NULL). STATUS_INTERRUPTED: a signal came or
+ * a shard has waited too long, `resume` takes up the remaining runs, and rows and message are already printed.
+ * STATUS_IO of `merge`: parts are missing. If work in progress does not stop after a signal, the process ends without a
+ * return (interrupt.h). */
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          bool *wrote, struct error *error);
 

@@ -19,13 +19,26 @@ void execution_say(struct result_row *row, const char *status, const char *messa
 /* ---- stream and verify --------------------------------------------------------------------------------------------
  */
 
+static enum status open_team(struct execution *execution, enum kernel_device kind, struct error *error) {
+    struct team *team = &execution->teams[kind];
+    const struct device_facts *facts = &execution->plan->facts[kind];
+    for (int i = 0; i < facts->team; i++) {
+        TRY(kind == DEVICE_CUDA ? device_cuda_open(facts->numbers[i], &team->devices[i], error)
+                                : device_cpu_open(&team->devices[i], error));
+        team->residents[i] = residents_create(team->devices[i], execution->plan->budget[kind]);
+        team->count = i + 1;
+    }
+    team->reach = true;
+    for (int i = 0; i < team->count; i++)
+        for (int other = 0; other < team->count; other++)
+            if (i != other)
+                team->reach =
+                    team->devices[i]->operations->reach(team->devices[i], team->devices[other]) && team->reach;
+    return STATUS_OK;
+}
+
 static enum status use_device(struct execution *execution, enum kernel_device kind, struct error *error) {
-    if (execution->devices[kind]) return STATUS_OK;
-    enum status status = kind == DEVICE_CUDA
-                             ? device_cuda_open(execution->options->cuda_number, &execution->devices[kind], error)
-                             : device_cpu_open(&execution->devices[kind], error);
-    if (!status) execution->residents[kind] = residents_create(execution->devices[kind], execution->plan->budget[kind]);
-    return status;
+    return execution->teams[kind].count > 0 ? STATUS_OK : open_team(execution, kind, error);
 }
 
 static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
@@ -52,17 +65,16 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
                                           struct stream_result *passed, struct error *error) {
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
-    struct device *device = execution->devices[run->device];
+    const struct team *team = &execution->teams[run->device];
     const struct pass pass = {plan, run, &trial->tiling, &execution->readers};
     enum status status;
     progress_tiles(&execution->progress, trial->tiling.steps);
-    while ((status = stream_run(device, execution->residents[run->device], &pass, &trial->sink, passed, &trial->stream,
-                                error)) == STATUS_MEMORY) {
+    while ((status = stream_run(team, &pass, &trial->sink, passed, &trial->stream, error)) == STATUS_MEMORY) {
         if (execution->waiting > 0) return status;
         int64_t wanted = trial->tiling.memory_bytes;
         if (!plan_fit(plan, run, wanted / 2, &trial->tiling)) break;
         char *note = must_printf("%s: %s is short of memory; smaller tiles: %lld bytes instead of %lld",
-                                 plan->tasks[run->task].operation->id, device->facts.id,
+                                 plan->tasks[run->task].operation->id, plan->facts[run->device].id,
                                  (long long)trial->tiling.memory_bytes, (long long)wanted);
         progress_note(&execution->progress, note);
         free(note);
@@ -78,7 +90,7 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     const struct run *run = trial->run;
     struct result_row *row = trial->row;
     struct host_reader reader = {watched_read, &trial->watched};
-    struct stream_result passed = {{0}, 0, 0};
+    struct stream_result passed = {.devices = 1};
     struct verdict verdict;
     trial->watched =
         (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part), &execution->progress};
@@ -88,6 +100,7 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     progress_verify(&execution->progress);
     TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
     trial->times = passed.times;
+    plan_device_text(&plan->facts[run->device], passed.devices, row->device, sizeof row->device);
     row->error = verdict.error;
     row->tolerance = verdict.tolerance;
     snprintf(row->verify, sizeof row->verify, "%s", verdict.how);
@@ -99,7 +112,9 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
 static enum status open_inputs(struct execution *execution, const struct task *task, struct error *error) {
     int number = (int)(task - execution->plan->tasks);
     readers_close_before(&execution->readers, number);
-    for (int kind = 0; kind < 2; kind++) residents_drop_before(execution->residents[kind], number);
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < execution->teams[kind].count; i++)
+            residents_drop_before(execution->teams[kind].residents[i], number);
     for (int i = 0; i < task->geometry.inputs; i++) TRY(readers_open(&execution->readers, task->in[i], error));
     return STATUS_OK;
 }
@@ -155,10 +170,8 @@ static void name_run(const struct execution *execution, const struct run *run, c
 /* Of a shard, `merge` must know what became of each run, also where that is no result. */
 static enum status keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
                             struct error *error) {
-    const struct task *task = &execution->plan->tasks[run->task];
     if (!execution->options->shard || result_row_done(row)) return STATUS_OK;
-    for (int i = 0; i < task->geometry.inputs; i++) /* they are in the key */
-        if (task->in[i] < execution->plan->input_count) TRY(reader_hash(&execution->readers.of[task->in[i]], error));
+    TRY(execution_hash_task(execution, run->task, error));
     return part_keep_row(execution->results, run, row, error);
 }
 
@@ -215,12 +228,11 @@ static void fill_times(struct result_row *row, const struct stage_times *times, 
 }
 
 /* Checks that the inputs have not changed, and hashes them, because the part's key contains their hashes. Most were
- * hashed while they were read. The inputs of earlier tasks were hashed with those tasks' parts. */
+ * hashed while they were read. */
 static enum status settle_inputs(struct execution *execution, const struct task *task, struct error *error) {
     struct reader *of = execution->readers.of;
     for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_check(&of[task->in[i]], error));
-    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_hash(&of[task->in[i]], error));
-    return STATUS_OK;
+    return execution_hash_task(execution, (int)(task - execution->plan->tasks), error);
 }
 
 /* Keeps a trial that is timed as a part. */
@@ -239,7 +251,8 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     struct part *part = trial->part;
     trial->part = NULL;
     TRY(part_finish(part, trial->row, &trial->measurement.samples, error));
-    release_trial(trial, is_result && execution->plan->arrays[task->out].last_reader > run->task);
+    /* The array of a panel stands for the whole, which is not on the device. */
+    release_trial(trial, is_result && !task->panel && execution->plan->arrays[task->out].last_reader > run->task);
     return conclude(execution, run, false, error);
 }
 
@@ -267,8 +280,7 @@ static enum status measure_trials(struct execution *execution, struct error *err
         of[count++] = i;
     }
     if (count == 0) return STATUS_OK;
-    struct device *device = execution->devices[execution->trials[0].run->device];
-    enum status status = measure_kernels(device, measurements, count, &watch, error);
+    enum status status = measure_kernels(measurements, count, &watch, error);
     for (int i = 0; i < count; i++) execution->trials[of[i]].measurement = measurements[i];
     return status;
 }
@@ -302,7 +314,8 @@ const char *execution_lacks(const struct execution *execution, const struct task
     const struct plan *plan = execution->plan;
     for (int i = 0; i < task->geometry.inputs; i++) {
         int producer = task->in[i] - plan->input_count;
-        if (producer >= 0 && execution->result_run[producer] < 0) return plan->arrays[task->in[i]].name;
+        if (producer >= 0 && execution->result_run[producer] < 0 && !execution_awaits(execution, producer))
+            return plan->arrays[task->in[i]].name;
     }
     return NULL;
 }
@@ -361,6 +374,11 @@ static enum status take_run(struct execution *execution, const struct run *run, 
         if (*again >= 0) return STATUS_OK;
         return conclude(execution, run, true, error);
     }
+    bool waited = false;
+    TRY(execution_await(execution, run, &waited, error));
+    skip = reason_to_skip(execution, run, why);
+    if (skip) return execution_say(row, "skipped", skip), conclude(execution, run, false, error);
+    if (waited) progress_run(&execution->progress, run->number, name);
     struct trial *trial = &execution->trials[execution->waiting];
     *trial = (struct trial){.run = run, .row = row};
     enum status status = begin_trial(execution, trial, error);

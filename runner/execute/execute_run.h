@@ -39,17 +39,19 @@ enum { MOST_TRIALS = 32 };
 struct execution {
     const struct plan *plan;
     const struct execute_options *options;
-    struct readers readers;    /* one for each of the plan's arrays */
-    struct device *devices[2]; /* by enum kernel_device; NULL: not opened yet */
-    struct residents *residents[2];
+    struct readers readers; /* one for each of the plan's arrays */
+    struct team teams[2];   /* by enum kernel_device; none in it: not opened yet */
     struct truth_cache *truths;
     struct results *results;
     struct progress progress;
     struct trace *trace; /* NULL: not wanted */
     struct result_row *rows;
-    atomic_bool *final; /* by run: its row does not change any more */
-    atomic_bool looked; /* for runs that were finished before */
-    int *result_run;    /* by task: the run that gave its result; -1: none yet */
+    atomic_bool *final;  /* by run: its row does not change any more */
+    atomic_bool looked;  /* for runs that were finished before */
+    int *result_run;     /* by task: the run that gave its result; -1: none yet */
+    bool *awaited;       /* by task: other shards make its result, and result_run is known */
+    bool *hashed;        /* by task: all inputs that its key depends on */
+    const char *left_by; /* why runs are left, if any are */
     struct trial trials[MOST_TRIALS];
     int waiting; /* trials */
     bool failed, stop;
@@ -61,9 +63,22 @@ enum status execution_take_task(struct execution *execution, const struct task *
 enum status execution_collect(struct execution *execution, struct error *error);
 /* The name of an input of the task that has no result; NULL: all are there. */
 const char *execution_lacks(const struct execution *execution, const struct task *task);
+/* Hashes all that a task's key depends on: its inputs, and those of the results that it reads. */
+enum status execution_hash_task(struct execution *execution, int number, struct error *error);
+/* Do other shards make this task's result, so that it is not known yet? */
+bool execution_awaits(const struct execution *execution, int producer);
+/* Waits until the results that a run reads of other shards are there, or will not come: fills result_run. *waited:
+ * the progress display is no more on that run. */
+enum status execution_await(struct execution *execution, const struct run *run, bool *waited, struct error *error);
 /* Frees the trials that still wait. */
 void execution_abandon(struct execution *execution);
 /* Sets a row's status and message. */
 void execution_say(struct result_row *row, const char *status, const char *message);
+
+/* After a signal: lines that say how many runs are done (a row without a status belongs to another shard), from which
+ * on runs are left ("interrupted"), how many of these read a result that is not there, and how many failed. `kept`: for
+ * each run, whether a part of it is there although its row is "interrupted". `resumable`: they say how to go on. The
+ * caller frees. */
+char *execution_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
 
 #endif

@@ -8,10 +8,16 @@
 /* What each of `shards` shards has to do. The caller frees. */
 static struct numbered_load *deal(const struct shard_groups *groups, int shards) {
     struct numbered_load *of = must_malloc((unsigned long)shards * sizeof *of);
-    int *of_group = shard_deal(groups, shards);
+    int *of_task = shard_deal(groups, shards);
+    double *ends = shard_ends(groups, of_task, shards);
     for (int s = 0; s < shards; s++) of[s] = (struct numbered_load){.shard = s};
-    for (int g = 0; g < groups->count; g++) shard_load_add(&of[of_group[g]].load, &groups->groups[g].load);
-    free(of_group);
+    for (int t = 0; t < groups->plan->task_count; t++) shard_load_add(&of[of_task[t]].load, &groups->loads[t]);
+    for (int s = 0; s < shards; s++) {
+        double waits = ends[s] - of[s].load.seconds;
+        of[s].waits_s = waits > 1e-9 * ends[s] ? waits : 0; /* else it is rounding */
+    }
+    free(ends);
+    free(of_task);
     return of;
 }
 
@@ -39,8 +45,8 @@ static struct outcome outcome_of(const struct divisible *job, const struct shard
     struct outcome outcome = {0};
     struct shard_load sum = {0};
     for (int s = 0; s < shards; s++) {
-        outcome.longest_s = fmax(outcome.longest_s, of[s].load.seconds);
-        outcome.compute_s = fmax(outcome.compute_s, of[s].load.compute_s);
+        outcome.longest_s = fmax(outcome.longest_s, of[s].load.seconds + of[s].waits_s);
+        outcome.compute_s = fmax(outcome.compute_s, of[s].load.compute_s + of[s].waits_s);
         shard_load_add(&sum, &of[s].load);
     }
     outcome.files_s = files_seconds(job, &sum);
@@ -50,7 +56,8 @@ static struct outcome outcome_of(const struct divisible *job, const struct shard
 
 /* Whether there are panels, and which, depends on the number of shards. */
 static struct outcome outcome_among(const struct divisible *job, int shards) {
-    if (job->by == SHARD_BY_RUNS || (job->by == SHARD_AUTO && shards <= job->groups->count))
+    if (job->by == SHARD_BY_RUNS ||
+        (job->by == SHARD_AUTO && shards <= job->groups->count && !panels_uneven(job->groups, shards)))
         return outcome_of(job, job->groups, shards);
     struct panels *panels = panels_make(job->plan, shards, job->by);
     struct shard_groups *groups = shard_groups_find(&panels->plan);
@@ -81,11 +88,11 @@ static int find_files_shards(const struct divisible *job) {
     return with;
 }
 
-/* The least number of shards of which none takes longer than the longest of the groups. */
+/* The least number of shards that are done as soon as one for each task would be. */
 static int find_useful_shards(const struct divisible *job, const struct shard_groups *groups) {
-    int before = 0, with = groups->count;
+    int before = 0, with = groups->plan->task_count < MOST_SHARDS ? groups->plan->task_count : MOST_SHARDS;
     if (with == 0) return 0;
-    double least = groups->groups[0].load.seconds * (1 + 1e-9);
+    double least = outcome_of(job, groups, with).longest_s * (1 + 1e-9);
     while (with - before > 1) {
         int middle = before + (with - before) / 2;
         *(outcome_of(job, groups, middle).longest_s <= least ? &with : &before) = middle;
@@ -99,7 +106,8 @@ static void add_up(struct division *division) {
     for (int s = 0; s < division->shards; s++) {
         const struct shard_load *load = &division->of[s].load;
         shard_load_add(&division->sum, load);
-        division->longest_s = fmax(division->longest_s, load->seconds);
+        division->longest_s = fmax(division->longest_s, load->seconds + division->of[s].waits_s);
+        division->waits |= division->of[s].waits_s > 0;
         division->idle += load->runs == 0;
     }
     division->mean_s = division->sum.seconds / division->shards;
@@ -115,8 +123,8 @@ static void compare(struct division *division, const struct divisible *job) {
     division->files_shards = division->files_s > 0 ? find_files_shards(job) : 0;
     struct divisible tiles = *job;
     tiles.by = SHARD_BY_TILES;
-    if (division->uneven > DIVISION_UNEVEN && !panels_divide(division->panels))
-        division->tiles_help = outcome_among(&tiles, division->shards).longest_s < 0.9 * division->longest_s;
+    if (division->uneven > PANELS_UNEVEN && !panels_divide(division->panels))
+        division->tiles_help = outcome_among(&tiles, division->shards).longest_s < PANELS_GAIN * division->longest_s;
 }
 
 struct division *division_make(const struct plan *whole, const struct division_terms *terms) {

@@ -3,15 +3,21 @@
 
 #include "../base/fail.h"
 #include "plan_tiles.h"
+#include "ways.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Elements of a panel along its loop, at least (kernel->divisible); a stack is divided into single matrices. */
 #define LEAST 16
-/* An operation stays whole if it takes no more than this share of what a shard has to do on average: then no shard has
+/* An operation that takes more than this share of what a shard has to do on average is divided: else a shard could have
  * more than 1.25 times the mean. */
 #define SHARE 0.25
+/* So are those that take more than this share, the longest of them, if dividing them adds no more than this to the job.
+ * If each shard has a panel of every operation, it does not matter how well one machine's times predict another's. */
+#define EVEN_SHARE (1.0 / 32)
+#define EVEN_MOST  32 /* operations */
+#define EVEN_COST  0.1
 /* Panels that are kept take so long by themselves, in seconds of the nominal machine (shard.h); there are so many of an
  * operation; and all together may cost so much more than the whole. */
 #define KEEP_S     300.0
@@ -60,16 +66,17 @@ static int choose_loop(const struct geometry *geometry, int wanted) {
     return best;
 }
 
-/* May the task be divided? */
-static bool is_divisible(const struct plan *plan, const struct task *task) {
+static bool is_read(const struct plan *plan, const struct task *task) {
+    return plan->arrays[task->out].last_reader >= 0;
+}
+
+/* May the task be divided into so many panels? */
+static bool is_divisible(const struct plan *plan, const struct task *task, int panels) {
     for (int i = 0; i < task->geometry.inputs; i++)
         if (task->in[i] >= plan->input_count) return false;
-    if (plan->arrays[task->out].last_reader >= 0) return false;
-    if (operations[task->geometry.op]->exact) return true;
-    for (int r = task->first_run; r < task->first_run + task->run_count; r++) {
-        const struct run *run = &plan->runs[r];
-        if (!run->skip && run->kernel && !run->kernel->limit && !run->kernel->divisible) return false;
-    }
+    int loop = choose_loop(&task->geometry, panels);
+    for (int r = task->first_run; r < task->first_run + task->run_count; r++)
+        if (!ways_agree_in_parts(&task->geometry, &plan->runs[r], loop, panels)) return false;
     return true;
 }
 
@@ -79,29 +86,65 @@ static int at_most(const struct task *task, int wanted) {
 }
 
 /* How many panels the operation is kept in whose passes take so long, for the sake of those that are finished. Repeats
- * do not count: who times an operation wants it timed whole. */
-static int count_to_keep(const struct task *task, double seconds) {
-    enum job_keep keep = task->operation->run.keep_tiles;
+ * do not count: who times an operation wants it timed whole. A result that is read later stays on its device, whole. */
+static int count_to_keep(const struct plan *plan, const struct task *task, double seconds) {
+    enum job_keep keep = is_read(plan, task) ? KEEP_NEVER : task->operation->run.keep_tiles;
     int wanted = seconds > 2 * KEEP_S ? (int)fmin(ceil(seconds / KEEP_S), KEEP_MOST) : 1;
     if (keep == KEEP_ALWAYS && wanted < KEEP_LEAST) wanted = KEEP_LEAST;
     return keep == KEEP_NEVER ? 1 : wanted;
+}
+
+/* When all shards are done. */
+static double end_of(const struct shard_groups *groups, int shards) {
+    int *of_task = shard_deal(groups, shards);
+    double *ends = shard_ends(groups, of_task, shards), last = 0;
+    for (int s = 0; s < shards; s++) last = fmax(last, ends[s]);
+    free(of_task);
+    free(ends);
+    return last;
+}
+
+static double mean_of(const struct shard_groups *groups, int shards) {
+    double all = 0;
+    for (int g = 0; g < groups->count; g++) all += groups->groups[g].load.seconds;
+    return all / shards;
+}
+
+bool panels_uneven(const struct shard_groups *groups, int shards) {
+    return end_of(groups, shards) > PANELS_UNEVEN * mean_of(groups, shards);
+}
+
+static int compare_seconds(const void *one, const void *other) {
+    const double *a = one, *b = other;
+    return (*a < *b) - (*a > *b);
+}
+
+/* Operations that take longer are divided for the sake of balance. */
+static double longest_whole(const struct shard_groups *groups, double mean) {
+    int count = groups->plan->task_count;
+    double *seconds = must_malloc((size_t)count * sizeof *seconds + 1);
+    for (int t = 0; t < count; t++) seconds[t] = groups->loads[t].seconds;
+    qsort(seconds, (size_t)count, sizeof *seconds, compare_seconds);
+    double least = count > EVEN_MOST ? seconds[EVEN_MOST] : 0;
+    free(seconds);
+    return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, least));
 }
 
 /* For each task the number of its panels. The caller frees. */
 static int *count_panels(const struct plan *plan, int shards, enum shard_by by) {
     int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);
     struct shard_groups *groups = shard_groups_find(plan);
-    double all = 0;
-    for (int g = 0; g < groups->count; g++) all += groups->groups[g].load.seconds;
-    bool deals = by == SHARD_BY_TILES || (by == SHARD_AUTO && groups->count < shards);
+    bool deals =
+        by == SHARD_BY_TILES || (by == SHARD_AUTO && (groups->count < shards || panels_uneven(groups, shards)));
+    double mean = mean_of(groups, shards), whole = longest_whole(groups, mean);
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
-        const struct shard_load *load = &groups->groups[groups->of_task[t]].load;
-        double seconds = load->seconds;
-        int wanted = by == SHARD_TO_KEEP                       ? count_to_keep(task, load->pass_s)
-                     : deals && seconds * shards > SHARE * all ? shards
-                                                               : 1;
-        counts[t] = wanted > 1 && is_divisible(plan, task) ? at_most(task, wanted) : 1;
+        const struct shard_load *load = &groups->loads[t];
+        double group_s = groups->groups[groups->of_task[t]].load.seconds;
+        bool is_long = load->seconds > whole && (!is_read(plan, task) || group_s > mean);
+        int wanted = by == SHARD_TO_KEEP ? count_to_keep(plan, task, load->pass_s) : deals && is_long ? shards : 1;
+        if (wanted > 1) wanted = at_most(task, wanted);
+        counts[t] = wanted > 1 && is_divisible(plan, task, wanted) ? wanted : 1;
     }
     shard_groups_free(groups);
     return counts;
@@ -223,7 +266,11 @@ static void make_results(struct panels *panels) {
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {
             bool is_result = !task->panel && task->in[i] >= whole->input_count;
-            if (is_result) task->in[i] = plan->input_count + panels->first[task->in[i] - whole->input_count];
+            if (is_result) {
+                task->in[i] = plan->input_count + panels->first[task->in[i] - whole->input_count];
+                plan->arrays[task->in[i]].shape =
+                    task->geometry.in[i].shape; /* the first panel's array stands for all */
+            }
             plan->arrays[task->in[i]].last_reader = t;
         }
     }
@@ -263,16 +310,20 @@ static struct panels *divide(const struct plan *whole, const int *counts) {
     return panels;
 }
 
+static double seconds_of_panels(const struct panels *panels, const struct shard_groups *parts, int task) {
+    double seconds = 0;
+    for (int p = panels->first[task]; p < panels->first[task + 1]; p++) seconds += parts->loads[p].seconds;
+    return seconds;
+}
+
 /* Halves the panels of operations that cost too much by panels. false: none does. */
-static bool reduce_cost(const struct panels *panels, int *counts) {
+static bool halve_panels(const struct panels *panels, int shards, int *counts) {
     struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
     bool reduced = false;
+    (void)shards;
     for (int t = 0; t < panels->whole->task_count; t++) {
         if (counts[t] == 1 || panels->whole->tasks[t].operation->run.keep_tiles == KEEP_ALWAYS) continue;
-        double seconds = 0;
-        for (int p = panels->first[t]; p < panels->first[t + 1]; p++)
-            seconds += parts->groups[parts->of_task[p]].load.seconds;
-        if (seconds <= KEEP_COST * groups->groups[groups->of_task[t]].load.seconds) continue;
+        if (seconds_of_panels(panels, parts, t) <= KEEP_COST * groups->loads[t].seconds) continue;
         counts[t] /= 2;
         reduced = true;
     }
@@ -281,11 +332,45 @@ static bool reduce_cost(const struct panels *panels, int *counts) {
     return reduced;
 }
 
+/* Leaves those short operations whole that add more than their part of EVEN_COST. false: none does. */
+static bool leave_whole(const struct panels *panels, int shards, int *counts) {
+    struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
+    double mean = mean_of(groups, shards);
+    int divided = 0;
+    bool reduced = false;
+    for (int t = 0; t < panels->whole->task_count; t++)
+        divided += counts[t] > 1 && groups->loads[t].seconds <= SHARE * mean;
+    for (int t = 0; t < panels->whole->task_count && divided > 0; t++) {
+        double whole_s = groups->loads[t].seconds, more_s = seconds_of_panels(panels, parts, t) - whole_s;
+        if (counts[t] == 1 || whole_s > SHARE * mean || more_s * divided <= EVEN_COST * mean * shards) continue;
+        counts[t] = 1;
+        reduced = true;
+    }
+    shard_groups_free(parts);
+    shard_groups_free(groups);
+    return reduced;
+}
+
+/* Is a job of enough operations for all shards done so much sooner by panels that operations are divided for it? */
+static bool pays(const struct panels *panels, int shards) {
+    struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
+    bool pays = groups->count < shards || end_of(parts, shards) < PANELS_GAIN * end_of(groups, shards);
+    shard_groups_free(parts);
+    shard_groups_free(groups);
+    return pays;
+}
+
 struct panels *panels_make(const struct plan *whole, int shards, enum shard_by by) {
     int *counts = count_panels(whole, shards, by);
     struct panels *panels = divide(whole, counts);
-    while (by == SHARD_TO_KEEP && panels_divide(panels) && reduce_cost(panels, counts)) {
+    bool (*cheaper)(const struct panels *, int, int *) = by == SHARD_TO_KEEP ? halve_panels : leave_whole;
+    while (panels_divide(panels) && cheaper(panels, shards, counts)) {
         panels_free(panels);
+        panels = divide(whole, counts);
+    }
+    if (by == SHARD_AUTO && panels_divide(panels) && !pays(panels, shards)) {
+        panels_free(panels);
+        for (int t = 0; t < whole->task_count; t++) counts[t] = 1;
         panels = divide(whole, counts);
     }
     free(counts);

@@ -8,7 +8,8 @@
  * operation's result. It is streamed, verified, timed, kept and resumed as any other. Loops that a result lacks are not
  * divided, so that each element is summed in one process and one order, and tiles are as large as the whole's: where
  * all variants say so (kernel->divisible) the panels together have the bits of the whole. An operation that reads
- * another's result, or whose result another reads, stays whole: no panel waits for another. */
+ * another's result stays whole. If it reads one that is divided, it reads all panels: what that result is, is the array
+ * of the first one's task, which has the shape of the whole. */
 #ifndef RUNNER_PANELS_H
 #define RUNNER_PANELS_H
 
@@ -21,6 +22,12 @@ struct panels {
     struct box *place; /* for each task of `plan`: its result within the whole's */
     int *first;        /* for each task of the whole, the first of `plan`; [whole->task_count]: behind the last */
 };
+
+/* Whole operations leave a shard with so many times the mean, so that SHARD_AUTO divides them; and it does so only if
+ * the job then takes no more than this share of the time. */
+#define PANELS_UNEVEN 1.25
+#define PANELS_GAIN   0.9
+bool panels_uneven(const struct shard_groups *groups, int shards);
 
 /* Divides a plan for so many shards. Operations that take a small share of the predicted time stay whole. Free with
  * panels_free, before the whole. */

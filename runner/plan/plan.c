@@ -284,6 +284,21 @@ static int64_t budget_of(const struct job *job, const struct device_facts *facts
     return (int64_t)(job->memory_fraction * (double)facts->memory_free);
 }
 
+void plan_device_text(const struct device_facts *facts, int count, char *text, size_t size) {
+    if (facts->kind == DEVICE_CPU) {
+        snprintf(text, size, count > 1 ? "cpu x %d" : "cpu", count);
+        return;
+    }
+    size_t length = (size_t)snprintf(text, size, "cuda:");
+    for (int i = 0, end; i < count && length < size; i = end) {
+        for (end = i + 1; end < count && facts->numbers[end] == facts->numbers[end - 1] + 1;) end++;
+        length += (size_t)snprintf(text + length, size - length, "%s%d", i > 0 ? "," : "", facts->numbers[i]);
+        if (end > i + 1 && length < size)
+            length += (size_t)snprintf(text + length, size - length, "%c%d", end > i + 2 ? '-' : ',',
+                                       facts->numbers[end - 1]);
+    }
+}
+
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                       struct plan **made) {
     struct plan *plan = must_malloc(sizeof *plan);
@@ -337,6 +352,14 @@ void plan_clear(struct plan *plan) {
     free(plan->arrays);
     free(plan->tasks);
     free(plan->runs);
+}
+
+int plan_producers_end(const struct plan *plan, int task) {
+    int end = task + 1;
+    while (plan->tasks[task].panel && end < plan->task_count &&
+           plan->tasks[end].operation == plan->tasks[task].operation)
+        end++;
+    return end;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  *
  * Planning calls no device, writes no file and leaves no file open. A plan does not change once it is made: opening
  * files, hashing and running short of memory belong to the execution. A run's tiles do not depend on the device that
- * executes them, so a shard or a second GPU is a choice of steps. */
+ * executes them: several GPUs take bands of its steps (stream/lanes.h). */
 #ifndef RUNNER_PLAN_H
 #define RUNNER_PLAN_H
 
@@ -15,11 +15,15 @@
 #include "../storage/h5.h"
 #include "limits.h"
 
-/* What the plan must know of a device; device_facts of that device fills it. */
+#define MOST_DEVICES 16 /* that share a run */
+
+/* What the plan must know of a device, or of several of a kind that share runs; device_facts of that device fills it.
+ */
 struct device_facts {
     enum kernel_device kind;
     char name[128];                    /* "NVIDIA H200"; CPU: the processor's name */
-    char id[32];                       /* "cuda:0", "cpu": the `device` column */
+    char id[32];                       /* "cuda:0", "cpu", "cuda:0,1": the `device` column */
+    int team, numbers[MOST_DEVICES];   /* how many there are, their N of "cuda:N"; what follows is of the first */
     char uuid[64];                     /* "GPU-5a..."; CPU: "" */
     int compute_capability;            /* 90; CPU: 0 */
     int multiprocessors;               /* CPU: its threads */
@@ -37,7 +41,8 @@ struct device_facts {
 struct task {
     const struct job_operation *operation;
     struct geometry geometry;
-    int in[MAX_INPUTS], out; /* indices into plan->arrays */
+    /* Indices into plan->arrays. Of a result in panels, that of the first stands for the whole. */
+    int in[MAX_INPUTS], out;
     int first_run, run_count;
     bool wanted; /* the results file stores its result, or a later task reads it */
     char *panel; /* which part of the operation's result it makes (panels.h): "rows 16 to 31 of 64"; NULL: the whole */
@@ -103,8 +108,14 @@ struct plan {
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                       struct plan **made);
 void plan_free(struct plan *plan);
+/* "cuda:0-2,5": the first `count` devices of a team. */
+void plan_device_text(const struct device_facts *facts, int count, char *text, size_t size);
 /* Frees what a plan holds, not the plan. */
 void plan_clear(struct plan *plan);
+
+/* Behind the tasks, from `task` on, that make the result which that task's array stands for: it alone, or all panels of
+ * an operation (panels.h). */
+int plan_producers_end(const struct plan *plan, int task);
 
 /* Predicts the runs on a device anew, from measured limits, which the plan frees; NULL changes nothing. Tiles stay as
  * they are. They are always chosen by assumed rates, because where tiles end may show in the last bits of a sum, and a

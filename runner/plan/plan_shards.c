@@ -15,7 +15,7 @@ enum {
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-enum { SHARD, RUNS, READS, WRITES, TIME, COLUMNS };
+enum { SHARD, RUNS, READS, WRITES, TIME, WAITS, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
     [SHARD] = {.name = "shard"},
@@ -23,29 +23,32 @@ static const struct table_column columns[COLUMNS] = {
     [READS] = {.name = "reads", .right = true},
     [WRITES] = {.name = "writes", .right = true},
     [TIME] = {.name = "predicted", .right = true},
+    [WAITS] = {.name = "waits", .right = true}, /* only if one does */
 };
 
 /* How a load is shown: those that look alike share a row. */
 struct shown {
-    char runs[16], reads[32], writes[32], seconds[32];
+    char runs[16], reads[32], writes[32], seconds[32], waits[32];
 };
 
-static struct shown show(const struct shard_load *load) {
-    struct shown shown = {.seconds = "-"};
+static struct shown show(const struct numbered_load *numbered) {
+    const struct shard_load *load = &numbered->load;
+    struct shown shown = {.seconds = "-", .waits = "-"};
     snprintf(shown.runs, sizeof shown.runs, "%d", load->runs);
     size_text(load->read_bytes, shown.reads);
     size_text(load->write_bytes, shown.writes);
     if (load->runs > 0) time_words(load->seconds, shown.seconds);
+    if (numbered->waits_s > 0) time_words(numbered->waits_s, shown.waits);
     return shown;
 }
 
-static bool look_alike(const struct shard_load *one, const struct shard_load *other) {
+static bool look_alike(const struct numbered_load *one, const struct numbered_load *other) {
     const struct shown a = show(one), b = show(other);
     return strcmp(a.runs, b.runs) == 0 && strcmp(a.reads, b.reads) == 0 && strcmp(a.writes, b.writes) == 0 &&
-           strcmp(a.seconds, b.seconds) == 0;
+           strcmp(a.seconds, b.seconds) == 0 && strcmp(a.waits, b.waits) == 0;
 }
 
-static void add_row(struct table *table, char *name, const struct shard_load *load) {
+static void add_row(struct table *table, char *name, const struct numbered_load *load, bool waits) {
     const struct shown shown = show(load);
     table_row(table);
     table_cell(table, SHARD, "%s", name);
@@ -53,22 +56,24 @@ static void add_row(struct table *table, char *name, const struct shard_load *lo
     table_cell(table, READS, "%s", shown.reads);
     table_cell(table, WRITES, "%s", shown.writes);
     table_cell(table, TIME, "%s", shown.seconds);
+    if (waits) table_cell(table, WAITS, "%s", shown.waits);
     free(name);
 }
 
 static int compare_longest(const void *one, const void *other) {
     const struct numbered_load *a = one, *b = other;
-    if (a->load.seconds != b->load.seconds) return a->load.seconds < b->load.seconds ? 1 : -1;
+    double one_s = a->load.seconds + a->waits_s, other_s = b->load.seconds + b->waits_s;
+    if (one_s != other_s) return one_s < other_s ? 1 : -1;
     return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
 /* The longest shards, those that look alike in one row, and what the others have together. */
-static void add_longest(struct table *table, struct numbered_load *of, int shards) {
+static void add_longest(struct table *table, struct numbered_load *of, int shards, bool waits) {
     qsort(of, (size_t)shards, sizeof *of, compare_longest);
     int next = 0;
     for (int row = 0; next < shards && (row < MOST_ROWS || next == shards - 1); row++) {
         int begin = next, least = of[begin].shard, most = least;
-        for (; next < shards && look_alike(&of[begin].load, &of[next].load); next++) {
+        for (; next < shards && look_alike(&of[begin], &of[next]); next++) {
             if (of[next].shard < least) least = of[next].shard;
             if (of[next].shard > most) most = of[next].shard;
         }
@@ -77,21 +82,23 @@ static void add_longest(struct table *table, struct numbered_load *of, int shard
                      : most - least + 1 == alike ? must_printf("%d to %d, each", least, most)
                      : alike == 2                ? must_printf("%d and %d, each", least, most)
                                                  : must_printf("%d and %d others, each", least, alike - 1);
-        add_row(table, name, &of[begin].load);
+        add_row(table, name, &of[begin], waits);
     }
     if (next == shards) return;
-    struct shard_load rest = {0};
-    for (int s = next; s < shards; s++) shard_load_add(&rest, &of[s].load);
-    add_row(table, must_printf("%d others, together", shards - next), &rest);
+    struct numbered_load rest = {0};
+    for (int s = next; s < shards; s++) shard_load_add(&rest.load, &of[s].load);
+    add_row(table, must_printf("%d others, together", shards - next), &rest, waits);
 }
 
 static void print_table(const struct division *division, int width, FILE *to) {
-    struct table *table = table_create(columns, COLUMNS);
+    struct table *table = table_create(columns, division->waits ? COLUMNS : WAITS);
+    const struct numbered_load sum = {.load = division->sum};
     if (division->shards > ALL_ROWS)
-        add_longest(table, division->of, division->shards);
+        add_longest(table, division->of, division->shards, division->waits);
     else
-        for (int s = 0; s < division->shards; s++) add_row(table, must_printf("%d", s), &division->of[s].load);
-    add_row(table, must_strdup("all"), &division->sum);
+        for (int s = 0; s < division->shards; s++)
+            add_row(table, must_printf("%d", s), &division->of[s], division->waits);
+    add_row(table, must_strdup("all"), &sum, division->waits);
     table_print(table, width, NULL, to);
     table_free(table);
 }
@@ -109,7 +116,8 @@ static const char *plural(int count) {
 
 static void print_balance(const struct division *division, int width, FILE *to) {
     char a[32], b[32];
-    print_line(must_printf("longest %s, mean %s: longest / mean %.2f", time_words(division->longest_s, a),
+    print_line(must_printf("longest %s%s, mean %s: longest / mean %.2f", time_words(division->longest_s, a),
+                           division->waits ? " with its waits for results of other shards" : "",
                            time_words(division->mean_s, b), division->uneven),
                width, to);
     print_line(must_printf("all at once: %s; one process: %s, %.3g times as long",
@@ -118,13 +126,14 @@ static void print_balance(const struct division *division, int width, FILE *to) 
                width, to);
     if (division->idle > 0)
         print_line(must_printf("%d shard%s ha%s nothing to do: the job divides into %d", division->idle,
-                               plural(division->idle), division->idle == 1 ? "s" : "ve", division->groups->count),
+                               plural(division->idle), division->idle == 1 ? "s" : "ve",
+                               division->shards - division->idle),
                    width, to);
 }
 
 /* "'product n=4096' alone takes 61 % of the time; more than 2 shards do not help" */
 static void print_dominant(const struct division *division, int width, FILE *to) {
-    if (division->shards < division->useful_shards || division->uneven <= DIVISION_UNEVEN) return;
+    if (division->shards < division->useful_shards || division->uneven <= PANELS_UNEVEN) return;
     const struct shard_group *longest = division->groups->groups;
     const struct task *task = &division->plan->tasks[longest->first];
     const struct job_operation *operation = task->operation;
@@ -200,7 +209,7 @@ void plan_print_shards_json(const struct plan *plan, const struct division_terms
     for (int s = 0; s < division->shards; s++) {
         fprintf(to, "%s\n  {\"shard\": %d, ", s ? "," : "", s);
         put_load(&division->of[s].load, to);
-        fprintf(to, "}");
+        fprintf(to, ", \"waits_s\": %.9g}", division->of[s].waits_s);
     }
     fprintf(to, "\n],\n");
     put_load(&division->sum, to);

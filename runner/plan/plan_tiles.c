@@ -177,7 +177,10 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double bytes_out = operand_bytes(out);
     bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
     tiling->read_s = read;
-    double copy_in = bytes_in / copy_rate, copy_out = bytes_out / copy_rate;
+    /* Devices that share the run (stream/lanes.h). */
+    bool shared = out->shape.rank > 0 && (run->kernel->divisible || operations[geometry->op]->exact);
+    double devices = facts->kind == DEVICE_CUDA && facts->team > 1 && shared ? facts->team : 1;
+    double copy_in = bytes_in / devices / copy_rate, copy_out = bytes_out / devices / copy_rate;
     tiling->copy_s = fmax(copy_in, copy_out);
     device_bytes += stores * out_tile;
     /* Device memory traffic beside a launch's arithmetic: a split reduction reads and writes its output, a workspace is
@@ -190,8 +193,8 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double measured = (double)tiling->steps *
                       limits_seconds(facts->limits, run->kernel, geometry, 1 / fmax(1, (double)tiling->steps));
     if (measured >= 0) flops_s = measured, memory_s = beside_s = 0, slowdown = 1;
-    tiling->kernel_s = fmax(flops_s * slowdown, memory_s) + beside_s;
-    tiling->compute_s = fmax(flops_s, memory_s) + beside_s + (double)tiling->steps * STEP_SECONDS;
+    tiling->kernel_s = (fmax(flops_s * slowdown, memory_s) + beside_s) / devices;
+    tiling->compute_s = (fmax(flops_s, memory_s) + beside_s) / devices + (double)tiling->steps * STEP_SECONDS;
     tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
                       stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
     tiling->write_bytes = bytes_out;

@@ -106,6 +106,11 @@ static int first_of(int *first, int task) {
     return task;
 }
 
+static void connect(int *first, int task, int producer) {
+    int one = first_of(first, task), other = first_of(first, producer);
+    first[one > other ? one : other] = one > other ? other : one;
+}
+
 /* For each task the first task of its group. The caller frees. */
 static int *connect_tasks(const struct plan *plan) {
     int *first = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *first);
@@ -115,8 +120,7 @@ static int *connect_tasks(const struct plan *plan) {
         for (int i = 0; i < task->geometry.inputs; i++) {
             int producer = task->in[i] - plan->input_count;
             if (producer < 0) continue;
-            int one = first_of(first, t), other = first_of(first, producer);
-            first[one > other ? one : other] = one > other ? other : one;
+            for (int p = producer, end = plan_producers_end(plan, producer); p < end; p++) connect(first, t, p);
         }
     }
     for (int t = 0; t < plan->task_count; t++) first[t] = first_of(first, t);
@@ -143,17 +147,20 @@ static int alike(const struct plan *plan, int number, const int panels[2]) {
     return -1;
 }
 
-/* For each run what it takes. The caller frees. */
+/* For each task what its runs take. The caller frees. */
 static struct shard_load *find_loads(const struct plan *plan) {
-    struct shard_load *loads = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *loads);
+    struct shard_load *loads = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *loads);
     const struct plan nominal = nominal_plan(plan);
     int panels[2] = {-1, -1}, next = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         int same = alike(plan, t, panels);
-        for (int i = 0; i < task->run_count; i++)
-            loads[task->first_run + i] =
-                same < 0 ? load_of(&nominal, &plan->runs[task->first_run + i]) : loads[plan->tasks[same].first_run + i];
+        loads[t] = (struct shard_load){0};
+        if (same >= 0) loads[t] = loads[same];
+        for (int r = task->first_run; r < task->first_run + task->run_count && same < 0; r++) {
+            const struct shard_load load = load_of(&nominal, &plan->runs[r]);
+            shard_load_add(&loads[t], &load);
+        }
         if (same < 0 && task->panel) panels[next] = t, next = !next;
     }
     return loads;
@@ -165,8 +172,10 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     struct shard_load *loads = find_loads(plan);
     int *first = connect_tasks(plan), count = 0;
     for (int t = 0; t < plan->task_count; t++) groups[t] = (struct shard_group){.first = t};
-    for (int t = 0; t < plan->task_count; t++) groups[first[t]].tasks++;
-    for (int r = 0; r < plan->run_count; r++) shard_load_add(&groups[first[plan->runs[r].task]].load, &loads[r]);
+    for (int t = 0; t < plan->task_count; t++) {
+        groups[first[t]].tasks++;
+        shard_load_add(&groups[first[t]].load, &loads[t]);
+    }
     for (int t = 0; t < plan->task_count; t++)
         if (first[t] == t) groups[count++] = groups[t];
     qsort(groups, (size_t)count, sizeof *groups, compare_groups);
@@ -174,8 +183,7 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     for (int g = 0; g < count; g++) of_task[groups[g].first] = g;
     for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
     free(first);
-    free(loads);
-    *all = (struct shard_groups){count, groups, of_task};
+    *all = (struct shard_groups){plan, count, groups, of_task, loads};
     return all;
 }
 
@@ -183,56 +191,13 @@ void shard_groups_free(struct shard_groups *all) {
     if (!all) return;
     free(all->groups);
     free(all->of_task);
+    free(all->loads);
     free(all);
-}
-
-/* ---- dealing them out -------------------------------------------------------------------------------------------- */
-
-struct pile {
-    double seconds;
-    int shard;
-};
-
-static bool is_less(const struct pile *a, const struct pile *b) {
-    return a->seconds < b->seconds || (a->seconds == b->seconds && a->shard < b->shard);
-}
-
-/* Moves a pile down the heap, whose root is the least, until none below it is less. */
-static void sift(struct pile *heap, int count, int at) {
-    for (int child; (child = 2 * at + 1) < count;) {
-        if (child + 1 < count && is_less(&heap[child + 1], &heap[child])) child++;
-        if (!is_less(&heap[child], &heap[at])) return;
-        struct pile other = heap[at];
-        heap[at] = heap[child];
-        heap[child] = other;
-        at = child;
-    }
-}
-
-int *shard_deal(const struct shard_groups *all, int shards) {
-    int *of_group = must_malloc((unsigned long)(all->count + 1) * sizeof *of_group);
-    int begun = all->count < shards ? all->count : shards; /* the first groups go to a shard each */
-    struct pile *heap = must_malloc((unsigned long)(begun + 1) * sizeof *heap);
-    for (int g = 0; g < begun; g++) {
-        of_group[g] = g;
-        heap[g] = (struct pile){all->groups[g].load.seconds, g};
-    }
-    for (int at = begun / 2 - 1; at >= 0; at--) sift(heap, begun, at);
-    for (int g = begun; g < all->count; g++) {
-        of_group[g] = heap->shard;
-        heap->seconds += all->groups[g].load.seconds;
-        sift(heap, begun, 0);
-    }
-    free(heap);
-    return of_group;
 }
 
 int *shard_split(const struct plan *plan, int shards) {
     struct shard_groups *all = shard_groups_find(plan);
-    int *of_group = shard_deal(all, shards), *of_task = all->of_task;
-    for (int t = 0; t < plan->task_count; t++) of_task[t] = of_group[of_task[t]];
-    all->of_task = NULL;
-    free(of_group);
+    int *of_task = shard_deal(all, shards);
     shard_groups_free(all);
     return of_task;
 }

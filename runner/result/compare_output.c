@@ -3,7 +3,7 @@
 
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
-#include "result_parts.h"
+#include "../storage/h5io.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,8 @@
 #include "recorded.h"
 
 #include "../base/fail.h"
-#include "result_parts.h"
+#include "../record/origin.h"
+#include "../storage/reader.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

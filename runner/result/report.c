@@ -2,7 +2,7 @@
 #include "report.h"
 
 #include "../base/fail.h"
-#include "environment.h"
+#include "../record/environment.h"
 #include "report_parts.h"
 
 #include <math.h>

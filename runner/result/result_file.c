@@ -2,7 +2,9 @@
 #include "result_file.h"
 
 #include "../base/fail.h"
-#include "result_parts.h"
+#include "../record/link.h"
+#include "../record/origin.h"
+#include "result_unfinished.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,9 @@ static enum status read_file(struct results_file *file, struct error *error) {
     else
         status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", file->path);
     free(schema);
+    char *broken = status ? NULL : link_broken(id, file->path);
+    if (broken) status = fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
+    free(broken);
     if (!status) unfinished_look(file);
     return status;
 }

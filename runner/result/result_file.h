@@ -4,7 +4,8 @@
 #ifndef RUNNER_RESULT_FILE_H
 #define RUNNER_RESULT_FILE_H
 
-#include "result.h"
+#include "../record/swept.h"
+#include "../stream/measure.h"
 
 struct results_file {
     char *path;
@@ -38,27 +39,5 @@ enum status results_file_samples(const struct results_file *file, const struct r
                                  struct error *error);
 /* Where a row's output is stored: "/outputs/n=512/product"; NULL: it is not stored. The caller frees. */
 char *results_file_output(const struct results_file *file, const struct result_row *row);
-
-/* ---- swept parameters as columns of their own ---- */
-
-enum swept_kind { SWEPT_INTEGER, SWEPT_REAL, SWEPT_TEXT };
-
-/* One swept parameter, `p_NAME` in tables. */
-struct swept_column {
-    char name[JOB_NAME_BYTES]; /* "n" */
-    enum swept_kind kind;      /* of all its values: integers, numbers, else texts */
-    /* By row. A row that does not depend on the parameter has "" and NaN; a text has NaN. An integer beyond 2^53 is
-     * rounded in `number`. */
-    char (*text)[JOB_LABEL_BYTES];
-    double *number;
-};
-struct swept {
-    int count;
-    struct swept_column *columns;
-};
-/* Takes the rows' labels ("n=512,dtype=float32") apart; columns in the order in which the labels name them. The caller
- * frees with swept_free. */
-struct swept swept_of(const struct result_row *rows, int count);
-void swept_free(struct swept *swept);
 
 #endif

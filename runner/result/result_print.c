@@ -1,7 +1,8 @@
 /* result_print.c - rows as CSV and JSON. */
 #include "../base/fail.h"
 #include "../base/json.h"
-#include "result_columns.h"
+#include "../record/columns.h"
+#include "result_view.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

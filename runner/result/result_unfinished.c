@@ -1,8 +1,10 @@
 /* result_unfinished.c - looks at an output that is not finished, or that a job is writing: reads the finished runs that
  * lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or changed there. */
+#include "result_unfinished.h"
 #include "../base/fail.h"
-#include "result_file.h"
-#include "result_parts.h"
+#include "../base/place.h"
+#include "../parts/parts.h"
+#include "../storage/h5virtual.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +66,7 @@ static struct found_parts find_parts(const char *folder) {
     struct found_parts parts = {0};
     char **paths;
     int count, kept = 0;
-    results_list_parts(folder, &paths, &count);
+    parts_list(folder, &paths, &count);
     parts.of = must_malloc((size_t)count * sizeof *parts.of + 1);
     for (int i = 0; i < count; i++) {
         struct found_part *part = &parts.of[parts.count];
@@ -117,7 +119,7 @@ bool unfinished_read(struct results_file *file) {
     struct found_parts parts = {0};
     if (folder) parts = find_parts(folder);
     if (parts.count > 0 || ours) {
-        bool running = results_lock_is_held(folder);
+        bool running = parts_are_locked(folder);
         char *far = how_far(&parts);
         file->standing = running ? must_printf("running: %s", far)
                                  : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
@@ -142,8 +144,8 @@ void unfinished_look(struct results_file *file) {
     int done = 0, listed = 0;
     char **paths = NULL;
     for (int i = 0; i < file->count; i++) done += result_row_done(&file->rows[i]);
-    if (folder) results_list_parts(folder, &paths, &listed);
-    if (folder && results_lock_is_held(folder))
+    if (folder && !h5_is_linked(file->id)) parts_list(folder, &paths, &listed); /* a linked file keeps its parts */
+    if (folder && parts_are_locked(folder))
         beside = must_printf("running: a job is writing this output anew; %d run%s finished so far", listed,
                              listed == 1 ? "" : "s");
     else if (listed > 0)

@@ -6,7 +6,7 @@
 #ifndef RUNNER_RESULT_VIEW_H
 #define RUNNER_RESULT_VIEW_H
 
-#include "result.h"
+#include "../record/row.h"
 
 struct view_options {
     const char *columns;      /* "variant,median"; NULL: what tells most */
@@ -31,5 +31,10 @@ struct result_row *view_rows(const struct view *view, int *count);
 void view_print(const struct view *view, int room, const char *hint, FILE *to);
 /* The same in GitHub's Markdown. */
 void view_print_markdown(const struct view *view, FILE *to);
+
+/* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options. */
+void result_print_table(const struct result_row *rows, int count, FILE *to);
+void result_print_csv(const struct result_row *rows, int count, FILE *to);
+void result_print_json(const struct result_row *rows, int count, FILE *to);
 
 #endif

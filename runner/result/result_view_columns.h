@@ -3,7 +3,7 @@
 #ifndef RUNNER_RESULT_VIEW_COLUMNS_H
 #define RUNNER_RESULT_VIEW_COLUMNS_H
 
-#include "result_columns.h"
+#include "../record/columns.h"
 #include "result_view.h"
 
 enum { VIEW_CELL = 320 };

@@ -1,8 +1,9 @@
 /* device.h - what streaming needs of a device: memory, copies, ordered queues, events. device_cuda.c and device_cpu.c
  * implement it; no other code depends on which of them it calls.
  *
- * A device has three queues. Work on one queue happens in the order in which it was put there. Between queues only
- * events order work. Calls return at once unless their comment says that they wait. */
+ * A device has four queues. Work on one queue happens in the order in which it was put there. Between queues, those of
+ * other devices of the kind too, only events order work. Calls return at once unless their comment says that they
+ * wait. */
 #ifndef RUNNER_DEVICE_H
 #define RUNNER_DEVICE_H
 
@@ -10,7 +11,7 @@
 
 #include <math.h>
 
-enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_COUNT };
+enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_SHARE, QUEUE_COUNT };
 
 /* Copies `rows` runs of `bytes` each; successive runs begin to_pitch and from_pitch bytes apart. If both pitches equal
  * `bytes` the copy is one run. */
@@ -47,6 +48,10 @@ struct device_operations {
     void (*release_host)(struct device *device, void *memory);
     enum status (*upload)(struct device *device, const struct copy *copy, struct error *error);
     enum status (*download)(struct device *device, const struct copy *copy, struct error *error);
+    /* Copies from the memory of another device into this one's, on QUEUE_SHARE. */
+    enum status (*share)(struct device *device, const struct copy *copy, struct error *error);
+    /* Lets `share` read the other device's memory without passing through the host's; false: it cannot. */
+    bool (*reach)(struct device *device, struct device *other);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
     /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next
      * wait: the kernel did not start, and the device still works. STATUS_INTERRUPTED, likewise: a signal came before
@@ -66,7 +71,8 @@ struct device_operations {
     enum status (*event_create)(struct device *device, struct event **event, struct error *error);
     void (*event_destroy)(struct device *device, struct event *event);
     enum status (*event_record)(struct device *device, struct event *event, enum queue queue, struct error *error);
-    /* Later work on `queue` waits for the event's latest record. An event that was never recorded counts as passed. */
+    /* Later work on this device's `queue` waits for the latest record of the event, which may be another device's. An
+     * event that was never recorded counts as passed. */
     enum status (*event_order)(struct device *device, struct event *event, enum queue queue, struct error *error);
     enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* the host waits */
     /* Seconds from one event to another; both must have passed. */

@@ -1,8 +1,8 @@
 /* device_cpu.c - the CPU as a device like any other: a queue is a thread that does its work in order.
  *
  * Device memory is host memory (`unified`), so streaming reads and writes operands in place. An event is recorded on
- * one queue only. It counts its records; a thread that waits for the event waits for the record that was the latest
- * when it asked. */
+ * one queue only, of the device that made it. It counts its records; a thread that waits for the event waits for the
+ * record that was the latest when it asked. Several CPU devices in one process stand in for several GPUs in tests. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/host.h"
@@ -21,13 +21,14 @@
 
 #define ALIGNMENT 256 /* bytes, as device.h promises */
 
-struct event {
-    int64_t recorded; /* records put into the queue */
-    int64_t passed;   /* records that the queue has reached */
-    double time_s;    /* when the queue reached the latest of them */
-};
-
 struct cpu_device;
+
+struct event {
+    struct cpu_device *of; /* whose mutex guards the members below */
+    int64_t recorded;      /* records put into the queue */
+    int64_t passed;        /* records that the queue has reached */
+    double time_s;         /* when the queue reached the latest of them */
+};
 
 /* One piece of work; `run` uses the members that it needs. */
 struct work {
@@ -53,6 +54,7 @@ struct cpu_device {
     struct device base;
     struct worker workers[QUEUE_COUNT];
     int started;            /* workers whose thread runs */
+    int threads;            /* of a parallel region; the facts are the owner's, to read and to change */
     pthread_mutex_t mutex;  /* guards the members below, the workers' lists and the events */
     pthread_cond_t changed; /* signalled: an event has passed, or a queue is empty */
     bool closing;
@@ -99,15 +101,17 @@ static void do_record(struct cpu_device *cpu, const struct work *work) {
 }
 
 static void do_order(struct cpu_device *cpu, const struct work *work) {
-    pthread_mutex_lock(&cpu->mutex);
-    while (work->event->passed < work->record) pthread_cond_wait(&cpu->changed, &cpu->mutex);
-    pthread_mutex_unlock(&cpu->mutex);
+    (void)cpu;
+    struct cpu_device *of = work->event->of;
+    pthread_mutex_lock(&of->mutex);
+    while (work->event->passed < work->record) pthread_cond_wait(&of->changed, &of->mutex);
+    pthread_mutex_unlock(&of->mutex);
 }
 
 static void *worker_main(void *argument) {
     struct worker *worker = argument;
     struct cpu_device *cpu = worker->cpu;
-    omp_set_num_threads(cpu->base.facts.multiprocessors); /* for parallel regions that this thread opens */
+    omp_set_num_threads(cpu->threads); /* for parallel regions that this thread opens */
     pthread_mutex_lock(&cpu->mutex);
     for (;;) {
         while (!worker->first && !cpu->closing) pthread_cond_wait(&worker->wake, &cpu->mutex);
@@ -130,9 +134,13 @@ static enum status submit(struct device *device, enum queue queue, const struct 
     struct worker *worker = &cpu->workers[queue];
     struct work *copy = must_malloc(sizeof *copy);
     *copy = *work;
+    if (work->event) {
+        pthread_mutex_lock(&work->event->of->mutex);
+        if (work->run == do_record) work->event->recorded++;
+        copy->record = work->event->recorded;
+        pthread_mutex_unlock(&work->event->of->mutex);
+    }
     pthread_mutex_lock(&cpu->mutex);
-    if (work->run == do_record) work->event->recorded++;
-    if (work->event) copy->record = work->event->recorded;
     if (worker->first)
         worker->last->next = copy;
     else
@@ -179,6 +187,16 @@ static enum status cpu_download(struct device *device, const struct copy *copy, 
     return submit(device, QUEUE_DOWNLOAD, &(struct work){.run = do_copy, .copy = *copy});
 }
 
+static enum status cpu_share(struct device *device, const struct copy *copy, struct error *error) {
+    (void)error;
+    return submit(device, QUEUE_SHARE, &(struct work){.run = do_copy, .copy = *copy});
+}
+
+static bool cpu_reach(struct device *device, struct device *other) {
+    (void)device, (void)other;
+    return true;
+}
+
 static enum status cpu_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
     (void)error;
     return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_fill, .to = memory, .bytes = bytes});
@@ -201,9 +219,9 @@ static enum status cpu_flush_cache(struct device *device, struct error *error) {
 }
 
 static enum status cpu_event_create(struct device *device, struct event **event, struct error *error) {
-    (void)device, (void)error;
+    (void)error;
     *event = must_malloc(sizeof **event);
-    **event = (struct event){.recorded = 0};
+    **event = (struct event){.of = cpu_of(device)};
     return STATUS_OK;
 }
 
@@ -281,6 +299,8 @@ static const struct device_operations cpu_operations = {
     .release_host = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
+    .share = cpu_share,
+    .reach = cpu_reach,
     .zero = cpu_zero,
     .launch = cpu_launch,
     .flush_cache = cpu_flush_cache,
@@ -307,6 +327,7 @@ enum status device_cpu_open(struct device **device, struct error *error) {
     struct cpu_device *cpu = must_malloc(sizeof *cpu);
     *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .conditions = cpu_conditions}};
     device_cpu_facts(&cpu->base.facts);
+    cpu->threads = cpu->base.facts.multiprocessors;
     let_threads_sleep();
     pthread_mutex_init(&cpu->mutex, NULL);
     pthread_cond_init(&cpu->changed, NULL);
@@ -338,12 +359,15 @@ double host_write_bytes_per_s(void) {
 }
 
 void device_cpu_facts(struct device_facts *facts) {
-    *facts = (struct device_facts){.kind = DEVICE_CPU, .id = "cpu", .multiprocessors = workers_count()};
+    const char *team = getenv("TILERUN_CPU_DEVICES"); /* for tests: so many, each with all cores */
+    *facts = (struct device_facts){.kind = DEVICE_CPU, .id = "cpu", .team = 1, .multiprocessors = workers_count()};
+    if (team && atoi(team) > 1) facts->team = atoi(team) < MOST_DEVICES ? atoi(team) : MOST_DEVICES;
     host_cpu_name(facts->name, sizeof facts->name);
     struct host_memory memory = host_memory();
     facts->memory_total = memory.total;
     facts->memory_free = memory.free;
-    facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    facts->cache_bytes = host_cache_bytes("/sys/devices/system/cpu", NULL);
+    if (facts->cache_bytes <= 0) facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (facts->cache_bytes <= 0) facts->cache_bytes = INT64_C(32) << 20;
     /* Estimates for an ordinary server, used for predictions only. Nothing is copied to reach this device. */
     facts->copy_bytes_per_s = INFINITY;

@@ -1,4 +1,4 @@
-/* device_cuda.c - a CUDA GPU as a device: three streams, asynchronous copies from pinned memory, events with times.
+/* device_cuda.c - a CUDA GPU as a device: four streams, asynchronous copies from pinned memory, events with times.
  * Only this file and kernels/ call the CUDA runtime. NVML (clocks, power limit, driver version) is loaded at run time;
  * without it those facts are unknown. No setting of the card is changed. */
 #include "../base/fail.h"
@@ -187,7 +187,23 @@ static enum status cuda_download(struct device *device, const struct copy *copy,
     return cuda_copy(device, copy, QUEUE_DOWNLOAD, error);
 }
 
+static enum status cuda_share(struct device *device, const struct copy *copy, struct error *error) {
+    return cuda_copy(device, copy, QUEUE_SHARE, error);
+}
+
+/* For the device's life in this process. */
+static bool cuda_reach(struct device *device, struct device *other) {
+    int from = cuda_of(other)->number, can = 0;
+    if (cudaDeviceCanAccessPeer(&can, cuda_of(device)->number, from) != cudaSuccess || !can ||
+        cudaSetDevice(cuda_of(device)->number) != cudaSuccess)
+        return cudaGetLastError(), false;
+    cudaError_t code = cudaDeviceEnablePeerAccess(from, 0);
+    cudaGetLastError();
+    return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
+}
+
 static enum status cuda_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
+    CUDA(cudaSetDevice(cuda_of(device)->number));
     CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, cuda_of(device)->streams[QUEUE_COMPUTE]));
     return STATUS_OK;
 }
@@ -216,9 +232,8 @@ static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel
     return true;
 }
 
-/* The driver loads all kernels of a file when the first of them is launched: 30 ms for a large file with line numbers,
- * during which the launching thread is blocked. Capturing a launch into a graph loads the kernels too, without running
- * one. */
+/* The driver loads all kernels of a file at the first launch of one: 30 ms for a large file with line numbers, while
+ * the launching thread is blocked. Capturing a launch into a graph loads them too, and runs nothing. */
 static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
@@ -258,6 +273,7 @@ static struct batch *cuda_batch_create(struct device *device, const struct kerne
 }
 
 static enum status cuda_batch_launch(struct device *device, struct batch *batch, struct error *error) {
+    CUDA(cudaSetDevice(cuda_of(device)->number));
     CUDA(cudaGraphLaunch((cudaGraphExec_t)batch, cuda_of(device)->streams[QUEUE_COMPUTE]));
     return STATUS_OK;
 }
@@ -343,6 +359,8 @@ static const struct device_operations cuda_operations = {
     .release_host = cuda_release_host,
     .upload = cuda_upload,
     .download = cuda_download,
+    .share = cuda_share,
+    .reach = cuda_reach,
     .zero = cuda_zero,
     .launch = cuda_launch,
     .rehearse = cuda_rehearse,
@@ -421,7 +439,7 @@ static void uuid_text(const struct cudaDeviceProp *properties, char text[64]) {
 }
 
 enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error) {
-    *facts = (struct device_facts){.kind = DEVICE_CUDA};
+    *facts = (struct device_facts){.kind = DEVICE_CUDA, .team = 1, .numbers = {number}};
     snprintf(facts->id, sizeof facts->id, "cuda:%d", number);
     int count = device_cuda_count();
     if (number < 0 || number >= count)

@@ -166,8 +166,9 @@ static enum status time_case(struct bench *bench, const struct bench_case *one, 
     if (!describe(one, rows, &geometry)) return fail(error, STATUS_RUN, "there is no such case");
     TRY(prepare(bench, one, &geometry, &launch, error));
     struct run_options options = {.repeat_min = once ? 1 : 2, .repeat_max = once ? 1 : 2};
-    struct measurement measurement = {.kernel = one->kernel, .launch = &launch, .options = &options};
-    TRY(measure_kernels(bench->device, &measurement, 1, NULL, error));
+    struct measurement measurement = {
+        .kernel = one->kernel, .on = {{bench->device, &launch}}, .devices = 1, .options = &options};
+    TRY(measure_kernels(&measurement, 1, NULL, error));
     if (measurement.status) return fail(error, measurement.status, "%s", measurement.error.text);
     *seconds = samples_statistics(&measurement.samples).min;
     *work = limits_work(&geometry);

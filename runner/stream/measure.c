@@ -17,59 +17,82 @@
 /* Samples of a turn. Longer launches than LONG_S fill the cache with their own data, and one is a turn. */
 #define TURN_SAMPLES 3
 #define LONG_S       20e-3
-/* A warm-up goes on until two blocks of launches, one after the other, are not STEADY_PART faster than the fastest. A
- * GPU's clock takes tens of milliseconds to rise. */
-#define STEADY_PART 0.02
-#define STEADY_S    0.3
+/* A warm-up goes on until blocks of launches, `calm` of them one after the other, are not `part` faster than the
+ * fastest. A GPU's clock takes tens of milliseconds to rise, and after a product that draws its full power it rises in
+ * steps of less than 1 % for longer than a sample's turn. */
+struct steadiness {
+    double block_s, part;
+    int calm;
+    double most_s; /* after that it is given up */
+};
+static const struct steadiness gpu_steadiness = {50e-3, 0.005, 1, 0.5}, cpu_steadiness = {1e-3, 0.02, 2, 0.3};
 /* The rule "until" is not looked at before the samples have taken this long: what a device does in a shorter time, it
  * does for all of that time. */
-#define LEAST_S     0.2
-#define GPU_BLOCK_S 10e-3
-#define CPU_BLOCK_S 1e-3
+#define LEAST_S 0.2
+
+/* A kernel's part on one device. */
+struct part {
+    struct device *device;
+    struct launch *launch;
+    struct event *begin, *end;
+    struct batch *batch; /* a sample's launches; NULL: one by one */
+};
 
 struct timing {
-    struct device *device;
-    struct event *begin, *end;
+    struct part parts[MOST_DEVICES];
+    int count; /* of them */
     struct measurement *of;
     struct samples *samples;
     bool cold, done;
-    int launches;        /* in one sample */
-    struct batch *batch; /* these launches; NULL: one by one */
-    bool lead;           /* one more launch goes ahead, untimed */
-    double seconds;      /* the latest sample */
-    double spent_s;      /* by all samples */
-    int64_t next_look;   /* samples until the repeat rule is looked at */
+    bool batched;      /* each part has a batch */
+    int launches;      /* in one sample */
+    bool lead;         /* one more launch goes ahead, untimed */
+    double seconds;    /* the latest sample */
+    double spent_s;    /* by all samples */
+    int64_t next_look; /* samples until the repeat rule is looked at */
 };
 
-static enum status launch_once(struct timing *timing, struct error *error) {
-    TRY(interrupt_check(error));
-    return timing->device->operations->launch(timing->device, timing->of->kernel, timing->of->launch, error);
-}
-
 /* Starts so many launches, or the batch, however many. */
-static enum status launch_all(struct timing *timing, int launches, struct error *error) {
-    struct device *device = timing->device;
-    if (timing->batch) return device->operations->batch_launch(device, timing->batch, error);
-    for (int i = 0; i < launches; i++)
-        TRY(device->operations->launch(device, timing->of->kernel, timing->of->launch, error));
+static enum status launch_part(const struct timing *timing, const struct part *part, int launches,
+                               struct error *error) {
+    const struct device_operations *ops = part->device->operations;
+    if (timing->batched) return ops->batch_launch(part->device, part->batch, error);
+    for (int i = 0; i < launches; i++) TRY(ops->launch(part->device, timing->of->kernel, part->launch, error));
     return STATUS_OK;
 }
 
-/* Takes one sample: seconds per launch. The device is asked about its conditions while it works. */
-static enum status time_sample(struct timing *timing, struct conditions *conditions, struct error *error) {
-    struct device *device = timing->device;
-    const struct device_operations *ops = device->operations;
-    double seconds;
+/* Without the batch. */
+static enum status launch_once(struct timing *timing, struct error *error) {
     TRY(interrupt_check(error));
-    if (timing->cold) TRY(ops->flush_cache(device, error));
-    if (timing->lead) TRY(launch_all(timing, 1, error));
-    TRY(ops->event_record(device, timing->begin, QUEUE_COMPUTE, error));
-    TRY(launch_all(timing, timing->launches, error));
-    TRY(ops->event_record(device, timing->end, QUEUE_COMPUTE, error));
-    if (conditions) *conditions = device->conditions(device);
-    TRY(ops->event_wait(device, timing->end, error));
-    TRY(ops->event_elapsed(device, timing->begin, timing->end, &seconds, error));
-    timing->seconds = seconds / timing->launches;
+    for (int i = 0; i < timing->count; i++) {
+        const struct part *part = &timing->parts[i];
+        TRY(part->device->operations->launch(part->device, timing->of->kernel, part->launch, error));
+    }
+    return STATUS_OK;
+}
+
+/* Takes one sample: seconds per launch. The first device is asked about its conditions while it works. */
+static enum status time_sample(struct timing *timing, struct conditions *conditions, struct error *error) {
+    TRY(interrupt_check(error));
+    for (int i = 0; i < timing->count; i++) {
+        const struct part *part = &timing->parts[i];
+        const struct device_operations *ops = part->device->operations;
+        if (timing->cold) TRY(ops->flush_cache(part->device, error));
+        if (timing->lead) TRY(launch_part(timing, part, 1, error));
+        TRY(ops->event_record(part->device, part->begin, QUEUE_COMPUTE, error));
+        TRY(launch_part(timing, part, timing->launches, error));
+        TRY(ops->event_record(part->device, part->end, QUEUE_COMPUTE, error));
+    }
+    struct device *first = timing->parts[0].device;
+    if (conditions) *conditions = first->conditions(first);
+    timing->seconds = 0;
+    for (int i = 0; i < timing->count; i++) {
+        const struct part *part = &timing->parts[i];
+        double seconds;
+        TRY(part->device->operations->event_wait(part->device, part->end, error));
+        TRY(part->device->operations->event_elapsed(part->device, part->begin, part->end, &seconds, error));
+        timing->seconds = fmax(timing->seconds, seconds / timing->launches);
+    }
     return STATUS_OK;
 }
 
@@ -81,18 +104,35 @@ static void keep_sample(struct timing *timing, const struct conditions *conditio
     samples_append(timing->samples, timing->seconds, conditions, turn);
 }
 
+static void drop_batches(struct timing *timing) {
+    for (int i = 0; i < timing->count; i++) {
+        struct part *part = &timing->parts[i];
+        if (part->batch) part->device->operations->batch_destroy(part->device, part->batch);
+        part->batch = NULL;
+    }
+    timing->batched = false;
+}
+
 /* Sets how launches as long as the latest are timed. */
 static void set_batch(struct timing *timing) {
-    const struct device_operations *ops = timing->device->operations;
     if (timing->cold) return;
-    if (timing->batch) ops->batch_destroy(timing->device, timing->batch);
-    timing->batch = NULL;
+    drop_batches(timing);
     timing->launches = 1;
     timing->lead = timing->seconds < LEAD_BELOW_S;
     if (!(timing->seconds < BATCH_BELOW_S)) return;
     timing->launches = (int)fmin(BATCH_MAX, ceil(BATCH_S / timing->seconds));
-    if (ops->batch_create)
-        timing->batch = ops->batch_create(timing->device, timing->of->kernel, timing->of->launch, timing->launches);
+    bool all = true;
+    for (int i = 0; i < timing->count && all; i++) {
+        struct part *part = &timing->parts[i];
+        const struct device_operations *ops = part->device->operations;
+        if (ops->batch_create)
+            part->batch = ops->batch_create(part->device, timing->of->kernel, part->launch, timing->launches);
+        all = part->batch != NULL;
+    }
+    if (all)
+        timing->batched = true;
+    else
+        drop_batches(timing);
 }
 
 /* The time of one launch, from blocks of them. */
@@ -103,7 +143,7 @@ static enum status time_block(struct timing *timing, double block_s, double *spe
     *seconds = 0;
     do {
         TRY(time_sample(timing, NULL, error));
-        *spent += timing->seconds * (timing->launches + (timing->batch ? timing->launches : timing->lead));
+        *spent += timing->seconds * (timing->launches + (timing->batched ? timing->launches : timing->lead));
         *seconds += timing->seconds;
         samples++;
     } while (*spent - begun < block_s);
@@ -112,13 +152,14 @@ static enum status time_block(struct timing *timing, double block_s, double *spe
 }
 
 static enum status reach_steady(struct timing *timing, struct error *error) {
-    double block_s = timing->device->unified ? CPU_BLOCK_S : GPU_BLOCK_S, fastest = INFINITY, spent = 0;
-    for (int calm = 0; calm < 2;) {
+    const struct steadiness *steady = timing->parts[0].device->unified ? &cpu_steadiness : &gpu_steadiness;
+    double fastest = INFINITY, spent = 0;
+    for (int calm = 0; calm < steady->calm;) {
         double seconds;
-        TRY(time_block(timing, block_s, &spent, &seconds, error));
-        calm = seconds > (1 - STEADY_PART) * fastest ? calm + 1 : 0;
+        TRY(time_block(timing, steady->block_s, &spent, &seconds, error));
+        calm = seconds > (1 - steady->part) * fastest ? calm + 1 : 0;
         fastest = fmin(fastest, seconds);
-        timing->samples->unsteady = calm < 2 && spent > STEADY_S;
+        timing->samples->unsteady = calm < steady->calm && spent > steady->most_s;
         if (timing->samples->unsteady) break;
     }
     return STATUS_OK;
@@ -206,35 +247,58 @@ static enum status time_all(struct timing *timings, int count, const struct meas
     return STATUS_OK;
 }
 
-enum status measure_kernels(struct device *device, struct measurement *measurements, int count,
-                            const struct measure_watch *watch, struct error *error) {
-    const struct device_operations *ops = device->operations;
+static enum status open_timing(struct timing *timing, struct measurement *of, struct error *error) {
+    of->samples = (struct samples){.count = 0};
+    of->status = STATUS_OK;
+    *timing = (struct timing){.parts = {{.device = of->on[0].device}},
+                              .of = of,
+                              .samples = &of->samples,
+                              .cold = of->options->cold,
+                              .launches = 1,
+                              .next_look = of->options->repeat_min};
+    for (int i = 0; i < of->devices; i++) {
+        struct part *part = &timing->parts[timing->count++];
+        *part = (struct part){.device = of->on[i].device, .launch = of->on[i].launch};
+        TRY(part->device->operations->event_create(part->device, &part->begin, error));
+        TRY(part->device->operations->event_create(part->device, &part->end, error));
+    }
+    return STATUS_OK;
+}
+
+/* Waits until the devices are idle, then frees what open_timing and set_batch made. */
+static enum status close_timing(struct timing *timing, struct error *error) {
+    enum status status = STATUS_OK;
+    for (int i = 0; i < timing->count; i++) {
+        struct device *device = timing->parts[i].device;
+        struct error ignored = {.status = STATUS_OK};
+        enum status idle = device->operations->synchronize(device, status ? &ignored : error);
+        if (!status) status = idle;
+    }
+    drop_batches(timing);
+    for (int i = 0; i < timing->count; i++) {
+        struct part *part = &timing->parts[i];
+        if (part->begin) part->device->operations->event_destroy(part->device, part->begin);
+        if (part->end) part->device->operations->event_destroy(part->device, part->end);
+    }
+    return status;
+}
+
+enum status measure_kernels(struct measurement *measurements, int count, const struct measure_watch *watch,
+                            struct error *error) {
     struct timing *timings = must_malloc((size_t)(count + 1) * sizeof *timings);
-    struct event *begin = NULL, *end = NULL;
-    enum status status = ops->event_create(device, &begin, error);
-    if (!status) status = ops->event_create(device, &end, error);
-    for (int i = 0; i < count; i++) {
-        struct measurement *of = &measurements[i];
-        of->samples = (struct samples){.count = 0};
-        of->status = STATUS_OK;
-        timings[i] = (struct timing){.device = device,
-                                     .begin = begin,
-                                     .end = end,
-                                     .of = of,
-                                     .samples = &of->samples,
-                                     .cold = of->options->cold,
-                                     .launches = 1,
-                                     .next_look = of->options->repeat_min};
+    enum status status = STATUS_OK;
+    int opened = 0;
+    while (opened < count && !status) {
+        status = open_timing(&timings[opened], &measurements[opened], error);
+        opened++;
     }
     if (!status) status = time_all(timings, count, watch, error);
-    struct error ignored = {.status = STATUS_OK};
-    enum status idle = ops->synchronize(device, status ? &ignored : error);
-    for (int i = 0; i < count; i++)
-        if (timings[i].batch) ops->batch_destroy(device, timings[i].batch);
-    if (begin) ops->event_destroy(device, begin);
-    if (end) ops->event_destroy(device, end);
-    if (!status) status = idle;
-    for (int i = 0; i < count && status; i++) samples_free(&measurements[i].samples);
+    for (int i = 0; i < opened; i++) {
+        struct error ignored = {.status = STATUS_OK};
+        enum status closed = close_timing(&timings[i], status ? &ignored : error);
+        if (!status) status = closed;
+    }
+    for (int i = 0; i < opened && status; i++) samples_free(&measurements[i].samples);
     free(timings);
     return status;
 }

@@ -66,10 +66,17 @@ void residents_release(struct residents *residents, void *memory, int64_t bytes)
     residents->used -= bytes;
 }
 
-struct resident *residents_find(struct residents *residents, const struct array *array) {
+static bool same_box(const struct box *a, const struct box *b) {
+    bool same = a->rank == b->rank;
+    for (int axis = 0; axis < a->rank && same; axis++)
+        same = a->start[axis] == b->start[axis] && a->count[axis] == b->count[axis];
+    return same;
+}
+
+struct resident *residents_find(struct residents *residents, const struct array *array, const struct box *box) {
     for (struct resident **link = &residents->first; *link; link = &(*link)->next) {
         struct resident *found = *link;
-        if (found->array != array) continue;
+        if (found->array != array || !same_box(&found->box, box)) continue;
         *link = found->next;
         found->next = residents->first;
         residents->first = found;
@@ -79,22 +86,22 @@ struct resident *residents_find(struct residents *residents, const struct array 
     return NULL;
 }
 
-enum status residents_reserve(struct residents *residents, const struct array *array, int64_t bytes,
-                              struct resident **resident, struct error *error) {
+enum status residents_reserve(struct residents *residents, const struct array *array, const struct box *box,
+                              int64_t bytes, struct resident **resident, struct error *error) {
     void *memory;
     enum status status = residents_allocate(residents, bytes, &memory, error);
     if (status == STATUS_OK)
-        *resident =
-            add_entry(residents, (struct resident){.array = array, .memory = memory, .bytes = bytes, .users = 1});
+        *resident = add_entry(
+            residents, (struct resident){.array = array, .box = *box, .memory = memory, .bytes = bytes, .users = 1});
     return status;
 }
 
 void residents_drop(struct residents *residents, const struct array *array) {
-    for (struct resident **link = &residents->first; *link; link = &(*link)->next)
-        if ((*link)->array == array) {
+    for (struct resident **link = &residents->first; *link;)
+        if ((*link)->array == array)
             remove_entry(residents, link);
-            return;
-        }
+        else
+            link = &(*link)->next;
 }
 
 void residents_drop_before(struct residents *residents, int task) {
@@ -106,12 +113,17 @@ void residents_drop_before(struct residents *residents, int task) {
 }
 
 void residents_leave(struct residents *residents, struct resident *resident) {
-    if (--resident->users == 0 && !resident->loaded) residents_drop(residents, resident->array);
+    if (--resident->users > 0 || resident->loaded) return;
+    struct resident **link = &residents->first;
+    while (*link != resident) link = &(*link)->next;
+    remove_entry(residents, link);
 }
 
-void residents_adopt(struct residents *residents, const struct array *array, void *memory, int64_t bytes) {
+void residents_adopt(struct residents *residents, const struct array *array, const struct box *box, void *memory,
+                     int64_t bytes) {
     residents_drop(residents, array);
-    add_entry(residents, (struct resident){.array = array, .memory = memory, .bytes = bytes, .loaded = true});
+    add_entry(residents,
+              (struct resident){.array = array, .box = *box, .memory = memory, .bytes = bytes, .loaded = true});
 }
 
 enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error) {

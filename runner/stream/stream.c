@@ -4,6 +4,7 @@
  *     rehearsal       brings the kernel's code onto the device during the first loads
  *     this thread     read step i+1 into a stage, on all cores
  *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
+ *     QUEUE_SHARE     another device's operand buffer -> this one's
  *     QUEUE_COMPUTE   launches of steps up to i
  *     QUEUE_DOWNLOAD  output buffer of an earlier step -> stage
  *     writer          stage -> sink
@@ -13,14 +14,25 @@
  * its tile. Boxes pass through small pinned stages in pieces, so host memory does not grow with the tiles. Operands
  * whose box never changes are whole arrays and live among the residents.
  *
+ * Each device of a team has a lane: queues, buffers and a band of every step (lanes.h). What all lanes need is read
+ * once. Its pieces are uploaded to one lane after another, which pass them on to the others: the bus carries them once
+ * in all, not once a device.
+ *
  * On a unified device operands are read into, and outputs written from, the memory that the kernel uses. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../storage/rawread.h"
 #include "stream_buffers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Threads that read for several devices whose uploads are under way. Measured with two H200 on 32 cores: with all of
+ * them reading plain data each upload has half of its bus (27 GB/s), with the process on 16 cores 44 GB/s, on 8 cores
+ * 52, where reading is slow (27 GB/s); 12 threads on 32 cores read 29 GB/s, all of them 37, 16 cores 40. */
+#define TEAM_READERS 16
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
@@ -40,117 +52,214 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     return STATUS_OK;
 }
 
-static enum status load_piece(struct stream *stream, struct input *in, bool fresh, const struct step *step,
-                              const struct box *tile, const struct box *piece, struct error *error) {
+/* A box of one input on its way to the lanes that need it. */
+struct load {
+    int input, buffer;
+    const struct step *step;
+    struct box box;
+    struct cut cut;
+    struct lane *lanes[MOST_DEVICES];
+    int count;
+    bool passed_on; /* from lane to lane */
+};
+
+static enum status load_piece(struct stream *stream, const struct load *load, int64_t number, struct error *error) {
+    struct input *in = &stream->in[load->input];
     int stage = (int)(stream->next_upload++ % STAGES);
-    void *staged = stream->residents->stages[UP][stage].memory;
-    struct span *span = &stream->uploads[stage];
-    TRY(span_collect(stream, span, stage, &stream->result.times.h2d_s, error));
-    TRY(read_box(stream, in, fresh, step->number, stage, piece, staged, error));
-    TRY(span_begin(stream, span, STAGE_H2D, step->number, box_elements(piece) * in->element, error));
-    enum status asked = stream_copy(stream, UP, tile, in->memory[in->current], piece, staged, in->element, error);
-    return span_end(stream, span, asked, error);
+    void *staged = stream_stage(stream, UP, stage);
+    struct box piece = cut_piece(&load->cut, number);
+    int64_t bytes = box_elements(&piece) * in->element;
+    for (int i = 0; i < stream->division.lanes; i++)
+        TRY(span_collect(&stream->lanes[i], &stream->lanes[i].uploads[stage], stage, &stream->lanes[i].h2d_s, error));
+    TRY(read_box(stream, in, load->step->fresh[load->input], load->step->number, stage, &piece, staged, error));
+    struct lane *owner = load->lanes[number % load->count];
+    for (int i = 0; i < load->count; i++) {
+        struct lane *lane = load->lanes[i];
+        void *memory = lane->in[load->input].memory[load->buffer];
+        if (load->passed_on && lane != owner) continue;
+        TRY(span_begin(lane, &lane->uploads[stage], STAGE_H2D, load->step->number, bytes, error));
+        enum status asked = stream_copy(lane, UP, &load->box, memory, &piece, staged, in->element, error);
+        TRY(span_end(lane, &lane->uploads[stage], asked, error));
+    }
+    for (int i = 0; i < load->count && load->passed_on; i++) {
+        struct lane *lane = load->lanes[i];
+        if (lane == owner) continue;
+        TRY(lane->device->operations->event_order(lane->device, owner->uploads[stage].end, QUEUE_SHARE, error));
+        TRY(stream_share(lane, &load->box, lane->in[load->input].memory[load->buffer], &piece,
+                         owner->in[load->input].memory[load->buffer], in->element, error));
+    }
+    return STATUS_OK;
 }
 
-/* Loads a step's box of one input into the operand's next buffer. */
-static enum status load(struct stream *stream, int i, const struct step *step, struct error *error) {
-    struct device *device = stream->device;
-    const struct device_operations *ops = device->operations;
-    struct input *in = &stream->in[i];
-    const struct box *box = &step->load[i];
-    in->current = (in->current + 1) % in->count;
-    if (in->resident && in->resident->loaded) return STATUS_OK;
-    if (in->resident) in->resident->loaded = true;
-    if (box_elements(box) == 0) return STATUS_OK;
-    bool fresh = step->fresh[i];
-    if (device->unified) {
-        TRY(ops->event_wait(device, in->used[in->current], error));
-        return read_box(stream, in, fresh, step->number, in->current, box, in->memory[in->current], error);
-    }
-    TRY(ops->event_order(device, in->used[in->current], QUEUE_UPLOAD, error));
-    const struct storage *storage = &stream->tiling->in_storage[i];
+/* The buffer is free for uploads when the last launch has read it and other lanes have copied it. */
+static enum status begin_load(const struct stream *stream, struct load *load, struct error *error) {
+    const struct input *in = &stream->in[load->input];
+    const struct storage *storage = &stream->tiling->in_storage[load->input];
     struct grid grid = {.grain = storage->chunk};
     memcpy(grid.shift, in->reader->array->first, sizeof grid.shift);
-    struct cut cut = cut_box(box, &grid, plan_stage_elements(storage, in->element));
-    for (int64_t number = 0; number < cut.pieces; number++) {
-        struct box piece = cut_piece(&cut, number);
-        TRY(load_piece(stream, in, fresh, step, box, &piece, error));
+    load->cut = cut_box(&load->box, &grid, plan_stage_elements(storage, in->element));
+    load->passed_on = load->count > 1 && stream->team->reach;
+    for (int i = 0; i < load->count; i++) {
+        struct lane *lane = load->lanes[i];
+        const struct device_operations *ops = lane->device->operations;
+        const struct lane_input *own = &lane->in[load->input];
+        TRY(ops->event_order(lane->device, own->used[load->buffer], QUEUE_UPLOAD, error));
+        if (!load->passed_on) continue;
+        TRY(ops->event_order(lane->device, own->used[load->buffer], QUEUE_SHARE, error));
+        for (int other = 0; other < load->count; other++)
+            TRY(ops->event_order(lane->device, load->lanes[other]->in[load->input].shared[load->buffer], QUEUE_UPLOAD,
+                                 error));
     }
-    return ops->event_record(device, in->loaded[in->current], QUEUE_UPLOAD, error);
+    return STATUS_OK;
+}
+
+static enum status end_load(const struct load *load, struct error *error) {
+    for (int i = 0; i < load->count; i++) {
+        struct lane *lane = load->lanes[i];
+        const struct device_operations *ops = lane->device->operations;
+        const struct lane_input *own = &lane->in[load->input];
+        if (load->passed_on) {
+            TRY(ops->event_record(lane->device, own->shared[load->buffer], QUEUE_SHARE, error));
+            TRY(ops->event_order(lane->device, own->shared[load->buffer], QUEUE_UPLOAD, error));
+        }
+        TRY(ops->event_record(lane->device, own->loaded[load->buffer], QUEUE_UPLOAD, error));
+    }
+    return STATUS_OK;
+}
+
+/* Piece by piece in turns, so that all lanes' uploads are under way at the same time. */
+static enum status carry_out(struct stream *stream, struct load *loads, int count, struct error *error) {
+    int64_t most = 0;
+    for (int i = 0; i < count; i++) {
+        TRY(begin_load(stream, &loads[i], error));
+        if (loads[i].cut.pieces > most) most = loads[i].cut.pieces;
+    }
+    for (int64_t number = 0; number < most; number++)
+        for (int i = 0; i < count; i++)
+            if (number < loads[i].cut.pieces) TRY(load_piece(stream, &loads[i], number, error));
+    for (int i = 0; i < count; i++) TRY(end_load(&loads[i], error));
+    return STATUS_OK;
+}
+
+/* Reads straight into the operands. What lanes share is in one memory, which all of them must have done with. */
+static enum status load_in_place(struct stream *stream, const struct load *load, struct error *error) {
+    struct input *in = &stream->in[load->input];
+    for (int i = 0; i < stream->division.lanes; i++) {
+        struct lane *lane = &stream->lanes[i];
+        TRY(lane->device->operations->event_wait(lane->device, lane->in[load->input].used[load->buffer], error));
+    }
+    return read_box(stream, in, load->step->fresh[load->input], load->step->number, load->buffer, &load->box,
+                    load->lanes[0]->in[load->input].memory[load->buffer], error);
+}
+
+/* Loads a step's box of one input, or the lanes' bands of it, into their next buffers. */
+static enum status load(struct stream *stream, int i, const struct step *step, struct error *error) {
+    struct input *in = &stream->in[i];
+    struct load loads[MOST_DEVICES];
+    int count = 0;
+    in->current = (in->current + 1) % in->count;
+    for (int l = 0; l < stream->division.lanes; l++) {
+        struct lane *lane = &stream->lanes[l];
+        struct lane_input *own = &lane->in[i];
+        if (!(lane->works || in->shared) || own->borrows || (own->resident && own->resident->loaded)) continue;
+        if (own->resident) own->resident->loaded = true;
+        if (box_elements(&lane->band.load[i]) == 0) continue;
+        if (count == 0 || !in->shared)
+            loads[count++] = (struct load){.input = i, .buffer = in->current, .step = step, .box = lane->band.load[i]};
+        loads[count - 1].lanes[loads[count - 1].count++] = lane;
+    }
+    if (!stream->lanes[0].device->unified) return carry_out(stream, loads, count, error);
+    for (int n = 0; n < count; n++) TRY(load_in_place(stream, &loads[n], error));
+    return STATUS_OK;
 }
 
 /* ---- computing --------------------------------------------------------------------------------------------------- */
 
-/* Describes the launch of a step, from and into the current buffers. */
-static void describe_launch(struct stream *stream, const struct step *step, struct launch *launch) {
+/* Describes the launch of a lane's band, from and into the current buffers. */
+static void describe_launch(const struct lane *lane, const struct step *step, struct launch *launch) {
+    const struct stream *stream = lane->stream;
     const struct geometry *geometry = &stream->task->geometry;
     const void *operands[MAX_INPUTS] = {NULL};
-    for (int i = 0; i < geometry->inputs; i++) operands[i] = stream->in[i].memory[stream->in[i].current];
-    operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, stream->partial,
-                                     stream->out.memory[stream->out.current], launch);
+    for (int i = 0; i < geometry->inputs; i++) operands[i] = lane->in[i].memory[stream->in[i].current];
+    operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, lane->partial,
+                                     lane->out[stream->out.current], launch);
     memcpy(launch->choice, stream->run->choice, sizeof launch->choice);
-    launch->workspace = stream->workspace;
+    launch->workspace = lane->workspace;
 }
 
 static void *rehearse(void *argument) {
-    struct stream *stream = argument;
-    struct device *device = stream->device;
-    device->operations->rehearse(device, stream->run->kernel, &stream->rehearsal.launch);
+    struct lane *lane = argument;
+    lane->device->operations->rehearse(lane->device, lane->stream->run->kernel, &lane->rehearsal.launch);
     return NULL;
 }
 
-static void rehearsal_begin(struct stream *stream) {
-    struct step step;
-    if (!stream->device->operations->rehearse) return;
-    plan_step(&stream->task->geometry, stream->tiling, 0, &step);
-    describe_launch(stream, &step, &stream->rehearsal.launch);
-    stream->rehearsal.started = pthread_create(&stream->rehearsal.thread, NULL, rehearse, stream) == 0;
+static void rehearsals_begin(struct stream *stream) {
+    for (int i = 0; i < stream->division.lanes; i++) {
+        struct lane *lane = &stream->lanes[i];
+        if (!lane->device->operations->rehearse || !lane->works) continue;
+        describe_launch(lane, &lane->band, &lane->rehearsal.launch);
+        lane->rehearsal.started = pthread_create(&lane->rehearsal.thread, NULL, rehearse, lane) == 0;
+    }
 }
 
-static void rehearsal_end(struct stream *stream) {
-    if (stream->rehearsal.started) pthread_join(stream->rehearsal.thread, NULL);
-    stream->rehearsal.started = false;
+static void rehearsals_end(struct stream *stream) {
+    for (int i = 0; i < stream->division.lanes; i++) {
+        struct rehearsal *rehearsal = &stream->lanes[i].rehearsal;
+        if (rehearsal->started) pthread_join(rehearsal->thread, NULL);
+        rehearsal->started = false;
+    }
+}
+
+static enum status compute_band(struct lane *lane, struct error *error) {
+    const struct stream *stream = lane->stream;
+    struct device *device = lane->device;
+    const struct device_operations *ops = device->operations;
+    int inputs = stream->task->geometry.inputs, slot = (int)(lane->band.number % LAUNCHES);
+    struct span *span = &lane->launches[slot];
+    for (int i = 0; i < inputs; i++) {
+        struct lane *of = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
+        TRY(ops->event_order(device, of->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));
+    }
+    describe_launch(lane, &lane->band, &lane->launch);
+    TRY(span_begin(lane, span, STAGE_KERNEL, lane->band.number, 0, error));
+    enum status asked = ops->launch(device, stream->run->kernel, &lane->launch, error);
+    TRY(span_end(lane, span, asked, error));
+    for (int i = 0; i < inputs; i++)
+        TRY(ops->event_record(device, lane->in[i].used[stream->in[i].current], QUEUE_COMPUTE, error));
+    return ops->event_record(device, lane->computed[stream->out.current], QUEUE_COMPUTE, error);
 }
 
 static enum status compute(struct stream *stream, const struct step *step, struct error *error) {
-    struct device *device = stream->device;
-    const struct device_operations *ops = device->operations;
-    const struct geometry *geometry = &stream->task->geometry;
     struct output *out = &stream->out;
     int slot = (int)(step->number % LAUNCHES);
-    struct span *span = &stream->launches[slot];
-    rehearsal_end(stream);
-    TRY(span_collect(stream, span, slot, &stream->result.times.kernel_s, error));
+    rehearsals_end(stream);
+    for (int i = 0; i < stream->division.lanes; i++) {
+        struct lane *lane = &stream->lanes[i];
+        TRY(span_collect(lane, &lane->launches[slot], slot, &lane->kernel_s, error));
+    }
     if (step->first) {
         out->current = (out->current + 1) % out->count;
         TRY(store_reserve(stream, error));
     }
-    for (int i = 0; i < geometry->inputs; i++) {
-        struct input *in = &stream->in[i];
-        TRY(ops->event_order(device, in->loaded[in->current], QUEUE_COMPUTE, error));
-    }
-    describe_launch(stream, step, &stream->launch);
-    TRY(span_begin(stream, span, STAGE_KERNEL, step->number, 0, error));
-    enum status asked = ops->launch(device, stream->run->kernel, &stream->launch, error);
-    TRY(span_end(stream, span, asked, error));
-    for (int i = 0; i < geometry->inputs; i++) {
-        struct input *in = &stream->in[i];
-        TRY(ops->event_record(device, in->used[in->current], QUEUE_COMPUTE, error));
-    }
-    return ops->event_record(device, out->computed[out->current], QUEUE_COMPUTE, error);
+    for (int i = 0; i < stream->division.lanes; i++)
+        if (stream->lanes[i].works) TRY(compute_band(&stream->lanes[i], error));
+    return STATUS_OK;
 }
 
 static enum status take_step(struct stream *stream, int64_t number, struct error *error) {
+    const struct geometry *geometry = &stream->task->geometry;
     struct step step;
     int64_t before = stream->result.bytes_read, stored = 0;
     TRY(interrupt_check(error));
-    plan_step(&stream->task->geometry, stream->tiling, number, &step);
-    for (int i = 0; i < stream->task->geometry.inputs; i++)
+    plan_step(geometry, stream->tiling, number, &step);
+    for (int i = 0; i < stream->division.lanes; i++)
+        stream->lanes[i].works = lanes_band(&stream->division, geometry, &step, i, &stream->lanes[i].band);
+    for (int i = 0; i < geometry->inputs; i++)
         if (!step.reuse[i]) TRY(load(stream, i, &step, error));
     TRY(compute(stream, &step, error));
     if (step.last) {
         stored = box_elements(&step.store) * stream->out.element;
-        TRY(store_put(stream, stream->out.current, number, &step.store, error));
+        TRY(store_put(stream, stream->out.current, number, error));
     }
     int64_t moved = stream->result.bytes_read - before + stored;
     if (stream->sink->step) stream->sink->step(stream->sink->context, moved);
@@ -160,10 +269,12 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static enum status take_all_steps(struct stream *stream, struct error *error) {
-    struct stage_times *times = &stream->result.times;
     for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(take_step(stream, number, error));
-    for (int i = 0; i < STAGES; i++) TRY(span_collect(stream, &stream->uploads[i], i, &times->h2d_s, error));
-    for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(stream, &stream->launches[i], i, &times->kernel_s, error));
+    for (int l = 0; l < stream->division.lanes; l++) {
+        struct lane *lane = &stream->lanes[l];
+        for (int i = 0; i < STAGES; i++) TRY(span_collect(lane, &lane->uploads[i], i, &lane->h2d_s, error));
+        for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(lane, &lane->launches[i], i, &lane->kernel_s, error));
+    }
     return STATUS_OK;
 }
 
@@ -174,12 +285,16 @@ static enum status take_pass(struct stream *stream, struct error *error) {
     }
     TRY(stream_open_buffers(stream, error));
     TRY(store_begin(stream, error));
-    rehearsal_begin(stream);
+    rehearsals_begin(stream);
+    rawread_limit_plain(stream->division.lanes > 1 && !stream->lanes[0].device->unified ? TEAM_READERS : 0);
     enum status status = take_all_steps(stream, error);
-    rehearsal_end(stream);
+    rawread_limit_plain(0);
+    rehearsals_end(stream);
     enum status stored = store_end(stream, status != STATUS_OK, error);
     if (status == STATUS_OK) status = stored;
-    return status == STATUS_OK ? stream->device->operations->synchronize(stream->device, error) : status;
+    for (int i = 0; i < stream->division.lanes && status == STATUS_OK; i++)
+        status = stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, error);
+    return status;
 }
 
 /* Begins the inputs' hashes. Two operands that are one array share its hash. */
@@ -191,37 +306,66 @@ static void begin_hashes(struct stream *stream) {
     }
 }
 
-enum status stream_run(struct device *device, struct residents *residents, const struct pass *pass,
-                       const struct sink *sink, struct stream_result *result, struct stream **stream,
-                       struct error *error) {
+static bool has_loop(const struct operand *operand, int loop) {
+    for (int axis = 0; axis < operand->shape.rank; axis++)
+        if ((int)operand->loop[axis] == loop) return true;
+    return false;
+}
+
+static struct stream *stream_create(const struct team *team, const struct pass *pass, const struct sink *sink) {
     const struct tiling *tiling = pass->tiling;
     const struct task *task = &pass->plan->tasks[pass->run->task];
     struct stream *new = must_malloc(sizeof *new);
-    *new = (struct stream){.device = device,
-                           .residents = residents,
+    *new = (struct stream){.team = team,
+                           .division = lanes_divide(team, &task->geometry, pass->run, tiling),
                            .plan = pass->plan,
                            .run = pass->run,
                            .tiling = tiling,
                            .task = task,
                            .sink = sink};
+    for (int i = 0; i < new->division.lanes; i++)
+        new->lanes[i] =
+            (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
     for (int i = 0; i < task->geometry.inputs; i++) {
         new->in[i].reader = &pass->readers->of[task->in[i]];
         new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
         new->in[i].count = tiling->in_slots[i];
+        new->in[i].shared = new->division.lanes > 1 && !has_loop(&task->geometry.in[i], new->division.loop);
     }
     new->out.element = (int64_t)dtype_size(task->geometry.out.dtype);
     new->out.count = tiling->out_slots;
+    return new;
+}
+
+/* The busiest lane's times. */
+static void sum_up(struct stream *stream) {
+    struct stage_times *times = &stream->result.times;
+    stream->result.devices = stream->division.lanes;
+    for (int i = 0; i < stream->division.lanes; i++) {
+        times->h2d_s = fmax(times->h2d_s, stream->lanes[i].h2d_s);
+        times->kernel_s = fmax(times->kernel_s, stream->lanes[i].kernel_s);
+        times->d2h_s = fmax(times->d2h_s, stream->lanes[i].d2h_s);
+    }
+}
+
+enum status stream_run(const struct team *team, const struct pass *pass, const struct sink *sink,
+                       struct stream_result *result, struct stream **stream, struct error *error) {
+    struct stream *new = stream_create(team, pass, sink);
+    int inputs = new->task->geometry.inputs;
     begin_hashes(new);
     double begin = now_s();
     enum status status = take_pass(new, error);
     new->result.times.total_s = now_s() - begin;
+    sum_up(new);
     *result = new->result;
     *stream = new;
-    for (int i = 0; i < task->geometry.inputs && status == STATUS_OK; i++)
+    for (int i = 0; i < inputs && status == STATUS_OK; i++)
         if (new->in[i].hashed) reader_hash_end(new->in[i].reader);
     if (status == STATUS_OK) return STATUS_OK;
-    for (int i = 0; i < task->geometry.inputs; i++)
-        if (new->in[i].resident) new->in[i].resident->loaded = false; /* it may be loaded in part only */
+    for (int l = 0; l < new->division.lanes; l++)
+        for (int i = 0; i < inputs; i++)
+            if (new->lanes[l].in[i].resident)
+                new->lanes[l].in[i].resident->loaded = false; /* it may be loaded in part only */
     stream_free(new, false);
     *stream = NULL;
     return status;
@@ -229,9 +373,14 @@ enum status stream_run(struct device *device, struct residents *residents, const
 
 bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement) {
     bool once = options->warmup == 0 && options->repeat_max == 1; /* the pass has timed it already */
-    *measurement = (struct measurement){.kernel = stream->run->kernel, .launch = &stream->launch, .options = options};
+    *measurement = (struct measurement){.kernel = stream->run->kernel, .options = options};
+    for (int i = 0; i < stream->division.lanes; i++)
+        if (stream->lanes[i].works)
+            measurement->on[measurement->devices++] =
+                (struct measured_launch){stream->lanes[i].device, &stream->lanes[i].launch};
     if (stream->tiling->steps == 1 && !once) return true;
-    struct conditions now = stream->device->conditions(stream->device);
+    struct device *first = stream->team->devices[0];
+    struct conditions now = first->conditions(first);
     if (stream->tiling->steps >= 1) samples_append(&measurement->samples, stream->result.times.kernel_s, &now, 0);
     return false;
 }

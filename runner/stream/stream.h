@@ -4,7 +4,6 @@
 #define RUNNER_STREAM_H
 
 #include "../storage/reader.h"
-#include "device.h"
 #include "measure.h"
 
 /* Device copies of whole arrays that stay from one run to the next: an input that several variants read, a result that
@@ -14,6 +13,14 @@ struct residents *residents_create(struct device *device, int64_t budget);
 void residents_free(struct residents *residents);
 /* Frees copies of arrays that no task from number `task` on reads. `residents` may be NULL. */
 void residents_drop_before(struct residents *residents, int task);
+
+/* Devices of one kind that share runs, with the residents of each. The first does what cannot be divided. */
+struct team {
+    int count;
+    struct device *devices[MOST_DEVICES];
+    struct residents *residents[MOST_DEVICES];
+    bool reach; /* each reaches the memory of all others (device.h) */
+};
 
 /* Takes a run's finished output boxes and progress reports. */
 struct sink {
@@ -38,8 +45,10 @@ struct stage_times {
 };
 
 struct stream_result {
-    struct stage_times times; /* busy seconds of each stage of the pass; total_s is its wall time */
+    /* Busy seconds of each stage of the pass, of the device that was busy longest; total_s is its wall time. */
+    struct stage_times times;
     int64_t bytes_read, bytes_written;
+    int devices; /* of the team, that took part */
 };
 
 struct stream; /* the buffers of one run */
@@ -47,9 +56,8 @@ struct stream; /* the buffers of one run */
 /* Makes one pass over all steps. When it returns STATUS_OK, `sink` has received all that the run stores and *stream
  * must be freed with stream_free; else *stream is NULL. STATUS_INTERRUPTED: a signal came between two steps, or while a
  * box was read or written. STATUS_MEMORY: the device lacks memory for these tiles. */
-enum status stream_run(struct device *device, struct residents *residents, const struct pass *pass,
-                       const struct sink *sink, struct stream_result *result, struct stream **stream,
-                       struct error *error);
+enum status stream_run(const struct team *team, const struct pass *pass, const struct sink *sink,
+                       struct stream_result *result, struct stream **stream, struct error *error);
 /* Describes how to time the kernel, with measure_kernels, before stream_free: after a pass of a single step its
  * operands are still in place. false: after several steps, or if one sample without warm-up is wanted, the pass itself
  * was the one sample, and measurement->samples has it. */

@@ -1,33 +1,65 @@
-/* stream_buffers.c - a run's operand buffers, stages and events: made before its first step, freed after its last. */
+/* stream_buffers.c - each lane's operand buffers, stages and events: made before the run's first step, freed after its
+ * last. */
 #include "stream_buffers.h"
 
 #include "../base/clock.h"
 
 #include <stdlib.h>
 
-enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
-                        const struct box *piece, void *staged, int64_t element, struct error *error) {
+void *stream_stage(const struct stream *stream, enum direction direction, int number) {
+    return stream->lanes[0].residents->stages[direction][number].memory;
+}
+
+/* A piece of a packed tile as runs of rows, one for each matrix. */
+struct runs {
+    int64_t row, tile_row, rows, tile_rows, matrices; /* row: bytes */
+    int64_t offset;                                   /* of the first, in elements */
+};
+
+static struct runs runs_of(const struct box *tile, const struct box *piece, int64_t element) {
     int last = tile->rank - 1;
-    int64_t row = element, tile_row = element; /* bytes of a row of the piece, of the tile */
-    int64_t rows = 1, tile_rows = 1, matrices = 1, offset = 0;
-    if (last >= 0) row *= piece->count[last], tile_row *= tile->count[last];
-    if (last >= 1) rows = piece->count[last - 1], tile_rows = tile->count[last - 1];
-    if (last >= 2) matrices = piece->count[0];
+    struct runs runs = {.row = element, .tile_row = element, .rows = 1, .tile_rows = 1, .matrices = 1};
+    if (last >= 0) runs.row *= piece->count[last], runs.tile_row *= tile->count[last];
+    if (last >= 1) runs.rows = piece->count[last - 1], runs.tile_rows = tile->count[last - 1];
+    if (last >= 2) runs.matrices = piece->count[0];
     for (int axis = 0; axis <= last; axis++)
-        offset = offset * tile->count[axis] + piece->start[axis] - tile->start[axis];
-    if (row == tile_row && rows == tile_rows) rows *= matrices, matrices = 1; /* whole matrices: one run */
-    const struct device_operations *ops = stream->device->operations;
-    for (int64_t i = 0; i < matrices; i++) {
-        char *there = (char *)memory + offset * element + i * tile_rows * tile_row;
-        char *here = (char *)staged + i * rows * row;
-        struct copy copy = {.bytes = row, .rows = rows};
+        runs.offset = runs.offset * tile->count[axis] + piece->start[axis] - tile->start[axis];
+    if (runs.row == runs.tile_row && runs.rows == runs.tile_rows)
+        runs.rows *= runs.matrices, runs.matrices = 1; /* whole matrices: one run */
+    return runs;
+}
+
+enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
+                        const struct box *piece, void *staged, int64_t element, struct error *error) {
+    struct runs runs = runs_of(tile, piece, element);
+    const struct device_operations *ops = lane->device->operations;
+    for (int64_t i = 0; i < runs.matrices; i++) {
+        char *there = (char *)memory + runs.offset * element + i * runs.tile_rows * runs.tile_row;
+        char *here = (char *)staged + i * runs.rows * runs.row;
+        struct copy copy = {.bytes = runs.row, .rows = runs.rows};
         if (direction == UP) {
-            copy.to = there, copy.to_pitch = tile_row, copy.from = here, copy.from_pitch = row;
-            TRY(ops->upload(stream->device, &copy, error));
+            copy.to = there, copy.to_pitch = runs.tile_row, copy.from = here, copy.from_pitch = runs.row;
+            TRY(ops->upload(lane->device, &copy, error));
         } else {
-            copy.to = here, copy.to_pitch = row, copy.from = there, copy.from_pitch = tile_row;
-            TRY(ops->download(stream->device, &copy, error));
+            copy.to = here, copy.to_pitch = runs.row, copy.from = there, copy.from_pitch = runs.tile_row;
+            TRY(ops->download(lane->device, &copy, error));
         }
+    }
+    return STATUS_OK;
+}
+
+enum status stream_share(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
+                         const void *other, int64_t element, struct error *error) {
+    struct runs runs = runs_of(tile, piece, element);
+    for (int64_t i = 0; i < runs.matrices; i++) {
+        int64_t at = runs.offset * element + i * runs.tile_rows * runs.tile_row;
+        struct copy copy = {.to = (char *)memory + at,
+                            .from = (const char *)other + at,
+                            .bytes = runs.row,
+                            .rows = runs.rows,
+                            .to_pitch = runs.tile_row,
+                            .from_pitch = runs.tile_row};
+        TRY(lane->device->operations->share(lane->device, &copy, error));
     }
     return STATUS_OK;
 }
@@ -38,123 +70,149 @@ static enum queue queue_of(enum stage stage) {
     return stage == STAGE_H2D ? QUEUE_UPLOAD : stage == STAGE_D2H ? QUEUE_DOWNLOAD : QUEUE_COMPUTE;
 }
 
-enum status span_begin(struct stream *stream, struct span *span, enum stage stage, int64_t step, int64_t bytes,
+enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error) {
     span->stage = stage;
     span->step = step;
     span->bytes = bytes;
-    TRY(stream->device->operations->event_record(stream->device, span->begin, queue_of(stage), error));
+    TRY(lane->device->operations->event_record(lane->device, span->begin, queue_of(stage), error));
     range_begin(stage);
     return STATUS_OK;
 }
 
-enum status span_end(struct stream *stream, struct span *span, enum status asked, struct error *error) {
+enum status span_end(struct lane *lane, struct span *span, enum status asked, struct error *error) {
     range_end();
     if (asked) return asked;
     span->open = true;
-    return stream->device->operations->event_record(stream->device, span->end, queue_of(span->stage), error);
+    return lane->device->operations->event_record(lane->device, span->end, queue_of(span->stage), error);
 }
 
-enum status span_collect(struct stream *stream, struct span *span, int slot, double *seconds, struct error *error) {
-    struct device *device = stream->device;
+enum status span_collect(struct lane *lane, struct span *span, int slot, double *seconds, struct error *error) {
+    struct device *device = lane->device;
     const struct device_operations *ops = device->operations;
+    struct trace *trace = lane->stream->sink->trace;
     if (!span->open) return STATUS_OK;
     double elapsed, since = 0;
     TRY(ops->event_wait(device, span->end, error));
     TRY(ops->event_elapsed(device, span->begin, span->end, &elapsed, error));
     *seconds += elapsed;
     span->open = false;
-    if (!stream->sink->trace) return STATUS_OK;
-    TRY(ops->event_elapsed(device, stream->epoch, span->begin, &since, error));
-    double begin = stream->epoch_s + since;
-    trace_span(stream->sink->trace, span->stage, slot, span->step, span->bytes, begin, begin + elapsed);
+    if (!trace) return STATUS_OK;
+    TRY(ops->event_elapsed(device, lane->epoch, span->begin, &since, error));
+    double begin = lane->epoch_s + since;
+    trace_span(trace, span->stage, lane->number * LAUNCHES + slot, span->step, span->bytes, begin, begin + elapsed);
     return STATUS_OK;
 }
 
-static enum status open_span(struct stream *stream, struct span *span, struct error *error) {
-    TRY(stream->device->operations->event_create(stream->device, &span->begin, error));
-    return stream->device->operations->event_create(stream->device, &span->end, error);
+static enum status open_span(struct lane *lane, struct span *span, struct error *error) {
+    TRY(lane->device->operations->event_create(lane->device, &span->begin, error));
+    return lane->device->operations->event_create(lane->device, &span->end, error);
 }
 
-static void close_span(struct stream *stream, struct span *span) {
-    if (span->begin) stream->device->operations->event_destroy(stream->device, span->begin);
-    if (span->end) stream->device->operations->event_destroy(stream->device, span->end);
+static void close_span(struct lane *lane, struct span *span) {
+    if (span->begin) lane->device->operations->event_destroy(lane->device, span->begin);
+    if (span->end) lane->device->operations->event_destroy(lane->device, span->end);
 }
 
-static enum status open_input(struct stream *stream, int i, struct error *error) {
-    struct input *in = &stream->in[i];
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+/* An input of one buffer is loaded once: its box is that of any step, the first one say. */
+static enum status open_input(struct lane *lane, int i, struct error *error) {
+    const struct stream *stream = lane->stream;
+    const struct input *in = &stream->in[i];
+    struct lane_input *own = &lane->in[i];
+    const struct device_operations *ops = lane->device->operations;
     int64_t bytes = stream->tiling->in_bytes[i];
     bool whole = in->count == 1;
-    if (whole && !in->resident)
-        in->resident = residents_find(stream->residents, in->reader->array); /* made just now for the other input */
-    if (whole && !in->resident)
-        TRY(residents_reserve(stream->residents, in->reader->array, bytes, &in->resident, error));
+    own->borrows = in->shared && lane->number > 0 && lane->device->unified;
+    if (whole && !own->borrows && !own->resident) /* made just now for the other input? */
+        own->resident = residents_find(lane->residents, in->reader->array, &lane->band.load[i]);
+    if (whole && !own->borrows && !own->resident)
+        TRY(residents_reserve(lane->residents, in->reader->array, &lane->band.load[i], bytes, &own->resident, error));
     for (int b = 0; b < in->count; b++) {
-        if (whole)
-            in->memory[b] = in->resident->memory;
+        if (own->borrows)
+            own->memory[b] = stream->lanes[0].in[i].memory[b];
+        else if (own->resident)
+            own->memory[b] = own->resident->memory;
         else
-            TRY(residents_allocate(stream->residents, bytes, &in->memory[b], error));
-        TRY(stream->device->operations->event_create(stream->device, &in->loaded[b], error));
-        TRY(stream->device->operations->event_create(stream->device, &in->used[b], error));
+            TRY(residents_allocate(lane->residents, bytes, &own->memory[b], error));
+        TRY(ops->event_create(lane->device, &own->loaded[b], error));
+        TRY(ops->event_create(lane->device, &own->used[b], error));
+        TRY(ops->event_create(lane->device, &own->shared[b], error));
     }
-    if (stream->device->unified) return STATUS_OK;
-    return residents_stage(stream->residents, UP, plan_stage_bytes(&stream->tiling->in_storage[i], in->element, bytes),
+    if (lane->device->unified || lane->number > 0) return STATUS_OK;
+    return residents_stage(lane->residents, UP, plan_stage_bytes(&stream->tiling->in_storage[i], in->element, bytes),
                            error);
 }
 
-static enum status open_output(struct stream *stream, struct error *error) {
-    struct output *out = &stream->out;
+static enum status open_output(struct lane *lane, struct error *error) {
+    const struct stream *stream = lane->stream;
+    const struct output *out = &stream->out;
     int64_t bytes = stream->tiling->out_bytes;
     for (int b = 0; b < out->count; b++) {
-        TRY(residents_allocate(stream->residents, bytes, &out->memory[b], error));
-        TRY(stream->device->operations->event_create(stream->device, &out->computed[b], error));
+        TRY(residents_allocate(lane->residents, bytes, &lane->out[b], error));
+        TRY(lane->device->operations->event_create(lane->device, &lane->computed[b], error));
     }
-    if (stream->device->unified) return STATUS_OK;
-    return residents_stage(stream->residents, DOWN, plan_stage_bytes(&stream->tiling->out_storage, out->element, bytes),
+    if (lane->device->unified || lane->number > 0) return STATUS_OK;
+    return residents_stage(lane->residents, DOWN, plan_stage_bytes(&stream->tiling->out_storage, out->element, bytes),
                            error);
 }
 
-enum status stream_open_buffers(struct stream *stream, struct error *error) {
+static enum status open_lane(struct lane *lane, struct error *error) {
+    const struct stream *stream = lane->stream;
     const struct tiling *tiling = stream->tiling;
+    const struct device_operations *ops = lane->device->operations;
     int inputs = stream->task->geometry.inputs;
     /* Residents that this run reads get their user before any allocation can evict them. */
     for (int i = 0; i < inputs; i++)
-        if (stream->in[i].count == 1)
-            stream->in[i].resident = residents_find(stream->residents, stream->in[i].reader->array);
-    for (int i = 0; i < inputs; i++) TRY(open_input(stream, i, error));
-    TRY(open_output(stream, error));
+        if (stream->in[i].count == 1 && !(stream->in[i].shared && lane->number > 0 && lane->device->unified))
+            lane->in[i].resident = residents_find(lane->residents, stream->in[i].reader->array, &lane->band.load[i]);
+    for (int i = 0; i < inputs; i++) TRY(open_input(lane, i, error));
+    TRY(open_output(lane, error));
     if (tiling->partial_bytes > 0)
-        TRY(residents_allocate(stream->residents, tiling->partial_bytes, &stream->partial, error));
+        TRY(residents_allocate(lane->residents, tiling->partial_bytes, &lane->partial, error));
     if (tiling->workspace_bytes > 0) {
-        TRY(residents_allocate(stream->residents, tiling->workspace_bytes, &stream->workspace, error));
-        TRY(stream->device->operations->zero(stream->device, stream->workspace, tiling->workspace_bytes, error));
+        TRY(residents_allocate(lane->residents, tiling->workspace_bytes, &lane->workspace, error));
+        TRY(ops->zero(lane->device, lane->workspace, tiling->workspace_bytes, error));
     }
     for (int i = 0; i < STAGES; i++) {
-        TRY(open_span(stream, &stream->uploads[i], error));
-        TRY(open_span(stream, &stream->store.downloads[i], error));
+        TRY(open_span(lane, &lane->uploads[i], error));
+        TRY(open_span(lane, &lane->downloads[i], error));
     }
-    for (int i = 0; i < LAUNCHES; i++) TRY(open_span(stream, &stream->launches[i], error));
-    const struct device_operations *ops = stream->device->operations;
-    TRY(ops->event_create(stream->device, &stream->epoch, error));
-    TRY(ops->event_record(stream->device, stream->epoch, QUEUE_UPLOAD, error));
-    TRY(ops->event_wait(stream->device, stream->epoch, error));
-    stream->epoch_s = now_s();
+    for (int i = 0; i < LAUNCHES; i++) TRY(open_span(lane, &lane->launches[i], error));
+    TRY(ops->event_create(lane->device, &lane->epoch, error));
+    TRY(ops->event_record(lane->device, lane->epoch, QUEUE_UPLOAD, error));
+    TRY(ops->event_wait(lane->device, lane->epoch, error));
+    lane->epoch_s = now_s();
     return STATUS_OK;
 }
 
-static void close_input(struct stream *stream, int i) {
-    struct input *in = &stream->in[i];
-    const struct device_operations *ops = stream->device->operations;
-    for (int b = 0; b < in->count; b++) {
-        if (in->loaded[b]) ops->event_destroy(stream->device, in->loaded[b]);
-        if (in->used[b]) ops->event_destroy(stream->device, in->used[b]);
-        if (!in->resident && in->memory[b])
-            residents_release(stream->residents, in->memory[b], stream->tiling->in_bytes[i]);
+enum status stream_open_buffers(struct stream *stream, struct error *error) {
+    struct step first;
+    plan_step(&stream->task->geometry, stream->tiling, 0, &first);
+    for (int i = 0; i < stream->division.lanes; i++) {
+        struct lane *lane = &stream->lanes[i];
+        lane->works = lanes_band(&stream->division, &stream->task->geometry, &first, i, &lane->band);
+        TRY(open_lane(lane, error));
     }
-    if (in->resident) residents_leave(stream->residents, in->resident);
+    return STATUS_OK;
 }
 
-/* Does the output's buffer hold all of it? A single one may serve several tiles, one after the other. */
+static void close_input(struct lane *lane, int i) {
+    struct lane_input *own = &lane->in[i];
+    const struct device_operations *ops = lane->device->operations;
+    for (int b = 0; b < lane->stream->in[i].count; b++) {
+        if (own->loaded[b]) ops->event_destroy(lane->device, own->loaded[b]);
+        if (own->used[b]) ops->event_destroy(lane->device, own->used[b]);
+        if (own->shared[b]) ops->event_destroy(lane->device, own->shared[b]);
+        if (!own->resident && !own->borrows && own->memory[b])
+            residents_release(lane->residents, own->memory[b], lane->stream->tiling->in_bytes[i]);
+    }
+    if (own->resident) residents_leave(lane->residents, own->resident);
+}
+
+/* Does the output's buffer hold all of it, or all of the lane's band? A single one may serve several tiles, one after
+ * the other. */
 static bool output_is_whole(const struct stream *stream) {
     const struct operand *out = &stream->task->geometry.out;
     for (int axis = 0; axis < out->shape.rank; axis++)
@@ -162,34 +220,40 @@ static bool output_is_whole(const struct stream *stream) {
     return stream->out.count == 1;
 }
 
-static void close_output(struct stream *stream, bool keep) {
-    struct output *out = &stream->out;
+static void close_output(struct lane *lane, bool keep) {
+    const struct stream *stream = lane->stream;
     int64_t bytes = stream->tiling->out_bytes;
-    for (int b = 0; b < out->count; b++) {
-        if (out->computed[b]) stream->device->operations->event_destroy(stream->device, out->computed[b]);
-        if (!out->memory[b]) continue;
-        if (keep && output_is_whole(stream))
-            residents_adopt(stream->residents, &stream->plan->arrays[stream->task->out], out->memory[b], bytes);
+    for (int b = 0; b < stream->out.count; b++) {
+        if (lane->computed[b]) lane->device->operations->event_destroy(lane->device, lane->computed[b]);
+        if (!lane->out[b]) continue;
+        if (keep && lane->works && output_is_whole(stream))
+            residents_adopt(lane->residents, &stream->plan->arrays[stream->task->out], &lane->band.store, lane->out[b],
+                            bytes);
         else
-            residents_release(stream->residents, out->memory[b], bytes);
+            residents_release(lane->residents, lane->out[b], bytes);
     }
+}
+
+static void close_lane(struct lane *lane, bool keep) {
+    const struct stream *stream = lane->stream;
+    for (int i = 0; i < stream->task->geometry.inputs; i++) close_input(lane, i);
+    close_output(lane, keep);
+    if (lane->partial) residents_release(lane->residents, lane->partial, stream->tiling->partial_bytes);
+    if (lane->workspace) residents_release(lane->residents, lane->workspace, stream->tiling->workspace_bytes);
+    for (int i = 0; i < STAGES; i++) {
+        close_span(lane, &lane->uploads[i]);
+        close_span(lane, &lane->downloads[i]);
+    }
+    for (int i = 0; i < LAUNCHES; i++) close_span(lane, &lane->launches[i]);
+    if (lane->epoch) lane->device->operations->event_destroy(lane->device, lane->epoch);
 }
 
 void stream_free(struct stream *stream, bool keep) {
     if (!stream) return;
-    struct residents *residents = stream->residents;
     struct error ignored = {.status = STATUS_OK};
-    /* No work in a queue may still use the buffers. */
-    stream->device->operations->synchronize(stream->device, &ignored);
-    for (int i = 0; i < stream->task->geometry.inputs; i++) close_input(stream, i);
-    close_output(stream, keep);
-    if (stream->partial) residents_release(residents, stream->partial, stream->tiling->partial_bytes);
-    if (stream->workspace) residents_release(residents, stream->workspace, stream->tiling->workspace_bytes);
-    for (int i = 0; i < STAGES; i++) {
-        close_span(stream, &stream->uploads[i]);
-        close_span(stream, &stream->store.downloads[i]);
-    }
-    for (int i = 0; i < LAUNCHES; i++) close_span(stream, &stream->launches[i]);
-    if (stream->epoch) stream->device->operations->event_destroy(stream->device, stream->epoch);
+    /* No work in a queue, of the other devices either, may still use the buffers. */
+    for (int i = 0; i < stream->division.lanes; i++)
+        stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, &ignored);
+    for (int i = 0; i < stream->division.lanes; i++) close_lane(&stream->lanes[i], keep);
     free(stream);
 }

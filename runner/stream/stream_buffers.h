@@ -5,6 +5,7 @@
 
 #include "../../kernels/core/cut.h"
 #include "../base/trace.h"
+#include "lanes.h"
 #include "residents.h"
 
 #include <pthread.h>
@@ -24,24 +25,57 @@ struct input {
     struct reader *reader;
     int64_t element; /* bytes */
     int count, current;
-    void *memory[BUFFERS];
-    struct event *loaded[BUFFERS], *used[BUFFERS]; /* after the last upload into it; after its last reading launch */
-    struct resident *resident;                     /* owner of the memory; NULL: the stream owns it */
-    bool hashed;                                   /* its boxes are hashed as they are read */
+    bool hashed; /* its boxes are hashed as they are read */
+    bool shared; /* all lanes need the same box of it */
 };
 
 struct output {
     int64_t element; /* bytes */
     int count, current;
-    void *memory[BUFFERS];
-    struct event *computed[BUFFERS]; /* after the last launch into it */
 };
 
-/* A finished tile that waits for the writer. */
+/* One device's part in the run: its buffers, and its own band of each step. */
+struct lane_input {
+    void *memory[BUFFERS];
+    /* After the last upload into it; after its last reading launch; after the last copy into it from another device. */
+    struct event *loaded[BUFFERS], *used[BUFFERS], *shared[BUFFERS];
+    struct resident *resident; /* owner of the memory; NULL: the lane owns it, or `borrows` */
+    bool borrows;              /* on a unified device: the first lane's memory */
+};
+
+/* A thread that brings the kernel's code onto the device while the first step is loaded. */
+struct rehearsal {
+    pthread_t thread;
+    bool started;
+    struct launch launch;
+};
+
+struct lane {
+    struct stream *stream;
+    int number;
+    struct device *device;
+    struct residents *residents;
+    struct lane_input in[MAX_INPUTS];
+    void *out[BUFFERS];
+    struct event *computed[BUFFERS]; /* after the last launch into it */
+    void *partial, *workspace;
+    struct step band;     /* of the step under way */
+    bool works;           /* the band is not empty */
+    struct launch launch; /* the latest */
+    struct span uploads[STAGES], downloads[STAGES], launches[LAUNCHES];
+    struct rehearsal rehearsal;
+    struct event *epoch; /* passed when the host's clock read epoch_s */
+    double epoch_s;
+    double h2d_s, kernel_s;
+    double d2h_s; /* used by the writer alone */
+};
+
+/* A finished tile that waits for the writer: a box of each lane that worked. */
 struct finished {
     int buffer;
     int64_t step;
-    struct box box;
+    bool works[MOST_DEVICES];
+    struct box box[MOST_DEVICES];
 };
 
 /* The writer: a thread that brings finished tiles to the host and hands them to the sink. */
@@ -55,22 +89,15 @@ struct store {
     bool closing;
     struct error error; /* the first failure; after it tiles are dropped */
     /* Used by the thread alone. */
-    struct span downloads[STAGES];
     int64_t next; /* number of the next stage, counted without end */
-    double d2h_s, write_s;
+    double write_s;
     int64_t written; /* bytes */
 };
 
-/* A thread that brings the kernel's code onto the device while the first step is loaded. */
-struct rehearsal {
-    pthread_t thread;
-    bool started;
-    struct launch launch;
-};
-
 struct stream {
-    struct device *device;
-    struct residents *residents;
+    const struct team *team;
+    struct division division;
+    struct lane lanes[MOST_DEVICES]; /* division.lanes of them */
     const struct plan *plan;
     const struct run *run;
     const struct tiling *tiling;
@@ -80,35 +107,36 @@ struct stream {
     struct input in[MAX_INPUTS];
     struct output out;
     struct store store;
-    struct rehearsal rehearsal;
-    void *partial, *workspace;
-    struct span uploads[STAGES], launches[LAUNCHES];
-    int64_t next_upload;  /* number of the next stage, counted without end */
-    struct launch launch; /* the latest */
-    struct event *epoch;  /* passed when the host's clock read epoch_s */
-    double epoch_s;
+    int64_t next_upload; /* number of the next stage, counted without end */
 };
+
+/* The pinned host buffers, which all lanes copy through. */
+void *stream_stage(const struct stream *stream, enum direction direction, int number);
 
 /* Allocates buffers, spans and events. After a failure stream_free frees what was allocated. */
 enum status stream_open_buffers(struct stream *stream, struct error *error);
 
 /* Copies a piece of a tile between its place in the packed tile and a packed stage, on the direction's queue. */
-enum status stream_copy(struct stream *stream, enum direction direction, const struct box *tile, void *memory,
+enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error);
+/* Copies the piece from the same tile in another lane's memory. */
+enum status stream_share(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
+                         const void *other, int64_t element, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
-enum status span_begin(struct stream *stream, struct span *span, enum stage stage, int64_t step, int64_t bytes,
+enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error);
 /* Ends a span. `asked` is the status of putting the work into the queue; a failure is returned as it is. */
-enum status span_end(struct stream *stream, struct span *span, enum status asked, struct error *error);
+enum status span_end(struct lane *lane, struct span *span, enum status asked, struct error *error);
 /* If the span is open: waits for its end, adds its time to *seconds and reports it to the trace. */
-enum status span_collect(struct stream *stream, struct span *span, int slot, double *seconds, struct error *error);
+enum status span_collect(struct lane *lane, struct span *span, int slot, double *seconds, struct error *error);
 
 /* stream_store.c. store_begin needs the buffers. store_end waits for all tiles put, or drops them. */
 enum status store_begin(struct stream *stream, struct error *error);
 /* Waits until the next output buffer is free. */
 enum status store_reserve(struct stream *stream, struct error *error);
-enum status store_put(struct stream *stream, int buffer, int64_t step, const struct box *box, struct error *error);
+/* Puts the bands of the step that the lanes have just computed. */
+enum status store_put(struct stream *stream, int buffer, int64_t step, struct error *error);
 enum status store_end(struct stream *stream, bool drop, struct error *error);
 
 #endif

@@ -25,39 +25,47 @@ static enum status write_piece(struct stream *stream, const struct finished *til
     return STATUS_OK;
 }
 
-static enum status ask_piece(struct stream *stream, const struct finished *tile, int stage, const struct box *piece,
+static enum status ask_piece(struct lane *lane, const struct finished *tile, int stage, const struct box *piece,
                              struct error *error) {
-    struct span *span = &stream->store.downloads[stage];
+    const struct stream *stream = lane->stream;
+    struct span *span = &lane->downloads[stage];
     int64_t bytes = box_elements(piece) * stream->out.element;
-    TRY(span_begin(stream, span, STAGE_D2H, tile->step, bytes, error));
-    enum status asked = stream_copy(stream, DOWN, &tile->box, stream->out.memory[tile->buffer], piece,
-                                    stream->residents->stages[DOWN][stage].memory, stream->out.element, error);
-    return span_end(stream, span, asked, error);
+    TRY(span_begin(lane, span, STAGE_D2H, tile->step, bytes, error));
+    enum status asked = stream_copy(lane, DOWN, &tile->box[lane->number], lane->out[tile->buffer], piece,
+                                    stream_stage(stream, DOWN, stage), stream->out.element, error);
+    return span_end(lane, span, asked, error);
 }
 
-static enum status store_tile(struct stream *stream, const struct finished *tile, struct error *error) {
-    const struct device_operations *ops = stream->device->operations;
+static enum status store_band(struct lane *lane, const struct finished *tile, struct error *error) {
+    const struct device_operations *ops = lane->device->operations;
+    struct stream *stream = lane->stream;
     struct store *store = &stream->store;
-    void *memory = stream->out.memory[tile->buffer];
-    if (stream->device->unified) {
-        TRY(ops->event_wait(stream->device, stream->out.computed[tile->buffer], error));
-        return write_piece(stream, tile, tile->buffer, &tile->box, memory, error);
+    const struct box *box = &tile->box[lane->number];
+    if (lane->device->unified) {
+        TRY(ops->event_wait(lane->device, lane->computed[tile->buffer], error));
+        return write_piece(stream, tile, tile->buffer, box, lane->out[tile->buffer], error);
     }
-    TRY(ops->event_order(stream->device, stream->out.computed[tile->buffer], QUEUE_DOWNLOAD, error));
+    TRY(ops->event_order(lane->device, lane->computed[tile->buffer], QUEUE_DOWNLOAD, error));
     const struct storage *storage = &stream->tiling->out_storage;
     struct grid grid = {.grain = storage->chunk};
-    struct cut cut = cut_box(&tile->box, &grid, plan_stage_elements(storage, stream->out.element));
+    struct cut cut = cut_box(box, &grid, plan_stage_elements(storage, stream->out.element));
     for (int64_t asked = 0, written = 0; written < cut.pieces; written++) {
         for (; asked < cut.pieces && asked - written < STAGES; asked++) {
             struct box piece = cut_piece(&cut, asked);
-            TRY(ask_piece(stream, tile, (int)((store->next + asked) % STAGES), &piece, error));
+            TRY(ask_piece(lane, tile, (int)((store->next + asked) % STAGES), &piece, error));
         }
         int stage = (int)((store->next + written) % STAGES);
         struct box piece = cut_piece(&cut, written);
-        TRY(span_collect(stream, &store->downloads[stage], stage, &store->d2h_s, error));
-        TRY(write_piece(stream, tile, stage, &piece, stream->residents->stages[DOWN][stage].memory, error));
+        TRY(span_collect(lane, &lane->downloads[stage], stage, &lane->d2h_s, error));
+        TRY(write_piece(stream, tile, stage, &piece, stream_stage(stream, DOWN, stage), error));
     }
     store->next += cut.pieces;
+    return STATUS_OK;
+}
+
+static enum status store_tile(struct stream *stream, const struct finished *tile, struct error *error) {
+    for (int i = 0; i < stream->division.lanes; i++)
+        if (tile->works[i]) TRY(store_band(&stream->lanes[i], tile, error));
     return STATUS_OK;
 }
 
@@ -108,12 +116,16 @@ enum status store_reserve(struct stream *stream, struct error *error) {
     return wait_pending(&stream->store, stream->out.count - 1, error);
 }
 
-enum status store_put(struct stream *stream, int buffer, int64_t step, const struct box *box, struct error *error) {
+enum status store_put(struct stream *stream, int buffer, int64_t step, struct error *error) {
     struct store *store = &stream->store;
+    struct finished tile = {.buffer = buffer, .step = step};
+    for (int i = 0; i < stream->division.lanes; i++) {
+        tile.works[i] = stream->lanes[i].works;
+        tile.box[i] = stream->lanes[i].band.store;
+    }
     TRY(wait_pending(store, BUFFERS - 1, error));
     pthread_mutex_lock(&store->mutex);
-    store->queue[(store->first + store->pending) % BUFFERS] =
-        (struct finished){.buffer = buffer, .step = step, .box = *box};
+    store->queue[(store->first + store->pending) % BUFFERS] = tile;
     store->pending++;
     pthread_cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);
@@ -132,7 +144,6 @@ enum status store_end(struct stream *stream, bool drop, struct error *error) {
     store->started = false;
     pthread_cond_destroy(&store->changed);
     pthread_mutex_destroy(&store->mutex);
-    stream->result.times.d2h_s += store->d2h_s;
     stream->result.times.write_s += store->write_s;
     stream->result.bytes_written += store->written;
     if (!drop && store->error.status != STATUS_OK) *error = store->error;

@@ -1,12 +1,12 @@
 #!/bin/bash
 # Times the variants beside the vendor's and the limit on this machine's GPU: `make bench`. Runs every job of
-# configs/bench and sums each up. Usage: run.sh PROGRAM [JOB...]; results stay in a folder of their own, which it names.
+# configs/bench but those of families.py, and sums each up. Usage: run.sh PROGRAM [JOB...]; results stay in a folder of their own, which it names.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 program=${1:?usage: run.sh PROGRAM [JOB...]}
 shift
 jobs=("$@")
-[ ${#jobs[@]} -gt 0 ] || jobs=(configs/bench/*.yaml)
+[ ${#jobs[@]} -gt 0 ] || mapfile -t jobs < <(grep -L families.py configs/bench/*.yaml)
 "$program" devices 2> /dev/null | grep -q '^cuda:' || { echo "bench: no CUDA GPU here" >&2; exit 77; }
 
 folder=$(mktemp -d)

@@ -46,12 +46,12 @@ HOST_ONLY = {
     "test_plan_table",
     "test_random",
     "test_rawread_layouts",
-}  # half a second a process without a GPU to open
+}  # but for tests marked `gpu`: half a second a process without a GPU to open
 
 
 @pytest.fixture(autouse=True)
 def no_gpu_where_none_is_tested(request, monkeypatch):
-    if request.module.__name__ in HOST_ONLY:
+    if request.module.__name__ in HOST_ONLY and not request.node.get_closest_marker("gpu"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 

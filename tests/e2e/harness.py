@@ -111,7 +111,9 @@ def text(value):
 
 # `limit`: not the operation but a bound on its speed, which nothing is compared with.
 Variant = namedtuple(
-    "Variant", "op name dtypes operators parameters runs_here limit accuracy same_bits", defaults=[False, "full", False]
+    "Variant",
+    "op name dtypes operators parameters runs_here limit accuracy same_bits on_cpu",
+    defaults=[False, "full", False, False],
 )
 
 
@@ -138,7 +140,7 @@ def list_variants():
         elif re.match(r" {12}traffic: ", line):
             continue
         elif re.match(r" {12}runs here", line):
-            found[-1] = found[-1]._replace(runs_here=True)
+            found[-1] = found[-1]._replace(runs_here=True, on_cpu=line.endswith("on the CPU"))
         elif parameter := re.match(r" {12}(\w+): ([\w ]+) \(", line):
             found[-1].parameters[parameter[1]] = parameter[2].split()
         else:

@@ -25,8 +25,8 @@ def shard(folder, index, count, *more, expect=OK, **variables):
     return done
 
 
-def merge(folder, *more, expect=OK):
-    done = harness.tilerun("merge", folder / "out.h5", *more)
+def merge(folder, *more, expect=OK, **options):
+    done = harness.tilerun("merge", folder / "out.h5", *more, **options)
     assert done.returncode == expect, done.stderr
     return done
 

@@ -46,7 +46,7 @@ KNOBS = {
     "LZF": ["0", "1"],
 }
 
-SOURCES = ["runner/main.c", "runner/result/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
+SOURCES = ["runner/main.c", "runner/record/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
            "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu", "kernels/core/registry.def"]
 
 # What a source includes from the tree, as the real C preprocessor finds it; of CUDA C too, which needs no C++ compiler.
@@ -241,13 +241,13 @@ def test_a_stale_line_does_not_link(folder):
 def test_only_the_commit(tree):
     tree.make({})
     tree.commit()
-    assert tree.make({}) == ["runner/result/environment.c.o", "tilerun"]
+    assert tree.make({}) == ["runner/record/environment.c.o", "tilerun"]
 
 
 def test_a_release_is_tagged_with_its_version():
-    """The version stands in runner/result/environment.c alone. A tagged commit is v and that version."""
+    """The version stands in runner/record/environment.c alone. A tagged commit is v and that version."""
     version = re.match(r"tilerun (\d+\.\d+\.\d+) ", harness.tilerun("--version").stdout)[1]
-    source = (harness.ROOT / "runner/result/environment.c").read_text()
+    source = (harness.ROOT / "runner/record/environment.c").read_text()
     assert f'const char tilerun_version[] = "{version}";\n' in source
     tags = subprocess.run(["git", "tag", "--points-at", "HEAD", "v*"], cwd=harness.ROOT, capture_output=True, text=True)
     if tags.returncode or not tags.stdout:

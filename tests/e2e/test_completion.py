@@ -70,7 +70,7 @@ FILE_VALUES = [(c, f"--{o.name}") for c in COMMANDS for o in commands.options(c)
 def test_there_are_values():
     assert ("run", "--progress", ["auto", "plain", "none"]) in VALUES
     assert ("run", "--verify", ["auto", "full", "sampled", "none"]) in VALUES
-    assert ("run", "--device", ["auto", "cpu", "cuda"]) in VALUES
+    assert ("run", "--device", ["auto", "cpu", "cuda", "cuda:all"]) in VALUES
     assert ("run", "--output") in FILE_VALUES
 
 

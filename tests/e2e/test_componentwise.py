@@ -18,7 +18,7 @@ import harness
 VARIANTS = [
     v
     for v in harness.list_variants()
-    if v.op == "matmul" and "float32" in v.dtypes and v.accuracy == "full" and not v.limit and v.name != "cublas"
+    if v.op == "matmul" and "float32" in v.dtypes and v.accuracy == "full" and not v.limit and v.name not in ("blas", "cublas")
 ]
 SEED = int.from_bytes(os.urandom(4), "little")
 MIXTURES = 8

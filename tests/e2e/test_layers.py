@@ -7,9 +7,11 @@ import pytest
 
 import harness
 
-LAYERS = ["runner/main.c", "runner/commands", "runner/execute", "runner/result", "runner/verify", "runner/stream",
-          "runner/plan", "runner/storage", "runner/job", "runner/base", "kernels/reduce", "kernels/core"]
-HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute/execute.h", "runner/result": "result/result.h",
+LAYERS = ["runner/main.c", "runner/commands", "runner/execute", "runner/result", "runner/parts", "runner/record",
+          "runner/verify", "runner/stream", "runner/plan", "runner/storage", "runner/job", "runner/base",
+          "kernels/reduce", "kernels/core"]
+HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute/execute.h",
+           "runner/result": "result/result_file.h", "runner/parts": "parts/parts.h", "runner/record": "record/row.h",
            "runner/verify": "verify/verify.h", "runner/stream": "stream/stream.h", "runner/plan": "plan/plan.h",
            "runner/storage": "storage/array.h", "runner/job": "job/job.h", "runner/base": "base/fail.h",
            "kernels/reduce": "../kernels/reduce/state.h", "kernels/core": "../kernels/core/kernel.h"}

@@ -101,7 +101,7 @@ def test_drawn_jobs(folder, case):
     draw = random.Random(SEED * 1000 + case)
     draw_job(folder, draw)
     count = draw.choice([2, 3, 4, 7])
-    for index in draw.sample(range(count), count):
+    for index in range(count):
         shard(folder, index, count, "--by", "tiles")
     merge(folder)
     assert_equals_unsharded(folder)

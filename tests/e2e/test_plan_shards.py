@@ -61,7 +61,7 @@ def assert_schema(found, count):
     whole |= {"by": str, "one_process_s": float, "groups": int, "useful_shards": int, "longest_group": dict, "files_s": float}
     whole |= {"read_bytes_per_s": float, "write_bytes_per_s": float, "files_limit_from": int}
     group = {"operation": str, "parameters": str, "operations": int, "total_s": float}
-    row = {"shard": int} | {name: whole[name] for name in SUMS}
+    row = {"shard": int, "waits_s": float} | {name: whole[name] for name in SUMS}
 
     def check(what, kinds):
         assert list(sorted(what)) == sorted(kinds)
@@ -89,14 +89,17 @@ def test_sums_and_what_is_then_done(folder, case):
         assert math.isclose(found[name], whole[name], rel_tol=1e-7)
     assert math.isclose(found["one_process_s"], max(whole["total_s"], whole["files_s"]), rel_tol=1e-7)
     times = [row["total_s"] for row in found["shards"]]
-    assert math.isclose(found["longest_s"], max(times), rel_tol=1e-7)
-    assert math.isclose(found["longest_over_mean"], max(times) * count / math.fsum(times), rel_tol=1e-7)
-    assert max(times) <= math.fsum(times) / count + found["longest_group"]["total_s"]
-    assert found["idle"] == max(0, count - found["groups"])
+    ends = [row["total_s"] + row["waits_s"] for row in found["shards"]]
+    assert math.isclose(found["longest_s"], max(ends), rel_tol=1e-7)
+    assert math.isclose(found["longest_over_mean"], max(ends) * count / math.fsum(times), rel_tol=1e-7)
+    assert max(ends) <= math.fsum(times) / count + found["longest_group"]["total_s"]
+    assert found["idle"] == sum(row["runs"] == 0 for row in found["shards"]) <= max(0, count - found["groups"])
     assert (found["read_bytes"], found["write_bytes"]) == file_bytes(json.loads(path.read_text()))
     runs = json.loads(harness.tilerun("plan", path, "--json").stdout)["runs"]
     assert found["runs"] == len(runs)
-    table = re.findall(r"^(\d+|all) +(\d+) ", planned(path, count), re.M)
+    text = planned(path, count)
+    table = re.findall(r"^(\d+|all) +(\d+) ", text, re.M)
+    assert any(row["waits_s"] > 0 for row in found["shards"]) == bool(re.search("predicted +waits", text))
     assert table == [(str(row["shard"]), str(row["runs"])) for row in found["shards"]] + [("all", str(len(runs)))]
     for index in range(count):
         done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", "--json")
@@ -205,25 +208,85 @@ def test_one_group_that_dominates(folder):
         inputs={"a": {"random": {"shape": ["$n", "$n"]}}},
         operations=[{"id": "product", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]}],
     )
-    found, useful = figures(path, 4), figures(path, 4)["useful_shards"]
+    found = figures(path, 4, "--by", "runs")
+    useful = found["useful_shards"]
     assert found["longest_group"] | {"total_s": 0} == {
         "operation": "product", "parameters": "n=3000", "operations": 1, "total_s": 0,
     }  # fmt: skip
     share = 100 * found["longest_group"]["total_s"] / found["total_s"]
     said = re.search(r"^'product n=3000' alone takes (.*) % of the time; more than (\d) shards do not help; --by tiles divides it$",
-                     planned(path, 4), re.M)  # fmt: skip
+                     planned(path, 4, "--by", "runs"), re.M)  # fmt: skip
     assert figures(path, 4, "--by", "tiles")["longest_s"] < 0.9 * found["longest_s"]
+    assert figures(path, 4) == figures(path, 4, "--by", "tiles")  # as many operations as shards, but uneven ones
     assert math.isclose(float(said[1]), share, abs_tol=0.5) and int(said[2]) == useful == 2
-    assert math.isclose(figures(path, useful)["longest_s"], found["longest_group"]["total_s"], rel_tol=1e-6)
-    assert figures(path, useful - 1)["longest_s"] > found["longest_group"]["total_s"] * 1.0001
+    assert math.isclose(
+        figures(path, useful, "--by", "runs")["longest_s"], found["longest_group"]["total_s"], rel_tol=1e-6
+    )
+    assert figures(path, useful - 1, "--by", "runs")["longest_s"] > found["longest_group"]["total_s"] * 1.0001
     document = json.loads(path.read_text())
     document["operations"].append(
         {"id": "total", "op": "reduce", "inputs": ["product"], "operator": "sum", "axis": 0, "variants": ["cpu"]}
     )
     path.write_text(json.dumps(document))
-    assert re.search("^'product n=3000' and the 1 operation connected with it take ", planned(path, 4), re.M)
+    whole = planned(path, 4, "--by", "runs")
+    assert re.search("^'product n=3000' and the 1 operation connected with it take ", whole, re.M)
     assert "do not help" not in planned(path, 1)
-    assert "--by tiles" not in planned(path, 4)  # a result that is read stays whole
+    assert "--by tiles divides it" in whole  # a result that is read too
+    assert figures(path, 4)["longest_s"] < 0.9 * figures(path, 4, "--by", "runs")["longest_s"]
+
+
+def mixed_job(folder, draw, ops, sizes):
+    """Operations that divide, with one variant or two, each on a matrix of its own."""
+    inputs, operations = {}, []
+    for i in range(draw.randint(4, 14)):
+        op = draw.choice(ops)
+        inputs[f"x{i}"] = {"random": {"shape": [draw.randint(*sizes)] * 2, "dtype": draw.choice(["float32", "float16"])}}
+        more = {"operator": draw.choice(["sum", "argmax"]), "axis": draw.randint(0, 1)} if op == "reduce" else {}
+        names = ["cpu"] if op == "scale" else draw.choice([["cpu"], ["blocked"], ["blocked", "cpu"]])
+        operations.append({"id": f"o{i}", "op": op, "inputs": [f"x{i}"] * (1 + (op == "matmul")), "variants": names} | more)
+    return harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs, operations=operations,
+                             defaults={"repeat": draw.randint(1, 9)}), operations  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_mixed_jobs_are_dealt_evenly(folder, case):
+    """No shard has more than 1.25 times the mean; and where all operations are long, each shard has a panel of each, so
+    that this holds whatever they take on other machines."""
+    draw = random.Random(f"even {SEED} {case}")
+    shards = draw.randint(2, 12)
+    path, _ = mixed_job(folder, draw, ["matmul", "transpose", "reduce", "scale"], (2000, 9000))
+    found = figures(path, shards)
+    assert found["longest_s"] <= 1.25 * found["mean_s"]
+    path, operations = mixed_job(folder, draw, ["transpose", "reduce", "scale"], (9000, 12000))
+    runs = sum(len(operation["variants"]) for operation in operations)
+    assert [shard["runs"] for shard in figures(path, shards, "--by", "tiles")["shards"]] == [runs] * shards
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_waits_of_a_fork(folder, case):
+    """Two branches of one operation, whose times are drawn: the second shard waits for the stem, and the last operation
+    for the longer branch."""
+    draw = random.Random(SEED * 1000 + case)
+    sources = {"stem": ["a"], "left": ["stem"], "right": ["stem"], "last": ["left", "right"]}
+    repeats = {"stem": draw.randint(1, 30), "left": draw.randint(40, 90), "right": draw.randint(40, 90), "last": 1}
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [900, 900]}}},
+        operations=[
+            {"id": name, "op": "matmul", "inputs": (reads * 2)[:2], "variants": ["cpu"], "repeat": repeats[name]}
+            for name, reads in sources.items()
+        ],
+    )
+    found, one = figures(path, 2, "--by", "runs"), figures(path, 1)
+    assert [row["runs"] for row in found["shards"]] == [2, 2]
+    shares = [row["total_s"] for row in found["shards"]]
+    assert math.isclose(sum(shares), one["total_s"], rel_tol=1e-7)
+    ends = [row["total_s"] + row["waits_s"] for row in found["shards"]]
+    assert found["shards"][0]["waits_s"] == 0 < found["shards"][1]["waits_s"]
+    assert math.isclose(found["longest_s"], max(ends), rel_tol=1e-7) and found["longest_s"] < 0.9 * one["total_s"]
+    assert math.isclose(found["longest_s"], figures(path, 5, "--by", "runs")["longest_s"], rel_tol=1e-7)  # the path
+    assert found["useful_shards"] == 2
 
 
 @pytest.mark.parametrize("rate", ["200MB", "2GB"])
@@ -325,3 +388,20 @@ def test_eight_shards_of_a_mixed_job(folder):
 def test_bad_values(folder, arguments, words):
     done = harness.tilerun("plan", spread_job(folder), *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", f"tilerun: {words}\n")
+
+
+def test_short_operations_whose_panels_cost_much_stay_whole(folder):
+    """Each panel of a product of few rows reads all of its second operand."""
+    shapes = {"x": [30000, 30000], "flat": [128, 6000], "square": [6000, 6000]}
+    once = {"repeat": 1, "warmup": 0}
+    product = {"op": "matmul", "inputs": ["flat", "square"], "variants": ["blocked"]} | once
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={name: {"random": {"shape": shape}} for name, shape in shapes.items()},
+        operations=[
+            {"id": "long", "op": "transpose", "inputs": ["x"], "variants": ["blocked"]},
+            *({"id": f"short{i}"} | product for i in range(3)),
+        ],
+    )
+    assert sum(shard["runs"] for shard in figures(path, 8, "--by", "tiles")["shards"]) == 8 + 3

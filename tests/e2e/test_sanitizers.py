@@ -11,7 +11,7 @@ import referee
 
 SANITIZER = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
 RANDOM = {"float": {"distribution": "normal"}, "int": {"distribution": "integer", "low": 0, "high": 100}}
-OTHERS = ("cpu", "blocked", "cublas", "cub")  # no kernels of ours
+VENDORS = ("cublas", "cub")
 SHAPES = {"v": [1025], "m": [33, 129], "s": [3, 65, 17]}
 
 
@@ -27,7 +27,7 @@ def everything():
 
         def add(name, op, letters, operator=None, **options):
             able = [v for v in variants if v.op == op and dtype in v.dtypes and operator in (None, *v.operators)]
-            able = [v for v in able if v.name not in OTHERS]
+            able = [v for v in able if not v.on_cpu and v.name not in VENDORS]
             if operator:
                 options["operator"] = operator
             if able:

@@ -16,7 +16,7 @@ import suites
 VARIANTS = [variant for variant in harness.list_variants() if not variant.limit]
 # The vendor's: they refuse what they have no entry for, and their NaNs follow rules of their own. What they do give is
 # verified like everybody's.
-BASELINES = {"cub", "cublas"}
+BASELINES = {"blas", "cub", "cublas"}
 SEED = int.from_bytes(os.urandom(4), "little")
 
 

@@ -1,6 +1,7 @@
 """Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one. And a limit, which is
 wrong on purpose: timed, but no result either."""
 
+import json
 import os
 import random
 import re
@@ -275,6 +276,7 @@ def test_shards_of_a_failing_job(folder, program, seed):
         codes = []
         for index in range(count):
             command = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", f"{index}/{count}", *more]
+            command += ["--by", "runs"]  # the moods are about whole matrices
             codes.append(harness.tilerun(*command, program=program, env=environment).returncode)
         merged = harness.tilerun("merge", folder / "out.h5", program=program)
         command = ["run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite"]
@@ -286,6 +288,34 @@ def test_shards_of_a_failing_job(folder, program, seed):
 
     compare(environment)
     compare(os.environ, "--resume")
+
+
+def test_the_first_variant_that_all_panels_have_made_is_read(folder, program):
+    """One panel by the first variant is wrong, so the reader, in another shard, reads all panels by the second."""
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"random": {"shape": [65, 90], "dtype": "int32", "distribution": "index"}}},
+        operations=[
+            {"id": "flipped", "op": "transpose", "inputs": ["x"], "variants": ["moody", "cpu"], "store": "none"},
+            {"id": "twice", "op": "scale", "inputs": ["flipped"], "alpha": 2, "variants": ["cpu"]},
+        ],
+        defaults={"warmup": 0, "repeat": 1, "verify": "full"},
+    )
+    environment = {**os.environ, "MOODY": "32,"}
+    options = ["-o", folder / "out.h5", "--by", "tiles", "--wait", "0"]
+    done = [
+        harness.tilerun("run", folder / "job.yaml", "--shard", f"{index}/2", *options, program=program, env=environment)
+        for index in range(2)
+    ]
+    assert [it.returncode for it in done] == [RUN, OK], [it.stderr for it in done]
+    assert "flipped moody, columns 0 to 31 of 65: wrong" in done[0].stderr
+    assert "twice cpu: ok" in done[1].stderr and "flipped moody, columns 32 to 64 of 65: ok" in done[1].stderr
+    assert harness.tilerun("merge", folder / "out.h5", program=program).returncode == RUN
+    plain = harness.run_job(folder, program=program, **json.loads((folder / "job.yaml").read_text()))
+    merged = harness.Results(folder / "out.h5")
+    assert [row["status"] for row in merged.rows] == ["wrong", "ok", "ok"]
+    assert (merged.output("twice") == plain.output("twice")).all()
 
 
 def kept_runs(stderr, ok_before, stored):

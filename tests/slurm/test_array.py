@@ -6,6 +6,7 @@ import pytest
 from slurm import CLUSTER, assert_same, kernel_seconds, shards
 
 ARRAY = "--output=%A_%a.out"
+WHOLE = ("--by", "runs")  # else a long operation beside a short one is divided into panels
 SECONDS = 5  # of kernels, in which something else is sure to happen
 
 
@@ -70,7 +71,8 @@ def test_array_equals_one_process(cluster):
 def test_killed_task_is_done_by_a_second_array(cluster):
     job, output, plain, repeats = two_shards(cluster, "killed")
     options = ("--array=0-1", ARRAY)
-    array = cluster.submit("array.sbatch", job, "-o", output, "--set", f"first={100 * repeats}", options=options)
+    more = (*WHOLE, "--set", f"first={100 * repeats}")
+    array = cluster.submit("array.sbatch", job, "-o", output, *more, options=options)
     merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterok:{array}"])
     cluster.until(begun(output, "shard-0-of-2"), array)
     cluster.until(lambda: cluster.tasks(array)[1]["JobState"] == "COMPLETED", array)
@@ -79,7 +81,7 @@ def test_killed_task_is_done_by_a_second_array(cluster):
     assert cluster.ends(merge) == "CANCELLED"  # it would wait for ever
     assert not output.exists()
 
-    cluster.complete(cluster.submit("array.sbatch", job, "-o", output, options=options))
+    cluster.complete(cluster.submit("array.sbatch", job, "-o", output, *WHOLE, options=options))
     cluster.complete(cluster.submit("merge.sbatch", output))
     assert_same(output, plain)
 
@@ -87,7 +89,7 @@ def test_killed_task_is_done_by_a_second_array(cluster):
 def test_shard_of_a_lost_node_is_named_and_done_elsewhere(cluster):
     job, output, plain, repeats = two_shards(cluster, "lost")
     options = ("--array=0-1", "--gpus-per-task=2", ARRAY)  # a node each
-    array = cluster.submit("array.sbatch", job, "-o", output, "--set", f"first={repeats}", options=options)
+    array = cluster.submit("array.sbatch", job, "-o", output, *WHOLE, "--set", f"first={repeats}", options=options)
     cluster.until(begun(output, "shard-0-of-2"), array)
     node = cluster.tasks(array)[0]["NodeList"]
     cluster.call(CLUSTER, "lose", cluster.folder, node)
@@ -111,7 +113,7 @@ def test_shard_of_a_lost_node_is_named_and_done_elsewhere(cluster):
 
 def test_second_array_into_the_same_output_is_refused(cluster):
     job, output, plain, repeats = two_shards(cluster, "twice")
-    more = ("--set", f"first={100 * repeats}", "--set", f"second={100 * repeats}")
+    more = (*WHOLE, "--set", f"first={100 * repeats}", "--set", f"second={100 * repeats}")
     options = ("--array=0-1", ARRAY)
     array = cluster.submit("array.sbatch", job, "-o", output, *more, options=options)
     for shard in range(2):
@@ -126,7 +128,7 @@ def test_second_array_into_the_same_output_is_refused(cluster):
     cluster.call("scancel", array)
     cluster.ends(array)
     cluster.idle()
-    cluster.complete(cluster.submit("array.sbatch", job, "-o", output, options=options))
+    cluster.complete(cluster.submit("array.sbatch", job, "-o", output, *WHOLE, options=options))
     cluster.complete(cluster.submit("merge.sbatch", output))
     assert_same(output, plain)
 

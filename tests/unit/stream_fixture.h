@@ -18,8 +18,8 @@ static struct error error;
 /* ---- plans made by hand ------------------------------------------------------------------------------------------ */
 
 struct fixture {
-    struct device *device;
-    struct residents *residents;
+    struct team team;
+    struct residents *residents; /* of its first device */
     struct job_input inputs[MAX_ARRAYS];
     struct array arrays[MAX_ARRAYS];
     struct task task;
@@ -28,20 +28,31 @@ struct fixture {
     struct readers readers;
 };
 
-static void open_fixture(struct fixture *f, bool unified, int64_t budget) {
+/* A team of CPU devices; if they are not unified they have memory of their own, as GPUs have. */
+static void open_team(struct fixture *f, int devices, bool unified, int64_t budget) {
     memset(f, 0, sizeof *f);
     error = (struct error){.status = STATUS_OK};
-    assert_int_equal(device_cpu_open(&f->device, &error), STATUS_OK);
-    f->device->unified = unified;
-    f->residents = residents_create(f->device, budget);
+    f->team = (struct team){.count = devices, .reach = true};
+    for (int i = 0; i < devices; i++) {
+        assert_int_equal(device_cpu_open(&f->team.devices[i], &error), STATUS_OK);
+        f->team.devices[i]->unified = unified;
+        f->team.residents[i] = residents_create(f->team.devices[i], budget);
+    }
+    f->residents = f->team.residents[0];
     f->plan = (struct plan){.arrays = f->arrays, .array_count = MAX_ARRAYS, .tasks = &f->task, .task_count = 1};
     readers_init(&f->readers, f->arrays, MAX_ARRAYS);
 }
 
+static void open_fixture(struct fixture *f, bool unified, int64_t budget) {
+    open_team(f, 1, unified, budget);
+}
+
 static void close_fixture(struct fixture *f) {
     readers_free(&f->readers);
-    residents_free(f->residents);
-    f->device->operations->close(f->device);
+    for (int i = 0; i < f->team.count; i++) {
+        residents_free(f->team.residents[i]);
+        f->team.devices[i]->operations->close(f->team.devices[i]);
+    }
 }
 
 static void set_input(struct fixture *f, int index, enum dtype dtype, struct shape shape) {
@@ -146,7 +157,7 @@ static enum status run_stream(struct fixture *f, struct collected *c, struct str
                               struct stream **stream) {
     struct sink sink = {.write = collect, .step = collect_step, .context = c};
     struct pass pass = {&f->plan, &f->run, &f->run.tiling, &f->readers};
-    return stream_run(f->device, f->residents, &pass, &sink, result, stream, &error);
+    return stream_run(&f->team, &pass, &sink, result, stream, &error);
 }
 
 /* ---- the truth, by plain loops ----------------------------------------------------------------------------------- */
@@ -228,4 +239,20 @@ static void *truth_of(struct fixture *f) {
     case OP_TRANSPOSE: return transpose_truth(f);
     default: return sum_truth(f);
     }
+}
+
+/* Streams the fixture's run and compares every byte; the stream stays open. */
+static struct stream *stream_and_compare(struct fixture *f, struct stream_result *result) {
+    struct array *out = &f->arrays[f->task.out];
+    struct collected c = {.array = out, .data = new_values(out)};
+    struct stream *stream;
+    void *truth = truth_of(f);
+    assert_int_equal(run_stream(f, &c, result, &stream), STATUS_OK);
+    assert_int_equal(c.elements, shape_elements(&out->shape));
+    assert_int_equal(c.steps, f->run.tiling.steps);
+    assert_int_equal(c.step_bytes, result->bytes_read + result->bytes_written);
+    assert_memory_equal(c.data, truth, (size_t)c.elements * dtype_size(out->dtype));
+    free(truth);
+    free(c.data);
+    return stream;
 }

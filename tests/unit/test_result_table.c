@@ -1,6 +1,8 @@
 /* test_result_table.c - rows as table, CSV and JSON, and the provenance beside them. */
 #include "../../runner/base/clock.h"
-#include "../../runner/result/result_file.h"
+#include "../../runner/record/environment.h"
+#include "../../runner/record/swept.h"
+#include "../../runner/result/result_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

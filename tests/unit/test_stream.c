@@ -7,22 +7,6 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Streams the fixture's run and compares every byte; the stream stays open. */
-static struct stream *stream_and_compare(struct fixture *f, struct stream_result *result) {
-    struct array *out = &f->arrays[f->task.out];
-    struct collected c = {.array = out, .data = new_values(out)};
-    struct stream *stream;
-    void *truth = truth_of(f);
-    assert_int_equal(run_stream(f, &c, result, &stream), STATUS_OK);
-    assert_int_equal(c.elements, shape_elements(&out->shape));
-    assert_int_equal(c.steps, f->run.tiling.steps);
-    assert_int_equal(c.step_bytes, result->bytes_read + result->bytes_written);
-    assert_memory_equal(c.data, truth, (size_t)c.elements * dtype_size(out->dtype));
-    free(truth);
-    free(c.data);
-    return stream;
-}
-
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 static const int64_t tilings[][LOOPS] = {
@@ -239,11 +223,11 @@ static void a_pass_is_rehearsed_before_its_first_launch(void **state) {
     struct fixture f;
     struct stream_result result;
     open_fixture(&f, false, 1 << 20);
-    stage.real = f.device->operations;
+    stage.real = f.team.devices[0]->operations;
     stage.operations = *stage.real;
     stage.operations.rehearse = slow_rehearsal;
     stage.operations.launch = watched_launch;
-    f.device->operations = &stage.operations;
+    f.team.devices[0]->operations = &stage.operations;
     set_input(&f, 0, INT32, (struct shape){2, {20, 30}});
     set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
     set_run(&f, tilings[2]);
@@ -342,7 +326,7 @@ static void a_single_step_is_repeated_and_a_pass_is_one_sample(void **state) {
         set_run(&f, whole);
         struct stream *stream = stream_and_compare(&f, &result);
         assert_true(stream_measurement(stream, &options, &measurement));
-        assert_int_equal(measure_kernels(f.device, &measurement, 1, NULL, &error), STATUS_OK);
+        assert_int_equal(measure_kernels(&measurement, 1, NULL, &error), STATUS_OK);
         assert_int_equal(samples->count, 7);
         assert_true(samples_statistics(samples).min > 0);
         samples_free(samples);

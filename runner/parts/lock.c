@@ -1,7 +1,7 @@
-/* result_lock.c - the locks of OUTPUT.parts: a whole job holds that of the folder alone; shards share it, and each
+/* lock.c - the locks of OUTPUT.parts: a whole job holds that of the folder alone; shards share it, and each
  * holds that of its own folder alone. So shards do not hinder each other, the same shard does not run twice at once,
  * and none runs while a whole job or `merge` does. */
-#include "result_parts.h"
+#include "results.h"
 
 #include "../base/fail.h"
 #include "../storage/h5journal.h"
@@ -46,14 +46,14 @@ static enum status check_folder(const struct results *results, const char *path,
     return STATUS_OK;
 }
 
-/* Takes a second lock, of the kind whose holder can be asked for without taking it: for results_lock_is_held. Where
+/* Takes a second lock, of the kind whose holder can be asked for without taking it: for parts_are_locked. Where
  * there is none of that kind nothing is lost but its answer. */
 static void take_visible_lock(int lock, bool shared) {
     struct flock whole = {.l_type = shared ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
     fcntl(lock, F_SETLK, &whole);
 }
 
-bool results_lock_is_held(const char *parts) {
+bool parts_are_locked(const char *parts) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char *path = must_printf("%s/lock", parts);
     int lock = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

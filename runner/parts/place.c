@@ -1,6 +1,6 @@
-/* result_place.c - OUTPUT.parts and the folders of shards in it: which of their files are tilerun's. A user's files are
+/* place.c - OUTPUT.parts and the folders of shards in it: which of their files are tilerun's. A user's files are
  * never touched. A file that has one of tilerun's names but cannot be tilerun's is refused before anything is done. */
-#include "result_parts.h"
+#include "results.h"
 
 #include "../base/fail.h"
 #include "../storage/h5journal.h"
@@ -17,7 +17,7 @@
 /* ---- names ---- */
 
 /* A rest: a file that a killed writer left unfinished. A journal: of a part that was becoming OUTPUT when its writer
- * was killed. A note: what a shard says of itself (result_origin.c). */
+ * was killed. A note: what a shard says of itself (note.c). */
 enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_JOURNAL, OUR_NOTE, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
@@ -31,10 +31,6 @@ static enum owner owner_of(const char *name) {
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5" H5_JOURNAL) == 0) return OUR_JOURNAL;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
     return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;
-}
-
-char *results_path_of(const char *root, const char *label, const char *name) {
-    return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
 }
 
 enum status results_sync_folder(const char *folder, struct error *error) {
@@ -154,7 +150,7 @@ static void add_parts(const char *parts, char ***paths, int *count) {
     closedir(folder);
 }
 
-void results_list_parts(const char *parts, char ***paths, int *count) {
+void parts_list(const char *parts, char ***paths, int *count) {
     *paths = NULL;
     *count = 0;
     add_parts(parts, paths, count);

@@ -1,9 +1,10 @@
-/* result.c - opens and closes a job's results: what may be replaced at OUTPUT. */
+/* open.c - opens and closes a job's results: what may be replaced at OUTPUT. */
 #include "../base/fail.h"
 #include "../plan/clash.h"
+#include "../record/environment.h"
 #include "../storage/h5journal.h"
-#include "environment.h"
-#include "result_parts.h"
+#include "results.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,17 @@ static enum status check_parts(const struct results *results, bool asked, struct
                 results->place.name, results->parts, parts, parts == 1 ? "" : "s");
 }
 
+/* The values of a linked OUTPUT lie in the parts that `overwrite` throws away: it must not be there without them. */
+static enum status drop_linked(struct results *results, struct error *error) {
+    if (unlink(results->place.path) != 0)
+        return fail(error, STATUS_USAGE, "output %s: cannot be removed: %s", results->place.name, strerror(errno));
+    fprintf(stderr,
+            "tilerun: output %s: is removed now, because its outputs lie in %s, which --overwrite throws away\n",
+            results->place.name, results->whole);
+    results->linked = false;
+    return place_look(&results->place, error);
+}
+
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
                          const struct shard *shard, struct readers *readers, struct results **result,
                          struct error *error) {
@@ -106,6 +118,8 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     if (!status) status = results_take_lock(results, error);
     if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
     if (!status) status = check_parts(results, overwrite || resume, error);
+    if (!status) results->linked = results->place.exists && link_is_at(results->place.path);
+    if (!status && results->linked && !resume) status = drop_linked(results, error);
     if (!status) results_clear(results, !resume);
     if (!status && !shard && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
@@ -119,14 +133,20 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     return status;
 }
 
+void results_join(struct results *results, bool link) {
+    results->joins = true;
+    results->links = link;
+}
+
 bool results_need_inputs(const struct results *results) {
     return !results->shard || results->place.exists;
 }
 
 /* OUTPUT is complete. Parts of it are still there if its job was killed before it removed them; but if a shard made one
- * since, OUTPUT is not done. */
+ * since, OUTPUT is not done. A linked one keeps its parts, and `merge --overwrite` makes a copied one of it. */
 static enum status settle_done(struct results *results, bool *done, struct error *error) {
-    if (!*done || !shards_made_since(results, &results->place.about.st_mtim)) return STATUS_OK;
+    if (results->linked && results->joins && results->overwrite && !results->links) *done = false;
+    if (!*done || results->linked || !shards_made_since(results, &results->place.about.st_mtim)) return STATUS_OK;
     if (!results->overwrite)
         return fail(error, STATUS_USAGE,
                     "output %s: is complete, and shards have run its job again since; --overwrite replaces it by "
@@ -145,6 +165,7 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     int parts, foreign, ours = 0;
     TRY(results_count_parts(results, &parts, &foreign, error));
     TRY(settle_done(results, done, error));
+    bool clears = *done && !results->linked;
     for (int i = 0; i < plan->run_count; i++) {
         struct stored former;
         if (!shard_has(results->shard, plan->runs[i].task)) continue;
@@ -152,17 +173,17 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
         bool part = parts > ours && access(path, F_OK) == 0;
         ours += part;
         results->seen[i] = part || former_stored(results, &plan->runs[i], &former);
-        if (*done) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
+        if (clears) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
         free(path);
     }
-    if (!results->shard) ours += panels_count_parts(results, *done);
-    if (*done) {
+    if (!results->shard) ours += panels_count_parts(results, clears);
+    if (clears) {
         parts_remove_older(results->parts, &results->place.about.st_mtim);
         TRY(results_count_parts(results, &parts, &foreign, error));
         ours = 0;
         if (parts == 0) results_clear(results, true); /* the folders of shards too */
     }
-    if (parts > ours)
+    if (parts > ours && !results->linked)
         fprintf(stderr,
                 "tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
                 "are now%s\n",

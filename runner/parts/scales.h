@@ -1,4 +1,4 @@
-/* result_scales.h - the dimension scales of inputs in the results file: an output's axis that is an input's axis has
+/* scales.h - the dimension scales of inputs in the results file: an output's axis that is an input's axis has
  * that one's scales and label.
  *
  *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; of an input's band of rows the
@@ -6,10 +6,10 @@
  *
  * Scales are read from the inputs during the assembly. What cannot be read any more is left out, with a word on stderr:
  * results must not be lost for it. */
-#ifndef RUNNER_RESULT_SCALES_H
-#define RUNNER_RESULT_SCALES_H
+#ifndef RUNNER_SCALES_H
+#define RUNNER_SCALES_H
 
-#include "result_parts.h"
+#include "results.h"
 
 struct scales;
 struct scales *scales_create(const struct results *results, hid_t file);

@@ -1,9 +1,9 @@
-/* result_columns.h - the columns of /runs, as HDF5, CSV and JSON have them: those of every file, and after `parameters`
- * one for each swept parameter of the rows. For result_columns.c, result_rows.c and result_print.c only. */
-#ifndef RUNNER_RESULT_COLUMNS_H
-#define RUNNER_RESULT_COLUMNS_H
+/* columns.h - the columns of /runs, as HDF5, CSV and JSON have them: those of every file, and after `parameters`
+ * one for each swept parameter of the rows. */
+#ifndef RUNNER_COLUMNS_H
+#define RUNNER_COLUMNS_H
 
-#include "result_file.h"
+#include "swept.h"
 
 enum column_kind { COLUMN_TEXT, COLUMN_INT32, COLUMN_INT64, COLUMN_REAL };
 

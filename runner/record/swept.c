@@ -1,6 +1,6 @@
-/* result_swept.c - the swept parameters of some rows, as columns of their own. */
+/* swept.c - the swept parameters of some rows, as columns of their own. */
+#include "swept.h"
 #include "../base/fail.h"
-#include "result_file.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

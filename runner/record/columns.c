@@ -1,5 +1,5 @@
-/* result_columns.c - which columns rows have, and what a row has in them. */
-#include "result_columns.h"
+/* columns.c - which columns rows have, and what a row has in them. */
+#include "columns.h"
 
 #include "../base/fail.h"
 #include <math.h>

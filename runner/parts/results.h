@@ -1,25 +1,21 @@
-/* result_parts.h - shared by the files of the result module: result.c (opening and closing), result_place.c (the folder
- * of parts), result_lock.c (its locks), result_shard.c (shards of a job), result_key.c (keys), result_former.c (an
- * earlier, unfinished OUTPUT), result_panels.c (runs
- * that were done by panels), result_origin.c (the job and where it ran), result_part.c (one run's file),
- * result_assemble.c (the final file), result_scales.c (dimension scales in it), result_columns.c (what a row has in
- * each column), result_rows.c (the rows in HDF5), result_print.c (in CSV and JSON), result_file.c (reading back),
- * result_unfinished.c (...an output that is not finished), result_view.c and result_view_columns.c (rows as people look
- * at them), result_table.c (as a table), result_left.c (what a signal left to do). */
-#ifndef RUNNER_RESULT_PARTS_H
-#define RUNNER_RESULT_PARTS_H
+/* results.h - for the files of parts/ alone: open.c (opening and closing), place.c (the folder of parts), lock.c (its
+ * locks), shard.c (shards of a job), note.c (where they ran), key.c (keys), part.c (one run's file), panels.c (runs
+ * that were done by panels), wait.c (results that other shards make), former.c (an earlier, unfinished OUTPUT),
+ * assemble.c (the final file), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it). */
+#ifndef RUNNER_RESULTS_H
+#define RUNNER_RESULTS_H
 
 #include "../base/place.h"
-#include "../storage/h5io.h"
-#include "result.h"
-
-#define RESULT_SCHEMA "tilerun-results"
-#define PART_SCHEMA   "tilerun-part"
+#include "../record/origin.h"
+#include "parts.h"
 
 struct keys;   /* keys of a job's tasks and runs, each computed once */
 struct former; /* an existing OUTPUT of this job */
 struct found_part;
 struct counterpart;
+struct rawread;
+struct rawwrite;
+struct stored;
 
 /* In the folder of a shard: what job it does, and where. */
 #define SHARD_NOTE     "shard.h5"
@@ -34,17 +30,21 @@ struct results {
     char job_sha256[65];
     bool overwrite; /* OUTPUT may be replaced whatever it holds */
     bool cleared;   /* all parts were removed */
+    bool linked;    /* OUTPUT's values lie in the parts, which must stay */
+    bool joins;     /* this is `merge`, */
+    bool links;     /* with --link: OUTPUT shall be linked */
     const struct plan *plan;
     const struct shard *shard; /* NULL: the whole job */
     struct readers *readers;
     struct keys *keys;
     struct found_part *found; /* a whole job that goes on: the parts that lie here, those of shards too, by key */
     int found_count;
-    struct former *former;      /* NULL: none */
-    struct counterpart *other;  /* NULL: the job is not done by panels */
-    struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
-    bool *kept;                 /* for each task: an earlier run's part holds its result */
-    bool *seen;                 /* for each run: it was finished before */
+    struct former *former;       /* NULL: none */
+    const struct panels *panels; /* NULL: the job is not done by panels; */
+    struct counterpart *other;   /* else the other of its two plans */
+    struct h5_journal *journal;  /* of the part that becomes OUTPUT; NULL: none */
+    bool *kept;                  /* for each task: an earlier run's part holds its result */
+    bool *seen;                  /* for each run: it was finished before */
 };
 
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
@@ -55,16 +55,6 @@ enum status results_take_lock(struct results *results, struct error *error);
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
 /* Removes tilerun's own files from there: what killed writers left, and with `finished` the parts too. */
 void results_clear(struct results *results, bool finished);
-
-/* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
- * at that moment would find it taken. */
-bool results_lock_is_held(const char *parts);
-/* The paths of the finished parts in that folder and in those of shards in it, in no order. The caller frees each and
- * *paths. */
-void results_list_parts(const char *parts, char ***paths, int *count);
-/* Is the hash in a part's trailer that of the bytes before it? Of a file of more than `most` bytes only the trailer
- * itself is looked at. */
-bool part_is_whole(const char *path, off_t most);
 
 /* "shard-3-of-8": is it the name of a shard's folder? */
 bool shard_folder_parse(const char *name, int *index, int *count);
@@ -81,6 +71,7 @@ char *shards_running(const char *whole);
 /* Fills results->found. */
 void shards_find_parts(struct results *results);
 void shards_free_parts(struct results *results);
+bool results_later(const struct timespec *one, const struct timespec *other);
 /* Has a shard made one of the job's results since that time? */
 bool shards_made_since(const struct results *results, const struct timespec *time);
 /* Removes the parts that are no later than OUTPUT, which is complete: a killed process had not done so yet. */
@@ -90,11 +81,8 @@ void parts_remove_older(const char *parts, const struct timespec *time);
 char *results_part_path(const struct results *results, const struct run *run);
 /* The same by its key; KEY.h5. */
 char *results_part_of_key(const struct results *results, const char key[33]);
-/* Opens a file of OUTPUT.parts for reading, without HDF5's lock: tilerun's own guard that folder, some file systems
- * have no locks, and a job that is running may open its part for writing. Negative: it failed. */
-hid_t part_open(const char *path);
 /* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
-bool part_read_row(const char *path, struct result_row *row, bool *has_output);
+bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
 /* Makes renames in a folder durable. */
 enum status results_sync_folder(const char *folder, struct error *error);
 
@@ -102,12 +90,14 @@ enum status results_sync_folder(const char *folder, struct error *error);
  * through results, must have been hashed before its key, or that of one of its runs, is asked for. */
 struct keys *keys_create(const struct plan *plan, const struct readers *readers);
 void keys_free(struct keys *keys);
+/* The keys are those of a job's panels: what is not divided has the key that it has in the whole job. */
+void keys_use_panels(struct keys *keys, const struct panels *panels);
 /* The key of a run, which names its part. */
 void keys_of_run(struct keys *keys, const struct run *run, char key[33]);
 /* One hash of the keys of all tasks (NULL), or of the tasks that `tasks` marks: it identifies a results file. */
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
 
-/* Of a job that is done by panels (result_panels.c). The other plan with its keys; false: there is none. */
+/* Of a job that is done by panels (panels.c). The other plan with its keys; false: there is none. */
 bool counterpart_keys(const struct results *results, const struct plan **plan, struct keys **keys);
 void counterpart_free(struct counterpart *other);
 /* For `merge`: finds all panels of a run and fills its row from theirs; false: some are missing. */
@@ -122,6 +112,8 @@ bool panels_were_found(const struct results *results, const struct run *run);
 /* Puts the panels' outputs together in a new data set. */
 enum status panels_join(const struct results *results, const struct run *run, hid_t file, const char *path,
                         struct error *error);
+/* The parts of a run's panels and their places in its output. The caller frees each path, *paths and *places. */
+int panels_list(const struct results *results, const struct run *run, char ***paths, struct box **places);
 /* Writes the sums of their samples. */
 enum status panels_write_samples(const struct results *results, const struct run *run, hid_t file, const char *path,
                                  struct error *error);
@@ -130,6 +122,21 @@ enum status panels_write_rows(hid_t file, const struct results *results, struct 
 /* The plan of the panels and, for each of its runs, whether it is missing, where `missing` says so of the runs of the
  * whole. The caller frees *panel_missing. */
 const struct plan *panels_missing(const struct results *results, const bool *missing, bool **panel_missing);
+
+/* Does the results file at `path` need its parts? */
+bool link_is_at(const char *path);
+/* Makes the output of a run a virtual data set: of its part, or (`panels`) of those of its panels. */
+enum status link_output(const struct results *results, const struct run *run, bool panels, hid_t file, const char *path,
+                        struct error *error);
+/* Writes the name of the folder of parts to a linked file. */
+enum status link_mark(const struct results *results, hid_t file, struct error *error);
+/* Copies an output from a linked file. */
+enum status link_resolve(const struct results *results, const struct run *run, const struct stored *from, hid_t file,
+                         const char *path, struct error *error);
+/* Copies a data set, or what `raw` reads of it, to its place in another one; `memory` has PIECE_BYTES. */
+#define PIECE_BYTES (INT64_C(16) << 20)
+enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
+                         const struct box *place, void *memory, struct error *error);
 
 /* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
@@ -143,25 +150,9 @@ char *results_difference(const struct results *results, hid_t file, const char *
 /* Finds the row of a run that was `ok`; *has_output: its output is stored. */
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
 
-/* /job and /job_resolved; `key` NULL: it is not written. */
-enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error);
-/* A text that results_write_job wrote: "/job_resolved"; NULL: there is none. The caller frees. */
-char *results_read_text(hid_t file, const char *name);
-struct environment;
-enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error);
-/* An absolute path without links; the path itself if nothing is there. The caller frees. */
-char *results_absolute(const char *path);
 /* Writes a data set of one dimension. */
 enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
                                  const char *units, struct error *error);
-
-/* What is stored of a run's samples, one data set each. */
-enum { SAMPLE_KINDS = 6 };
-struct sample_kind {
-    const char *in_part; /* its name in a part: "power_w" */
-    const char *suffix;  /* what follows /samples/RUN in the results file: "_power_w" */
-};
-extern const struct sample_kind sample_kinds[SAMPLE_KINDS];
 
 /* Where the data of a run are in an open file; objects that do not exist may be named. */
 struct stored {
@@ -171,25 +162,5 @@ struct stored {
 };
 /* Finds where the former OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
 bool former_stored(const struct results *results, const struct run *run, struct stored *stored);
-
-/* "/outputs/n=512/product"; the caller frees. */
-char *results_path_of(const char *root, const char *label, const char *name);
-
-/* Writes a part's row as its table /runs: it needs no columns for swept parameters. */
-enum status result_write_row(hid_t file, const struct result_row *row, struct error *error);
-/* Writes rows as a table of a file: "runs". */
-enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
-                              struct error *error);
-/* Reads that table; `path` is for messages. The caller frees *rows. */
-enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error);
-
-/* Reads the finished runs of an output that does not exist yet: fills rows, parts and standing of a file whose path is
- * set. false: nothing of tilerun's is there. */
-struct results_file;
-bool unfinished_read(struct results_file *file);
-/* Fills `standing` of a file that is open. */
-void unfinished_look(struct results_file *file);
-/* Opens the part that a row came from; negative: there is none. */
-hid_t unfinished_open_part(const struct results_file *file, const struct result_row *row);
 
 #endif

@@ -1,9 +1,9 @@
-/* result_shard.c - shards of a job: each has a folder in OUTPUT.parts, with its lock, its parts and a note of where it
+/* shard.c - shards of a job: each has a folder in OUTPUT.parts, with its lock, its parts and a note of where it
  * ran. A whole job finds their parts where they lie; what is missing for `merge` is told by shard. */
-#include "result_parts.h"
+#include "results.h"
 
 #include "../base/fail.h"
-#include "environment.h"
+#include "../record/environment.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ char *shards_running(const char *whole) {
         int index, count;
         if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
         char *path = must_printf("%s/%s", whole, entry->d_name);
-        if (results_lock_is_held(path)) {
+        if (parts_are_locked(path)) {
             char *place = shard_note_place(path);
             found = must_printf("shard %d of %d%s%s%s", index, count, place ? " (" : "", place ? place : "",
                                 place ? ")" : "");
@@ -74,7 +74,7 @@ struct found_part {
     struct timespec written;
 };
 
-static bool later(const struct timespec *one, const struct timespec *other) {
+bool results_later(const struct timespec *one, const struct timespec *other) {
     return one->tv_sec != other->tv_sec ? one->tv_sec > other->tv_sec : one->tv_nsec > other->tv_nsec;
 }
 
@@ -83,7 +83,7 @@ static int compare_found(const void *one, const void *other) {
     const struct found_part *a = one, *b = other;
     int order = strcmp(a->key, b->key);
     if (order != 0) return order;
-    return later(&b->written, &a->written) - later(&a->written, &b->written);
+    return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
 }
 
 static int compare_key(const void *key, const void *found) {
@@ -93,7 +93,7 @@ static int compare_key(const void *key, const void *found) {
 void shards_find_parts(struct results *results) {
     char **paths;
     int count;
-    results_list_parts(results->whole, &paths, &count);
+    parts_list(results->whole, &paths, &count);
     struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
     for (int i = 0; i < count; i++) {
         struct stat about = {0};
@@ -139,13 +139,13 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
     char **paths;
     int count;
     bool made = false;
-    results_list_parts(results->whole, &paths, &count);
+    parts_list(results->whole, &paths, &count);
     for (int i = 0; i < count; i++) {
         const char *inner = strchr(paths[i] + own, '/');
         struct stat about;
         char key[33];
         snprintf(key, sizeof key, "%.32s", inner ? inner + 1 : "");
-        made |= inner && stat(paths[i], &about) == 0 && later(&about.st_mtim, time) && is_of_job(results, key);
+        made |= inner && stat(paths[i], &about) == 0 && results_later(&about.st_mtim, time) && is_of_job(results, key);
         free(paths[i]);
     }
     free(paths);
@@ -155,10 +155,10 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
 void parts_remove_older(const char *parts, const struct timespec *time) {
     char **paths;
     int count;
-    results_list_parts(parts, &paths, &count);
+    parts_list(parts, &paths, &count);
     for (int i = 0; i < count; i++) {
         struct stat about;
-        if (stat(paths[i], &about) == 0 && !later(&about.st_mtim, time)) unlink(paths[i]);
+        if (stat(paths[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths[i]);
         free(paths[i]);
     }
     free(paths);

@@ -1,6 +1,5 @@
-/* result_rows.c - the rows of runs: begun from the plan; as a table in HDF5. */
-#include "result_columns.h"
-#include "result_parts.h"
+/* row.c - the rows of runs: begun from the plan; as a table in HDF5. */
+#include "columns.h"
 
 #include "../base/fail.h"
 #include <math.h>

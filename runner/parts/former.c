@@ -1,9 +1,10 @@
-/* result_former.c - the former OUTPUT: does it belong to this job, and which of its runs are finished? A job with
+/* former.c - the former OUTPUT: does it belong to this job, and which of its runs are finished? A job with
  * failed runs leaves no parts, because parts would store its outputs a second time; --resume takes the runs that were
  * `ok` out of OUTPUT itself. */
 #include "../base/fail.h"
-#include "environment.h"
-#include "result_parts.h"
+#include "../record/environment.h"
+#include "../record/link.h"
+#include "results.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +34,13 @@ static enum status open_results(const char *path, hid_t *file, char instead[512]
     }
     char *schema = h5_get_text(*file, "schema");
     bool ours = schema && strcmp(schema, RESULT_SCHEMA) == 0;
+    char *broken = ours ? link_broken(*file, path) : NULL;
     free(schema);
-    if (ours) return STATUS_OK;
+    if (ours && !broken) return STATUS_OK;
     H5Fclose(*file);
     *file = H5I_INVALID_HID;
-    snprintf(instead, 512, "is an HDF5 file, but not one of tilerun's results");
+    snprintf(instead, 512, "%s", broken ? broken : "is an HDF5 file, but not one of tilerun's results");
+    free(broken);
     return STATUS_USAGE;
 }
 

@@ -1,9 +1,9 @@
-/* result_key.c - keys: everything that a run's result depends on, as one hash, by which a finished run is found
+/* key.c - keys: everything that a run's result depends on, as one hash, by which a finished run is found
  * again. */
-#include "result_parts.h"
+#include "results.h"
 
 #include "../base/fail.h"
-#include "environment.h"
+#include "../record/environment.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,8 @@ struct keys {
     const struct plan *plan;
     const struct readers *readers;
     XXH3_state_t *state;
+    const struct panels *panels; /* of whose plan these are the keys; NULL: of a whole job's */
+    struct keys *whole;          /* then of the whole */
     struct task_key tasks[];
 };
 
@@ -35,8 +37,15 @@ struct keys *keys_create(const struct plan *plan, const struct readers *readers)
 
 void keys_free(struct keys *keys) {
     if (!keys) return;
+    keys_free(keys->whole);
     XXH3_freeState(keys->state);
     free(keys);
+}
+
+/* The whole's inputs are the first ones of the panels' plan. */
+void keys_use_panels(struct keys *keys, const struct panels *panels) {
+    keys->panels = panels;
+    keys->whole = keys_create(panels->whole, keys->readers);
 }
 
 static void hash_text(XXH3_state_t *state, const char *text) {
@@ -72,6 +81,7 @@ static const struct task_key *task_key(struct keys *keys, int number) {
     const struct task *task = &plan->tasks[number];
     struct task_key *known = &keys->tasks[number];
     if (known->known) return known;
+    if (keys->panels && !task->panel) return task_key(keys->whole, keys->panels->whole_task[number]);
     const XXH128_hash_t *results[2] = {NULL, NULL};
     for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
         if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, task->in[i] - plan->input_count)->key;

@@ -1,5 +1,5 @@
-/* result_bound.c - how near a run came to what its device can do. */
-#include "result.h"
+/* bound.c - how near a run came to what its device can do. */
+#include "row.h"
 
 void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,
                       const struct device_limits *limits) {

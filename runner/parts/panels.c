@@ -1,21 +1,18 @@
-/* result_panels.c - runs that were done by panels (plan/panels.h). `merge` finds the parts of all panels, takes their
+/* panels.c - runs that were done by panels (plan/panels.h). `merge` finds the parts of all panels, takes their
  * times together as the run's, puts their outputs together, and keeps their own rows in /panels. */
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
 #include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
-#include "result_parts.h"
+#include "results.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (INT64_C(16) << 20)
-
 /* The same job in the plan that `results` does not follow: of a shard the whole, of `merge` the panels. */
 struct counterpart {
-    const struct panels *panels;
     const struct plan *plan;
     struct readers readers;
     struct keys *keys;
@@ -26,12 +23,14 @@ struct counterpart {
 void results_use_panels(struct results *results, const struct panels *panels) {
     struct counterpart *other = must_malloc(sizeof *other);
     bool follows_panels = results->plan == &panels->plan;
-    *other = (struct counterpart){.panels = panels, .plan = follows_panels ? panels->whole : &panels->plan};
+    *other = (struct counterpart){.plan = follows_panels ? panels->whole : &panels->plan};
     readers_init(&other->readers, other->plan->arrays, other->plan->array_count);
     other->keys = keys_create(other->plan, &other->readers);
+    keys_use_panels(follows_panels ? results->keys : other->keys, panels);
     other->rows = must_malloc((size_t)other->plan->run_count * sizeof *other->rows + 1);
     for (int i = 0; i < other->plan->run_count; i++) other->rows[i] = (struct result_row){.run = i};
     results->other = other;
+    results->panels = panels;
 }
 
 void counterpart_free(struct counterpart *other) {
@@ -46,7 +45,7 @@ void counterpart_free(struct counterpart *other) {
 static bool hash_inputs(const struct results *results) {
     struct counterpart *other = results->other;
     struct error ignored = {STATUS_OK, ""};
-    int common = other->panels->whole->input_count;
+    int common = results->panels->whole->input_count;
     for (int i = 0; i < other->plan->input_count && !other->hashed; i++) {
         struct reader *reader = &other->readers.of[i];
         if (i < common) snprintf(reader->hash, sizeof reader->hash, "%s", results->readers->of[i].hash);
@@ -120,7 +119,7 @@ static void add_samples(struct samples *sum, const char *path, bool first) {
 static bool find_panel(const struct results *results, const struct run *panel, bool needs_output) {
     struct result_row *row = &results->other->rows[panel->number];
     char *path = part_of(results, panel);
-    bool has_output = false, found = part_read_row(path, row, &has_output);
+    bool has_output = false, found = part_read_row(results, path, row, &has_output);
     found = found && (has_output || !needs_output || !result_row_done(row));
     if (!found) row->status[0] = '\0';
     row->run = panel->number;
@@ -139,7 +138,7 @@ static const struct run *panels_of(const struct panels *panels, const struct run
 static struct samples sum_samples(const struct results *results, const struct run *run) {
     struct samples sum = {.count = 0};
     int count, stride = results->plan->tasks[run->task].run_count;
-    const struct run *first = panels_of(results->other->panels, run, &count);
+    const struct run *first = panels_of(results->panels, run, &count);
     for (int p = 0; p < count; p++) {
         char *path = part_of(results, first + p * stride);
         add_samples(&sum, path, p == 0);
@@ -166,7 +165,7 @@ bool panels_find_row(struct results *results, const struct run *run, bool needs_
     if (!results->other || !hash_inputs(results)) return false;
     const struct plan *plan = results->other->plan;
     int count, stride = results->plan->tasks[run->task].run_count, found = 0;
-    const struct run *first = panels_of(results->other->panels, run, &count);
+    const struct run *first = panels_of(results->panels, run, &count);
     for (int p = 0; p < count && count > 1; p++) found += find_panel(results, first + p * stride, needs_output);
     if (found < count || count == 1) return false;
     result_row_init(row, results->plan, run);
@@ -189,7 +188,7 @@ void panels_each_part(const struct results *results, void (*take)(void *context,
         const struct run *panel = &other->plan->runs[i];
         if (!other->plan->tasks[panel->task].panel || !other->rows[i].status[0]) continue;
         char *path = part_of(results, panel);
-        take(context, panels_whole_run(other->panels, panel)->number, path);
+        take(context, panels_whole_run(results->panels, panel)->number, path);
         free(path);
     }
 }
@@ -211,15 +210,15 @@ int panels_count_parts(const struct results *results, bool remove) {
 bool panels_were_found(const struct results *results, const struct run *run) {
     int count;
     if (!results->other) return false;
-    const struct run *first = panels_of(results->other->panels, run, &count);
+    const struct run *first = panels_of(results->panels, run, &count);
     return count > 1 && results->other->rows[first->number].status[0] != '\0';
 }
 
 /* ---- putting together -------------------------------------------------------------------------------------------- */
 
-/* Copies a panel's output to its place, in pieces that end where chunks end. */
-static enum status copy_panel(const struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to,
-                              struct rawwrite *write, const struct box *place, void *memory, struct error *error) {
+/* In pieces that end where chunks end. */
+enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
+                         const struct box *place, void *memory, struct error *error) {
     struct box whole = box_whole(&from->shape);
     struct grid grid = {.grain = to->chunk};
     memcpy(grid.shift, place->start, sizeof grid.shift);
@@ -228,8 +227,7 @@ static enum status copy_panel(const struct h5_dataset *from, struct rawread *raw
     for (int64_t i = 0; i < cut.pieces; i++) {
         struct box piece = cut_piece(&cut, i), target = piece;
         for (int axis = 0; axis < target.rank; axis++) target.start[axis] += place->start[axis];
-        TRY(raw ? rawread_read(raw, &piece, memory, NULL, NULL, error)
-                : h5_read((struct h5_dataset *)from, &piece, memory, error));
+        TRY(raw ? rawread_read(raw, &piece, memory, NULL, NULL, error) : h5_read(from, &piece, memory, error));
         TRY(write ? rawwrite_write(write, &target, memory, NULL, error) : h5_write(to, &target, memory, error));
     }
     return STATUS_OK;
@@ -242,7 +240,7 @@ static enum status join_panel(const struct results *results, const struct run *p
     struct rawread *raw = NULL;
     enum status status = h5_open(path, "/output", &from, error);
     if (!status) status = rawread_open(from, &raw, error);
-    if (!status) status = copy_panel(from, raw, to, write, &results->other->panels->place[panel->task], memory, error);
+    if (!status) status = copy_dataset(from, raw, to, write, &results->panels->place[panel->task], memory, error);
     rawread_close(raw);
     h5_close(from);
     free(path);
@@ -256,7 +254,7 @@ enum status panels_join(const struct results *results, const struct run *run, hi
     struct h5_dataset *to = NULL;
     struct rawwrite *write = NULL;
     int count;
-    const struct run *first = panels_of(results->other->panels, run, &count);
+    const struct run *first = panels_of(results->panels, run, &count);
     void *memory = must_malloc(PIECE_BYTES);
     enum status status =
         h5_create(file, path, task->geometry.out.dtype, &task->geometry.out.shape, &layout, &to, error);
@@ -269,6 +267,19 @@ enum status panels_join(const struct results *results, const struct run *run, hi
     h5_close(to);
     free(memory);
     return status;
+}
+
+int panels_list(const struct results *results, const struct run *run, char ***paths, struct box **places) {
+    int count, stride = results->plan->tasks[run->task].run_count;
+    const struct run *first = panels_of(results->panels, run, &count);
+    *paths = must_malloc((size_t)count * sizeof **paths);
+    *places = must_malloc((size_t)count * sizeof **places);
+    for (int p = 0; p < count; p++) {
+        const struct run *panel = first + p * stride;
+        (*paths)[p] = part_of(results, panel);
+        (*places)[p] = results->panels->place[panel->task];
+    }
+    return count;
 }
 
 enum status panels_write_samples(const struct results *results, const struct run *run, hid_t file, const char *path,
@@ -295,7 +306,7 @@ enum status panels_write_rows(hid_t file, const struct results *results, struct 
         char *path = part_of(results, panel), *slash = strrchr(path, '/');
         *slash = '\0';
         rows[count] = other->rows[i];
-        rows[count].run = panels_whole_run(other->panels, panel)->number;
+        rows[count].run = panels_whole_run(results->panels, panel)->number;
         const char *shard = strrchr(path, '/') + 1;
         snprintf(rows[count].message, sizeof rows[count].message, "%.60s; %.40s", task->panel, shard);
         count++;
@@ -315,7 +326,7 @@ const struct plan *panels_missing(const struct results *results, const bool *mis
         const struct run *panel = &other->plan->runs[i];
         bool own = other->plan->tasks[panel->task].panel != NULL;
         (*panel_missing)[i] =
-            missing[panels_whole_run(other->panels, panel)->number] && !(own && other->rows[i].status[0]);
+            missing[panels_whole_run(results->panels, panel)->number] && !(own && other->rows[i].status[0]);
     }
     return other->plan;
 }

@@ -1,12 +1,13 @@
-/* result.h - the results file: its parts while the job runs, and their assembly at the end.
+/* parts.h - writes results: each run's as a part while the job runs, and all of them as one file at the end.
  *
  *     OUTPUT.parts/KEY.h5                 one finished run each: written under another name, then renamed
  *     OUTPUT.parts/shard-3-of-8/KEY.h5    the same, by a shard of the job
  *     OUTPUT                              assembled from the parts: written under another name, synced once, renamed
  *
- * After the assembly the parts are removed.
+ * After the assembly the parts are removed, unless it was told to link (link.c): then OUTPUT's values lie in them, and
+ * only an OUTPUT that has copies of these, or --overwrite, lets them go.
  *
- * A part ends in a trailer with a hash of all bytes before it (result_part.c). Parts are not synced, so a crash of the
+ * A part ends in a trailer with a hash of all bytes before it (part.c). Parts are not synced, so a crash of the
  * machine can damage one; a run whose part has a wrong checksum is done again. KEY is a hash of the program (version,
  * commit, for an unclean build its file), the operation's resolved text, the variant and the inputs' hashes. A part
  * keeps its output only if something will read it: for the operation's first right run, and for every run with `store:
@@ -14,52 +15,14 @@
  *
  * If runs failed or were left out, OUTPUT is a store of finished runs like the parts: --resume copies the runs that
  * were `ok` out of it and replaces it. During that assembly both files exist. */
-#ifndef RUNNER_RESULT_H
-#define RUNNER_RESULT_H
+#ifndef RUNNER_PARTS_H
+#define RUNNER_PARTS_H
 
 #include "../plan/panels.h"
+#include "../record/environment.h"
+#include "../record/row.h"
 #include "../stream/measure.h"
 #include "../stream/stream.h"
-#include "environment.h"
-
-/* One row of /runs; unknown values are NaN and "". status: ok | unchecked (it ran and nothing verified it) | wrong |
- * failed | skipped | interrupted. */
-struct result_row {
-    int32_t run;
-    char operation[JOB_NAME_BYTES], op[16], variant[96], parameters[JOB_LABEL_BYTES], device[16], dtype[16], shape[64],
-        status[16];
-    int32_t repeats;
-    double kernel_median_s, kernel_min_s, kernel_max_s, kernel_mad_s;
-    double kernel_ci_low_s, kernel_ci_high_s; /* the 95 % interval of the median */
-    double read_s, h2d_s, d2h_s, write_s, total_s;
-    double flops, bytes, gflops, gbytes_per_s;
-    /* The least time that this device's measured limits allow the work, what limits it ("compute", "memory"), and how
-     * much of the median that is. */
-    double bound_s;
-    char bound_by[16];
-    double percent_of_bound;
-    double error, tolerance;
-    char verify[16]; /* "full", "sampled", "none" */
-    char flags[64];  /* what makes the times doubtful, comma-separated: "throttled,outliers" */
-    /* What the run was measured on; a resumed job may have continued on another machine. */
-    char device_name[128];
-    int32_t threads;     /* host threads; 0: unknown */
-    double sm_clock_mhz; /* median over the repeats; NaN: unknown */
-    char message[256];
-};
-
-/* Did the run make a result: is its status ok or unchecked? */
-bool result_row_done(const struct result_row *row);
-
-/* Moves the rows that have a status to the front, and returns how many they are: those of this shard. */
-int result_rows_own(struct result_row *rows, int count);
-
-/* Fills what the plan knows: names, shape and work. status becomes "", measured numbers NaN. */
-void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
-
-/* Fills bound_s, bound_by and percent_of_bound, once the times are known. `limits` NULL: they stay unknown. */
-void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,
-                      const struct device_limits *limits);
 
 struct results; /* one job's output while the job runs */
 
@@ -80,6 +43,9 @@ void results_leave(struct results *results);
 /* Removes OUTPUT.parts if no part is left in it and nobody is at work there: a killed process had begun to do so. */
 void results_sweep(const char *output);
 
+/* This is `merge`: before results_resume. `link`: instead of copying outputs, OUTPUT shall have virtual data sets that
+ * show those in the parts, which then stay. */
+void results_join(struct results *results, bool link);
 /* The job is done by panels: of a shard `results` follows their plan, of `merge` the whole, and this tells it of the
  * other. */
 void results_use_panels(struct results *results, const struct panels *panels);
@@ -149,6 +115,19 @@ void part_discard(struct part *part);
 /* Makes the stored output of a finished run the place of its task's result, for later tasks to read. */
 void results_load_output(struct results *results, const struct run *run);
 
+/* For a shard: the result of a task that other shards make, whole or by panels. The hashes that the task's key needs
+ * must be known. The caller frees with awaited_end. */
+struct awaited *awaited_begin(struct results *results, int task);
+void awaited_end(struct awaited *awaited);
+/* Is it decided what the result is? Then *result_run is the run that gave it, of the first panel, and later tasks can
+ * read it; -1: there is none, since all variants failed, were wrong or were skipped. */
+bool awaited_look(struct awaited *awaited, int *result_run);
+/* Of what is missing, the first: the shard that makes it; its name, "'product n=4, rows 0 to 15 of 64'"; and where that
+ * shard is or was at work, "node n7, job 12_1", NULL: it has not begun. The caller frees the texts. */
+int awaited_shard(const struct awaited *awaited);
+char *awaited_name(const struct awaited *awaited);
+char *awaited_place(const struct awaited *awaited, bool *at_work);
+
 /* What the assembly writes besides the parts. */
 struct result_summary {
     const char *status; /* complete | partial | failed */
@@ -157,24 +136,24 @@ struct result_summary {
     const int *result_run;         /* for each task: the run whose output is its result; -1: none */
     const struct environment *environment;
 };
-/* Writes OUTPUT from the parts, then removes them. STATUS_IO: it failed, and all parts are as they were. */
+/* Writes OUTPUT from the parts, then removes them, unless it links. STATUS_IO: it failed, and all parts are as they
+ * were. */
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error);
 
-/* Compares what the rows that made results were measured on (device name and host threads), CPU and GPU rows apart. If
- * they differ (a job resumed on another machine) the list of what they name, "H200 with 16 threads; H200 with 8
- * threads"; else NULL. The caller frees. */
-char *result_mixed_conditions(const struct result_row *rows, int count);
+/* ---- for who looks at a job that is not done; nothing is locked or changed ---- */
 
-/* After a signal: lines that say how many runs are done (a row without a status belongs to another shard), from which
- * on runs are left ("interrupted"), how many of these read a result that is not there, and how many failed. `kept`: for
- * each run, whether a part of it is there although its row is "interrupted". `resumable`: they say how to go on. The
- * caller frees. */
-char *result_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
+/* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
+ * at that moment would find it taken. */
+bool parts_are_locked(const char *parts);
+/* The paths of the finished parts in that folder and in those of shards in it, in no order. The caller frees each and
+ * *paths. */
+void parts_list(const char *parts, char ***paths, int *count);
+/* Is the hash in a part's trailer that of the bytes before it? Of a file of more than `most` bytes only the trailer
+ * itself is looked at. */
+bool part_is_whole(const char *path, off_t most);
 
-/* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options
- * (result_view.h). */
-void result_print_table(const struct result_row *rows, int count, FILE *to);
-void result_print_csv(const struct result_row *rows, int count, FILE *to);
-void result_print_json(const struct result_row *rows, int count, FILE *to);
+/* Opens a file of OUTPUT.parts for reading, without HDF5's lock: tilerun's own guard that folder, some file systems
+ * have no locks, and a job that is running may open its part for writing. Negative: it failed. */
+hid_t part_open(const char *path);
 
 #endif

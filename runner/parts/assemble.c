@@ -1,11 +1,12 @@
-/* result_assemble.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is
+/* assemble.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is
  * written as a whole or not at all. */
 #include "../base/fail.h"
 #include "../plan/space.h"
 #include "../storage/h5journal.h"
 #include "../storage/h5scale.h"
-#include "result_parts.h"
-#include "result_scales.h"
+#include "../storage/h5virtual.h"
+#include "results.h"
+#include "scales.h"
 
 #include "../base/clock.h"
 #include <errno.h>
@@ -154,6 +155,26 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
     return status;
 }
 
+static bool is_virtual(const struct stored *from) {
+    hid_t id = H5Dopen2(from->file, from->output, H5P_DEFAULT);
+    bool is = id >= 0 && h5_is_virtual(id);
+    if (id >= 0) H5Dclose(id);
+    return is;
+}
+
+/* Takes an output from its part, from those of its panels, or from the former OUTPUT. One without axes, or without
+ * elements, cannot be virtual. */
+static enum status take_output(const struct stored *from, hid_t file, const struct results *results,
+                               const struct run *run, const char *path, struct error *error) {
+    const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
+    bool panels = from->file < 0, part = from->run < 0;
+    if (results->links && part && shape->rank > 0 && shape_elements(shape) > 0)
+        return link_output(results, run, panels, file, path, error);
+    if (panels) return panels_join(results, run, file, path, error);
+    if (!part && is_virtual(from)) return link_resolve(results, run, from, file, path, error);
+    return take_object(from->file, from->output, file, path, false, error);
+}
+
 /* Takes a run's output. With `store: all` a task's result is one of the variants' outputs, and two names lead to one
  * data set. */
 static enum status take_outputs(const struct stored *from, hid_t file, const struct results *results,
@@ -167,9 +188,8 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum status status = from->file < 0 ? panels_join(results, run, file, path, error)
-                                        : take_object(from->file, from->output, file, path, false, error);
     const struct array *array = &results->plan->arrays[task->out];
+    enum status status = take_output(from, file, results, run, path, error);
     if (!status) status = describe_output(file, path, task, array, row, error);
     if (!status) status = scales_attach(scales, array, path, error);
     if (!status && is_result && store == STORE_ALL) {
@@ -185,15 +205,6 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     free(variants);
     return status;
 }
-
-const struct sample_kind sample_kinds[SAMPLE_KINDS] = {
-    {"seconds", ""},
-    {"turn", "_turn"},
-    {"clock_mhz", "_clock_mhz"},
-    {"power_w", "_power_w"},
-    {"temperature_c", "_temperature_c"},
-    {"marks", "_marks"},
-};
 
 static enum status take_samples(const struct stored *from, hid_t file, int32_t run, struct error *error) {
     enum status status = STATUS_OK;
@@ -254,6 +265,7 @@ static enum status take_run(hid_t file, const struct results *results, const str
  * on OUTPUT does that. */
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
+    if (results->links || results->linked) return NULL; /* parts that an OUTPUT shows do not change */
     off_t most = SPACE_ADOPT_BYTES - 1;
     for (int i = 0; i < results->plan->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
@@ -293,6 +305,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
     if (!status) status = h5_set_text(file, "schema", RESULT_SCHEMA, error);
     if (!status) status = h5_set_integer(file, "schema_version", 1, error);
     if (!status) status = h5_set_text(file, "status", summary->status, error);
+    if (!status && results->links) status = link_mark(results, file, error);
     if (!status) status = h5_set_text(file, "tool_version", tilerun_version, error);
     if (!status) status = h5_set_text(file, "git_commit", tilerun_git_commit, error);
     if (!status && *tilerun_program_hash()) status = h5_set_text(file, "program_xxh3", tilerun_program_hash(), error);
@@ -350,6 +363,25 @@ static enum status sync_file(const char *path, struct error *error) {
     return status;
 }
 
+/* Parts are not synced when they are made: a linked file needs them all. */
+static enum status sync_parts(const struct results *results, struct error *error) {
+    char **paths, *last = must_strdup("");
+    int count;
+    enum status status = STATUS_OK;
+    parts_list(results->whole, &paths, &count);
+    for (int i = 0; i < count; i++) {
+        char *folder = place_folder_of(paths[i]);
+        if (!status) status = sync_file(paths[i], error);
+        if (!status && strcmp(folder, last) != 0) status = results_sync_folder(folder, error);
+        free(last);
+        last = folder;
+        free(paths[i]);
+    }
+    free(last);
+    free(paths);
+    return status;
+}
+
 /* Removes the parts. It closes their readers first, because NFS keeps the files that are open. */
 static void remove_parts(struct results *results) {
     const struct readers *readers = results->readers;
@@ -364,6 +396,7 @@ static enum status write_and_name(hid_t file, const char *path, const struct res
                                   struct error *error) {
     enum status status = write_all(file, results, summary, adopted, error), closed = h5_close_file(file, error);
     if (!status) status = closed;
+    if (!status && results->plan->job->sync && results->links) status = sync_parts(results, error);
     if (!status && results->plan->job->sync) status = sync_file(path, error);
     if (status) return status;
     h5_journal_hold(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
@@ -383,6 +416,6 @@ enum status results_assemble(struct results *results, const struct result_summar
     if (status && !adopted) unlink(path); /* else results_leave restores the part */
     free(path);
     if (!status && results->plan->job->sync) status = results_sync_folder(results->place.folder, error);
-    if (!status) remove_parts(results);
+    if (!status && !results->links) remove_parts(results);
     return status;
 }

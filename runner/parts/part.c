@@ -1,4 +1,4 @@
-/* result_part.c - one finished run in a file of its own: written under another name, closed, marked with the hash of
+/* part.c - one finished run in a file of its own: written under another name, closed, marked with the hash of
  * its bytes, renamed. It stays in its folder until the assembly.
  *
  *     /output             the run's result, if something will read it
@@ -13,10 +13,10 @@
  * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. */
 #include "../base/fail.h"
 #include "../base/workers.h"
+#include "../record/environment.h"
 #include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
-#include "environment.h"
-#include "result_parts.h"
+#include "results.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -28,7 +28,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define MOST_AHEAD (INT64_C(1) << 30)
+#define MOST_AHEAD    (INT64_C(1) << 30)
+#define LINKED_HASHED (INT64_C(1) << 20)
 enum { TRAILER = 64, BLOCK = 4 << 20, LITTLE = 64 << 10 };
 static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
 
@@ -370,8 +371,26 @@ hid_t part_open(const char *path) {
     return file;
 }
 
-bool part_read_row(const char *path, struct result_row *row, bool *has_output) {
-    hid_t file = part_is_whole(path, INT64_MAX) ? part_open(path) : H5I_INVALID_HID;
+static bool has_trailer(const char *path) {
+    char found[TRAILER] = "";
+    size_t same = strcspn(trailer_format, "%");
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    off_t bytes = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
+    bool has = bytes > TRAILER && pread(descriptor, found, TRAILER, bytes - TRAILER) == TRAILER &&
+               strncmp(found, trailer_format, same) == 0;
+    if (descriptor >= 0) close(descriptor);
+    return has;
+}
+
+/* To link costs seconds, so that only small parts are hashed then: what of the others is damaged HDF5 says when it is
+ * read. A program that opens a linked file for writing has HDF5 cut off the trailers of its parts, which were whole
+ * when they were linked. */
+static bool is_usable(const struct results *results, const char *path) {
+    return part_is_whole(path, results->links ? LINKED_HASHED : INT64_MAX) || (results->linked && !has_trailer(path));
+}
+
+bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
+    hid_t file = is_usable(results, path) ? part_open(path) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
     int count = 0;
@@ -394,19 +413,17 @@ static bool needs_output(const struct results *results, const struct run *run, b
 static bool find(struct results *results, const struct run *run, bool merge, struct result_row *row) {
     char *path = results_part_path(results, run);
     struct result_row held;
-    bool has_output = false, found = part_read_row(path, &held, &has_output) && (merge || result_row_done(&held));
+    bool wants = run->kernel && needs_output(results, run, merge), has_output = false;
+    bool found = part_read_row(results, path, &held, &has_output) && (merge || result_row_done(&held));
     /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
      * output. */
-    if (found && result_row_done(&held) && !has_output && needs_output(results, run, merge)) found = false;
+    if (found && result_row_done(&held) && !has_output && wants) found = false;
     if (!found) {
-        if (!merge) unlink(path);
-        found = former_find(results, run, &held, &has_output) && (has_output || !needs_output(results, run, merge));
-    }
-    if (!found && merge) {
-        bool wants = run->kernel && needs_output(results, run, merge);
-        found = panels_find_row(results, run, wants, &held);
+        if (!merge && !results->linked) unlink(path);
+        found = merge && panels_find_row(results, run, wants, &held);
         has_output = found && wants && result_row_done(&held);
     }
+    if (!found) found = former_find(results, run, &held, &has_output) && (has_output || !wants);
     if (found) {
         *row = held;
         row->run = run->number;

@@ -1,4 +1,4 @@
-/* result_origin.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
+/* note.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
  * folder before its first run; from there `merge` takes the job again, as the shards ran it.
  *
  *     /job, /job_resolved     as in the results file
@@ -9,9 +9,9 @@
  */
 #include "../base/clock.h"
 #include "../base/fail.h"
+#include "../record/environment.h"
 #include "../storage/h5scale.h"
-#include "environment.h"
-#include "result_parts.h"
+#include "results.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
@@ -19,88 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- the job ----------------------------------------------------------------------------------------------------- */
-
-char *results_absolute(const char *path) {
-    char *resolved = realpath(path, NULL);
-    return resolved ? resolved : must_strdup(path);
-}
-
-/* Writes a text as a scalar string of fixed length, which holds any text byte for byte. */
-static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
-                              struct error *error) {
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Tset_size(type, length ? length : 1);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    enum status status = STATUS_OK;
-    *id = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, length ? text : "") < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
-    H5Pclose(creation);
-    H5Sclose(space);
-    H5Tclose(type);
-    return status;
-}
-
-char *results_read_text(hid_t file, const char *name) {
-    hid_t id = H5Dopen2(file, name, H5P_DEFAULT);
-    if (id < 0) return NULL;
-    hid_t type = H5Dget_type(id);
-    size_t length = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 ? H5Tget_size(type) : 0;
-    char *text = must_malloc(length + 1);
-    bool read = length > 0 && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0;
-    text[length] = '\0';
-    H5Tclose(type);
-    H5Dclose(id);
-    if (read) return text;
-    free(text);
-    return NULL;
-}
-
-enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error) {
-    size_t length;
-    const char *text = yaml_text(job->document, &length);
-    if (job->verbatim) text = job->verbatim, length = strlen(text);
-    char sha256[65], *path = results_absolute(job->path);
-    hid_t verbatim = H5I_INVALID_HID, resolved = H5I_INVALID_HID;
-    sha256_hex(text, length, sha256);
-    enum status status = write_text(file, "job", text, length, &verbatim, error);
-    if (!status) status = h5_set_text(verbatim, "path", path, error);
-    if (!status) status = h5_set_text(verbatim, "sha256", sha256, error);
-    if (!status) status = h5_set_text(verbatim, "name", job->name, error);
-
-    length = strlen(job->resolved);
-    sha256_hex(job->resolved, length, sha256);
-    if (!status) status = write_text(file, "job_resolved", job->resolved, length, &resolved, error);
-    if (!status) status = h5_set_text(resolved, "sha256", sha256, error);
-    if (!status && key) status = h5_set_text(resolved, "key", key, error);
-    if (verbatim >= 0) H5Dclose(verbatim);
-    if (resolved >= 0) H5Dclose(resolved);
-    free(path);
-    return status;
-}
-
-/* ---- the machine ------------------------------------------------------------------------------------------------- */
-
-enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error) {
-    hid_t group;
-    enum status status = h5_group(file, "/environment", &group, error);
-    if (status) return status;
-    for (int i = 0; i < environment->count && !status; i++) {
-        const struct environment_entry *entry = &environment->entries[i];
-        if (entry->text)
-            status = h5_set_text(group, entry->name, entry->text, error);
-        else if (entry->integral)
-            status = h5_set_integer(group, entry->name, (int64_t)entry->number, error);
-        else
-            status = h5_set_real(group, entry->name, entry->number, error);
-    }
-    H5Gclose(group);
-    return status;
-}
 
 /* The members of struct device_facts: all that a plan depends on. */
 struct fact {

@@ -1,6 +1,6 @@
-/* result_scales.c - copies dimension scales from inputs and attaches them to outputs. */
+/* scales.c - copies dimension scales from inputs and attaches them to outputs. */
 #define H5_USE_110_API
-#include "result_scales.h"
+#include "scales.h"
 
 #include "../base/fail.h"
 #include "../storage/h5scale.h"

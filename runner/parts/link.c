@@ -1,0 +1,71 @@
+/* link.c - `merge --link`: outputs are virtual data sets of the results file, whose values stay in the parts.
+ *
+ * The mappings name parts by paths relative to OUTPUT's folder ("out.h5.parts/shard-0-of-2/KEY.h5"), where HDF5 looks
+ * for them whatever the current folder is, so that both may be moved together. HDF5 shows fill values for a part that
+ * is gone: the file's attribute `parts` has tilerun's readers look first (record/link.h). */
+#include "../base/fail.h"
+#include "../storage/h5virtual.h"
+#include "results.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool link_is_at(const char *path) {
+    struct error ignored = {STATUS_OK, ""};
+    hid_t file;
+    if (h5_open_file(path, &file, &ignored)) return false;
+    bool linked = h5_is_linked(file);
+    H5Fclose(file);
+    return linked;
+}
+
+/* A path in OUTPUT.parts as it is seen from OUTPUT's folder. */
+static const char *seen_from_output(const struct results *results, const char *path) {
+    const char *slash = strrchr(results->whole, '/');
+    return slash ? path + (slash + 1 - results->whole) : path;
+}
+
+enum status link_mark(const struct results *results, hid_t file, struct error *error) {
+    return h5_set_text(file, H5_LINKED, seen_from_output(results, results->whole), error);
+}
+
+enum status link_output(const struct results *results, const struct run *run, bool panels, hid_t file, const char *path,
+                        struct error *error) {
+    const struct operand *out = &results->plan->tasks[run->task].geometry.out;
+    char **parts;
+    struct box *places;
+    int count = 1;
+    if (panels) {
+        count = panels_list(results, run, &parts, &places);
+    } else {
+        parts = must_malloc(sizeof *parts);
+        places = must_malloc(sizeof *places);
+        parts[0] = results_part_path(results, run);
+        places[0] = box_whole(&out->shape);
+    }
+    struct h5_source *sources = must_malloc((size_t)count * sizeof *sources);
+    for (int i = 0; i < count; i++)
+        sources[i] = (struct h5_source){seen_from_output(results, parts[i]), "/output", places[i]};
+    enum status status = h5_create_virtual(file, path, out->dtype, &out->shape, sources, count, error);
+    for (int i = 0; i < count; i++) free(parts[i]);
+    free(sources);
+    free(places);
+    free(parts);
+    return status;
+}
+
+enum status link_resolve(const struct results *results, const struct run *run, const struct stored *from, hid_t file,
+                         const char *path, struct error *error) {
+    const struct task *task = &results->plan->tasks[run->task];
+    struct h5_layout layout = plan_layout(&task->operation->run);
+    const struct box whole = box_whole(&task->geometry.out.shape);
+    struct h5_dataset *source = NULL, *to = NULL;
+    void *memory = must_malloc(PIECE_BYTES);
+    enum status status = h5_open(results->place.path, from->output, &source, error);
+    if (!status) status = h5_create(file, path, source->dtype, &source->shape, &layout, &to, error);
+    if (!status) status = copy_dataset(source, NULL, to, NULL, &whole, memory, error);
+    if (!status) status = h5_check_writes(to, error);
+    h5_close(to);
+    h5_close(source);
+    free(memory);
+    return status;
+}

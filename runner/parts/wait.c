@@ -1,0 +1,185 @@
+/* wait.c - for a shard: the result of a task that other shards make, whole or by panels. Their parts are looked
+ * for in the folders of those shards that make them.
+ *
+ * The task's result is that of its first variant that all panels have made. So variants are taken in their order, and
+ * the next one counts only where a panel says of the one before that it made no result. */
+#include "results.h"
+
+#include "../base/fail.h"
+#include "../storage/pieces.h"
+#include "../storage/reader.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The part of a panel, or of the whole task. */
+struct awaited_part {
+    char *path;
+    struct stat version; /* of the file, once it is `there` */
+    struct stat refused; /* of a file that is damaged or out of date; it may be replaced */
+    bool there;
+    char *former; /* the data set in the former OUTPUT that has it; NULL: the file has */
+};
+
+struct awaited {
+    struct results *results;
+    int task, count; /* the first panel, and how many there are */
+    int variant;     /* the run of each that is awaited */
+    struct awaited_part of[];
+};
+
+static const struct run *awaited_run(const struct awaited *awaited, int number) {
+    const struct plan *plan = awaited->results->plan;
+    return &plan->runs[plan->tasks[awaited->task + number].first_run + awaited->variant];
+}
+
+/* The folder of the shard that makes a panel. The caller frees. */
+static char *folder_of(const struct awaited *awaited, int number) {
+    const struct shard *own = awaited->results->shard;
+    const struct shard maker = {.index = own->of_task[awaited->task + number], .count = own->count};
+    return shard_own_folder(awaited->results->whole, &maker);
+}
+
+static void find_paths(struct awaited *awaited) {
+    for (int i = 0; i < awaited->count; i++) {
+        char *folder = folder_of(awaited, i), key[33];
+        keys_of_run(awaited->results->keys, awaited_run(awaited, i), key);
+        free(awaited->of[i].path);
+        free(awaited->of[i].former);
+        awaited->of[i] = (struct awaited_part){.path = must_printf("%s/%s.h5", folder, key)};
+        free(folder);
+    }
+}
+
+struct awaited *awaited_begin(struct results *results, int task) {
+    int count = plan_producers_end(results->plan, task) - task;
+    struct awaited *awaited = must_malloc(sizeof *awaited + (size_t)count * sizeof *awaited->of);
+    memset(awaited, 0, sizeof *awaited + (size_t)count * sizeof *awaited->of);
+    awaited->results = results;
+    awaited->task = task;
+    awaited->count = count;
+    find_paths(awaited);
+    return awaited;
+}
+
+void awaited_end(struct awaited *awaited) {
+    for (int i = 0; i < awaited->count; i++) {
+        free(awaited->of[i].path);
+        free(awaited->of[i].former);
+    }
+    free(awaited);
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+enum finding { MISSING, MADE, NOT_MADE };
+
+/* Did the shard begin again after it wrote this? Then it does anew what made no result. */
+static bool is_older_than_shard(const struct awaited *awaited, int number, const struct stat *about) {
+    char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_NOTE, folder);
+    struct stat note;
+    bool older = stat(path, &note) == 0 && results_later(&note.st_mtim, &about->st_mtim);
+    free(path);
+    free(folder);
+    return older;
+}
+
+/* Of a job that goes on the shard may have found the run in the former OUTPUT. */
+static enum finding look_in_former(struct awaited *awaited, int number) {
+    struct awaited_part *part = &awaited->of[number];
+    struct result_row row;
+    struct stored stored;
+    bool has_output;
+    if (!former_find(awaited->results, awaited_run(awaited, number), &row, &has_output) || !has_output) return MISSING;
+    former_stored(awaited->results, awaited_run(awaited, number), &stored);
+    part->former = must_strdup(stored.output);
+    part->there = true;
+    return MADE;
+}
+
+/* A part is renamed into place, so it does not change while it is hashed; but another may take its name. */
+static enum finding look_for(struct awaited *awaited, int number) {
+    struct awaited_part *part = &awaited->of[number];
+    struct stat before, after;
+    struct result_row row;
+    bool has_output = false;
+    if (part->there) return MADE;
+    if (stat(part->path, &before) != 0) return look_in_former(awaited, number);
+    if (reader_same_version(&before, &part->refused)) return MISSING;
+    bool whole = part_read_row(awaited->results, part->path, &row, &has_output), done = whole && result_row_done(&row);
+    if (stat(part->path, &after) != 0 || !reader_same_version(&before, &after)) return MISSING;
+    if (whole && !done && !is_older_than_shard(awaited, number, &before)) return NOT_MADE;
+    part->there = done && has_output;
+    *(part->there ? &part->version : &part->refused) = before;
+    return part->there ? MADE : MISSING;
+}
+
+/* All panels of one variant. One that made no result decides, whatever the others do. */
+static enum finding look_for_all(struct awaited *awaited) {
+    enum finding all = MADE;
+    for (int i = 0; i < awaited->count; i++) {
+        enum finding found = look_for(awaited, i);
+        if (found == NOT_MADE) return NOT_MADE;
+        if (found == MISSING) all = MISSING;
+    }
+    return all;
+}
+
+/* Makes the parts the place of the result. */
+static void place(const struct awaited *awaited) {
+    const struct results *results = awaited->results;
+    const struct plan *plan = results->plan;
+    int out = plan->tasks[awaited->task].out;
+    struct reader *reader = &results->readers->of[out];
+    const struct awaited_part *first = &awaited->of[0];
+    if (first->former) {
+        reader_place(reader, results->place.path, first->former);
+    } else if (!plan->tasks[awaited->task].panel) {
+        reader_place(reader, first->path, "/output");
+        reader->version = first->version;
+    } else {
+        struct pieces *pieces = pieces_create(&plan->arrays[out], awaited->count);
+        for (int i = 0; i < awaited->count; i++)
+            pieces_place(pieces, i, &results->panels->place[awaited->task + i], awaited->of[i].path, "/output",
+                         &awaited->of[i].version);
+        reader_place_pieces(reader, pieces);
+    }
+}
+
+bool awaited_look(struct awaited *awaited, int *result_run) {
+    *result_run = -1;
+    for (int runs = awaited->results->plan->tasks[awaited->task].run_count; awaited->variant < runs;) {
+        const struct run *run = awaited_run(awaited, 0);
+        enum finding found = run->skip || run->kernel->limit ? NOT_MADE : look_for_all(awaited);
+        if (found == MISSING) return false;
+        if (found == MADE) return place(awaited), *result_run = run->number, true;
+        if (++awaited->variant < runs) find_paths(awaited);
+    }
+    return true;
+}
+
+/* ---- who makes it ------------------------------------------------------------------------------------------------ */
+
+static int first_missing(const struct awaited *awaited) {
+    int number = 0;
+    while (number < awaited->count - 1 && awaited->of[number].there) number++;
+    return number;
+}
+
+int awaited_shard(const struct awaited *awaited) {
+    return awaited->results->shard->of_task[awaited->task + first_missing(awaited)];
+}
+
+char *awaited_name(const struct awaited *awaited) {
+    const struct task *task = &awaited->results->plan->tasks[awaited->task + first_missing(awaited)];
+    const struct job_operation *operation = task->operation;
+    return must_printf("'%s%s%s%s%s'", operation->id, operation->label[0] ? " " : "", operation->label,
+                       task->panel ? ", " : "", task->panel ? task->panel : "");
+}
+
+char *awaited_place(const struct awaited *awaited, bool *at_work) {
+    char *folder = folder_of(awaited, first_missing(awaited)), *place = shard_note_place(folder);
+    *at_work = parts_are_locked(folder);
+    free(folder);
+    return place;
+}

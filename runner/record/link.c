@@ -1,0 +1,42 @@
+/* link.c - whether a linked results file still finds its parts. */
+#define H5_USE_110_API
+#include "link.h"
+
+#include "../base/fail.h"
+#include "../storage/h5sources.h"
+#include "../storage/h5virtual.h"
+#include <stdlib.h>
+
+struct lacking {
+    const char *path;
+    char *first;
+    int outputs;
+};
+
+static herr_t look_at(hid_t group, const char *name, const H5L_info_t *about, void *context) {
+    struct lacking *lacking = context;
+    if (about->type != H5L_TYPE_HARD) return 0;
+    hid_t id = H5Oopen(group, name, H5P_DEFAULT);
+    char *source = id >= 0 && H5Iget_type(id) == H5I_DATASET ? h5_lacking_source(id, lacking->path) : NULL;
+    if (id >= 0) H5Oclose(id);
+    lacking->outputs += source != NULL;
+    if (lacking->first)
+        free(source);
+    else
+        lacking->first = source;
+    return 0;
+}
+
+char *link_broken(hid_t file, const char *path) {
+    static const char *const roots[] = {"outputs", "variants"};
+    struct lacking lacking = {.path = path};
+    for (int i = 0; i < 2 && h5_is_linked(file); i++)
+        if (H5Lexists(file, roots[i], H5P_DEFAULT) > 0)
+            H5Lvisit_by_name(file, roots[i], H5_INDEX_NAME, H5_ITER_INC, look_at, &lacking, H5P_DEFAULT);
+    if (!lacking.first) return NULL;
+    char *why = must_printf("its parts are missing: %s is not there or not readable, so that %d of its outputs cannot "
+                            "be read",
+                            lacking.first, lacking.outputs);
+    free(lacking.first);
+    return why;
+}

@@ -1,0 +1,207 @@
+/* test_lanes.c - several devices share a run: every byte is a lone device's, and what all need is read once.
+ *
+ * CPU devices stand in for GPUs. Where they are not unified each has memory of its own, which pieces are uploaded to,
+ * or passed on to from another's. */
+#include "../../runner/stream/lanes.h"
+#include "draws.h"
+#include "stream_fixture.h"
+
+static int64_t size_from(int64_t least, int64_t most) {
+    return least + draw_below((int)(most - least + 1));
+}
+
+/* An operation on drawn shapes, in drawn tiles. The kernels add integers, so that any order is exact. */
+static void draw_run(struct fixture *f, uint64_t seed) {
+    state_of_draws = seed * 77 + 5;
+    enum op op = (enum op)draw_below(3); /* product, reduction, transpose */
+    bool stack = draw_below(3) == 0;
+    int64_t m = size_from(1, 90), n = size_from(1, 90), k = size_from(1, 60), b = size_from(1, 5);
+    struct shape first = stack ? (struct shape){3, {b, m, k}} : (struct shape){2, {m, k}};
+    struct shape second = stack && draw_below(2) ? (struct shape){3, {b, k, n}} : (struct shape){2, {k, n}};
+    bool square = op == OP_MATMUL && !stack && draw_below(4) == 0;
+    if (square) first = (struct shape){2, {k, k}}, second = first;
+    enum dtype dtype = op == OP_REDUCE ? INT32 : draw_below(2) ? FLOAT32 : FLOAT64;
+    set_input(f, 0, dtype, first);
+    set_input(f, 1, dtype, second);
+    struct op_options options = {.alpha = 1, .reduce = REDUCE_SUM, .axis = draw_below(first.rank)};
+    if (op == OP_REDUCE && draw_below(4) == 0) options.axis = REDUCE_ALL_AXES;
+    set_task(f, op, options, 0, op == OP_MATMUL && !square ? 1 : 0, 2);
+    int64_t tile[LOOPS];
+    for (int loop = 0; loop < LOOPS; loop++) tile[loop] = draw_below(2) ? INT64_MAX : size_from(1, 70);
+    if (op == OP_REDUCE && options.axis == REDUCE_ALL_AXES) memcpy(tile, whole, sizeof tile); /* else not a run */
+    set_run(f, tile);
+}
+
+static int64_t bytes_read_alone(uint64_t seed, bool unified) {
+    struct fixture f;
+    struct stream_result result;
+    open_fixture(&f, unified, 1 << 24);
+    draw_run(&f, seed);
+    stream_free(stream_and_compare(&f, &result), false);
+    close_fixture(&f);
+    return result.bytes_read;
+}
+
+static void every_byte_is_a_lone_device_s(void **state) {
+    (void)state;
+    int shared = 0, alone = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct fixture f;
+        struct stream_result result;
+        int devices = 2 + (int)(seed % 4);
+        bool unified = seed % 3 == 0;
+        open_team(&f, devices, unified, 1 << 24);
+        f.team.reach = seed % 5 != 0;
+        draw_run(&f, seed);
+        for (int i = 0; i < devices && seed % 2; i++) /* some are faster */
+            f.team.devices[i]->facts.flops_per_s[FLOAT32] = 1e12 * (1 + draw_below(9));
+        struct stream *stream = stream_and_compare(&f, &result);
+        assert_true(result.devices >= 1 && result.devices <= devices);
+        bool twice =
+            f.task.in[0] == f.task.in[1] && f.task.geometry.inputs == 2; /* bands of one, the whole of the other */
+        int64_t expected = bytes_read_alone(seed, unified);
+        if (twice && result.devices > 1)
+            assert_true(result.bytes_read <= 2 * expected);
+        else
+            assert_int_equal(result.bytes_read, expected);
+        stream_free(stream, false);
+        shared += result.devices > 1;
+        alone += result.devices == 1;
+        /* Whole inputs, and bands of them, are still there. */
+        stream_free(stream_and_compare(&f, &result), false);
+        if (f.run.tiling.steps == 1) assert_int_equal(result.bytes_read, 0);
+        close_fixture(&f);
+    }
+    assert_true(shared > 100 && alone > 20);
+}
+
+static void a_kept_result_is_read_in_the_same_bands_or_again(void **state) {
+    (void)state;
+    for (int devices = 2; devices <= 4; devices++)
+        for (int unified = 0; unified < 2; unified++) {
+            struct fixture f;
+            struct stream_result result;
+            open_team(&f, devices, unified, 1 << 20);
+            set_input(&f, 0, FLOAT64, (struct shape){3, {8, 20, 30}});
+            set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
+            set_run(&f, whole);
+            stream_free(stream_and_compare(&f, &result), true);
+            assert_int_equal(result.devices, devices);
+            set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 2, 2, 3); /* array 2 is nowhere else */
+            set_run(&f, whole);
+            struct collected c = {.array = &f.arrays[3], .data = new_values(&f.arrays[3])};
+            struct stream *stream;
+            assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_OK);
+            assert_int_equal(result.bytes_read, 0);
+            void *input = read_whole(&f, 0);
+            assert_memory_equal(c.data, input, 8 * 20 * 30 * 8);
+            stream_free(stream, false);
+            free(input);
+            free(c.data);
+            close_fixture(&f);
+        }
+}
+
+/* A kernel that sums narrow launches in another way. */
+static uint64_t way_of_width(const struct launch *launch) {
+    return launch->args.matmul.m < 40;
+}
+
+static void what_would_have_other_bits_is_not_shared(void **state) {
+    (void)state;
+    struct kernel kernel = *kernel_find(OP_MATMUL, "cpu");
+    for (int kind = 0; kind < 3; kind++) {
+        struct fixture f;
+        struct stream_result result;
+        open_team(&f, 2, false, 1 << 20);
+        set_input(&f, 0, FLOAT32, (struct shape){2, {kind == 2 ? 160 : 64, 16}});
+        set_input(&f, 1, FLOAT32, (struct shape){2, {16, 16}});
+        set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, 0, 1, 2);
+        set_run(&f, whole);
+        kernel.divisible = kind > 0;
+        kernel.way = way_of_width;
+        f.run.kernel = &kernel;
+        stream_free(stream_and_compare(&f, &result), false);
+        assert_int_equal(result.devices, kind == 2 ? 2 : 1);
+        close_fixture(&f);
+    }
+}
+
+static void a_faster_device_gets_more(void **state) {
+    (void)state;
+    struct fixture f;
+    open_team(&f, 3, false, 1 << 20);
+    set_input(&f, 0, FLOAT32, (struct shape){2, {1600, 16}});
+    set_input(&f, 1, FLOAT32, (struct shape){2, {16, 16}});
+    set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, 0, 1, 2);
+    set_run(&f, whole);
+    const double rates[] = {3e12, 1e12, 4e12};
+    for (int i = 0; i < 3; i++) f.team.devices[i]->facts.flops_per_s[FLOAT32] = rates[i];
+    struct division division = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
+    struct step step, band;
+    plan_step(&f.task.geometry, &f.run.tiling, 0, &step);
+    assert_int_equal(division.lanes, 3);
+    int64_t next = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_true(lanes_band(&division, &f.task.geometry, &step, i, &band));
+        assert_int_equal(band.tile.start[LOOP_M], next);
+        assert_true(llabs(band.tile.count[LOOP_M] - (int64_t)(1600 * rates[i] / 8e12)) <= 16);
+        next += band.tile.count[LOOP_M];
+    }
+    assert_int_equal(next, 1600);
+    close_fixture(&f);
+}
+
+static void failures_leave_usable_devices(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct fixture f;
+        struct stream_result result;
+        open_team(&f, 3, seed % 2, 1 << 24);
+        draw_run(&f, seed);
+        struct collected c = {.array = &f.arrays[2], .data = new_values(&f.arrays[2]), .fail_at = 1 + (int)(seed % 3)};
+        struct stream *stream;
+        enum status status = run_stream(&f, &c, &result, &stream);
+        assert_true(status == STATUS_IO || status == STATUS_OK);
+        assert_true((stream != NULL) == (status == STATUS_OK));
+        stream_free(stream, false);
+        free(c.data);
+        error = (struct error){.status = STATUS_OK};
+        stream_free(stream_and_compare(&f, &result), false);
+        close_fixture(&f);
+    }
+}
+
+/* The slowest of the devices decides. */
+static void all_devices_are_timed(void **state) {
+    (void)state;
+    struct fixture f;
+    struct stream_result result;
+    struct measurement measurement;
+    struct run_options options = {.warmup = 1, .repeat_min = 5, .repeat_max = 5};
+    open_team(&f, 3, false, 1 << 24);
+    set_input(&f, 0, FLOAT32, (struct shape){2, {320, 200}});
+    set_input(&f, 1, FLOAT32, (struct shape){2, {200, 100}});
+    set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, 0, 1, 2);
+    set_run(&f, whole);
+    struct stream *stream = stream_and_compare(&f, &result);
+    assert_true(stream_measurement(stream, &options, &measurement));
+    assert_int_equal(measurement.devices, 3);
+    assert_int_equal(measure_kernels(&measurement, 1, NULL, &error), STATUS_OK);
+    assert_int_equal(measurement.samples.count, 5);
+    samples_free(&measurement.samples);
+    stream_free(stream, false);
+    close_fixture(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_byte_is_a_lone_device_s),
+        cmocka_unit_test(a_kept_result_is_read_in_the_same_bands_or_again),
+        cmocka_unit_test(what_would_have_other_bits_is_not_shared),
+        cmocka_unit_test(a_faster_device_gets_more),
+        cmocka_unit_test(failures_leave_usable_devices),
+        cmocka_unit_test(all_devices_are_timed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
