@@ -1,0 +1,135 @@
+/* matmul/blas.c - this machine's BLAS as a baseline: opened at run time, so that neither the build nor a machine
+ * without it needs it.
+ *
+ * It is the library that TILERUN_BLAS names, else the first of OpenBLAS, MKL, BLIS and whatever the system calls
+ * libblas, which may be the slow reference. What it offers under the names of Fortran (sgemm_, dgemm_) stores matrices
+ * column by column: a row-major C is its transpose C' = B' A', so the operands change places and nothing moves in
+ * memory. It gets as many threads as our own variants.
+ *
+ * 16-bit types are not among BLAS's. */
+#include "../core/cpu.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* sgemm_ or dgemm_: every argument is an address, and the lengths of the two texts come last, as compilers of Fortran
+ * pass them. */
+typedef void gemm_function(const char *transpose_a, const char *transpose_b, const int *m, const int *n, const int *k,
+                           const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
+                           const void *beta, void *c, const int *ldc, size_t length_a, size_t length_b);
+
+static struct library {
+    bool found;
+    gemm_function *sgemm, *dgemm;
+    void (*set_threads)(int threads); /* NULL: the library has no such call */
+} library;
+
+/* ISO C lets no pointer to an object become one to a function; POSIX does. */
+static void find(void *file, const char *name, void *function) {
+    *(void **)function = dlsym(file, name);
+}
+
+static bool try_library(const char *name) {
+    static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
+                                          "bli_thread_set_num_threads"};
+    void *file = dlopen(name, RTLD_NOW | RTLD_LOCAL); /* stays open */
+    if (!file) return false;
+    find(file, "sgemm_", (void *)&library.sgemm);
+    find(file, "dgemm_", (void *)&library.dgemm);
+    library.set_threads = NULL;
+    for (size_t i = 0; i < sizeof setters / sizeof *setters && !library.set_threads; i++)
+        find(file, setters[i], (void *)&library.set_threads);
+    return library.sgemm && library.dgemm;
+}
+
+static void library_load(void) {
+    static const char *const known[] = {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4", "libblas.so.3"};
+    const char *own = getenv("TILERUN_BLAS");
+    if (own) library.found = try_library(own);
+    for (size_t i = 0; i < sizeof known / sizeof *known && !own && !library.found; i++)
+        library.found = try_library(known[i]);
+}
+
+static const struct library *library_open(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, library_load);
+    return &library;
+}
+
+/* The elements from one row of a matrix to the next; BLAS wants 1 of an empty one. */
+static int pitch(int64_t columns) {
+    return columns > 0 ? (int)columns : 1;
+}
+
+/* sums = A B, plus what is there unless this is the first launch over k. */
+static void multiply(const struct launch *launch, void *sums) {
+    static const float zero_float = 0, one_float = 1;
+    static const double zero_double = 0, one_double = 1;
+    const bool wide = launch->dtype == FLOAT64;
+    const struct matmul_args *args = &launch->args.matmul;
+    const int m = (int)args->m, n = (int)args->n, k = (int)args->k;
+    const int lda = pitch(args->transpose_a ? m : k), ldb = pitch(args->transpose_b ? k : n);
+    const void *zero = wide ? (const void *)&zero_double : &zero_float,
+               *one = wide ? (const void *)&one_double : &one_float;
+    const int64_t size = (int64_t)dtype_size(launch->dtype);
+    gemm_function *gemm = wide ? library_open()->dgemm : library_open()->sgemm;
+    for (int64_t batch = 0; batch < args->batch; batch++) {
+        const char *a = (const char *)args->a + batch * args->a_batch_stride * size;
+        const char *b = (const char *)args->b + batch * args->b_batch_stride * size;
+        gemm(args->transpose_b ? "T" : "N", args->transpose_a ? "T" : "N", &n, &m, &k, one, b, &ldb, a, &lda,
+             args->first ? zero : one, (char *)sums + batch * args->m * args->n * size, &n, 1, 1);
+    }
+}
+
+/* C = alpha * sums, multiplied in double. Not by the library: the reference multiplies the elements of an operand by
+ * alpha, which takes bits from small ones. */
+static void scale(const struct launch *launch, const void *sums) {
+    const struct matmul_args *args = &launch->args.matmul;
+    const int64_t count = args->batch * args->m * args->n;
+#pragma omp parallel for num_threads(cpu_threads(launch))
+    for (int64_t i = 0; i < count; i++)
+        if (launch->dtype == FLOAT64)
+            ((double *)args->c)[i] = args->alpha * ((const double *)sums)[i];
+        else
+            ((float *)args->c)[i] = (float)(args->alpha * (double)((const float *)sums)[i]);
+}
+
+static int matmul_blas_launch(const struct launch *launch) {
+    const struct matmul_args *args = &launch->args.matmul;
+    const struct library *blas = library_open();
+    if (!blas->found) return 1;
+    if (args->batch * args->m * args->n == 0) return 0;
+    if (blas->set_threads) blas->set_threads(cpu_threads(launch));
+    void *sums = args->first && args->last ? args->c : args->partial;
+    multiply(launch, sums);
+    if (args->last && (sums != args->c || args->alpha != 1)) scale(launch, sums);
+    return 0;
+}
+
+static const char *matmul_blas_missing(void) {
+    if (library_open()->found) return NULL;
+    return getenv("TILERUN_BLAS") ? "the library that TILERUN_BLAS names is no BLAS"
+                                  : "no BLAS is installed here (OpenBLAS, MKL, BLIS or libblas.so.3)";
+}
+
+static const char *matmul_blas_refuses(const struct launch *launch) {
+    const struct matmul_args *args = &launch->args.matmul;
+    return args->m > INT_MAX || args->n > INT_MAX || args->k > INT_MAX ? "BLAS counts rows and columns in 32 bits"
+                                                                       : NULL;
+}
+
+KERNEL(matmul_blas) = {
+    .name = "blas",
+    .op = OP_MATMUL,
+    .device = DEVICE_CPU,
+    .summary = "this machine's BLAS library; a baseline",
+    .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64),
+    .edges = {{1}, {1}, {1}}, /* the library does not tell */
+    .accuracy = ACCURACY_FULL,
+    .atomic_order = true, /* which library it is, and how it divides its work, may differ from run to run */
+    .missing = matmul_blas_missing,
+    .refuses = matmul_blas_refuses,
+    .launch = matmul_blas_launch,
+};

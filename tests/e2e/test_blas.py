@@ -1,0 +1,43 @@
+"""`blas`: this machine's library as a baseline, which is opened at run time and may be missing."""
+
+import re
+
+import pytest
+
+import harness
+
+PRODUCT = {"id": "c", "op": "matmul", "inputs": ["a", "b"], "variants": ["blas", "blocked"]}
+
+
+def inputs(rng, dtype):
+    m, k, n = (int(x) for x in rng.integers(1, 300, 3))
+    return {"a": {"random": {"shape": [m, k], "dtype": dtype}}, "b": {"random": {"shape": [k, n], "dtype": dtype}}}
+
+
+def test_it_is_timed_beside_ours(folder, rng):
+    if not any(v.name == "blas" and v.runs_here for v in harness.list_variants()):
+        pytest.skip("no BLAS is installed here")
+    for dtype in ("float32", "float64"):
+        alpha = float(rng.choice([1, 0.3, -2]))
+        job = {"inputs": inputs(rng, dtype), "operations": [PRODUCT | {"alpha": alpha}]}
+        results = harness.run_job(folder, device="cpu", arguments=["--overwrite"], **job)
+        assert [row["status"] for row in results.rows] == ["ok", "ok"], results.rows
+        shown = harness.tilerun("show", results.path)
+        assert "x blas" in shown.stdout.splitlines()[0] and re.search(r" blas .* 1\.00x ", shown.stdout), shown.stdout
+
+
+def test_auto_does_not_take_it(folder, rng):
+    job = {"inputs": inputs(rng, "float64"), "operations": [PRODUCT | {"variants": ["auto"]}]}
+    results = harness.run_job(folder, device="cpu", **job)
+    assert [row["variant"] for row in results.rows] == ["blocked"]
+
+
+@pytest.mark.parametrize("library", ["/nowhere/libblas.so", "libm.so.6", ""])
+def test_without_a_library_the_others_run(folder, rng, monkeypatch, library):
+    monkeypatch.setenv("TILERUN_BLAS", library)
+    why = "the library that TILERUN_BLAS names is no BLAS"
+    listed = harness.tilerun("list", "matmul").stdout
+    assert re.search(f"^  blas .*\n.*\n +cannot run here: {why}$", listed, re.M), listed
+    results = harness.run_job(folder, device="cpu", inputs=inputs(rng, "float32"), operations=[PRODUCT])
+    assert [(row["variant"], row["status"]) for row in results.rows] == [("blas", "skipped"), ("blocked", "ok")]
+    assert results.rows[0]["message"] == why
