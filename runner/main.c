@@ -113,6 +113,10 @@ static enum status finish_output(struct error *error) {
     errno = 0;
     bool failed = ferror(stdout) != 0;
     if (fflush(stdout) == 0 && !failed) return STATUS_OK;
+    if (errno == 0) { /* the reason went with an earlier buffer: one more byte meets it again */
+        putchar('\n');
+        fflush(stdout);
+    }
     return fail(error, STATUS_IO, "stdout: %s", errno ? strerror(errno) : "could not be written");
 }
 
