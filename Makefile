@@ -170,6 +170,9 @@ bare: ## the two commands on a bare Debian, with and without a foreign Python (r
 bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 	@tests/bench/run.sh $(PROGRAM)
 
+families: $(PROGRAM) ## time families of shapes and data, drawn by SEED, beside the vendor's on this GPU
+	@for job in shapes values thin; do $${PYTHON:-python3} tests/bench/families.py $$job --seed $(or $(SEED),1) --run $(PROGRAM) || exit 1; done
+
 generated: $(PROGRAM) ## rewrite what is generated: configs/job.schema.json, the reference in configs/README.md
 	@tests/generate.sh $(PROGRAM)
 
