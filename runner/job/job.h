@@ -123,6 +123,10 @@ void job_free(struct job *job);
 bool job_parse_device(const char *text, struct job *job, char message[256]);
 bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]);
 
+/* Prints text as a job file's value: in double quotes where `quoted`, or where YAML would not read it back unchanged;
+ * `$`, which would begin a parameter, is doubled. */
+void job_print_text(FILE *to, const char *text, bool quoted);
+
 /* From the table of keys: configs/job.schema.json, and the reference part of configs/README.md. */
 void job_print_schema(FILE *to);
 void job_print_reference(FILE *to);

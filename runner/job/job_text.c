@@ -105,8 +105,7 @@ static void print_scalar(FILE *to, const char *text, bool quoted) {
     fputc('"', to);
 }
 
-/* The same for text in which '$' does not begin a parameter: it is doubled. */
-static void print_literal(FILE *to, const char *text, bool quoted) {
+void job_print_text(FILE *to, const char *text, bool quoted) {
     char *escaped = must_malloc(2 * strlen(text) + 1), *end = escaped;
     for (const char *c = text; *c; c++) {
         if (*c == '$') *end++ = '$';
@@ -217,7 +216,7 @@ static void print_parameters(FILE *to, const struct parameters *parameters, uint
         for (int j = 0; j < parameter->count; j++) {
             if (j > 0) fputs(", ", to);
             const struct yaml_node *value = parameter->values[j];
-            print_literal(to, value->text, value->quoted);
+            job_print_text(to, value->text, value->quoted);
         }
         fputs(parameter->swept ? "]\n" : "\n", to);
     }
@@ -228,7 +227,7 @@ static uint64_t print_head(FILE *to, const struct reader *reader, const struct j
     const struct yaml_node *root = yaml_root(reader->document);
     uint64_t used = 0;
     fputs("version: 1\nname: ", to);
-    print_literal(to, reader->job->name, true);
+    job_print_text(to, reader->job->name, true);
     fputc('\n', to);
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
@@ -244,11 +243,11 @@ static uint64_t print_head(FILE *to, const struct reader *reader, const struct j
         if (override && key->type == KEY_TEXT && *override != '/') {
             char *directory = getcwd(NULL, 0); /* the job file's paths are relative to the job file, -o is not */
             char *path = must_printf("%s/%s", directory ? directory : ".", override);
-            print_literal(to, path, true);
+            job_print_text(to, path, true);
             free(path);
             free(directory);
         } else if (override) { /* a size may be a number, a path must not look like one */
-            print_literal(to, override, key->type == KEY_TEXT);
+            job_print_text(to, override, key->type == KEY_TEXT);
         } else if (node) {
             used |= parameters_used(&reader->parameters, NULL, node);
             print_node(to, node);

@@ -125,6 +125,8 @@ void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_l
 /* Chooses a run's tiles within `budget` bytes. false: none fit; tiling->memory_bytes is what the smallest ones need. */
 bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling);
 
+/* The predicted rate of reading an input, in bytes of its elements a second. */
+double plan_read_rate(const struct array *input, const struct device_facts *facts);
 /* The layout of an operation's output in its file. */
 struct h5_layout plan_layout(const struct run_options *options);
 

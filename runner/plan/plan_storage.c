@@ -15,6 +15,12 @@ struct h5_layout plan_layout(const struct run_options *options) {
                               options->fletcher32};
 }
 
+double plan_read_rate(const struct array *input, const struct device_facts *facts) {
+    if (input->input->random) return facts->host_threads * GENERATE_RATE;
+    if (!input->direct) return input->filtered ? INFLATE_RATE : HDF5_RATE;
+    return input->filtered ? facts->host_threads * INFLATE_RATE : facts->read_bytes_per_s;
+}
+
 static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {
     const struct array *array = &plan->arrays[index];
     struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
@@ -25,14 +31,11 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
         storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
         if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
-    } else if (array->input->random) {
-        storage.bytes_per_s = cores * GENERATE_RATE;
-        storage.generated = true;
     } else {
+        storage.generated = array->input->random;
         storage.chunk = array->chunk;
         storage.filtered = array->filtered;
-        if (storage.filtered) storage.bytes_per_s = cores * INFLATE_RATE;
-        if (!array->direct) storage.bytes_per_s = storage.filtered ? INFLATE_RATE : HDF5_RATE;
+        storage.bytes_per_s = plan_read_rate(array, facts);
     }
     return storage;
 }

@@ -1,0 +1,226 @@
+/* h5list.c - walks a file's links and describes each data set from its properties, without reading its elements. */
+#define H5_USE_110_API
+#include "h5list.h"
+
+#include "filters.h"
+#include "h5type.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one data set ------------------------------------------------------------------------------------------------ */
+
+/* "100x512x512"; the caller frees. */
+static char *sizes_text(int rank, const hsize_t size[]) {
+    char text[H5S_MAX_RANK * 24] = "";
+    for (int i = 0, length = 0; i < rank; i++)
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length, "%s%llu", i ? "x" : "", (unsigned long long)size[i]);
+    return must_strdup(text);
+}
+
+/* Of what cannot be an input the class, and the bits of a number. */
+static char *other_type_text(hid_t type) {
+    static const struct {
+        H5T_class_t class;
+        const char *name;
+    } names[] = {{H5T_STRING, "string"},      {H5T_COMPOUND, "compound"}, {H5T_ENUM, "enumeration"},
+                 {H5T_ARRAY, "array"},        {H5T_VLEN, "sequence"},     {H5T_REFERENCE, "reference"},
+                 {H5T_BITFIELD, "bit field"}, {H5T_OPAQUE, "opaque"},     {H5T_TIME, "time"}};
+    H5T_class_t class = H5Tget_class(type);
+    if (class == H5T_INTEGER || class == H5T_FLOAT)
+        return must_printf("%s of %zu bits", class == H5T_FLOAT ? "float" : "integer", H5Tget_precision(type));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].class == class) return must_strdup(names[i].name);
+    return must_strdup("unknown");
+}
+
+static char *type_text(hid_t type) {
+    enum dtype dtype;
+    if (h5_find_dtype(type, &dtype)) return other_type_text(type);
+    bool swapped = dtype_size(dtype) > 1 && H5Tget_order(type) == H5T_ORDER_BE;
+    return must_printf("%s%s", dtype_name(dtype), swapped ? " big-endian" : "");
+}
+
+/* Of texts and sequences of any length each element is only a pointer. */
+static bool in_heap(hid_t type) {
+    return H5Tdetect_class(type, H5T_VLEN) > 0 || (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0);
+}
+
+/* The names under which people know filters; those above 255 are registered with The HDF Group. */
+static const struct {
+    H5Z_filter_t id;
+    const char *name;
+} filter_names[] = {
+    {H5Z_FILTER_DEFLATE, "gzip"},
+    {H5Z_FILTER_SHUFFLE, "shuffle"},
+    {H5Z_FILTER_FLETCHER32, "fletcher32"},
+    {H5Z_FILTER_SZIP, "szip"},
+    {H5Z_FILTER_NBIT, "n-bit"},
+    {H5Z_FILTER_SCALEOFFSET, "scale-offset"},
+    {307, "bzip2"},
+    {FILTER_LZF, "LZF"},
+    {32001, "Blosc"},
+    {32004, "LZ4"},
+    {32008, "bitshuffle"},
+    {32013, "ZFP"},
+    {32015, "zstd"},
+    {32017, "SZ"},
+    {32026, "Blosc2"},
+};
+
+static void print_filter(FILE *to, hid_t creation, unsigned number) {
+    unsigned flags, configuration, values[8] = {0};
+    size_t count = 8;
+    char own[64] = "";
+    const char *name = NULL;
+    H5Z_filter_t id = H5Pget_filter2(creation, number, &flags, &count, values, sizeof own, own, &configuration);
+    for (size_t i = 0; i < sizeof filter_names / sizeof *filter_names; i++)
+        if (filter_names[i].id == id) name = filter_names[i].name;
+    fputs(number ? ", " : "", to);
+    if (name)
+        fputs(name, to);
+    else
+        fprintf(to, "filter %d%s%.40s", (int)id, *own ? " " : "", own);
+    if (id == H5Z_FILTER_DEFLATE && count > 0) fprintf(to, " %u", values[0]);
+    if (H5Zfilter_avail(id) <= 0) fputs(" (not installed)", to);
+}
+
+static char *filters_text(hid_t creation) {
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    if (!to) return must_strdup("");
+    for (int i = 0; i < H5Pget_nfilters(creation); i++) print_filter(to, creation, (unsigned)i);
+    fclose(to);
+    return text;
+}
+
+static char *chunks_text(hid_t creation) {
+    hsize_t chunk[H5S_MAX_RANK];
+    char *sizes = sizes_text(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), chunk);
+    char *text = must_printf("chunks %s", sizes);
+    free(sizes);
+    return text;
+}
+
+static char *layout_text(hid_t creation) {
+    switch (H5Pget_layout(creation)) {
+    case H5D_CHUNKED: return chunks_text(creation);
+    case H5D_CONTIGUOUS: return must_strdup(H5Pget_external_count(creation) > 0 ? "external" : "contiguous");
+    case H5D_COMPACT: return must_strdup("compact");
+    case H5D_VIRTUAL: return must_strdup("virtual");
+    default: return must_strdup("unknown");
+    }
+}
+
+/* All but the name. */
+static struct h5_entry describe(hid_t dataset) {
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), creation = H5Dget_create_plist(dataset);
+    hsize_t size[H5S_MAX_RANK];
+    int rank = H5Sget_simple_extent_dims(space, size, NULL);
+    bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL, empty = H5Sget_simple_extent_type(space) == H5S_NULL;
+    struct h5_entry entry = {.type = type_text(type),
+                             .shape = empty       ? must_strdup("empty")
+                                      : rank == 0 ? must_strdup("scalar")
+                                                  : sizes_text(rank, size),
+                             .layout = layout_text(creation),
+                             .filters = filters_text(creation)};
+    if (!empty && !in_heap(type)) entry.bytes = (double)H5Tget_size(type);
+    for (int i = 0; i < rank; i++) entry.bytes *= (double)size[i];
+    if (!is_virtual && H5Pget_external_count(creation) == 0) entry.stored = (double)H5Dget_storage_size(dataset);
+    H5Pclose(creation);
+    H5Sclose(space);
+    H5Tclose(type);
+    return entry;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+struct walk {
+    struct h5_list *list;
+    const char *group; /* "/raw"; "" of the root */
+};
+
+/* `name` belongs to the list from then on. */
+static void append(struct h5_list *list, hid_t dataset, char *name) {
+    int count = list->count++;
+    if ((count & (count - 1)) == 0) /* a power of two: full */
+        list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
+    list->entries[count] = describe(dataset);
+    list->entries[count].name = name;
+}
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *link, void *context) {
+    struct walk *walk = context;
+    (void)link;
+    char *path = must_printf("%s/%s", walk->group, name);
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
+        append(walk->list, object, path);
+        path = NULL;
+    } else if (object < 0 && walk->list->broken++ == 0) {
+        walk->list->first_broken = path;
+        path = NULL;
+    }
+    free(path);
+    if (object >= 0) H5Oclose(object);
+    return 0;
+}
+
+static int compare_names(const void *one, const void *other) {
+    const struct h5_entry *a = one, *b = other;
+    return strcmp(a->name, b->name);
+}
+
+/* Without slashes at its end and with one at its beginning: "/raw"; "" of the root. The caller frees. */
+static char *rooted(const char *object) {
+    object += strspn(object, "/");
+    char *path = must_printf("/%s", object);
+    for (size_t length = strlen(path); length > 0 && path[length - 1] == '/';) path[--length] = '\0';
+    return path;
+}
+
+static enum status walk_object(hid_t file, const char *path, const char *name, struct h5_list *list,
+                               struct error *error) {
+    hid_t object = H5Oopen(file, *name ? name : "/", H5P_DEFAULT);
+    struct h5_dataset *none = NULL;
+    if (object < 0) { /* h5_open says why */
+        if (!h5_open(path, name, &none, error)) h5_close(none);
+        return error->status ? error->status : fail(error, STATUS_USAGE, "%s: '%s' cannot be opened", path, name);
+    }
+    enum status status = STATUS_OK;
+    H5I_type_t kind = H5Iget_type(object);
+    struct walk walk = {list, name};
+    if (kind == H5I_DATASET)
+        append(list, object, must_strdup(name));
+    else if (kind != H5I_GROUP)
+        status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
+    else if (H5Lvisit(object, H5_INDEX_NAME, H5_ITER_NATIVE, visit, &walk) < 0)
+        status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_words());
+    H5Oclose(object);
+    if (list->count > 0) qsort(list->entries, (size_t)list->count, sizeof *list->entries, compare_names);
+    return status;
+}
+
+enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error) {
+    *list = (struct h5_list){0};
+    hid_t file;
+    TRY(h5_open_file(path, &file, error));
+    char *name = rooted(object);
+    enum status status = walk_object(file, path, name, list, error);
+    free(name);
+    H5Fclose(file);
+    return status;
+}
+
+void h5_list_free(struct h5_list *list) {
+    for (int i = 0; i < list->count; i++) {
+        struct h5_entry *entry = &list->entries[i];
+        char *const texts[] = {entry->name, entry->type, entry->shape, entry->layout, entry->filters};
+        for (int t = 0; t < 5; t++) free(texts[t]);
+    }
+    free(list->entries);
+    free(list->first_broken);
+    *list = (struct h5_list){0};
+}

@@ -1,0 +1,189 @@
+"""`tilerun inspect`: what it says of files that h5py writes is what h5py says of them, and its job runs."""
+
+import os
+import random
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+from harness import OK, USAGE
+
+CASES = int(os.environ.get("TILERUN_CASES", 8))
+SEED = int(os.environ.get("TILERUN_SEED", 0))
+
+NUMBERS = "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+OTHERS = {
+    "string": h5py.string_dtype(),
+    "enumeration": np.dtype(bool),
+    "compound": np.dtype(complex),
+    "sequence": h5py.vlen_dtype(np.int32),
+    "reference": h5py.ref_dtype,
+}
+FILTERS = [
+    ({}, ""),
+    ({"compression": "gzip", "compression_opts": 6}, "gzip 6"),
+    ({"shuffle": True, "compression": "lzf"}, "shuffle, LZF"),
+    ({"shuffle": True, "compression": "gzip", "fletcher32": True}, "shuffle, gzip 4, fletcher32"),
+    ({"fletcher32": True}, "fletcher32"),
+]
+
+
+def inspect(*arguments, expect=OK, **options):
+    done = harness.tilerun("inspect", *arguments, **options)
+    assert done.returncode == expect, done.stderr
+    return done.stdout if expect == OK else done.stderr
+
+
+def size_text(size):
+    units = ["B", "KiB", "MiB"]
+    unit = 0
+    while size >= 1024 and unit < 2:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f} {units[unit]}" if unit else f"{size:.0f} B"
+
+
+def times(sizes):
+    return "x".join(map(str, sizes))
+
+
+def table(text):
+    """Rows by the data set's name, as dictionaries. Columns lie between places that are blank in all lines."""
+    lines = text.split("\n\n")[1].splitlines()
+    width = max(map(len, lines))
+    blank = [all(line.ljust(width)[at] == " " for line in lines) for at in range(width)]
+    begins = [at for at in range(width) if not blank[at] and (at == 0 or blank[at - 1] and blank[at - 2])]
+    rows = [[line[a:b].strip() for a, b in zip(begins, [*begins[1:], width])] for line in lines]
+    return {row[0]: dict(zip(rows[0], row)) for row in rows[1:]}
+
+
+def draw_numbers(draw, shape, dtype):
+    values = np.random.default_rng(draw.randrange(10**6)).integers(0, 100, shape)
+    return values.astype(dtype)
+
+
+def write(path, draw):
+    """Returns for each data set what is to be said of it, and of those that are inputs their values."""
+    said, values = {}, {}
+    with h5py.File(path, "w") as file:
+        for i in range(draw.randint(1, 12)):
+            name = draw.choice(["", "raw/", "a b/", "x/y/"]) + draw.choice(["d", "größe ", 'q"', "$n", "per%cent "])
+            name += str(i)
+            rank = draw.choice([0, 1, 1, 2, 2, 3, 3, 4, 5])
+            shape = tuple(draw.choice([0, 1, 2, 5, 17]) for _ in range(rank))
+            other = draw.random() < 0.25
+            kind = draw.choice(list(OTHERS)) if other else draw.choice(NUMBERS)
+            big = not other and draw.random() < 0.3
+            dtype = OTHERS[kind] if other else np.dtype(kind).newbyteorder(">" if big else "<")
+            chunked = rank > 0 and 0 not in shape and kind not in ("string", "sequence") and draw.random() < 0.6
+            options, filters = draw.choice(FILTERS) if chunked else ({}, "")
+            chunks = tuple(draw.randint(1, size) for size in shape) if chunked else None
+            data = None if other else draw_numbers(draw, shape, dtype)
+            made = file.create_dataset(name, shape, dtype, chunks=chunks, data=data, **options)
+            file.flush()
+            itemsize = 0 if kind in ("string", "sequence") else made.id.get_type().get_size()
+            size = itemsize * int(np.prod(shape, dtype=int))
+            stored = made.id.get_storage_size()
+            said["/" + name] = {
+                "shape": times(shape) if rank else "scalar",
+                "type": kind + (" big-endian" if big and dtype.itemsize > 1 else ""),
+                "layout": f"chunks {times(chunks)}" if chunked else "contiguous",
+                "filters": filters,
+                "in memory": size_text(size) if size else "",
+                "on disk": size_text(stored) if stored else "",
+            }
+            if not other and rank <= 3:
+                values["/" + name] = data
+    return said, values
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_files_that_h5py_writes(folder, case):
+    draw = random.Random(f"{SEED} {case}")
+    said, values = write(folder / "a.h5", draw)
+    text = inspect("a.h5", cwd=folder)
+    assert text.startswith(f"a.h5: {len(said)} data set")
+    assert f"; {len(values)} can be inputs of a job\n" in text
+    found = table(text)
+    assert list(found) == sorted(said, key=str.encode)
+    for name, cells in found.items():
+        assert {key: cells.get(key, "") for key in said[name]} == said[name], name
+        assert bool(re.fullmatch(r"[\d.]+ GB/s", cells["as an input"])) == (name in values), cells
+        assert name in values or cells["as an input"].startswith("no: ")
+
+
+@pytest.mark.parametrize("case", range(-(-CASES // 2)))
+def test_the_job_runs(folder, case):
+    """It has the largest data sets, and is right where it was printed."""
+    draw = random.Random(f"job {SEED} {case}")
+    said, values = write(folder / "a.h5", draw)
+    wanted = {name: data for name, data in values.items() if data.ndim > 0 and data.size > 0}
+    if not wanted:
+        alone = len(said) == 1 and not values  # then it says what is wrong with it
+        words = "'" + next(iter(said)) + "' " if alone else "holds no data set with elements"
+        assert inspect("--job", "a.h5", expect=USAGE, cwd=folder).startswith(f"tilerun: a.h5: {words}")
+        return
+    (folder / "job.yaml").write_text(inspect("--job", "a.h5", cwd=folder))
+    done = harness.tilerun("run", "job.yaml", "--device", "cpu", cwd=folder)
+    assert done.returncode == OK, done.stderr
+    with h5py.File(folder / "mean-of-a.h5") as file:
+        sources = {row["operation"].decode().removeprefix("mean_of_") for row in file["runs"]}
+        assert len(sources) == min(len(wanted), 8)
+        for name in sources:
+            dataset = file[f"inputs/{name}"].attrs["dataset"]
+            mean = wanted.pop(dataset).mean(axis=0, dtype=np.float64)
+            np.testing.assert_allclose(file[f"outputs/mean_of_{name}"][()], mean, rtol=2e-3)
+
+
+def test_one_data_set(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        frames = file.create_dataset("raw/frames", data=np.zeros((4, 6), "i2"), chunks=(2, 6), compression="gzip")
+        frames.attrs["units"], frames.attrs["long_name"] = "counts", "what was counted"
+        frames.dims[0].label = "time"
+        file["raw/names"] = ["a", "b"]
+    lines = [line.split(None, 1) for line in inspect("a.h5", "raw/frames", cwd=folder).splitlines()]
+    assert lines[0] == ["/raw/frames", "in a.h5"]
+    said = dict(lines[1:])
+    assert said["type"] == "int16" and said["shape"] == "4x6" and said["layout"] == "chunks 2x6"
+    assert said["filters"] == "gzip 4" and said["units"] == "counts" and said["long_name"] == "what was counted"
+    assert said["named"] == "axes 0 (time)" and said["reading"].startswith("on all cores, about ")
+    assert "no input   holds strings; tilerun takes" in inspect("a.h5", "/raw/names", cwd=folder)
+    assert list(table(inspect("a.h5", "/raw/", cwd=folder))) == ["/raw/frames", "/raw/names"]
+    refused = inspect("a.h5", "raw/names", "--job", expect=USAGE, cwd=folder)
+    assert refused.startswith("tilerun: a.h5: '/raw/names' holds strings")
+
+
+def test_links_and_files_that_are_not_there(folder):
+    with h5py.File(folder / "other.h5", "w") as file:
+        file["x"] = np.zeros(3)
+    with h5py.File(folder / "a.h5", "w") as file:
+        file["frames"] = np.zeros(3)
+        file["soft"] = h5py.SoftLink("/frames")
+        file["out"] = h5py.ExternalLink("other.h5", "/x")
+        file["gone"] = h5py.SoftLink("/no")
+        file["away"] = h5py.ExternalLink("none.h5", "/x")
+        file.create_group("g")["loop"] = h5py.SoftLink("/g")
+    text = inspect("a.h5", cwd=folder)
+    assert list(table(text)) == ["/frames", "/out", "/soft"]
+    assert "\n2 links lead nowhere, such as /" in text
+    assert "has no data set '/frame' (did you mean '/frames'?)" in inspect("a.h5", "frame", expect=USAGE, cwd=folder)
+    assert inspect("b.h5", expect=USAGE, cwd=folder) == "tilerun: b.h5: No such file or directory\n"
+    (folder / "c.h5").write_text("no HDF5")
+    assert inspect("c.h5", expect=USAGE, cwd=folder) == "tilerun: c.h5: is not an HDF5 file\n"
+    with h5py.File(folder / "d.h5", "w"):
+        pass
+    assert inspect("d.h5", cwd=folder).startswith("d.h5: 0 data sets")
+    assert "holds no data set" in inspect("d.h5", "--job", expect=USAGE, cwd=folder)
+
+
+def test_filters_that_are_not_here(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((4,))
+        properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT16, h5py.h5s.create_simple((8,)), properties)
+    row = table(inspect("a.h5", cwd=folder))["/x"]
+    assert row["filters"] == "zstd (not installed)"
+    assert row["as an input"].startswith("no: is compressed by HDF5 filter 32015")
