@@ -32,8 +32,24 @@ struct filter_room {
 #endif
 };
 
+/* Inflate, LZF, or what codecs.h undoes? */
 static bool is_compressor(H5Z_filter_t id) {
-    return id == H5Z_FILTER_DEFLATE || (TILERUN_LZF && id == FILTER_LZF);
+    return id == H5Z_FILTER_DEFLATE || codec_name(id);
+}
+
+static bool is_known(H5Z_filter_t id, const unsigned values[CODEC_VALUES]) {
+    const char *needs;
+    if (id == FILTER_LZF) return TILERUN_LZF;
+    return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32 || id == H5Z_FILTER_DEFLATE ||
+           codec_find(id, values, &needs);
+}
+
+/* A filter's number and the first of its parameters; those that it lacks are 0. */
+static H5Z_filter_t read_filter(hid_t creation, unsigned number, unsigned values[CODEC_VALUES]) {
+    unsigned flags, configuration;
+    size_t count = CODEC_VALUES;
+    memset(values, 0, CODEC_VALUES * sizeof *values);
+    return H5Pget_filter2(creation, number, &flags, &count, values, 0, NULL, &configuration);
 }
 
 bool filters_find(hid_t creation, struct filters *filters) {
@@ -41,15 +57,23 @@ bool filters_find(hid_t creation, struct filters *filters) {
     if (count < 0 || count > FILTERS_MAX) return false;
     filters->count = count;
     for (int i = 0; i < count; i++) {
-        unsigned flags, configuration, values[8] = {0};
-        size_t value_count = 8;
-        filters->id[i] = H5Pget_filter2(creation, (unsigned)i, &flags, &value_count, values, 0, NULL, &configuration);
-        filters->parameter[i] = values[0];
-        bool known = filters->id[i] == H5Z_FILTER_SHUFFLE || filters->id[i] == H5Z_FILTER_FLETCHER32 ||
-                     is_compressor(filters->id[i]);
-        if (!known) return false;
+        filters->id[i] = read_filter(creation, (unsigned)i, filters->values[i]);
+        if (!is_known(filters->id[i], filters->values[i])) return false;
     }
     return true;
+}
+
+char *filters_missing(hid_t creation, unsigned number) {
+    unsigned values[CODEC_VALUES];
+    H5Z_filter_t id = read_filter(creation, number, values);
+    const char *name = codec_name(id), *needs = NULL;
+    codec_find(id, values, &needs);
+    if (id == FILTER_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
+    char *what = must_printf(name ? "filter %d (%s)" : "filter %d", (int)id, name);
+    char *text = must_printf("%s, which is not installed here: %s%sa plugin in HDF5_PLUGIN_PATH", what,
+                             needs ? needs : "", needs ? ", or " : "");
+    free(what);
+    return text;
 }
 
 /* ---- rooms ------------------------------------------------------------------------------------------------------- */
@@ -243,7 +267,7 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
 
 /* ---- deflate and LZF --------------------------------------------------------------------------------------------- */
 
-#define TOO_SMALL SIZE_MAX
+#define TOO_SMALL CODEC_TOO_SMALL
 
 /* These two decompress `stored` bytes of room->data into room->other and return how many bytes came out; 0: the data
  * are damaged; TOO_SMALL: there are more than `most`. */
@@ -277,17 +301,31 @@ static size_t expand_room(struct filter_room *room, size_t stored, size_t most) 
 #endif
 }
 
+static size_t decompress_room(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
+                              size_t stored, size_t most) {
+    if (id == FILTER_LZF) return expand_room(room, stored, most);
+    if (id == H5Z_FILTER_DEFLATE) return inflate_room(room, stored, most);
+    return codec_decompress(id, values, room->data, stored, room->other, most);
+}
+
 /* Decompresses `stored` bytes to exactly `plain` bytes, or to any number if `plain` is 0. Returns that number; 0: it
  * failed, and *why says why. */
-static size_t decompress(struct filter_room *room, H5Z_filter_t id, size_t stored, size_t plain, const char **why) {
-    size_t length, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
+static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES], size_t stored,
+                         size_t plain, const char **why) {
+    bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
+    size_t length = 0, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
+    /* The filters of codecs.h know how many bytes will come out. */
+    if (!plain && claims) most = limit = codec_claims(id, values, room->data, stored);
+    if (most > UINT32_MAX) most = limit = UINT32_MAX; /* HDF5's limit of a chunk */
     do {
         *why = "there is no memory to decode it";
         if (!grow(&room->other, &room->other_size, most + CHECKSUM_BYTES)) return 0;
-        length = id == FILTER_LZF ? expand_room(room, stored, most) : inflate_room(room, stored, most);
+        length = decompress_room(room, id, values, stored, most);
         most *= 2;
     } while (length == TOO_SMALL && most < 2 * limit);
-    *why = id == FILTER_LZF ? "it is not LZF of a whole chunk" : "it cannot be inflated";
+    *why = id == FILTER_LZF           ? "it is not LZF of a whole chunk"
+           : id == H5Z_FILTER_DEFLATE ? "it cannot be inflated"
+                                      : "it cannot be decompressed to a whole chunk";
     return length == TOO_SMALL || (plain && length != plain) ? 0 : length;
 }
 
@@ -342,12 +380,13 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             continue;
         }
         if (is_compressor(filters->id[i])) {
-            bytes = decompress(room, filters->id[i], bytes, bytes_before(filters, mask, i, plain), why);
+            bytes =
+                decompress(room, filters->id[i], filters->values[i], bytes, bytes_before(filters, mask, i, plain), why);
             if (bytes == 0) return NULL;
         } else {
             *why = "there is no memory to decode it";
             if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
-            size_t size = filters->parameter[i] ? filters->parameter[i] : 1;
+            size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
             unshuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
         }
         exchange(room);
@@ -368,10 +407,10 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
         }
         if (!grow(&room->other, &room->other_size, bound)) return NULL;
         if (filters->id[i] == H5Z_FILTER_DEFLATE) {
-            bytes = deflate_room(room, bytes, filters->parameter[i]);
+            bytes = deflate_room(room, bytes, filters->values[i][0]);
             if (bytes == 0) return NULL;
         } else {
-            size_t size = filters->parameter[i] ? filters->parameter[i] : 1;
+            size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
             shuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
         }
         exchange(room);
@@ -380,19 +419,20 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
     return room->data;
 }
 
-/* ---- LZF for chunks that HDF5 reads itself ----------------------------------------------------------------------- */
+/* ---- for chunks that HDF5 reads itself --------------------------------------------------------------------------- */
 
-/* An H5Z_func_t. If fewer bytes come out than h5py noted for the chunk, zeros follow, because HDF5 reads the whole
- * chunk. */
-static size_t lzf_filter(unsigned flags, size_t value_count, const unsigned values[], size_t stored, size_t *size,
-                         void **data) {
+/* The body of an H5Z_func_t. If fewer than `whole` bytes come out zeros follow, because HDF5 reads the whole chunk. */
+static size_t decode_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_count, const unsigned given[],
+                              size_t stored, size_t whole, size_t *size, void **data) {
     struct filter_room *room = filter_room_create();
-    size_t length = 0, whole = value_count > 2 ? values[2] : 0;
+    unsigned values[CODEC_VALUES] = {0};
+    size_t length = 0;
     const char *why;
     void *plain = NULL;
+    memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
     if (flags & H5Z_FLAG_REVERSE && filter_room_bytes(room, stored)) {
         memcpy(room->data, *data, stored);
-        length = decompress(room, FILTER_LZF, stored, 0, &why);
+        length = decompress(room, id, values, stored, 0, &why);
     }
     if (whole < length) whole = length;
     if (length > 0) plain = H5allocate_memory(whole, true);
@@ -406,10 +446,36 @@ static size_t lzf_filter(unsigned flags, size_t value_count, const unsigned valu
     return plain ? length : 0;
 }
 
+#define DECODER(NAME, ID, WHOLE)                                                                                       \
+    static size_t NAME(unsigned flags, size_t count, const unsigned values[], size_t stored, size_t *size,             \
+                       void **data) {                                                                                  \
+        return decode_for_hdf5(ID, flags, count, values, stored, WHOLE, size, data);                                   \
+    }
+DECODER(lzf_filter, FILTER_LZF, count > 2 ? values[2] : 0) /* h5py notes the bytes of a chunk */
+DECODER(blosc_filter, FILTER_BLOSC, 0)
+DECODER(lz4_filter, FILTER_LZ4, 0)
+DECODER(bitshuffle_filter, FILTER_BITSHUFFLE, 0)
+DECODER(zstd_filter, FILTER_ZSTD, 0)
+
+/* A plugin that HDF5 finds itself stays where our library is missing. */
 void filters_register(void) {
-    const H5Z_class2_t lzf = {
-        .version = H5Z_CLASS_T_VERS, .id = FILTER_LZF, .decoder_present = 1, .name = "lzf", .filter = lzf_filter};
-    if (TILERUN_LZF) H5Zregister(&lzf);
+    static const struct {
+        H5Z_filter_t id;
+        H5Z_func_t filter;
+    } ours[] = {{FILTER_LZF, lzf_filter},
+                {FILTER_BLOSC, blosc_filter},
+                {FILTER_LZ4, lz4_filter},
+                {FILTER_BITSHUFFLE, bitshuffle_filter},
+                {FILTER_ZSTD, zstd_filter}};
+    static const unsigned none[CODEC_VALUES];
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        const H5Z_class2_t filter = {.version = H5Z_CLASS_T_VERS,
+                                     .id = ours[i].id,
+                                     .decoder_present = 1,
+                                     .name = codec_name(ours[i].id),
+                                     .filter = ours[i].filter};
+        if (is_known(ours[i].id, none)) H5Zregister(&filter);
+    }
 }
 
 /* ---- byte order -------------------------------------------------------------------------------------------------- */

@@ -1,28 +1,31 @@
 /* filters.h - HDF5's shuffle, deflate and fletcher32 on memory, so that chunks are decoded and encoded on all cores,
- * outside of the library and its lock. The bytes are those that HDF5 itself stores and expects. If tilerun was built
- * with liblzf, LZF (h5py's own compression) is decoded too. */
+ * outside of the library and its lock. The bytes are those that HDF5 itself stores and expects. Decoded too are what
+ * codecs.h undoes, and LZF (h5py's own compression) if tilerun was built with liblzf. */
 #ifndef RUNNER_FILTERS_H
 #define RUNNER_FILTERS_H
 
 #include "../base/fail.h"
+#include "codecs.h"
 
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FILTERS_MAX 32    /* HDF5's limit */
-#define FILTER_LZF  32000 /* the number that h5py registered */
+#define FILTERS_MAX 32 /* HDF5's limit */
 
 /* A data set's filters, in the order in which writing applies them. */
 struct filters {
     int count;
     H5Z_filter_t id[FILTERS_MAX];
-    unsigned parameter[FILTERS_MAX]; /* shuffle: bytes of an element; deflate: level */
+    unsigned values[FILTERS_MAX][CODEC_VALUES]; /* shuffle: bytes of an element; deflate: level; codecs.h */
 };
 
-/* Registers the LZF decoder with HDF5, for chunks that HDF5 reads itself. Call before the first file is opened; calling
- * again does no harm. */
+/* Registers the decoders that HDF5 lacks with it, for chunks that it reads itself. Call before the first file is
+ * opened; calling again does no harm. */
 void filters_register(void);
+/* A filter of a data set that cannot be undone here, and what would help: "filter 32001 (Blosc), which is not installed
+ * here: libblosc.so.1 (Debian's libblosc1), or a plugin in HDF5_PLUGIN_PATH". The caller frees. */
+char *filters_missing(hid_t creation, unsigned number);
 
 /* Finds the filters in a data set's creation properties. false: one is not supported here, or there are too many. */
 bool filters_find(hid_t creation, struct filters *filters);

@@ -147,21 +147,21 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
 }
 
-/* Finds chunks and filters. Returns the number of a filter that is not installed, else -1. */
-static int find_layout(struct h5_dataset *dataset) {
+/* Finds chunks and filters. Returns what is missing to undo a filter; NULL: nothing. The caller frees. */
+static char *find_layout(struct h5_dataset *dataset) {
     hid_t creation = H5Dget_create_plist(dataset->id);
-    int missing = -1;
+    char *missing = NULL;
     if (H5Pget_layout(creation) == H5D_CHUNKED) {
         hsize_t size[H5S_MAX_RANK];
         dataset->chunk.rank = H5Pget_chunk(creation, H5S_MAX_RANK, size);
         for (int i = 0; i < dataset->chunk.rank; i++) dataset->chunk.size[i] = (int64_t)size[i];
         int filters = H5Pget_nfilters(creation);
         dataset->filtered = filters > 0;
-        for (int i = 0; i < filters; i++) {
+        for (int i = 0; i < filters && !missing; i++) {
             size_t values = 0;
             unsigned flags, configuration;
             H5Z_filter_t filter = H5Pget_filter2(creation, (unsigned)i, &flags, &values, NULL, 0, NULL, &configuration);
-            if (H5Zfilter_avail(filter) <= 0) missing = filter;
+            if (H5Zfilter_avail(filter) <= 0) missing = filters_missing(creation, (unsigned)i);
         }
     }
     H5Pclose(creation);
@@ -206,14 +206,12 @@ static enum status examine(const char *path, const char *name, struct h5_dataset
                     path, name, instead);
     const char *unfit = find_shape(dataset->id, &dataset->shape);
     if (unfit) return fail(error, STATUS_USAGE, "%s: '%s' %s", path, name, unfit);
-    int missing = find_layout(dataset);
-    if (missing >= 0)
-        return fail(
-            error, STATUS_USAGE,
-            "%s: '%s' is compressed by HDF5 filter %d, which is not installed here (%sHDF5_PLUGIN_PATH names where "
-            "plugins are)",
-            path, name, missing,
-            missing == FILTER_LZF ? "LZF: build tilerun with liblzf, Debian's liblzf-dev; or " : "");
+    char *missing = find_layout(dataset);
+    if (missing) {
+        fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", path, name, missing);
+        free(missing);
+        return STATUS_USAGE;
+    }
     if (h5_is_virtual(dataset->id)) return check_sources(path, name, dataset->id, error);
     if (dataset->chunk.rank == 0) return STATUS_OK;
     hid_t access = access_with_cache(dataset->dtype, &dataset->shape, &dataset->chunk);

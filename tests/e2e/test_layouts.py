@@ -115,7 +115,7 @@ def test_lzf(folder, rng):
         np.testing.assert_array_equal(harness.Results(folder / "results.h5").output("y").T, x)
     else:
         assert done.returncode == harness.USAGE
-        assert "filter 32000, which is not installed here (LZF: build tilerun with liblzf, Debian's" in done.stderr
+        assert "filter 32000 (LZF), which is not installed here: a tilerun built with liblzf (Debian's" in done.stderr
 
 
 def test_storage_of_other_kinds(folder, rng):

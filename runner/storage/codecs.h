@@ -1,0 +1,40 @@
+/* codecs.h - chunks that filters registered with The HDF Group have compressed: zstd, LZ4 and Blosc by their libraries,
+ * which are opened when a file first needs one, and bitshuffle (over LZ4, zstd or nothing), which is undone here. */
+#ifndef RUNNER_CODECS_H
+#define RUNNER_CODECS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The numbers of the filters. */
+#define FILTER_BZIP2      307
+#define FILTER_LZF        32000 /* h5py's own */
+#define FILTER_BLOSC      32001
+#define FILTER_LZ4        32004
+#define FILTER_BITSHUFFLE 32008
+#define FILTER_ZFP        32013
+#define FILTER_ZSTD       32015
+#define FILTER_SZ         32017
+#define FILTER_BLOSC2     32026
+
+/* The name by which people know a filter; NULL: none is known. */
+const char *codec_name(int filter);
+
+/* What a filter of those above takes of its parameters: bitshuffle the bytes of an element, the elements of a block (0:
+ * its own choice) and a compressor. */
+#define CODEC_VALUES 5
+
+/* Can this module undo the filter here? If not, *needs is what is missing, "libblosc.so.1 (Debian's libblosc1)"; NULL:
+ * it never can. */
+bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **needs);
+
+#define CODEC_DAMAGED   0
+#define CODEC_TOO_SMALL ((size_t)-1)
+/* Decompresses `stored` bytes into `to`, which has room for `most`. Returns how many bytes came out, CODEC_DAMAGED, or
+ * CODEC_TOO_SMALL: there are more than `most`. Any thread may call it. */
+size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
+                        size_t most);
+/* How many bytes will come out, as the data themselves claim; 0: they do not say. */
+size_t codec_claims(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored);
+
+#endif

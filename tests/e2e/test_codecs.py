@@ -1,0 +1,148 @@
+"""Chunks under zstd, LZ4, Blosc and bitshuffle are read bit by bit, past HDF5 and by it; what is damaged, or lacks its
+library, is refused by name."""
+
+import os
+import random
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+import h5codecs
+import harness
+import referee
+from harness import IO, OK, USAGE
+
+CASES = int(os.environ.get("TILERUN_CASES", 12))
+SEED = int(os.environ.get("TILERUN_SEED", 0))
+KINDS = ["zstd", "lz4", "blosc", "bitshuffle", "bitshuffle-lz4", "bitshuffle-zstd"]
+OVER = {"bitshuffle": 0, "bitshuffle-lz4": h5codecs.OVER_LZ4, "bitshuffle-zstd": h5codecs.OVER_ZSTD}
+
+
+def draw_codec(name, draw, size):
+    """The filter, what it makes of a chunk's bytes, and its parameters."""
+    if name == "zstd":
+        level = draw.randint(1, 9)
+        return h5codecs.ZSTD, lambda data: h5codecs.zstd(data, level), (level,)
+    if name == "lz4":
+        block = draw.choice([1 << 30, 1000, 64, 16])
+        return h5codecs.LZ4, lambda data: h5codecs.lz4_filter(data, block), (block,)
+    if name == "blosc":
+        how = {"shuffle": draw.choice([0, 1, 2]), "level": draw.randint(0, 9),
+               "codec": draw.choice([b"lz4", b"blosclz", b"zlib", b"zstd"])}  # fmt: skip
+        return h5codecs.BLOSC, lambda data: h5codecs.blosc(data, size, **how), (2, 2, size, 0, how["level"])
+    elements, over = draw.choice([0, 8, 64, 1024]), OVER[name]
+    encode = lambda data: h5codecs.bitshuffle(data, size, elements, over)  # noqa: E731
+    return h5codecs.BITSHUFFLE, encode, (0, 4, size, elements, over)
+
+
+def skip_without(name):
+    alone = {"zstd": h5codecs.ZSTD, "lz4": h5codecs.LZ4, "blosc": h5codecs.BLOSC}
+    kind = h5codecs.BITSHUFFLE if name in OVER else alone[name]
+    if not h5codecs.are_here(kind, OVER.get(name)):
+        pytest.skip(f"no library for {name} here")
+
+
+def draw_values(draw, shape, dtype):
+    """Of a few numbers, or of any bits at all, which do not shrink."""
+    rng = np.random.default_rng(draw.randrange(10**9))
+    few = referee.random_values(rng, (draw.choice([1, 3, 5000]),), dtype)
+    return few[rng.integers(0, len(few), shape)]
+
+
+def job_of(folder, file, rank):
+    operation = {"id": "y", "inputs": ["x"], "variants": ["cpu"], "op": "transpose" if rank > 1 else "scale"}
+    return harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"file": str(file), "dataset": "x"}},
+        defaults={"warmup": 0, "repeat": 1, "verify": "none"},
+        operations=[operation],
+    )
+
+
+def run(folder, file, x, expect=OK):
+    output = folder / "out.h5"
+    done = harness.tilerun("run", job_of(folder, file, x.ndim), "-o", output, "--overwrite")
+    assert done.returncode in (expect if isinstance(expect, tuple) else (expect,)), done.stderr
+    if done.returncode != OK:
+        return done.stderr
+    found = harness.Results(output).output("y")
+    found = found.swapaxes(-1, -2) if x.ndim > 1 else found
+    return None if found.tobytes() == x.astype(x.dtype.newbyteorder("<")).tobytes() else "other values"
+
+
+@pytest.mark.parametrize("case", range(CASES))
+@pytest.mark.parametrize("name", KINDS)
+def test_drawn_chunks(folder, name, case):
+    skip_without(name)
+    draw = random.Random(f"{SEED} {name} {case}")
+    dtype = np.dtype(draw.choice([d for d in referee.DTYPES if d != "bfloat16"])).newbyteorder(draw.choice("<>"))
+    shape = tuple(draw.choice([1, 3, 8, 17, 64, 301]) for _ in range(draw.randint(1, 3)))
+    x = draw_values(draw, shape, dtype.newbyteorder("=").name).astype(dtype)
+    chunks = tuple(draw.randint(1, size) for size in shape)
+    kind, encode, values = draw_codec(name, draw, x.itemsize)
+    h5codecs.write(folder / "data.h5", "x", x, chunks, kind, encode, values, draw.random() < 0.3)
+    file = folder / "data.h5"
+    if draw.random() < 0.3:  # HDF5 reads it
+        layout = h5py.VirtualLayout(shape, dtype)
+        layout[...] = h5py.VirtualSource(str(file), "x", shape)
+        with h5py.File(folder / "virtual.h5", "w") as virtual:
+            virtual.create_virtual_dataset("x", layout)
+        file = folder / "virtual.h5"
+    assert run(folder, file, x) is None
+
+
+@pytest.mark.parametrize("case", range(CASES))
+@pytest.mark.parametrize("name", KINDS)
+def test_damaged_chunks(folder, name, case):
+    """Cut short, with other bytes, or both: refused with the chunk's place, or read; never more than that."""
+    skip_without(name)
+    draw = random.Random(f"damaged {SEED} {name} {case}")
+    x = draw_values(draw, (40, 30), "int32")
+    kind, encode, values = draw_codec(name, draw, 4)
+
+    def damage(data):
+        stored = bytearray(encode(data))
+        for _ in range(draw.choice([0, 1, 1, 5])):
+            at = draw.choice([draw.randrange(len(stored)), draw.randrange(min(16, len(stored)))])
+            stored[at] = draw.randrange(256)
+        return bytes(stored[: draw.choice([len(stored), draw.randint(1, len(stored))])])
+
+    h5codecs.write(folder / "data.h5", "x", x, (16, 30), kind, damage, values)
+    said = run(folder, folder / "data.h5", x, expect=(OK, IO))
+    assert said in (None, "other values") or "chunk at [" in said
+
+
+@pytest.mark.parametrize("name", KINDS[:3])
+def test_without_its_library(folder, name, without_codecs):
+    """A program that cannot open the library names it."""
+    skip_without(name)
+    draw = random.Random(0)
+    kind, encode, values = draw_codec(name, draw, 4)
+    x = draw_values(draw, (40, 30), "int32")
+    h5codecs.write(folder / "data.h5", "x", x, (16, 30), kind, encode, values)
+    job = job_of(folder, folder / "data.h5", 2)
+    done = harness.tilerun("check", job, env=without_codecs)
+    assert done.returncode == USAGE
+    library = {"zstd": "libzstd.so.1 (Debian's libzstd1)", "lz4": "liblz4.so.1 (Debian's liblz4-1)",
+               "blosc": "libblosc.so.1 (Debian's libblosc1)"}[name]  # fmt: skip
+    words = f"'x' is compressed by HDF5 filter {kind} ({h5codecs.NAMES[kind]}), which is not installed here: {library}"
+    assert f"{words}, or a plugin in HDF5_PLUGIN_PATH" in done.stderr.replace("'/x'", "'x'")
+
+
+@pytest.fixture(scope="module")
+def without_codecs(memory_folder):
+    """dlopen finds no library of a codec."""
+    source, shim = memory_folder / "hide.c", memory_folder / "hide.so"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <string.h>\n"
+        "void *dlopen(const char *name, int mode) {\n"
+        '    void *(*real)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");\n'
+        '    return name && (strstr(name, "lz4") || strstr(name, "zstd") || strstr(name, "blosc"))\n'
+        "        ? 0 : real(name, mode);\n"
+        "}\n"
+    )
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    return {**os.environ, "LD_PRELOAD": str(shim)}
