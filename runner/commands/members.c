@@ -55,13 +55,14 @@ static pid_t start(char **arguments, int member) {
     _exit(STATUS_IO);
 }
 
-/* Waits for all; the status is the worst one's. A signal that comes meanwhile goes to all of them. */
+/* Waits for all; the status is the worst one's. A signal that comes meanwhile goes to all of them. Where one ends with
+ * work undone the others are told to end, since they may wait for its results. */
 static enum status wait_for(pid_t *processes, int count) {
     enum status worst = STATUS_OK;
-    bool told = false;
+    bool told = false, undone = false;
     for (int left = count; left > 0;) {
         struct error error = {.status = STATUS_OK};
-        if (!told && interrupt_check(&error)) {
+        if (!told && (interrupt_check(&error) || undone)) {
             told = true;
             for (int i = 0; i < count; i++)
                 if (processes[i] > 0) kill(processes[i], SIGTERM);
@@ -73,7 +74,9 @@ static enum status wait_for(pid_t *processes, int count) {
             if (WIFSIGNALED(how)) /* it could not say so itself */
                 fprintf(stderr, "tilerun: the process of one device was ended by signal %d; --resume does the rest\n",
                         WTERMSIG(how));
-            if (status > worst) worst = status;
+            bool obeys = undone && WIFEXITED(how) && status == STATUS_INTERRUPTED; /* as it was told */
+            if (status > worst && !obeys) worst = status;
+            undone = undone || WIFSIGNALED(how) || (status > STATUS_RUN && status != STATUS_INTERRUPTED);
             processes[i] = 0;
             left--;
         }

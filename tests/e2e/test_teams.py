@@ -189,6 +189,33 @@ def test_a_signal_reaches_all_members(folder, killed):
     assert bits(folder / "out.h5") == bits(run(folder, "alone.h5", 1).path)
 
 
+def test_who_waits_for_a_member_that_was_killed(folder):
+    """The others end as well: what they wait for does not come."""
+    steps = [("f", ["a"], 300), ("l", ["f", "a"], 5), ("r", ["a", "f"], 5), ("b", ["l"], 1), ("z", ["b", "r"], 1)]
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        parallel="runs",
+        inputs={"a": {"random": {"shape": [400, 400], "low": -1, "seed": 1}}},
+        defaults={"warmup": 0},
+        operations=[
+            {"id": name, "op": "matmul" if len(reads) > 1 else "transpose", "inputs": reads, "repeat": repeat,
+             "variants": ["cpu"]} for name, reads, repeat in steps
+        ],
+    )  # fmt: skip
+    environment = os.environ | {"TILERUN_CPU_DEVICES": "2"}
+    command = [harness.TILERUN, "run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    while not (folder / "out.h5.parts/shard-0-of-2").exists() or not (folder / "out.h5.parts/shard-1-of-2").exists():
+        time.sleep(0.01)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED and "was ended by signal 9" in said, said
+    run(folder, "out.h5", 2, "--resume")
+    assert bits(folder / "out.h5") == bits(run(folder, "alone.h5", 1).path)
+
+
 def test_what_fails_in_a_member_is_told(folder):
     write_sweep(folder, inputs={"a": {"random": {"shape": ["$n", 64]}}, "b": {"file": "b.h5", "dataset": "b"}})
     with h5py.File(folder / "b.h5", "w") as file:
