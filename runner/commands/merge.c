@@ -85,6 +85,7 @@ static enum status merge(int argc, char **argv, struct error *error) {
         status = show_done(path, &options, error);
     } else if (!status) {
         options.restricted = found.partial;
+        options.later = found.later;
         job = load_job(path, &found);
         const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
         status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);

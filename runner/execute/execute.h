@@ -11,11 +11,12 @@ struct execute_options {
     const struct shard *shard; /* do its runs and join nothing; NULL: do the whole job */
     /* Operations are divided: a shard executes this plan of panels, and `merge` the whole; NULL: they are not. */
     const struct panels *panels;
-    double wait_s;   /* a shard waits so long for a result of another */
-    bool merge;      /* do nothing, and join the parts that are there; with `resume` */
-    bool link;       /* ...by virtual data sets */
-    bool single;     /* no later call takes up what a signal leaves: `resume` is not advised */
-    bool restricted; /* `--only` left something out: the results are "partial" */
+    double wait_s;     /* a shard waits so long for a result of another */
+    bool merge;        /* do nothing, and join the parts that are there; with `resume` */
+    bool link;         /* ...by virtual data sets */
+    const char *later; /* `merge`: the folder of a shard that has begun another job since; NULL: none has */
+    bool single;       /* no later call takes up what a signal leaves: `resume` is not advised */
+    bool restricted;   /* `--only` left something out: the results are "partial" */
     enum progress_mode progress;
     const char *trace; /* path of the timeline's file; NULL: none */
     const char *command_line;

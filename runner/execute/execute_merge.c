@@ -36,6 +36,12 @@ enum status execution_collect(struct execution *execution, struct error *error) 
         progress_hold(&execution->progress); /* it prints lines */
         status = results_lack(execution->results, missing, error);
         progress_release(&execution->progress);
+    } else if (!status && execution->options->later) {
+        status =
+            fail(error, STATUS_IO,
+                 "output %s: %s has begun another job since these shards; its parts would be lost: finish that job's "
+                 "shards, or remove their folders",
+                 plan->job->output, execution->options->later);
     }
     free(missing);
     return status;

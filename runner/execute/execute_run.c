@@ -320,6 +320,8 @@ const char *execution_lacks(const struct execution *execution, const struct task
     return NULL;
 }
 
+static const char stopped[] = "an earlier run failed (on_error: stop)";
+
 /* Why a run is not begun; NULL: it is begun. */
 static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
     if (run->skip) return run->skip;
@@ -328,7 +330,7 @@ static const char *reason_to_skip(const struct execution *execution, const struc
         snprintf(text, 256, "its input '%s' has no result", lacks);
         return text;
     }
-    return execution->stop ? "an earlier run failed (on_error: stop)" : NULL;
+    return execution->stop ? stopped : NULL;
 }
 
 /* Can the run wait beside the trials that wait: on their device, in its memory? */
@@ -368,12 +370,13 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     trace_run(execution->trace, name);
     result_row_init(row, execution->plan, run);
     const char *skip = reason_to_skip(execution, run, why);
-    if (skip) return execution_say(row, "skipped", skip), conclude(execution, run, false, error);
-    if (execution->options->resume && results_find(execution->results, run, row)) {
+    bool may_be_kept = execution->options->resume && (!skip || skip == stopped);
+    if (may_be_kept && results_find(execution->results, run, row)) {
         TRY(time_trials(execution, again, error));
         if (*again >= 0) return STATUS_OK;
         return conclude(execution, run, true, error);
     }
+    if (skip) return execution_say(row, "skipped", skip), conclude(execution, run, false, error);
     bool waited = false;
     TRY(execution_await(execution, run, &waited, error));
     skip = reason_to_skip(execution, run, why);

@@ -5,7 +5,7 @@
  *     /environment            as in the results file
  *     /devices/cpu, /cuda     attributes: what the plan knew of each device that the job could use
  *     attributes              place ("node n7, job 1234_3"), command_line, created; partial: `--only` left something
- * out
+ *                             out; shards, by: how the job is divided; busy: how many shards have something to do
  */
 #include "../base/clock.h"
 #include "../base/fail.h"
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The members of struct device_facts: all that a plan depends on. */
@@ -125,6 +126,7 @@ static enum status write_note(hid_t file, const struct results *results, const c
     if (!status) status = h5_set_integer(file, "partial", partial, error);
     if (!status) status = h5_set_integer(file, "shards", results->shard->count, error);
     if (!status) status = h5_set_integer(file, "by", results->shard->by, error);
+    if (!status) status = h5_set_integer(file, "busy", shard_busy(results->shard, plan), error);
     if (!status) status = results_write_job(file, plan->job, NULL, error);
     if (!status) status = results_write_environment(file, &environment, error);
     for (int kind = 0; kind < 2 && !status; kind++)
@@ -174,6 +176,7 @@ void shard_job_free(struct shard_job *job) {
     free(job->path);
     free(job->text);
     free(job->resolved);
+    free(job->later);
     *job = (struct shard_job){.path = NULL};
 }
 
@@ -230,29 +233,80 @@ static char **list_folders(const char *whole, int *count) {
     return folders;
 }
 
+/* What a shard's note says of the job. */
+struct noted {
+    char *folder, *job; /* the job's SHA-256; NULL: it has not begun */
+    int64_t shards, by, busy;
+    struct timespec begun;
+    int alike; /* notes of the same job, divided alike, this one too */
+};
+
+static struct noted look_at_note(char *folder) {
+    struct noted noted = {.folder = folder, .job = job_hash(folder)};
+    char *path = must_printf("%s/" SHARD_NOTE, folder);
+    struct stat about = {0};
+    hid_t file = noted.job ? open_note(folder) : H5I_INVALID_HID;
+    if (stat(path, &about) == 0) noted.begun = about.st_mtim;
+    if (file >= 0) {
+        h5_get_number(file, "shards", INT64, &noted.shards);
+        h5_get_number(file, "by", INT64, &noted.by);
+        if (!h5_get_number(file, "busy", INT64, &noted.busy)) noted.busy = noted.shards;
+        H5Fclose(file);
+    }
+    free(path);
+    return noted;
+}
+
+static bool same_division(const struct noted *one, const struct noted *other) {
+    return one->job && other->job && strcmp(one->job, other->job) == 0 && one->shards == other->shards &&
+           one->by == other->by;
+}
+
+/* Is this note's job, divided as it says, rather the one to join? */
+static bool rather(const struct noted *one, const struct noted *other) {
+    bool complete = one->alike >= one->busy, other_complete = other->alike >= other->busy;
+    if (complete != other_complete) return complete;
+    if (!complete && one->alike != other->alike) return one->alike > other->alike;
+    return results_later(&one->begun, &other->begun);
+}
+
+/* The note of the job to join that was written last; NULL: there is none. */
+static const struct noted *choose(struct noted *notes, int count) {
+    const struct noted *best = NULL;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < count; k++) notes[i].alike += same_division(&notes[i], &notes[k]);
+    for (int i = 0; i < count; i++)
+        if (notes[i].job && (!best || rather(&notes[i], best))) best = &notes[i];
+    return best;
+}
+
+/* The folder of a shard that has begun another job than `best`, after it; NULL: none has. The caller frees. */
+static char *find_later(const struct noted *notes, int count, const struct noted *best) {
+    for (int i = 0; i < count; i++)
+        if (notes[i].job && strcmp(notes[i].job, best->job) != 0 && results_later(&notes[i].begun, &best->begun))
+            return must_strdup(notes[i].folder);
+    return NULL;
+}
+
 bool shards_find_job(const char *output, struct shard_job *job) {
     struct error ignored = {STATUS_OK, ""};
     struct place place;
     *job = (struct shard_job){.partial = false};
     if (place_find("output", output, &place, &ignored)) return false;
     char *whole = must_printf("%s.parts", place.path);
-    int count, most = 0;
-    char **folders = list_folders(whole, &count), **jobs = must_malloc((size_t)count * sizeof *jobs + 1);
-    for (int i = 0; i < count; i++) jobs[i] = job_hash(folders[i]);
-    for (int i = 0, alike; i < count; i++) {
-        for (int k = alike = 0; k < count && jobs[i]; k++) alike += jobs[k] && strcmp(jobs[i], jobs[k]) == 0;
-        struct shard_job found;
-        if (alike <= most || !read_note(folders[i], &found)) continue;
-        shard_job_free(job);
-        *job = found;
-        most = alike;
-    }
-    for (int i = 0; i < count; i++) free(folders[i]), free(jobs[i]);
-    free(jobs);
+    int count;
+    char **folders = list_folders(whole, &count);
+    struct noted *notes = must_malloc((size_t)count * sizeof *notes + 1);
+    for (int i = 0; i < count; i++) notes[i] = look_at_note(folders[i]);
+    const struct noted *best = choose(notes, count);
+    bool found = best && read_note(best->folder, job);
+    if (found) job->later = find_later(notes, count, best);
+    for (int i = 0; i < count; i++) free(notes[i].folder), free(notes[i].job);
+    free(notes);
     free(folders);
     free(whole);
     place_free(&place);
-    return most > 0;
+    return found;
 }
 
 /* ---- in the results file ----------------------------------------------------------------------------------------- */

@@ -181,12 +181,20 @@ bool panels_find_row(struct results *results, const struct run *run, bool needs_
     return true;
 }
 
+bool panels_were_found(const struct results *results, const struct run *run) {
+    int count, stride = results->plan->tasks[run->task].run_count, found = 0;
+    if (!results->other) return false;
+    const struct run *first = panels_of(results->panels, run, &count);
+    for (int p = 0; p < count; p++) found += results->other->rows[first[p * stride].number].status[0] != '\0';
+    return count > 1 && found == count;
+}
+
 void panels_each_part(const struct results *results, void (*take)(void *context, int run, const char *path),
                       void *context) {
     const struct counterpart *other = results->other;
     for (int i = 0; other && i < other->plan->run_count; i++) {
         const struct run *panel = &other->plan->runs[i];
-        if (!other->plan->tasks[panel->task].panel || !other->rows[i].status[0]) continue;
+        if (!panels_were_found(results, panels_whole_run(results->panels, panel))) continue;
         char *path = part_of(results, panel);
         take(context, panels_whole_run(results->panels, panel)->number, path);
         free(path);
@@ -205,13 +213,6 @@ int panels_count_parts(const struct results *results, bool remove) {
         free(path);
     }
     return count;
-}
-
-bool panels_were_found(const struct results *results, const struct run *run) {
-    int count;
-    if (!results->other) return false;
-    const struct run *first = panels_of(results->panels, run, &count);
-    return count > 1 && results->other->rows[first->number].status[0] != '\0';
 }
 
 /* ---- putting together -------------------------------------------------------------------------------------------- */
@@ -302,7 +303,7 @@ enum status panels_write_rows(hid_t file, const struct results *results, struct 
     for (int i = 0; i < other->plan->run_count; i++) {
         const struct run *panel = &other->plan->runs[i];
         const struct task *task = &other->plan->tasks[panel->task];
-        if (!task->panel || !other->rows[i].status[0]) continue;
+        if (!panels_were_found(results, panels_whole_run(results->panels, panel))) continue;
         char *path = part_of(results, panel), *slash = strrchr(path, '/');
         *slash = '\0';
         rows[count] = other->rows[i];

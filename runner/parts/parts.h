@@ -61,8 +61,11 @@ struct shard_job {
     enum shard_by by; /* and what is dealt out */
     bool present[2];  /* by enum kernel_device, as `facts` */
     struct device_facts facts[2];
+    char *later; /* the folder of a shard that has begun another job since; NULL: none has */
 };
-/* Finds the job that most shards have. false: there are none. Free with shard_job_free. */
+/* Finds the job of the shards whose notes lie beside OUTPUT: of those all of whose shards have begun, the one that a
+ * shard began last; if there is none, the one that most shards have. false: there are no notes. Free with
+ * shard_job_free. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
 

@@ -180,25 +180,13 @@ char *results_part_path(const struct results *results, const struct run *run) {
 
 /* ---- what is missing --------------------------------------------------------------------------------------------- */
 
-/* Into how many shards the job was divided: the number that most folders name; 0: there is none. */
-static int find_count(const char *whole) {
-    int best = 0, most = 0, listed = 0, *counts = NULL;
-    DIR *folder = opendir(whole);
-    if (!folder) return 0;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        int index, count;
-        if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
-        counts = must_realloc(counts, (size_t)(listed + 1) * sizeof *counts);
-        counts[listed++] = count;
-    }
-    closedir(folder);
-    for (int i = 0; i < listed; i++) {
-        int same = 0;
-        for (int k = 0; k < listed; k++) same += counts[k] == counts[i];
-        if (same > most || (same == most && counts[i] > best)) best = counts[i], most = same;
-    }
-    free(counts);
-    return best;
+/* Into how many shards the job was divided; 0: there is none. */
+static int find_count(const struct results *results) {
+    struct shard_job job;
+    shards_find_job(results->place.path, &job);
+    int count = job.shards;
+    shard_job_free(&job);
+    return count;
 }
 
 /* Prints a line for each shard that lacks runs. */
@@ -269,7 +257,7 @@ static void tell_foreign(const struct results *results) {
 
 enum status results_lack(const struct results *results, const bool *missing, struct error *error) {
     const struct plan *plan = results->plan;
-    int lacks = 0, count = find_count(results->whole);
+    int lacks = 0, count = find_count(results);
     bool *panel_missing = NULL;
     const struct plan *dealt = results->other ? panels_missing(results, missing, &panel_missing) : plan;
     for (int r = 0; r < plan->run_count; r++) lacks += missing[r];

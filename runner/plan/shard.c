@@ -214,6 +214,16 @@ int shard_runs(const struct shard *shard, const struct plan *plan) {
     return runs;
 }
 
+int shard_busy(const struct shard *shard, const struct plan *plan) {
+    bool *busy = must_malloc((unsigned long)shard->count * sizeof *busy);
+    int count = 0;
+    memset(busy, 0, (size_t)shard->count * sizeof *busy);
+    for (int t = 0; t < plan->task_count; t++) busy[shard->of_task[t]] = true;
+    for (int s = 0; s < shard->count; s++) count += busy[s];
+    free(busy);
+    return count;
+}
+
 bool shard_reads(const struct shard *shard, const struct plan *plan, int input) {
     if (!shard) return true;
     for (int t = 0; t < plan->task_count; t++)

@@ -69,6 +69,8 @@ struct shard {
 bool shard_has(const struct shard *shard, int task);
 /* How many runs the shard has. */
 int shard_runs(const struct shard *shard, const struct plan *plan);
+/* How many of all the shards have something to do. */
+int shard_busy(const struct shard *shard, const struct plan *plan);
 /* Does a task of the shard read this input of the job? */
 bool shard_reads(const struct shard *shard, const struct plan *plan, int input);
 
