@@ -12,6 +12,7 @@
 
 struct former {
     hid_t file;
+    const struct plan *plan; /* that its rows are of: never one of panels */
     struct result_row *rows;
     int count;
     int next; /* row to look at first: runs are asked for in the order of the rows */
@@ -128,7 +129,7 @@ void former_close(struct former *former) {
 enum status former_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     struct keys *keys = results->keys;
-    /* A shard that does panels has nothing of OUTPUT, but sees whether the whole job is done. */
+    /* A shard that does panels for others has nothing of OUTPUT, but sees whether the whole job is done. */
     bool whole = results->shard && counterpart_keys(results, &plan, &keys);
     struct place *place = &results->place;
     struct error ignored = {STATUS_OK, ""};
@@ -150,7 +151,8 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
         *done = tasks == plan->task_count && former->count == plan->run_count &&
                 (is_text(state, "complete") || (restricted && is_text(state, "partial")));
         free(state);
-        if (whole)
+        former->plan = plan;
+        if (whole && results->shard->by != SHARD_TO_KEEP)
             former_close(former);
         else
             results->former = former;
@@ -163,11 +165,16 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
 
 /* ---- its runs ---- */
 
+/* The run that OUTPUT may have: of a panel, that of the whole operation. */
+static const struct run *run_there(const struct results *results, const struct run *run) {
+    return results->former->plan == results->plan ? run : panels_whole_run(results->panels, run);
+}
+
 static const struct result_row *find_row(const struct results *results, const struct run *run) {
     struct former *former = results->former;
     struct result_row wanted;
     if (!former) return NULL;
-    result_row_init(&wanted, results->plan, run);
+    result_row_init(&wanted, former->plan, run_there(results, run));
     for (int i = 0; i < former->count; i++) {
         int at = (former->next + i) % former->count;
         const struct result_row *row = &former->rows[at];

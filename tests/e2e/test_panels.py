@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import time
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import harness
-from harness import INTERRUPTED, IO, OK, USAGE
+from harness import INTERRUPTED, IO, OK, RUN, USAGE
 from shards import arguments, assert_equals_unsharded, merge, plain_environment, shard
 
 CASES = int(os.environ.get("TILERUN_CASES", 12))
@@ -289,3 +290,32 @@ def test_bad_options(folder, options, words):
     product(folder)
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *options, env=plain_environment())
     assert done.returncode == USAGE and words in done.stderr
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["all right", "beside a wrong one"])
+@pytest.mark.parametrize("read", [False, True], ids=["alone", "read"])
+def test_what_was_done_in_panels_is_kept(folder, wrong, read):
+    """--resume takes an operation that is in OUTPUT as a whole, and does not do its panels again."""
+    product = {"id": "p", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"], "keep_tiles": "always"}
+    operations = [product, {"id": "flipped", "op": "transpose", "inputs": ["a"], "keep_tiles": "always"}]
+    operations += [{"id": "reader", "op": "scale", "inputs": ["flipped"], "alpha": 2}] * read
+    operations += [product | {"id": "bad", "tolerance": 1e-30}] * wrong
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [96, 96], "low": -1, "seed": 1}}},
+        defaults={"warmup": 0, "repeat": 2},
+        operations=operations,
+    )
+    command = ["run", folder / "job.yaml", "-o", folder / "out.h5"]
+    first = harness.tilerun(*command, *([] if wrong else ["--only", "p"]))
+    assert first.returncode == (RUN if wrong else OK), first.stderr
+    before = harness.Results(folder / "out.h5")
+    times = {row["operation"]: row["kernel_median_s"] for row in before.rows if row["status"] == "ok"}
+    values = before.output("p")
+    done = harness.tilerun(*command, "--resume")
+    assert done.returncode == (RUN if wrong else OK), done.stderr
+    after = harness.Results(folder / "out.h5")
+    assert {name: row["kernel_median_s"] for row in after.rows if (name := row["operation"]) in times} == times
+    assert (after.output("p") == values).all()
+    assert len(re.findall(r"p cpu, rows .*\(kept from before\)", done.stderr)) == 6
