@@ -148,13 +148,13 @@ static enum status begin_trial(struct execution *execution, struct trial *trial,
 /* ---- rows that are final ----------------------------------------------------------------------------------------- */
 
 static void outcome_text(const struct task *task, const struct result_row *row, char text[320]) {
-    char error[32] = ""; /* unknown (NaN) if nothing was verified */
+    char error[32] = "", time[32] = ""; /* unknown (NaN) if nothing was verified, or launched */
     bool says =
         row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0); /* the run's name says it */
     if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
+    if (!isnan(row->kernel_median_s)) snprintf(time, sizeof time, ", %.4g ms", row->kernel_median_s * 1e3);
     if (result_row_done(row))
-        snprintf(text, 320, "%s, %.4g ms%s%s%s", row->status, row->kernel_median_s * 1e3, error, says ? "; " : "",
-                 says ? row->message : "");
+        snprintf(text, 320, "%s%s%s%s%s", row->status, time, error, says ? "; " : "", says ? row->message : "");
     else
         snprintf(text, 320, "%s%s%s", row->status, row->message[0] ? ": " : "", row->message);
 }

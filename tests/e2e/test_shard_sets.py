@@ -104,6 +104,13 @@ def test_some_panels_of_what_is_done_already(folder, index, link):
     assert bits(folder / "out.h5") == expected
 
 
+def test_a_partial_output_is_not_called_complete(folder):
+    job(folder)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--only", "p")
+    assert done.returncode == OK, done.stderr
+    assert "out.h5 is partial, and no shard has left anything beside it" in merge(folder).stderr
+
+
 @pytest.mark.parametrize("done_by", ["one process", "shards"])
 def test_on_error_stop_keeps_what_was_ok(folder, done_by):
     """A run that was ok before stays, although an earlier operation fails and what is not done is left out."""
