@@ -73,12 +73,19 @@ struct host_reader {
     void *context;
 };
 
+/* What else is right because the terms may leave their type's range on the way to their sum. */
+enum overflow {
+    OVERFLOW_NONE,
+    OVERFLOW_NAN, /* a NaN: the sum is infinite by its inputs, and others overflow to the other side */
+    OVERFLOW_ANY, /* either infinity, too: the inputs are finite */
+};
+
 /* The truth about a box of the output, arrays of box_elements(): for results that are integers or `exact` (below)
  * `integer` alone, else the others. A magnitude is what an error is measured by (|A||B| for matmul, sum |x| for a sum),
  * but never more than what a running value can be without overflow. */
 struct truth {
     double *value, *magnitude; /* both finite, unless the inputs make an infinity or a NaN */
-    bool *overflows;           /* a running value may leave its type's range: an infinity or a NaN is right, too */
+    unsigned char *overflow;   /* an enum overflow */
     int64_t *integer;          /* the element; of an `exact` operation its bits, those above its size 0 */
 };
 

@@ -55,8 +55,8 @@ enum status truth_allocate(const struct geometry *geometry, int64_t elements, st
     } else {
         truth->value = malloc(bytes);
         truth->magnitude = malloc(bytes);
-        truth->overflows = malloc((size_t)elements + 1);
-        if (truth->value && truth->magnitude && truth->overflows) return STATUS_OK;
+        truth->overflow = malloc((size_t)elements + 1);
+        if (truth->value && truth->magnitude && truth->overflow) return STATUS_OK;
     }
     truth_free(truth);
     return fail(error, STATUS_RUN, "no host memory for the truth about %lld elements", (long long)elements);
@@ -65,7 +65,7 @@ enum status truth_allocate(const struct geometry *geometry, int64_t elements, st
 void truth_free(struct truth *truth) {
     free(truth->value);
     free(truth->magnitude);
-    free(truth->overflows);
+    free(truth->overflow);
     free(truth->integer);
     *truth = (struct truth){0};
 }
@@ -75,8 +75,9 @@ void truth_set(struct truth *truth, int64_t i, long double value, long double ma
      * side. */
     bool barely = fabsl(value) > DBL_MAX && fabsl(value) < 0x1.0000000001p1024L;
     truth->value[i] = barely ? copysign(DBL_MAX, (double)value) : (double)value;
-    truth->overflows[i] = isfinite(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */
-    if (truth->overflows[i] && magnitude > limit) magnitude = limit;
-    if (isfinite(value) && magnitude > DBL_MAX) magnitude = DBL_MAX;
+    bool leaves = !isnan(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */
+    truth->overflow[i] = !leaves ? OVERFLOW_NONE : isinf(value) ? OVERFLOW_NAN : OVERFLOW_ANY;
+    if (leaves && magnitude > limit) magnitude = limit;
+    if (magnitude > DBL_MAX) magnitude = DBL_MAX;
     truth->magnitude[i] = (double)magnitude;
 }

@@ -29,8 +29,8 @@ static inline enum dtype dtype_of_bits(enum dtype dtype) {
     return unsigned_of[dtype_size(dtype)];
 }
 
-/* Sets element i of a truth from a sum `value` and its `magnitude`. No running value can exceed `limit` without
- * overflow. */
+/* Sets element i of a truth from a sum `value` and the `magnitude` of its finite terms. No running value can exceed
+ * `limit` without overflow. */
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit);
 
 #endif

@@ -2,6 +2,7 @@
 #include "../core/reference.h"
 
 #include "../core/cpu.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,8 +110,8 @@ static void matmul_launch(const struct geometry *geometry, const struct tile *ti
 
 struct sums {
     long double value;
-    double magnitude;
-    double plain; /* the value as the accumulator has it that takes one product after the other */
+    double magnitude; /* of the products of finite elements */
+    double plain;     /* the value as the accumulator has it that takes one product after the other */
 };
 
 /* sums[m][n] += a b, b as [k][n]. A long double has 11 bits more than the float64 results that it judges; products of
@@ -139,8 +140,9 @@ static void add_products(const struct geometry *geometry, const struct tile *til
                     plain[j] = (float)(plain[j] + term);
                 }
             }
+            if (!isfinite(left)) continue;
 #pragma omp simd
-            for (int64_t j = 0; j < n; j++) magnitude[j] += fabs(left * right[j]);
+            for (int64_t j = 0; j < n; j++) magnitude[j] += fabs(right[j]) <= DBL_MAX ? fabs(left * right[j]) : 0;
         }
         for (int64_t j = 0; j < n; j++) {
             sums[i * n + j].value += wide ? wide_value[j] : value[j];

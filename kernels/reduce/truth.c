@@ -24,8 +24,8 @@ int64_t reduced_elements(const struct geometry *geometry) {
 
 /* The operator and the type decide which fields are used. */
 struct known {
-    struct reduce_state state;         /* exact results: integers, selections */
-    long double value, magnitude;      /* sums; a product is value * 2^exponent, */
+    struct reduce_state state;    /* exact results: integers, selections */
+    long double value, magnitude; /* sums, and of their finite terms without signs; a product is value * 2^exponent, */
     int64_t exponent, lowest, highest; /* and these bound the exponent of the running product */
 };
 
@@ -98,7 +98,7 @@ static void add_column(const double *x, int64_t rows, int64_t pitch, bool square
     for (int64_t r = 0; r < rows; r++) {
         long double element = squares ? (long double)x[r * pitch] * x[r * pitch] : x[r * pitch];
         into->value += element;
-        into->magnitude += fabsl(element);
+        if (isfinite(element)) into->magnitude += fabsl(element);
     }
 }
 
@@ -274,7 +274,7 @@ static void tell_product(const struct known *product, double relative, struct tr
     int64_t lost = -1021 - product->lowest; /* bits of the running product below float64's least normal number */
     if (lost > 0 && isfinite(value)) magnitude *= 1 + ldexpl(DBL_EPSILON, (int)(lost > 52 ? 52 : lost)) / relative;
     truth_set(truth, i, value, magnitude, DBL_MAX);
-    truth->overflows[i] = isfinite(value) && product->highest > 1024;
+    truth->overflow[i] = isfinite(value) && product->highest > 1024 ? OVERFLOW_ANY : OVERFLOW_NONE;
 }
 
 static void tell(const struct walk *walk, int64_t count, struct truth *truth, int64_t at) {
@@ -286,14 +286,15 @@ static void tell(const struct walk *walk, int64_t count, struct truth *truth, in
         if (walk->kind == KIND_PRODUCT) {
             tell_product(known, relative, truth, at);
         } else if (walk->kind == KIND_STATE && walk->widened == FLOAT64 && walk->geometry->out.dtype != INT64) {
-            truth_set(truth, at, known->state.value.f, fabs(known->state.value.f), DBL_MAX);
+            truth_set(truth, at, known->state.value.f, fabs(known->state.value.f), INFINITY); /* no sum: no overflow */
         } else if (walk->kind == KIND_STATE) {
             bool index = operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX;
             truth->integer[at] = index ? known->state.index : known->state.value.i;
         } else if (operator_ == REDUCE_MEAN) {
             truth_set(truth, at, known->value / total, known->magnitude / total, DBL_MAX / (double)total);
         } else if (operator_ == REDUCE_NORM2) {
-            truth_set(truth, at, sqrtl(known->value), sqrtl(known->value), DBL_MAX);
+            long double norm = sqrtl(known->value);
+            truth_set(truth, at, norm, isfinite(norm) ? norm : 0, DBL_MAX); /* of one sign: infinities stay */
         } else {
             truth_set(truth, at, known->value, known->magnitude, DBL_MAX);
         }

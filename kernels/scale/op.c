@@ -78,7 +78,7 @@ static void tell(const struct geometry *geometry, const struct piece *piece, int
         int64_t run = min_int64(RUN, count - start), to = at + start;
         if (dtype_is_float(dtype)) {
             scale_truth(alpha, beta, run, piece->value + start, truth->value + to, truth->magnitude + to);
-            memset(truth->overflows + to, 0, (size_t)run * sizeof *truth->overflows);
+            memset(truth->overflow + to, OVERFLOW_NONE, (size_t)run);
         } else {
             for (int64_t i = 0; i < run; i++)
                 truth->integer[to + i] = scaled_integer(dtype, alpha, beta, piece->integer[start + i]);

@@ -47,7 +47,8 @@ static double least_infinite(enum dtype dtype) {
 static double element_error(enum dtype dtype, double out, const struct truth *truth, int64_t i,
                             const struct tolerance *tolerance) {
     double value = truth->value[i], rounded = rounded_to(dtype, value);
-    if (out == rounded || (isnan(out) && isnan(rounded)) || (truth->overflows[i] && !isfinite(out))) return 0;
+    if (out == rounded || (isnan(out) && (isnan(rounded) || truth->overflow[i] != OVERFLOW_NONE))) return 0;
+    if (isinf(out) && truth->overflow[i] == OVERFLOW_ANY) return 0;
     if (isnan(out) || !isfinite(value)) return INFINITY;
     double number = isinf(out) ? copysign(least_infinite(dtype), out) : out;
     double excess = fabs(number - value) - tolerance->absolute;

@@ -154,7 +154,7 @@ static enum status read_memory(void *context, int input, const struct box *box, 
 
 struct results {
     double value[16], magnitude[16];
-    bool overflows[16];
+    unsigned char overflow[16];
     int64_t integer[16];
 };
 
@@ -162,7 +162,7 @@ static struct results truth_of(const struct geometry *geometry, const void *a, c
     struct results results = {{0}, {0}, {false}, {0}};
     struct memory memory = {{a, b}, geometry};
     struct host_reader reader = {read_memory, &memory};
-    struct truth truth = {results.value, results.magnitude, results.overflows, results.integer};
+    struct truth truth = {results.value, results.magnitude, results.overflow, results.integer};
     struct error error = {0};
     assert_int_equal(operations[geometry->op]->reference(geometry, &reader, box, &truth, &error), STATUS_OK);
     return results;

@@ -2,6 +2,8 @@
  * numbers around overflow, any bits. Where a little more would be wrong, that is refused. */
 #include "verify_fixture.h"
 
+#include <float.h>
+
 static uint64_t chance_state = 20;
 static int64_t chance(int64_t below) {
     chance_state = chance_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -11,9 +13,9 @@ static double around(void) { /* a random number between -1 and 1 */
     return (double)chance(1 << 26) * 0x1p-25 - 1;
 }
 
-enum kind { PLAIN, TINY, HUGE_, CANCELLING, LINES, SPREAD, JUST_BELOW_OVERFLOW, SPRINKLED, KINDS };
-static const char *const kind_names[KINDS] = {"plain", "tiny",   "huge",           "cancelling",
-                                              "lines", "spread", "below overflow", "sprinkled"};
+enum kind { PLAIN, TINY, HUGE_, CANCELLING, LINES, SPREAD, JUST_BELOW_OVERFLOW, SPRINKLED, BEYOND, KINDS };
+static const char *const kind_names[KINDS] = {"plain",  "tiny",           "huge",      "cancelling", "lines",
+                                              "spread", "below overflow", "sprinkled", "beyond"};
 
 /* Fills an input of a kind. `length`: the number of terms in a sum. TINY: products of two elements are about the least
  * number; HUGE_: about the largest. */
@@ -36,6 +38,9 @@ static void fill(enum kind kind, enum op op, enum dtype dtype, int64_t rows, int
             break;
         case SPRINKLED:
             if (chance(20) == 0) x = odd[chance(5)];
+            break;
+        case BEYOND: /* sums leave the range to either side, and infinities make some of them infinite */
+            x = chance(30) ? copysign(largest * (1 - fabs(x) / 4), x) : copysign(INFINITY, x);
             break;
         default: break;
         }
@@ -96,15 +101,32 @@ static void honest_results_are_right(void **state) {
     for (int number = 0; number < cases; number++) honest_case(number);
 }
 
-/* Compares one element: is `out` right if the sum of first and second is the truth? */
-static bool passes_as_sum(enum dtype dtype, double first, double second, double out) {
+/* Compares one element: is `out` right if a reduction of three elements is the truth? */
+static bool passes_as(enum reduce_operator reduce, enum dtype dtype, const double terms[3], double out) {
     struct fixture f;
-    open_inputs(&f, OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = 0}, dtype, (struct shape){1, {2}},
+    open_inputs(&f, OP_REDUCE, (struct op_options){.reduce = reduce, .axis = 0}, dtype, (struct shape){1, {3}},
                 (struct shape){1, {1}}, around_zero);
-    double x[2];
-    dtype_store(dtype, x, 0, first);
-    dtype_store(dtype, x, 1, second);
+    double x[3];
+    for (int i = 0; i < 3; i++) dtype_store(dtype, x, i, terms[i]);
     put_input(&f, 0, x);
+    set(&f, 0, out);
+    bool right = passes(&f);
+    close_fixture(&f);
+    return right;
+}
+static bool passes_as_sum(enum dtype dtype, double first, double second, double out) {
+    return passes_as(REDUCE_SUM, dtype, (double[]){first, second, 0}, out);
+}
+
+/* The same for the sum of three products of an element and 1, times alpha. */
+static bool passes_as_product(enum dtype dtype, double alpha, const double terms[3], double out) {
+    struct fixture f;
+    open_inputs(&f, OP_MATMUL, (struct op_options){.alpha = alpha}, dtype, (struct shape){2, {1, 3}},
+                (struct shape){2, {3, 1}}, around_zero);
+    double a[3], b[3];
+    for (int i = 0; i < 3; i++) dtype_store(dtype, a, i, terms[i]), dtype_store(dtype, b, i, 1);
+    put_input(&f, 0, a);
+    put_input(&f, 1, b);
     set(&f, 0, out);
     bool right = passes(&f);
     close_fixture(&f);
@@ -127,6 +149,35 @@ static void around_overflow(void **state) {
     assert_false(passes_as_sum(FLOAT64, 1e308, -1.7e308, 1e307)); /* whatever the magnitude */
     assert_false(passes_as_sum(FLOAT64, INFINITY, 1, NAN));
     assert_false(passes_as_sum(FLOAT64, INFINITY, 1, 0x1.fffffffffffffp1023));
+}
+
+/* Next to an infinity, a finite part that overflows to the other side makes a NaN, and nothing else. */
+static void overflow_beside_an_infinity(void **state) {
+    (void)state;
+    static const enum reduce_operator sums[] = {REDUCE_SUM, REDUCE_MEAN};
+    const double beyond[] = {DBL_MAX, DBL_MAX, -INFINITY}, within[] = {DBL_MAX / 4, DBL_MAX / 2, -INFINITY};
+    for (int i = 0; i < 2; i++) {
+        assert_true(passes_as(sums[i], FLOAT64, beyond, -INFINITY));
+        assert_true(passes_as(sums[i], FLOAT64, beyond, NAN));
+        assert_false(passes_as(sums[i], FLOAT64, beyond, INFINITY));
+        assert_false(passes_as(sums[i], FLOAT64, beyond, DBL_MAX));
+        assert_false(passes_as(sums[i], FLOAT64, within, NAN));
+        assert_false(passes_as(sums[i], FLOAT32, (double[]){3e38, 3e38, -INFINITY}, NAN)); /* sums are in float64 */
+    }
+    for (enum reduce_operator one = REDUCE_MIN; one <= REDUCE_MAX; one++) {
+        assert_false(passes_as(one, FLOAT64, beyond, NAN));
+        assert_false(passes_as(one, FLOAT64, (double[]){DBL_MAX, DBL_MAX, DBL_MAX}, NAN));
+    }
+    assert_false(passes_as(REDUCE_NORM2, FLOAT64, beyond, NAN));
+    for (enum dtype dtype = FLOAT32; dtype <= BFLOAT16; dtype++)
+        for (int i = 0; i < 4; i++) {
+            const double alpha = (double[]){1, -1, 1e-30, 1e30}[i], large = dtype_largest(dtype);
+            const double terms[] = {large, large, -INFINITY}, infinite = copysign(INFINITY, -alpha);
+            assert_true(passes_as_product(dtype, alpha, terms, infinite));
+            assert_false(passes_as_product(dtype, alpha, terms, -infinite));
+            assert_int_equal(passes_as_product(dtype, alpha, terms, NAN), dtype != FLOAT16); /* sums are in float32 */
+            assert_false(passes_as_product(dtype, alpha, (double[]){1, large / 2, -INFINITY}, NAN));
+        }
 }
 
 /* alpha times (1 - 1 + rest) in float32, alpha far beyond its range: the rounding of the sum may change the sign of the
@@ -187,9 +238,9 @@ static void scale_computes_in_float64(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(honest_results_are_right),  cmocka_unit_test(around_overflow),
-        cmocka_unit_test(overflow_to_either_side),   cmocka_unit_test(transposes_keep_bits),
-        cmocka_unit_test(scale_computes_in_float64),
+        cmocka_unit_test(honest_results_are_right),    cmocka_unit_test(around_overflow),
+        cmocka_unit_test(overflow_beside_an_infinity), cmocka_unit_test(overflow_to_either_side),
+        cmocka_unit_test(transposes_keep_bits),        cmocka_unit_test(scale_computes_in_float64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
