@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* sgemm_ or dgemm_: every argument is an address, and the lengths of the two texts come last, as compilers of Fortran
@@ -22,6 +23,7 @@ typedef void gemm_function(const char *transpose_a, const char *transpose_b, con
 
 static struct library {
     bool found;
+    char why[256]; /* it was not found */
     gemm_function *sgemm, *dgemm;
     void (*set_threads)(int threads); /* NULL: the library has no such call */
 } library;
@@ -31,11 +33,17 @@ static void find(void *file, const char *name, void *function) {
     *(void **)function = dlsym(file, name);
 }
 
+/* Says in `why` what is wrong with a library. */
 static bool try_library(const char *name) {
     static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
                                           "bli_thread_set_num_threads"};
     void *file = dlopen(name, RTLD_NOW | RTLD_LOCAL); /* stays open */
-    if (!file) return false;
+    if (!file) {
+        const char *words = dlerror();
+        snprintf(library.why, sizeof library.why, "TILERUN_BLAS cannot be opened: %s", words ? words : name);
+        return false;
+    }
+    snprintf(library.why, sizeof library.why, "the library that TILERUN_BLAS names is no BLAS");
     find(file, "sgemm_", (void *)&library.sgemm);
     find(file, "dgemm_", (void *)&library.dgemm);
     library.set_threads = NULL;
@@ -47,9 +55,12 @@ static bool try_library(const char *name) {
 static void library_load(void) {
     static const char *const known[] = {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4", "libblas.so.3"};
     const char *own = getenv("TILERUN_BLAS");
-    if (own) library.found = try_library(own);
-    for (size_t i = 0; i < sizeof known / sizeof *known && !own && !library.found; i++)
-        library.found = try_library(known[i]);
+    if (own && *own) {
+        library.found = try_library(own);
+        return;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known && !library.found; i++) library.found = try_library(known[i]);
+    snprintf(library.why, sizeof library.why, "no BLAS is installed here (OpenBLAS, MKL, BLIS or libblas.so.3)");
 }
 
 static const struct library *library_open(void) {
@@ -109,9 +120,7 @@ static int matmul_blas_launch(const struct launch *launch) {
 }
 
 static const char *matmul_blas_missing(void) {
-    if (library_open()->found) return NULL;
-    return getenv("TILERUN_BLAS") ? "the library that TILERUN_BLAS names is no BLAS"
-                                  : "no BLAS is installed here (OpenBLAS, MKL, BLIS or libblas.so.3)";
+    return library_open()->found ? NULL : library_open()->why;
 }
 
 static const char *matmul_blas_refuses(const struct launch *launch) {

@@ -32,10 +32,18 @@ def test_auto_does_not_take_it(folder, rng):
     assert [row["variant"] for row in results.rows] == ["blocked"]
 
 
-@pytest.mark.parametrize("library", ["/nowhere/libblas.so", "libm.so.6", ""])
+def test_an_empty_name_is_none(monkeypatch):
+    plain = harness.tilerun("list", "matmul").stdout
+    monkeypatch.setenv("TILERUN_BLAS", "")
+    assert harness.tilerun("list", "matmul").stdout == plain
+
+
+@pytest.mark.parametrize("library", ["/nowhere/libblas.so", "libm.so.6"])
 def test_without_a_library_the_others_run(folder, rng, monkeypatch, library):
     monkeypatch.setenv("TILERUN_BLAS", library)
     why = "the library that TILERUN_BLAS names is no BLAS"
+    if library.startswith("/nowhere"):
+        why = f"TILERUN_BLAS cannot be opened: {library}: cannot open shared object file: No such file or directory"
     listed = harness.tilerun("list", "matmul").stdout
     assert re.search(f"^  blas .*\n.*\n +cannot run here: {why}$", listed, re.M), listed
     results = harness.run_job(folder, device="cpu", inputs=inputs(rng, "float32"), operations=[PRODUCT])
