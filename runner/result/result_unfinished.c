@@ -21,7 +21,7 @@ struct found_part {
 };
 
 struct found_parts {
-    int count;
+    int count, fruitless;  /* the second: of runs that made no result, which shards keep for `merge` */
     struct found_part *of; /* by number of run */
 };
 
@@ -44,7 +44,7 @@ static bool read_part(struct found_part *part) {
         return false;
     hid_t file = part_open(part->path);
     if (file < 0) return false;
-    bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1 && result_row_done(rows);
+    bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1;
     if (good) part->row = *rows;
     part->written = about.st_mtim;
     part->runs = integer_of(file, "job_runs");
@@ -71,10 +71,10 @@ static struct found_parts find_parts(const char *folder) {
     for (int i = 0; i < count; i++) {
         struct found_part *part = &parts.of[parts.count];
         part->path = paths[i];
-        if (read_part(part))
-            parts.count++;
-        else
-            free(paths[i]);
+        bool whole = read_part(part), result = whole && result_row_done(&part->row);
+        parts.count += result;
+        parts.fruitless += whole && !result;
+        if (!result) free(paths[i]);
     }
     free(paths);
     qsort(parts.of, (size_t)parts.count, sizeof *parts.of, compare_parts);
@@ -87,8 +87,8 @@ static struct found_parts find_parts(const char *folder) {
     return parts;
 }
 
-/* "2 of 4 runs (3 more cannot run here)". The newest part knows the job. */
-static char *how_far(const struct found_parts *parts) {
+/* The newest part knows the job; NULL: there is none. */
+static const struct found_part *newest_of(const struct found_parts *parts) {
     const struct found_part *newest = NULL;
     for (int i = 0; i < parts->count; i++) {
         const struct found_part *part = &parts->of[i];
@@ -97,6 +97,12 @@ static char *how_far(const struct found_parts *parts) {
             (part->written.tv_sec == newest->written.tv_sec && part->written.tv_nsec >= newest->written.tv_nsec);
         if (newer) newest = part;
     }
+    return newest;
+}
+
+/* "2 of 4 runs (3 more cannot run here)". */
+static char *how_far(const struct found_parts *parts) {
+    const struct found_part *newest = newest_of(parts);
     if (!newest) return must_strdup("no run is finished yet");
     int wanted = newest->runs - newest->skipped;
     if (newest->runs < 0 || newest->skipped < 0 || wanted < parts->count) /* the last: of a job that was edited */
@@ -113,17 +119,54 @@ static char *folder_of(const char *output) {
     return folder;
 }
 
+/* Are these the parts of shards, or panels that one process keeps? */
+static bool find_shards(const char *output, enum shard_by *by) {
+    struct shard_job job;
+    bool found = shards_find_job(output, &job);
+    *by = job.by;
+    shard_job_free(&job);
+    return found;
+}
+
+/* The same of shards, whose parts are of runs and of panels of runs. */
+static char *how_far_shards(const struct found_parts *parts, enum shard_by by, const char *output, bool running) {
+    const struct found_part *newest = newest_of(parts);
+    const char *what = by == SHARD_BY_RUNS ? "runs" : "runs and panels";
+    int done = parts->count + parts->fruitless, wanted = newest ? newest->runs - newest->skipped : -1;
+    bool known = newest && newest->runs >= 0 && newest->skipped >= 0 && wanted >= done;
+    char *far =
+             known ? must_printf("%d of %d %s", done, wanted, what) : must_printf("%d %s finished so far", done, what),
+         *text;
+    if (running)
+        text = must_printf("running: shards have done %s", far);
+    else if (known && wanted == done)
+        text = must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", done, what, output);
+    else
+        text = must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then "
+                           "`tilerun merge %s` joins them",
+                           far, output);
+    free(far);
+    return text;
+}
+
+static char *standing_of(const struct found_parts *parts, const char *output, const char *folder) {
+    bool running = parts_are_locked(folder);
+    enum shard_by by;
+    if (find_shards(output, &by) && by != SHARD_TO_KEEP) return how_far_shards(parts, by, output, running);
+    char *far = how_far(parts);
+    char *text = running ? must_printf("running: %s", far)
+                         : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
+    free(far);
+    return text;
+}
+
 bool unfinished_read(struct results_file *file) {
     char *folder = folder_of(file->path), *lock = must_printf("%s/lock", folder ? folder : "");
     bool ours = folder && access(lock, F_OK) == 0;
     struct found_parts parts = {0};
     if (folder) parts = find_parts(folder);
     if (parts.count > 0 || ours) {
-        bool running = parts_are_locked(folder);
-        char *far = how_far(&parts);
-        file->standing = running ? must_printf("running: %s", far)
-                                 : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
-        free(far);
+        file->standing = standing_of(&parts, file->path, folder);
         file->rows = must_malloc((size_t)parts.count * sizeof *file->rows + 1);
         file->parts = must_malloc((size_t)parts.count * sizeof *file->parts + 1);
         file->count = parts.count;

@@ -11,7 +11,7 @@ import pytest
 
 import drawn_jobs
 import harness
-from harness import INTERRUPTED, IO, OK, USAGE
+from harness import INTERRUPTED, IO, OK, RUN, USAGE
 from shards import arguments, assert_equals_unsharded, bits, merge, plain_environment, plain_results, shard
 
 CASES = int(os.environ.get("TILERUN_CASES", 8))
@@ -81,6 +81,31 @@ def test_more_shards_than_groups(folder):
     assert ["has nothing to do" in text for text in said] == [False] * 3 + [True] * 2
     merge(folder)
     assert_equals_unsharded(folder)
+
+
+@pytest.mark.parametrize("by", ["runs", "tiles"])
+def test_show_says_how_far_shards_are(folder, by):
+    """And which commands go on. A run that made no result is done, too."""
+    product = {"op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]}
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [160, 160]}}},
+        defaults={"warmup": 0, "repeat": 1},
+        operations=[{"id": "right", **product}, {"id": "wrong", "tolerance": 0, **product}],
+    )
+    what = "runs and panels" if by == "tiles" else "runs"
+    for index in range(2):
+        done = harness.tilerun(*arguments(folder, index, 2, "--by", by), env=plain_environment())
+        assert done.returncode in (OK, RUN), done.stderr
+        said = harness.tilerun("show", folder / "out.h5").stdout.splitlines()[0]
+        joins = f"`tilerun merge {folder / 'out.h5'}` joins them"
+        if index == 0:
+            left = f"{what}; each shard's command with --resume continues, then {joins}"
+            assert re.fullmatch(rf"unfinished: shards have done \d+ of \d+ {re.escape(left)}", said), said
+        else:
+            assert re.fullmatch(rf"not merged: shards have done all \d+ {what}; {re.escape(joins)}", said), said
+    merge(folder, expect=RUN)
 
 
 def test_one_shard_is_the_job(folder):
