@@ -102,7 +102,8 @@ static const char *heading_of(const struct table *table, int column) {
 
 struct fit {
     const struct table *table;
-    /* By column: the widest cell, 0: none has a text; the same with the heading; as it is printed, 0: not. */
+    /* By column: the widest cell, 0: none has a text; the same with the heading, 0: it is not wanted; as it
+     * is printed, 0: not. */
     int *cells, *natural, *width;
 };
 
@@ -200,7 +201,8 @@ static struct fit fit_of(const struct table *table, int room) {
             if (width > fit.cells[i]) fit.cells[i] = width;
         }
         int heading = text_width(heading_of(table, i));
-        fit.natural[i] = fit.cells[i] > 0 && fit.cells[i] < heading ? heading : fit.cells[i];
+        bool printed = fit.cells[i] > 0 || table->of[i].kept;
+        fit.natural[i] = printed && fit.cells[i] < heading ? heading : fit.cells[i];
     }
     choose_widths(&fit, room > 0 ? room : INT32_MAX);
     return fit;

@@ -20,12 +20,14 @@ struct table_column {
     const char *heading; /* NULL: the name */
     bool right;          /* a number: aligned to the right and never cut */
     bool joined;         /* belongs to the column before it: one space between them instead of two */
+    bool kept;           /* stays though no cell has a text */
     int priority;        /* where the room is short, the highest goes first; 0: stays as long as cutting texts helps */
 };
 
 struct table;
 /* Copies the columns and headings, not the names, which must outlive the table. A column without any text in its cells
- * is not printed, nor are the headings of a table without rows. The caller frees with table_free. */
+ * is not printed unless it is `kept`, nor are the headings of a table without rows. The caller frees with table_free.
+ */
 struct table *table_create(const struct table_column *columns, int count);
 void table_free(struct table *table); /* NULL: does nothing */
 

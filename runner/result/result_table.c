@@ -266,7 +266,7 @@ static struct table *table_of(const struct view *view, const struct groups *mark
     for (int i = 0; i < view->shown_count; i++) {
         const struct view_column *shown = &view->shown[i];
         const char *name = view_column_name(shown);
-        columns[i] = (struct table_column){.name = name, .priority = shown->priority};
+        columns[i] = (struct table_column){.name = name, .priority = shown->priority, .kept = view->own_columns};
         columns[i].right = !view_column_is_text(shown);
         columns[i].joined = shown->measure && shown->measure->joined;
         if (strcmp(name, "ci") == 0) columns[i].heading = text_utf8() ? "±" : "+-";

@@ -124,6 +124,16 @@ def test_every_column_can_be_chosen(results):
     assert stderr == "tilerun: show: no column 'medain' (did you mean 'median'?)\n"
 
 
+def test_a_column_asked_for_stays_though_it_is_empty(results):
+    where = ["--columns", "variant,median,flags,run", "--where", "status=skipped"]
+    heading, row, *_ = show(results, *where).splitlines()
+    assert heading.split() == ["variant", "median", "!", "run"] and len(row.split()) == 2
+    for line in show(results, "--md", *where).splitlines()[:3]:
+        assert line.count("|") == 5
+    usual = show(results, "--where", "run=0").splitlines()[0].split()  # a table's own choice leaves empty ones out
+    assert "median" in usual and "!" not in usual and "roof" not in usual
+
+
 def test_order_and_conditions_hold_in_all_forms(results):
     chosen = ["--sort", "-kernel_median_s", "--where", "p_n=8", "--where", "status!=skipped"]
     rows = rows_of(results, *chosen)
