@@ -135,7 +135,7 @@ static bool read_integer(struct reader *reader, const struct yaml_node *node, co
     if (!value) return false;
     const char *digits = value->text + strspn(value->text, "+-");
     if (value->kind == YAML_FLOAT && digits[strspn(digits, "0123456789")] == '\0') {
-        reader_error(reader, node, "'%s' does not fit into 64 bits: %s", what, value->text);
+        reader_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
         return false;
     }
     if (value->kind != YAML_INT) return is_wrong_value(reader, node, value, what, "an integer");

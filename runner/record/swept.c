@@ -39,6 +39,27 @@ static enum swept_kind kind_of(const char *text, double *number) {
     return digits[strspn(digits, "0123456789")] || errno ? SWEPT_REAL : SWEPT_INTEGER;
 }
 
+/* Is a text an integer that float64 rounds? */
+static bool is_rounded(const char *text, double number) {
+    char again[320];
+    text += *text == '-' || *text == '+';
+    if (isnan(number) || text[strspn(text, "0123456789")]) return false;
+    while (*text == '0' && text[1]) text++;
+    snprintf(again, sizeof again, "%.0f", fabs(number));
+    return strcmp(text, again) != 0;
+}
+
+/* Does a column of numbers need float64, which has NaN for rows without the parameter and holds fractions, and lose an
+ * integer by it? Then it keeps its texts. */
+static bool loses_integers(const struct swept_column *column, int rows) {
+    bool real = column->kind == SWEPT_REAL, rounds = false;
+    for (int r = 0; r < rows; r++) {
+        real = real || !column->text[r][0];
+        rounds = rounds || is_rounded(column->text[r], column->number[r]);
+    }
+    return real && rounds;
+}
+
 /* A label is NAME=VALUE,NAME=VALUE; values have no commas (job_parameters.h). */
 static void take_label(struct swept *swept, const char *label, int row, int rows) {
     for (const char *at = label; *at;) {
@@ -55,8 +76,11 @@ static void take_label(struct swept *swept, const char *label, int row, int rows
 struct swept swept_of(const struct result_row *rows, int count) {
     struct swept swept = {0};
     for (int i = 0; i < count; i++) take_label(&swept, rows[i].parameters, i, count);
-    for (int i = 0; i < swept.count; i++)
-        for (int r = 0; r < count && swept.columns[i].kind == SWEPT_TEXT; r++) swept.columns[i].number[r] = NAN;
+    for (int i = 0; i < swept.count; i++) {
+        struct swept_column *column = &swept.columns[i];
+        if (loses_integers(column, count)) column->kind = SWEPT_TEXT;
+        for (int r = 0; r < count && column->kind == SWEPT_TEXT; r++) column->number[r] = NAN;
+    }
     return swept;
 }
 

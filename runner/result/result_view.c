@@ -4,6 +4,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,16 @@ struct condition {
     enum comparison comparison;
     const char *value;
     double number;
+    bool whole; /* `integer` is the value, without rounding */
+    int64_t integer;
 };
+
+static bool read_integer(const char *text, int64_t *integer) {
+    char *end;
+    errno = 0;
+    *integer = strtoll(text, &end, 10);
+    return end != text && !*end && !errno;
+}
 
 /* A number, or for a time one with a unit: "1.5ms". */
 static bool read_number(const char *text, bool time, double *number) {
@@ -121,6 +131,7 @@ static enum status read_condition(const struct view *view, const char *text, str
                     view_column_name(&condition->column));
     }
     condition->number = NAN;
+    condition->whole = read_integer(condition->value, &condition->integer);
     if (!*condition->value && equality) return STATUS_OK; /* "error=": those of which it is unknown */
     if (read_number(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
     return fail(error, STATUS_USAGE, "--where %s: '%s' is no number, as column '%s' has", text, condition->value,
@@ -146,6 +157,11 @@ static bool meets(const struct view *view, int row, const struct condition *cond
         return text_is(&condition->column, text, condition->value) == (condition->comparison == EQUAL);
     }
     double number = view_column_number(view, &condition->column, row), wanted = condition->number;
+    int64_t integer;
+    if (condition->whole && view_column_integer(view, &condition->column, row, &integer)) {
+        number = (integer > condition->integer) - (integer < condition->integer);
+        wanted = 0;
+    }
     bool same = number == wanted || (isnan(number) && isnan(wanted));
     switch (condition->comparison) {
     case EQUAL: return same;
@@ -194,8 +210,12 @@ static int compare_rows(const void *one, const void *other, void *context) {
     } else {
         double a_number = view_column_number(sorting->view, &sorting->column, a);
         double b_number = view_column_number(sorting->view, &sorting->column, b);
+        int64_t a_integer, b_integer;
         a_known = !isnan(a_number), b_known = !isnan(b_number);
         result = (a_number > b_number) - (a_number < b_number);
+        if (view_column_integer(sorting->view, &sorting->column, a, &a_integer) &&
+            view_column_integer(sorting->view, &sorting->column, b, &b_integer))
+            result = (a_integer > b_integer) - (a_integer < b_integer);
     }
     if (a_known != b_known) return a_known ? -1 : 1;
     return result ? sorting->sign * (result > 0 ? 1 : -1) : (a > b) - (a < b);

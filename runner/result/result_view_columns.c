@@ -189,6 +189,13 @@ double view_column_number(const struct view *view, const struct view_column *col
     return cell.kind == COLUMN_REAL ? cell.real : (double)cell.integer;
 }
 
+bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer) {
+    if (column->measure && column->measure->number) return false;
+    struct cell cell = column_cell(column->column, &view->rows[row], row);
+    *integer = cell.integer;
+    return !cell.absent && (cell.kind == COLUMN_INT32 || cell.kind == COLUMN_INT64);
+}
+
 void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
     text[0] = '\0';
     if (!view_column_is_text(column)) return;

@@ -48,6 +48,8 @@ bool view_column_is_text(const struct view_column *column);
 bool view_column_is_time(const struct view_column *column);
 /* A row's number in it; NaN: unknown, or a text. */
 double view_column_number(const struct view *view, const struct view_column *column, int row);
+/* The same if it is an integer, without rounding; false: it is none. */
+bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer);
 /* A row's text in it, as /runs has it; "" for a number. */
 void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
 /* A row's cell in the table: with its unit, rounded. */
