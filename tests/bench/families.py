@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 
+COUNT = 8  # members of a family
 SUMMED = ["float32", "float64"]  # by CUB and by us
 VENDORS = ("cublas", "cub", "copy", "blas", "cpu")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -198,7 +199,7 @@ JOBS = {
 }
 HEAD = """# {what}, drawn by seed {seed}.
 #
-# `tests/bench/families.py {name} --seed {seed}` wrote this file. With `--run build/tilerun` it runs such a job and
+# `tests/bench/families.py {command}` wrote this file. With `--run build/tilerun` it runs such a job and
 # prints of each family the geometric mean of the vendor's time over ours, and the least.{reads}
 version: 1
 name: {name}
@@ -206,10 +207,32 @@ name: {name}
 x-run: &run {{warmup: 2, repeat: {{min: 7, max: 30, until: 1%}}, store: none{cold}}}
 """
 WHAT = {
-    "shapes": "Products of families of shapes beside cuBLAS",
-    "values": "Products of difficult float32 data beside cuBLAS",
-    "thin": "Transposes beside a copy and reductions beside CUB, of long, thin, small and odd shapes",
+    "shapes": "Products of families of shapes beside {blas}",
+    "values": "Products of difficult float32 data beside {blas}",
+    "thin": "Transposes beside {copy} and reductions beside {cub}, of long, thin, small and odd shapes",
 }
+
+
+WHO = {
+    "cpu": {"blas": "this machine's BLAS", "copy": "`cpu`", "cub": "`cpu`"},
+    "cuda": {"blas": "cuBLAS", "copy": "a copy", "cub": "CUB"},
+}
+
+
+def types_of(arguments):
+    """By default all that the job has; this machine's BLAS has two of them."""
+    if arguments.types:
+        return arguments.types.split(",")
+    return [t for t in JOBS[arguments.job][1] if arguments.device != "cpu" or t in SUMMED]
+
+
+def command_of(arguments):
+    """What writes this job again."""
+    words = [arguments.job, f"--seed {arguments.seed}"]
+    for name, usual in (("count", COUNT), ("types", None), ("device", None), ("shrink", 1)):
+        value = getattr(arguments, name)
+        words += [f"--{name} {value}"] if value != usual else []
+    return " ".join(words)
 
 
 def draw_members(name, seed, count, shrink):
@@ -287,16 +310,29 @@ def job_text(arguments, members, dtypes, data):
     parameters += "" if name == "values" else f"parameters: {{{words}}}\n"
     cold = ", cache: cold" if name == "thin" else ""
     reads = " `--data` makes the data that it reads." if name == "values" else ""
-    head = HEAD.format(reads=reads, what=WHAT[name], seed=arguments.seed, name=name, parameters=parameters, cold=cold)
+    what, command = WHAT[name].format(**WHO[arguments.device or "cuda"]), command_of(arguments)
+    head = HEAD.format(
+        reads=reads, what=what, seed=arguments.seed, command=command, name=name, parameters=parameters, cold=cold
+    )
     return "\n".join([head, "inputs:", *inputs, "\noperations:", *operations]) + "\n"
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------
 
 
+class Unusable(Exception):
+    """There is nothing to sum up."""
+
+
 def ratios(program, results):
     """(type, family) -> [(ratio, member, shape)]; and how many of ours were not right."""
-    shown = subprocess.run([program, "show", "--csv", results], capture_output=True, text=True, check=True).stdout
+    try:
+        done = subprocess.run([program, "show", "--csv", results], capture_output=True, text=True)
+    except OSError as error:
+        raise Unusable(f"{program}: {error.strerror}; --run names tilerun") from None
+    shown = done.stdout
+    if done.returncode != 0:
+        raise Unusable(done.stderr.strip())
     times, wrong = {}, 0
     for row in csv.DictReader(shown.splitlines()):
         ours = row["variant"].split(",")[0] not in VENDORS
@@ -308,13 +344,22 @@ def ratios(program, results):
     for (dtype, operation, shape), of in times.items():
         if len(of) < 2:
             continue
-        family = max((f for job in JOBS.values() for f in job[0] if operation.startswith(f"{f}-")), key=len)
+        families = [f for job in JOBS.values() for f in job[0] if operation.startswith(f"{f}-")]
+        if not families:
+            continue
+        family = max(families, key=len)
         found.setdefault((dtype, family), []).append((of["theirs"] / of["ours"], operation, shape))
     return found, wrong
 
 
 def print_table(program, results):
-    found, wrong = ratios(program, results)
+    try:
+        found, wrong = ratios(program, results)
+        if not found:
+            raise Unusable(f"{results}: holds no member of a family with two times to compare")
+    except Unusable as error:
+        print(f"families.py: {error}", file=sys.stderr)
+        return 2
     families = list(dict.fromkeys(family for _, family in found))
     print(f"{'':9}" + "".join(f"{family:>16}" for family in families))
     for dtype in dict.fromkeys(dtype for dtype, _ in found):
@@ -328,14 +373,14 @@ def print_table(program, results):
         print(f"least: {ratio:.2f} {dtype} {operation} {shape}")
     if wrong:
         print(f"{wrong} of ours were wrong or failed: see the results")
-    return 1 if wrong or not found else 0
+    return 1 if wrong else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", nargs="?", choices=JOBS)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=8, help="members of a family")
+    parser.add_argument("--count", type=int, default=COUNT, help="members of a family")
     parser.add_argument("--types", help="comma-separated, instead of all that the job has")
     parser.add_argument("--device", choices=["cpu", "cuda"])
     parser.add_argument("--shrink", type=int, default=1, help="so many times less of each")
@@ -348,7 +393,9 @@ def main():
         return print_table(arguments.run or "tilerun", arguments.table)
     if not arguments.job:
         parser.error("which job?")
-    dtypes = arguments.types.split(",") if arguments.types else JOBS[arguments.job][1]
+    if arguments.data and arguments.job != "values":
+        parser.error(f"--data: {arguments.job} reads no files; only values does")
+    dtypes = types_of(arguments)
     members = draw_members(arguments.job, arguments.seed, arguments.count, arguments.shrink)
     data = DATA.format(seed=arguments.seed)
     if arguments.data:

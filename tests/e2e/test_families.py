@@ -55,6 +55,40 @@ def test_drawn_values_are_good(folder, rng):
 
 
 @pytest.mark.parametrize("job", FAMILIES)
+def test_the_header_has_the_command(rng, job):
+    options = ["--seed", rng.integers(0, 10**6), "--count", rng.integers(1, 4), "--device", "cpu", "--shrink", 64]
+    options += [] if rng.random() < 0.5 else ["--types", "float32"]
+    drawn = families(job, *options).stdout
+    command = re.search(r"`tests/bench/families.py (.*?)` wrote", drawn)[1]
+    assert families(*command.split()).stdout == drawn
+    assert "cuBLAS" not in drawn and "CUB" not in drawn
+    assert not {"float16", "bfloat16", "int8"} & set(re.findall(r"\w+", drawn))
+
+
+@pytest.mark.parametrize("job", ["shapes", "thin"])
+def test_only_values_has_data(job):
+    done = families(job, "--seed", 987654321, "--data")
+    assert done.returncode == 2 and f"--data: {job} reads no files" in done.stderr and not done.stdout
+    assert not (harness.ROOT / "data/generated/values-987654321.h5").exists()
+
+
+def test_a_table_of_nothing(folder):
+    def said(results, program=harness.TILERUN):
+        done = families("--table", results, "--run", program)
+        assert done.returncode == 2 and not done.stdout and done.stderr.startswith("families.py: "), done.stderr
+        assert done.stderr.count("\n") == 1
+        return done.stderr
+
+    assert "No such file" in said(folder / "none.h5")
+    assert "No such file" in said(folder / "none.h5", folder / "no-program")
+    (folder / "text.h5").write_text("x")
+    said(folder / "text.h5")
+    operations = [{"id": "other", "op": "scale", "inputs": ["a"], "variants": ["cpu"]}]
+    results = harness.run_job(folder, device="cpu", inputs={"a": {"random": {"shape": [2]}}}, operations=operations)
+    assert "holds no member of a family" in said(results.path)
+
+
+@pytest.mark.parametrize("job", FAMILIES)
 def test_every_family_is_summed_up(rng, job):
     if job != "thin" and not any(v.name == "blas" and v.runs_here for v in harness.list_variants()):
         pytest.skip("no BLAS is installed here")
