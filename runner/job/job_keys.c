@@ -119,7 +119,7 @@ const struct job_key job_keys[] = {
     {SCOPE_REPEAT, "min", KEY_INTEGER, "10", .low = 1, .high = 1e9, RUN(repeat_min), .help = "Fewest repeats."},
     {SCOPE_REPEAT, "max", KEY_INTEGER, "500", .low = 1, .high = 1e9, RUN(repeat_max), .help = "Most repeats."},
     {SCOPE_REPEAT, "until", KEY_FRACTION, "1%", RUN(repeat_until),
-        .help = "Stop when the 95 % interval of the median is within this share of it."},
+        .help = "Stop when the 95 % interval of the median is within this share of it; not before 0.2 s of samples."},
 };
 /* clang-format on */
 const int job_key_count = sizeof job_keys / sizeof *job_keys;
