@@ -131,9 +131,9 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* A value's character as labels have it. A '/' would split a name in the results file, a ',' separates parameters in a
+/* A '/' would split a name in the results file, a ',' separates parameters in a
  * label, and a control character could break a line of the table: each becomes '_'. */
-static char label_character(char c) {
+char label_character(char c) {
     return c == '/' || c == ',' || iscntrl((unsigned char)c) ? '_' : c;
 }
 

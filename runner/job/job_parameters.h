@@ -46,5 +46,7 @@ int64_t combination_number(const struct parameters *parameters, uint64_t set, co
 /* "n=512,dtype=float32". Labels name groups in the results file: '/' and ',' in a value, and control characters, become
  * '_', and parameters_load refuses two values of a parameter that come to the same. The caller frees. */
 char *combination_label(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
+/* A value's character as labels have it. */
+char label_character(char c);
 
 #endif

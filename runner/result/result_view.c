@@ -4,6 +4,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../job/job_parameters.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -138,10 +139,17 @@ static enum status read_condition(const struct view *view, const char *text, str
                 view_column_name(&condition->column));
 }
 
+/* Is a swept parameter's value, as labels have it, this one as the job has it? */
+static bool label_is(const char *text, const char *value) {
+    while (*value && *text == label_character(*value)) text++, value++;
+    return !*text && !*value;
+}
+
 /* Is a text the wanted one? Of flags any may be; a variant is known by its name too. */
 static bool text_is(const struct view_column *column, const char *text, const char *wanted) {
     const char *name = view_column_name(column);
     if (strcmp(text, wanted) == 0) return true;
+    if (column->column && column->column->swept) return label_is(text, wanted);
     if (strcmp(name, "variant") == 0) return *wanted && view_variant_is(text, wanted);
     if (strcmp(name, "flags") != 0) return false;
     size_t length = strlen(wanted);

@@ -119,6 +119,23 @@ def test_large_integers_are_compared_as_such(folder, rng):
             assert shown("--where", f"seed{sign}{at}") == [seed for seed in seeds if holds(seed, at)], (seeds, sign, at)
 
 
+def test_values_are_found_as_the_job_has_them(folder, rng):
+    """Labels have other characters in place of some; both forms are found."""
+    values = ["d" + "".join(rng.choice(list("ab/,_-"), 6)) + f"x{i}" for i in range(4)]
+    with h5py.File(folder / "x.h5", "w") as file:
+        for value in values:
+            file[value] = np.zeros(2)
+    results = harness.run_job(
+        folder, device="cpu", parameters={"u": values}, defaults={"repeat": 1, "warmup": 0},
+        inputs={"A": {"file": "x.h5", "dataset": "$u"}}, operations=[{"id": "o", "op": "scale", "inputs": ["A"]}],
+    )  # fmt: skip
+    for value in values:
+        label = value.replace("/", "_").replace(",", "_")
+        for wanted in {value, label}:
+            done = harness.tilerun("show", "--json", results.path, "--where", f"u={wanted}")
+            assert [row["p_u"] for row in json.loads(done.stdout)] == [label], done.stderr
+
+
 def test_no_sweep_no_columns(folder):
     results = harness.run_job(
         folder, device="cpu", parameters={"n": 3}, inputs={"A": {"random": {"shape": ["$n"]}}},
