@@ -191,7 +191,7 @@ def test_a_signal_reaches_all_members(folder, killed):
 
 def test_who_waits_for_a_member_that_was_killed(folder):
     """The others end as well: what they wait for does not come."""
-    steps = [("f", ["a"], 300), ("l", ["f", "a"], 5), ("r", ["a", "f"], 5), ("b", ["l"], 1), ("z", ["b", "r"], 1)]
+    steps = [("f", ["a"], 300), ("l", ["f", "a"], 10), ("r", ["a", "f"], 10), ("b", ["l"], 1), ("z", ["b", "r"], 1)]
     harness.write_job(
         folder / "job.yaml",
         device="cpu",
@@ -206,10 +206,12 @@ def test_who_waits_for_a_member_that_was_killed(folder):
     environment = os.environ | {"TILERUN_CPU_DEVICES": "2"}
     command = [harness.TILERUN, "run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain"]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    while not (folder / "out.h5.parts/shard-0-of-2").exists() or not (folder / "out.h5.parts/shard-1-of-2").exists():
+    while not all((folder / f"out.h5.parts/shard-{index}-of-2").exists() for index in range(2)):
+        assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[0]), signal.SIGKILL)
+    first = [child for child in children if b"\x000/2\x00" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    os.kill(int(first[0]), signal.SIGKILL)
     _, said = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED and "was ended by signal 9" in said, said
     run(folder, "out.h5", 2, "--resume")
