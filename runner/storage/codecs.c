@@ -76,6 +76,12 @@ bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **ne
     return ours && !*needs;
 }
 
+bool codec_complete(int filter) {
+    const unsigned lz4[CODEC_VALUES] = {[4] = OVER_LZ4}, zstd[CODEC_VALUES] = {[4] = OVER_ZSTD};
+    const char *needs;
+    return codec_find(filter, lz4, &needs) && codec_find(filter, zstd, &needs);
+}
+
 /* ---- one block --------------------------------------------------------------------------------------------------- */
 
 static uint64_t big_endian(const unsigned char *from, int bytes) {

@@ -27,6 +27,8 @@ const char *codec_name(int filter);
 /* Can this module undo the filter here? If not, *needs is what is missing, "libblosc.so.1 (Debian's libblosc1)"; NULL:
  * it never can. */
 bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **needs);
+/* Can it do so whatever the parameters are? */
+bool codec_complete(int filter);
 
 #define CODEC_DAMAGED   0
 #define CODEC_TOO_SMALL ((size_t)-1)

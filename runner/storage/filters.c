@@ -67,6 +67,7 @@ char *filters_missing(hid_t creation, unsigned number) {
     unsigned values[CODEC_VALUES];
     H5Z_filter_t id = read_filter(creation, number, values);
     const char *name = codec_name(id), *needs = NULL;
+    if (is_known(id, values) || H5Zfilter_avail(id) > 0) return NULL;
     codec_find(id, values, &needs);
     if (id == FILTER_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
     char *what = must_printf(name ? "filter %d (%s)" : "filter %d", (int)id, name);
@@ -430,7 +431,7 @@ static size_t decode_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
     const char *why;
     void *plain = NULL;
     memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
-    if (flags & H5Z_FLAG_REVERSE && filter_room_bytes(room, stored)) {
+    if (flags & H5Z_FLAG_REVERSE && is_known(id, values) && filter_room_bytes(room, stored)) {
         memcpy(room->data, *data, stored);
         length = decompress(room, id, values, stored, 0, &why);
     }
@@ -467,14 +468,13 @@ void filters_register(void) {
                 {FILTER_LZ4, lz4_filter},
                 {FILTER_BITSHUFFLE, bitshuffle_filter},
                 {FILTER_ZSTD, zstd_filter}};
-    static const unsigned none[CODEC_VALUES];
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         const H5Z_class2_t filter = {.version = H5Z_CLASS_T_VERS,
                                      .id = ours[i].id,
                                      .decoder_present = 1,
                                      .name = codec_name(ours[i].id),
                                      .filter = ours[i].filter};
-        if (is_known(ours[i].id, none)) H5Zregister(&filter);
+        if (ours[i].id == FILTER_LZF ? TILERUN_LZF : codec_complete(ours[i].id)) H5Zregister(&filter);
     }
 }
 

@@ -23,8 +23,9 @@ struct filters {
 /* Registers the decoders that HDF5 lacks with it, for chunks that it reads itself. Call before the first file is
  * opened; calling again does no harm. */
 void filters_register(void);
-/* A filter of a data set that cannot be undone here, and what would help: "filter 32001 (Blosc), which is not installed
- * here: libblosc.so.1 (Debian's libblosc1), or a plugin in HDF5_PLUGIN_PATH". The caller frees. */
+/* NULL: a filter of a data set can be undone here, by us or by HDF5. Else which it is, and what would help: "filter
+ * 32001 (Blosc), which is not installed here: libblosc.so.1 (Debian's libblosc1), or a plugin in HDF5_PLUGIN_PATH". The
+ * caller frees. */
 char *filters_missing(hid_t creation, unsigned number);
 
 /* Finds the filters in a data set's creation properties. false: one is not supported here, or there are too many. */

@@ -157,12 +157,7 @@ static char *find_layout(struct h5_dataset *dataset) {
         for (int i = 0; i < dataset->chunk.rank; i++) dataset->chunk.size[i] = (int64_t)size[i];
         int filters = H5Pget_nfilters(creation);
         dataset->filtered = filters > 0;
-        for (int i = 0; i < filters && !missing; i++) {
-            size_t values = 0;
-            unsigned flags, configuration;
-            H5Z_filter_t filter = H5Pget_filter2(creation, (unsigned)i, &flags, &values, NULL, 0, NULL, &configuration);
-            if (H5Zfilter_avail(filter) <= 0) missing = filters_missing(creation, (unsigned)i);
-        }
+        for (int i = 0; i < filters && !missing; i++) missing = filters_missing(creation, (unsigned)i);
     }
     H5Pclose(creation);
     return missing;

@@ -70,7 +70,9 @@ static void print_filter(FILE *to, hid_t creation, unsigned number) {
     else
         fprintf(to, "filter %d%s%.40s", (int)id, *own ? " " : "", own);
     if (id == H5Z_FILTER_DEFLATE && count > 0) fprintf(to, " %u", values[0]);
-    if (H5Zfilter_avail(id) <= 0) fputs(" (not installed)", to);
+    char *missing = filters_missing(creation, number);
+    if (missing) fputs(" (not installed)", to);
+    free(missing);
 }
 
 static char *filters_text(hid_t creation) {

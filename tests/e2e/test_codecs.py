@@ -115,19 +115,22 @@ def test_damaged_chunks(folder, name, case):
     assert said in (None, "other values") or "chunk at [" in said
 
 
-@pytest.mark.parametrize("name", KINDS[:3])
+@pytest.mark.parametrize("name", KINDS)
 def test_without_its_library(folder, name, without_codecs):
-    """A program that cannot open the library names it."""
+    """A program that cannot open the library names it; bitshuffle over nothing needs none."""
     skip_without(name)
     draw = random.Random(0)
     kind, encode, values = draw_codec(name, draw, 4)
     x = draw_values(draw, (40, 30), "int32")
     h5codecs.write(folder / "data.h5", "x", x, (16, 30), kind, encode, values)
     job = job_of(folder, folder / "data.h5", 2)
-    done = harness.tilerun("check", job, env=without_codecs)
-    assert done.returncode == USAGE
+    done = harness.tilerun("run", job, "-o", folder / "out.h5", env=without_codecs)
+    assert done.returncode == (OK if name == "bitshuffle" else USAGE), done.stderr
+    if name == "bitshuffle":
+        assert harness.Results(folder / "out.h5").output("y").T.tobytes() == x.tobytes()
+        return
     library = {"zstd": "libzstd.so.1 (Debian's libzstd1)", "lz4": "liblz4.so.1 (Debian's liblz4-1)",
-               "blosc": "libblosc.so.1 (Debian's libblosc1)"}[name]  # fmt: skip
+               "blosc": "libblosc.so.1 (Debian's libblosc1)"}[name.removeprefix("bitshuffle-")]  # fmt: skip
     words = f"'x' is compressed by HDF5 filter {kind} ({h5codecs.NAMES[kind]}), which is not installed here: {library}"
     assert f"{words}, or a plugin in HDF5_PLUGIN_PATH" in done.stderr.replace("'/x'", "'x'")
 
