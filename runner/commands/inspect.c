@@ -101,9 +101,13 @@ static void add_row(struct table *table, const struct view *view, const struct c
 }
 
 static void print_broken(const struct view *view) {
-    const struct h5_list *list = &view->list;
-    if (list->broken == 1) printf("\na link leads nowhere: %s\n", list->first_broken);
-    if (list->broken > 1) printf("\n%d links lead nowhere, such as %s\n", list->broken, list->first_broken);
+    if (view->list.broken == 0) return;
+    char *name = text_clean(view->list.first_broken);
+    if (view->list.broken == 1)
+        printf("\na link leads nowhere: %s\n", name);
+    else
+        printf("\n%d links lead nowhere, such as %s\n", view->list.broken, name);
+    free(name);
 }
 
 static void print_table(const struct view *view) {

@@ -178,6 +178,16 @@ def test_links_and_files_that_are_not_there(folder):
     assert "holds no data set" in inspect("d.h5", "--job", expect=USAGE, cwd=folder)
 
 
+def test_names_do_not_reach_the_terminal_as_they_are(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        file["red\x1b[31m"] = np.zeros(3)
+        file["gone\x1b[31m"] = h5py.SoftLink("/no")
+    for arguments in (["a.h5"], ["a.h5", "red\x1b[31m"], ["a.h5", "--job"]):
+        text = inspect(*arguments, cwd=folder)
+        assert "red" in text and "\x1b" not in text
+    assert "a link leads nowhere: /gone?[31m" in inspect("a.h5", cwd=folder)
+
+
 def test_filters_that_are_not_here(folder):
     with h5py.File(folder / "a.h5", "w") as file:
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
