@@ -21,6 +21,7 @@
 #define MOST_STEPS      60     /* as a power of two: steps are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
+#define USUAL_THREADS   8      /* that read or write; more do not make it faster */
 #define PARTIAL_CHUNKS  4.0    /* a filtered chunk written in parts is decoded and encoded for each part */
 #define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one that moves least wins */
 
@@ -153,7 +154,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double copy_rate = facts->copy_bytes_per_s;
     if (facts->limits && facts->limits->upload_bytes_per_s > 0)
         copy_rate = fmin(facts->limits->upload_bytes_per_s, facts->limits->download_bytes_per_s);
-    double host_threads = facts->host_threads < 8 ? facts->host_threads : 8;
+    double host_threads = facts->host_threads < USUAL_THREADS ? facts->host_threads : USUAL_THREADS;
     double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0;
     tiling->read_bytes = tiling->generate_s = 0;
     for (int i = 0; i < geometry->inputs; i++) {
@@ -275,8 +276,12 @@ static void consider(struct choice *choice, struct tiling *trial) {
 
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling) {
+    /* Where k is cut shows in the last bits of a sum: not what was measured, not how many devices or threads there are.
+     */
     struct device_facts assumed = *facts;
     assumed.limits = NULL;
+    assumed.team = 1;
+    assumed.host_threads = USUAL_THREADS;
     struct choice choice = {geometry, &assumed, run, budget, INT64_MAX, whole, *tiling, INFINITY};
     struct tiling trial = *tiling;
     int64_t grain[LOOPS];

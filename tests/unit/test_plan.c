@@ -274,6 +274,28 @@ static void limits_change_times_and_no_tiles(void **state) {
     limits_free(limits);
 }
 
+/* One GPU, several, and nodes of any number of cores must find the same tiles, for the same bits. */
+static void devices_and_threads_change_no_tiles(void **state) {
+    (void)state;
+    struct kernel slow = kernel;
+    slow.divisible = true;
+    for (int trial = 0; trial < 600; trial++) {
+        struct fixture one, other;
+        struct device_facts alone = gpu(), team = gpu();
+        int64_t m = 64 << trial % 9, n = 100 + 37 * (trial % 61), k = 16 << trial % 11,
+                budget = INT64_C(1) << (18 + trial % 7);
+        slow.speed = trial % 3 == 0 ? 1 : trial % 3 == 1 ? 0.1 : 0.003;
+        team.team = 2 + trial % 5;
+        team.host_threads = 1 + trial % 40;
+        set_matmul(&one, m, n, k);
+        set_matmul(&other, m, n, k);
+        one.run.kernel = other.run.kernel = &slow;
+        bool fits = plan_tiles(&one.geometry, &alone, &one.run, budget, false, &one.run.tiling);
+        assert_int_equal(plan_tiles(&other.geometry, &team, &other.run, budget, false, &other.run.tiling), fits);
+        assert_memory_equal(one.run.tiling.tile, other.run.tiling.tile, sizeof one.run.tiling.tile);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_timed_is_one_step),
@@ -287,6 +309,7 @@ int main(void) {
         cmocka_unit_test(modelled_traffic_is_the_sum_over_all_steps),
         cmocka_unit_test(steps_can_be_counted),
         cmocka_unit_test(limits_change_times_and_no_tiles),
+        cmocka_unit_test(devices_and_threads_change_no_tiles),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }
