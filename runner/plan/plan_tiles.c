@@ -276,8 +276,7 @@ static void consider(struct choice *choice, struct tiling *trial) {
 
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling) {
-    /* Where k is cut shows in the last bits of a sum: not what was measured, not how many devices or threads there are.
-     */
+    /* Where k is cut shows in the last bits of a sum, and so must not depend on measurements, devices or threads. */
     struct device_facts assumed = *facts;
     assumed.limits = NULL;
     assumed.team = 1;
