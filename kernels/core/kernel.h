@@ -228,6 +228,9 @@ struct kernel {
      * largest tile before the run begins, without pointers: a kernel that takes that tile should take every smaller
      * one. */
     const char *(*refuses)(const struct launch *launch);
+    /* The predicted time of this launch in seconds, beside the other variants' that state one: `auto` takes the least.
+     * NULL: not stated. */
+    double (*seconds)(const struct launch *launch);
     /* Starts the work on launch->stream and returns without waiting. Returns 0 or a cudaError_t. On the CPU: returns 0
      * when done. The stream may be under capture, to rehearse the launch (device.h). */
     int (*launch)(const struct launch *launch);
@@ -246,7 +249,8 @@ struct kernel {
     const struct kernel name
 
 /* The registry: every variant that was compiled in, grouped by operation, each group from the simplest to the fastest
- * (registry.def). `auto` takes the last that can run. */
+ * (registry.def). `auto` takes the one that predicts the least time; of those that predict none, the last that can
+ * run. */
 extern const struct kernel *const kernel_registry[];
 extern const int kernel_count;
 /* The variant of `op` called `name`; NULL: there is none. */

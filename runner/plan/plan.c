@@ -148,23 +148,34 @@ static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel
     return can;
 }
 
-/* `auto`: the kernel that comes last in the registry, GPU kernels before CPU kernels, among those that can run here,
- * fit into the memory and take their tiles. false: there is none. */
+/* The time that the run's kernel predicts for one of its tiles; infinite if it states none. */
+static double predicted_by(const struct plan *plan, const struct task *task, const struct run *run) {
+    const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
+    return run->kernel->seconds ? run->kernel->seconds(&launch) : INFINITY;
+}
+
+/* `auto`, among the kernels that can run here, fit into the memory and take their tiles: GPU kernels before CPU
+ * kernels; of these the one that predicts the least time for the whole operation; of those that predict none the one
+ * that comes last in the registry. false: there is none. */
 static bool choose_kernel(const struct plan *plan, const struct task *task, struct run *run) {
-    const struct kernel *cramped = NULL;
-    for (int device = DEVICE_CUDA; device >= DEVICE_CPU; device--)
+    const struct kernel *cramped = NULL, *best = NULL;
+    double least = INFINITY;
+    for (int device = DEVICE_CUDA; device >= DEVICE_CPU && !best; device--)
         for (int i = kernel_count - 1; i >= 0; i--) {
             const struct kernel *kernel = kernel_registry[i];
             if ((int)kernel->device != device || !kernel_eligible(plan, kernel, &task->geometry)) continue;
             run->kernel = kernel;
-            if (!tiles_fit(plan, run))
+            if (!tiles_fit(plan, run)) {
                 cramped = kernel;
-            else if (!refusal_of(plan, task, run))
-                return true;
+                continue;
+            }
+            if (refusal_of(plan, task, run)) continue;
+            double seconds = predicted_by(plan, task, run) * (double)run->tiling.steps;
+            if (!best || seconds < least) best = kernel, least = seconds;
         }
-    run->kernel = cramped;
-    if (cramped && !tiles_fit(plan, run)) memory_too_small(plan, task, run);
-    return cramped != NULL;
+    run->kernel = best ? best : cramped;
+    if (run->kernel && !tiles_fit(plan, run)) memory_too_small(plan, task, run);
+    return run->kernel != NULL;
 }
 
 /* Turns the job's words for a kernel's parameters into run->choice. */
