@@ -13,6 +13,7 @@
 
 #include "cluster.cuh"
 #include "launch.cuh"
+#include "shared.cuh"
 #include <cuda.h>
 
 #define SLAB_BYTES (64 * 128) /* a slab's address is a multiple of 1024, which the swizzle requires */
@@ -56,10 +57,6 @@ inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element
 
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
-__device__ inline uint32_t shared_address(const void *p) {
-    return uint32_t(__cvta_generic_to_shared(p));
-}
-
 __device__ inline void mbarrier_init(uint64_t *barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
@@ -85,6 +82,11 @@ __device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
                  "@!done bra again; }" ::"r"(shared_address(barrier)),
                  "r"(parity)
                  : "memory");
+}
+
+/* Brings a tensor map close, so that the first copy does not wait for it. */
+__device__ inline void tma_prefetch(const CUtensorMap *map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
 /* Copies the box at (column, row) of matrix `matrix` to `to`, in each block of the cluster whose bit is set in

@@ -21,7 +21,7 @@
  *     copies are started one by one with every k, since a burst of copies delays the loads behind it (feeder)
  *     the loop over columns is outside: the operand of a column is reused from the register cache
  *
- * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32.
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, where matmul/cut.cuh expects them to be faster.
  *
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
@@ -41,11 +41,14 @@ template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape 
     static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's half, then B's */
     static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
-    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+    static constexpr matmul_cut cut(int least, double flops, double alone) {
+        return {TILE, BLOCKS, BK, least, flops, alone};
+    }
 };
 using async_large = async_shape<128, 16, 3, 2>;
 using async_small = async_shape<64, 8, 4, 6>;
-static constexpr matmul_cut large_cut = async_large::cut(256), small_cut = async_small::cut(64);
+static constexpr matmul_cut large_cut = async_large::cut(256, 3.9e+11, 0.62),
+                            small_cut = async_small::cut(64, 3.3e+11, 0.35);
 
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
@@ -107,9 +110,17 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
+static matmul_choice matmul_async_choice(const struct launch *launch) {
+    return matmul_choose(launch, large_cut, small_cut, launch->choice[0]);
+}
+
 static uint64_t matmul_async_way(const struct launch *launch) {
-    const bool small = matmul_wants_small(launch, large_cut, small_cut);
-    return matmul_way(launch, small, small ? small_cut : large_cut);
+    const matmul_choice choice = matmul_async_choice(launch);
+    return matmul_way(launch, choice, choice.small ? small_cut : large_cut);
+}
+
+static double matmul_async_seconds(const struct launch *launch) {
+    return matmul_async_choice(launch).seconds;
 }
 
 static size_t matmul_async_workspace(const struct launch *launch) {
@@ -118,13 +129,13 @@ static size_t matmul_async_workspace(const struct launch *launch) {
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_async_start(const struct launch *launch) {
+    const matmul_choice choice = matmul_async_choice(launch);
     const auto start = [&](auto shape, const matmul_cut &cut) {
         using SHAPE = decltype(shape);
-        return matmul_pieces<float>(launch, matmul_async_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, SHAPE::THREADS,
-                                    SHAPE::STAGES * int(SHAPE::STAGE_BYTES));
+        return matmul_pieces<float>(launch, matmul_async_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice.splits,
+                                    SHAPE::THREADS, SHAPE::STAGES * int(SHAPE::STAGE_BYTES));
     };
-    return matmul_wants_small(launch, large_cut, small_cut) ? start(async_small(), small_cut)
-                                                            : start(async_large(), large_cut);
+    return choice.small ? start(async_small(), small_cut) : start(async_large(), large_cut);
 }
 
 template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {
@@ -152,7 +163,11 @@ KERNEL(matmul_async) = {
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
+    .parameters = {{.name = "tile",
+                    .values = {"auto", "128", "64"},
+                    .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
     .way = matmul_async_way,
     .workspace = matmul_async_workspace,
+    .seconds = matmul_async_seconds,
     .launch = matmul_async_launch,
 };

@@ -1,5 +1,5 @@
 /* matmul/async.cuh - what the matmul variants built on asynchronous copies share: operands copied into stages, the
- * order of tiles, and k split over blocks.
+ * order of tiles, and k split over blocks, whose sums are added in a fixed order.
  *
  * Stages. Shared memory holds several stages; each holds one tile of A and one of B for a few k. While one stage is
  * multiplied, copies fill the others (cp.async: from global to shared memory, past the registers). An operand consists
@@ -14,42 +14,12 @@
  *                2  6 10 14
  *                3  7 11 15
  *
- * Splitting k. A C of few tiles leaves most of the device idle, so k is cut into as many pieces as fill the device.
- * Piece s of every tile is summed into plane s of the workspace. A second, small kernel adds the planes, always in the
- * same order: no atomics, the same bits every run.
- *
- * Large and small tiles. Large tiles read least and are fastest where they fill the device. Each kernel is also
- * compiled for tiles of 64 x 64, for a C that is narrow, or small even after k is split (matmul_wants_small). */
+ * Tiles and pieces of k are chosen in matmul/cut.cuh. */
 #ifndef KERNELS_MATMUL_ASYNC_CUH
 #define KERNELS_MATMUL_ASYNC_CUH
 
-#include "matmul.cuh"
-
-/* ---- asynchronous copies: global to shared memory, past the registers, awaited in commit order ------------------- */
-
-__device__ inline unsigned shared_address(const void *shared) {
-    return unsigned(__cvta_generic_to_shared(shared));
-}
-
-/* Copies BYTES (4, 8 or 16) to a shared address; writes zeros if the source does not exist. */
-template <int BYTES> __device__ inline void copy_async(unsigned to, const void *from, bool exists) {
-    if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
-                     "r"(exists ? BYTES : 0)
-                     : "memory");
-}
-
-__device__ inline void copy_commit() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Waits until all but the latest LATER commits have arrived. */
-template <int LATER> __device__ inline void copy_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
-}
+#include "copies.cuh"
+#include "cut.cuh"
 
 /* ---- operands into stages ---------------------------------------------------------------------------------------- */
 
@@ -159,62 +129,6 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
 
 /* ---- k split over blocks ----------------------------------------------------------------------------------------- */
 
-/* How a kernel cuts a product: square tiles of C, pieces of k. */
-struct matmul_cut {
-    int tile;  /* rows and columns */
-    int slots; /* tiles in flight per multiprocessor */
-    int step;  /* of k: pieces are multiples of it */
-    int least; /* of k per piece: for shorter pieces the addition costs more than they gain */
-};
-
-/* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
-struct matmul_work {
-    int64_t splits, k_each; /* number of pieces; k per piece (the last may have less) */
-    int64_t rows, columns;  /* numbers of tiles */
-    void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
-};
-
-inline int64_t matmul_tiles(const matmul_args &args, const matmul_cut &cut) {
-    return args.batch * ceil_div(args.m, cut.tile) * ceil_div(args.n, cut.tile);
-}
-
-inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &cut) {
-    const matmul_args &args = launch->args.matmul;
-    matmul_work work = {.splits = 1, .rows = ceil_div(args.m, cut.tile), .columns = ceil_div(args.n, cut.tile)};
-    const int64_t tiles = matmul_tiles(args, cut), slots = int64_t(cut.slots) * launch->multiprocessors;
-    if (tiles > 0 && slots / tiles > 1 && args.k >= 2 * cut.least) {
-        work.splits = slots / tiles < args.k / cut.least ? slots / tiles : args.k / cut.least;
-        work.planes = launch->workspace;
-    }
-    work.k_each = ceil_div(ceil_div(args.k, work.splits), cut.step) * cut.step;
-    return work;
-}
-
-/* An upper bound of the planes' bytes that does not shrink when an extent grows: the last, smaller tiles of a run may
- * be split where its full ones are not. */
-inline size_t matmul_planes(const struct launch *launch, const matmul_cut &cut, size_t element) {
-    const matmul_args &args = launch->args.matmul;
-    if (args.k < 2 * cut.least) return 0;
-    const double wanted = double(args.k / cut.least) * double(args.batch) * double(args.m) * double(args.n);
-    const double most = double(cut.slots) * launch->multiprocessors * cut.tile * cut.tile;
-    return size_t(wanted < most ? wanted : most) * element;
-}
-
-/* Are small tiles better? Yes, if large tiles would be half empty or, with k split as far as allowed, would fill less
- * than half of the device. */
-inline bool matmul_wants_small(const struct launch *launch, const matmul_cut &large, const matmul_cut &small) {
-    const matmul_args &args = launch->args.matmul;
-    const int64_t splits = args.k < 2 * large.least ? 1 : args.k / large.least;
-    return args.m <= small.tile || args.n <= small.tile ||
-           2 * splits * matmul_tiles(args, large) < int64_t(large.slots) * launch->multiprocessors;
-}
-
-/* For kernel->way: the shape of tiles, and the pieces of k. */
-inline uint64_t matmul_way(const struct launch *launch, bool small, const matmul_cut &cut) {
-    const matmul_work work = matmul_divide(launch, cut);
-    return uint64_t(work.splits > 1 ? work.k_each : 0) << 1 | small;
-}
-
 #define GROUP 16 /* tile rows per band */
 
 struct matmul_piece {
@@ -292,10 +206,10 @@ __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &
         struct alignas(COUNT * sizeof(T)) narrowed {
             T x[COUNT];
         };
-        if (!work.planes && args.first && args.last && args.alpha == 1 && aligned && count >= COUNT) {
+        if (!work.planes && args.first && args.last && matmul_in_float<T>(args.alpha) && aligned && count >= COUNT) {
             narrowed whole;
 #pragma unroll
-            for (int i = 0; i < COUNT; i++) whole.x[i] = narrow<T>(sums[i]);
+            for (int i = 0; i < COUNT; i++) whole.x[i] = narrow<T>(scale * sums[i]);
             *reinterpret_cast<narrowed *>(static_cast<T *>(args.c) + at) = whole;
             return;
         }
@@ -366,9 +280,9 @@ static __global__ void __launch_bounds__(512)
 /* Starts `kernel` on every piece of the work and, where k was split, the addition. `bytes`: shared memory per block. */
 template <typename T>
 int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
-                  int threads, int bytes) {
+                  int64_t splits, int threads, int bytes) {
     const matmul_args &args = launch->args.matmul;
-    const matmul_work work = matmul_divide(launch, cut);
+    const matmul_work work = matmul_divide(launch, cut, splits);
     const int64_t blocks = work.splits * matmul_tiles(args, cut), elements = args.batch * args.m * args.n;
     if (blocks == 0) return 0;
     const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

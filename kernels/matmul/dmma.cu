@@ -18,6 +18,7 @@
  * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
  * else. */
 #include "async.cuh"
+#include "fragments.cuh"
 #include <algorithm>
 
 #define BK     16
@@ -29,27 +30,14 @@ template <int TILE_, int STAGES_, int BLOCKS_> struct dmma_shape {
     static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
     static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
 
-    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+    static constexpr matmul_cut cut(int least, double flops, double alone) {
+        return {TILE, BLOCKS, BK, least, flops, alone};
+    }
 };
 using dmma_large = dmma_shape<128, 4, 1>;
 using dmma_small = dmma_shape<64, 3, 3>;
-static constexpr matmul_cut large_cut = dmma_large::cut(256), small_cut = dmma_small::cut(64);
-
-/* D += A B for a 16 x 8 tile of D. Thread 4g + t of the warp holds (row, column)
- *     A  (g, t), (g + 8, t)      B  (t, g)      D  (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) */
-__device__ inline void multiply(double (&d)[4], const double (&a)[2], double b) {
-#if __CUDA_ARCH__ >= 900
-    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-        : "d"(a[0]), "d"(a[1]), "d"(b));
-#else
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-            : "+d"(d[2 * half]), "+d"(d[2 * half + 1])
-            : "d"(a[half]), "d"(b));
-#endif
-}
+static constexpr matmul_cut large_cut = dmma_large::cut(256, 4.4e+11, 1),
+                            small_cut = dmma_small::cut(64, 3.8e+11, 0.42);
 
 template <typename SHAPE, enum layout LAYOUT, int WIDTH>
 using double_feeder = feeder<double, LAYOUT, WIDTH, SHAPE::TILE, BK, SHAPE::THREADS>;
@@ -101,9 +89,17 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<double>(args, work, piece, row + y, column + x, sums);
 }
 
+static matmul_choice matmul_dmma_choice(const struct launch *launch) {
+    return matmul_choose(launch, large_cut, small_cut, launch->choice[0]);
+}
+
 static uint64_t matmul_dmma_way(const struct launch *launch) {
-    const bool small = matmul_wants_small(launch, large_cut, small_cut);
-    return matmul_way(launch, small, small ? small_cut : large_cut);
+    const matmul_choice choice = matmul_dmma_choice(launch);
+    return matmul_way(launch, choice, choice.small ? small_cut : large_cut);
+}
+
+static double matmul_dmma_seconds(const struct launch *launch) {
+    return matmul_dmma_choice(launch).seconds;
 }
 
 static size_t matmul_dmma_workspace(const struct launch *launch) {
@@ -112,14 +108,14 @@ static size_t matmul_dmma_workspace(const struct launch *launch) {
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_dmma_start(const struct launch *launch) {
+    const matmul_choice choice = matmul_dmma_choice(launch);
     const auto start = [&](auto shape, const matmul_cut &cut) {
         using SHAPE = decltype(shape);
         const int stage = double_feeder<SHAPE, A, A_WIDTH>::ELEMENTS + double_feeder<SHAPE, B, B_WIDTH>::ELEMENTS;
-        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, SHAPE::THREADS,
-                                     SHAPE::STAGES * stage * int(sizeof(double)));
+        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice.splits,
+                                     SHAPE::THREADS, SHAPE::STAGES * stage * int(sizeof(double)));
     };
-    return matmul_wants_small(launch, large_cut, small_cut) ? start(dmma_small(), small_cut)
-                                                            : start(dmma_large(), large_cut);
+    return choice.small ? start(dmma_small(), small_cut) : start(dmma_large(), large_cut);
 }
 
 template <enum layout A, enum layout B> static int matmul_dmma_with(const struct launch *launch) {
@@ -146,7 +142,11 @@ KERNEL(matmul_dmma) = {
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
+    .parameters = {{.name = "tile",
+                    .values = {"auto", "128", "64"},
+                    .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
     .way = matmul_dmma_way,
     .workspace = matmul_dmma_workspace,
+    .seconds = matmul_dmma_seconds,
     .launch = matmul_dmma_launch,
 };

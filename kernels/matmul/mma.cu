@@ -21,9 +21,9 @@
  * The limit there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s is 5.4 TB/s
  * from L2, all that it delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
  * speed, so there it is enough. A narrow C waits for memory, which delivers 64 or 128 bytes of a row at a time.
- * matmul/wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine; it hands products
- * that are too small for its tiles, but long in k, over to this variant. */
+ * matmul/wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine. */
 #include "async.cuh"
+#include "fragments.cuh"
 #include <algorithm>
 
 #define WARP_M 64 /* rows of C per warp */
@@ -36,42 +36,14 @@ template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
     static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
     static constexpr int THREADS = TILE / WARP_M * 64;
 
-    static constexpr matmul_cut cut(int least) { return {TILE, BLOCKS, BK, least}; }
+    static constexpr matmul_cut cut(int least, double flops, double alone) {
+        return {TILE, BLOCKS, BK, least, flops, alone};
+    }
 };
 using mma_large = mma_shape<128, 32, 4, 2>;
 using mma_small = mma_shape<64, 64, 3, 4>; /* for products that wait for memory, which is fastest 128 bytes at a time */
-static constexpr matmul_cut large_cut = mma_large::cut(256), small_cut = mma_small::cut(128);
-
-/* Loads four 8 x 8 matrices. Thread i gives the address of row i % 8 of matrix i / 8. From each matrix it receives two
- * neighbours of row i / 4 (TRANSPOSED: of column i / 4). */
-template <bool TRANSPOSED> __device__ inline void load_matrices(uint32_t (&r)[4], unsigned address) {
-    if constexpr (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(address)
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(address)
-                     : "memory");
-}
-
-/* D += A B for a 16 x 8 tile of D. Thread 4g + t of the warp holds (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)
- * of it. */
-template <typename T>
-__device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b_low, uint32_t b_high) {
-    if constexpr (std::is_same_v<T, __half>)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_low), "r"(b_high));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_low), "r"(b_high));
-}
+static constexpr matmul_cut large_cut = mma_large::cut(256, 2.7e+12, 0.6),
+                            small_cut = mma_small::cut(128, 2.3e+12, 0.32);
 
 template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
 using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;
@@ -139,9 +111,19 @@ static bool in_eights(const matmul_args &args) {
            args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
 }
 
+/* Elements that do not lie in eights are copied one by one, which takes ten times as long. */
+static matmul_choice matmul_mma_choice(const struct launch *launch) {
+    const bool eights = in_eights(launch->args.matmul);
+    return matmul_choose(launch, large_cut, small_cut, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);
+}
+
 static uint64_t matmul_mma_way(const struct launch *launch) {
-    const bool small = !in_eights(launch->args.matmul) || matmul_wants_small(launch, large_cut, small_cut);
-    return matmul_way(launch, small, small ? small_cut : large_cut);
+    const matmul_choice choice = matmul_mma_choice(launch);
+    return matmul_way(launch, choice, choice.small ? small_cut : large_cut);
+}
+
+static double matmul_mma_seconds(const struct launch *launch) {
+    return matmul_mma_choice(launch).seconds;
 }
 
 static size_t matmul_mma_workspace(const struct launch *launch) {
@@ -151,14 +133,15 @@ static size_t matmul_mma_workspace(const struct launch *launch) {
 /* Elements that do not lie in aligned groups of eight pass through registers one by one; with large tiles the registers
  * would not suffice. */
 template <typename T, enum layout A, enum layout B> static int matmul_mma_with(const struct launch *launch) {
+    const matmul_choice choice = matmul_mma_choice(launch);
     const auto start = [&](auto shape, auto kernel, const matmul_cut &cut) {
         using SHAPE = decltype(shape);
         const int stage = mma_feeder<SHAPE, T, A, 8>::ELEMENTS + mma_feeder<SHAPE, T, B, 8>::ELEMENTS;
-        return matmul_pieces<T>(launch, kernel, cut, SHAPE::THREADS, SHAPE::STAGES * stage * int(sizeof(T)));
+        return matmul_pieces<T>(launch, kernel, cut, choice.splits, SHAPE::THREADS,
+                                SHAPE::STAGES * stage * int(sizeof(T)));
     };
     if (!in_eights(launch->args.matmul)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>, small_cut);
-    if (matmul_wants_small(launch, large_cut, small_cut))
-        return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>, small_cut);
+    if (choice.small) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>, small_cut);
     return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>, large_cut);
 }
 
@@ -183,7 +166,11 @@ KERNEL(matmul_mma) = {
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
+    .parameters = {{.name = "tile",
+                    .values = {"auto", "128", "64"},
+                    .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
     .way = matmul_mma_way,
     .workspace = matmul_mma_workspace,
+    .seconds = matmul_mma_seconds,
     .launch = matmul_mma_launch,
 };

@@ -23,7 +23,7 @@
  * not matter (split_slices.cuh gives the bounds). The elements of C that slices cannot give are computed in plain
  * float32 afterwards, so each element is right to 2^-21 |A||B| beside the rounding of its sum
  * (tests/e2e/test_componentwise.py). Products that are too narrow or too small to be worth cutting go to
- * matmul/async.cu (split_pays).
+ * matmul/async.cu (split_hands_over).
  *
  * Measured on an H200, cutting included: 3.7 to 4.0 times cuBLAS's float32 at 8192 (192 to 205 TFLOP/s), 1.27 times at
  * 1024. tests/e2e/test_accuracy.py compares errors: the Frobenius error is below cuBLAS's (N(0,1), k = 4096: 2.3e-7
@@ -349,24 +349,30 @@ static split_plan split_plan_make(const struct launch *launch) {
     return {{a, b}, reinterpret_cast<float4 *>(aside), to_zero, end};
 }
 
-/* Do slices pay? Cutting handles (m + n) k numbers; multiplying four times faster saves time in proportion to m n k. So
- * mn / (m + n) must be at least 128. The four extra launches cost what a product of 930 x 930 x 930 saves. Where slices
- * do not pay, matmul/async.cu does the work. */
-static bool split_pays(const matmul_args &args) {
-    const double m = double(args.m), n = double(args.n);
-    return m * n >= 128 * (m + n) && m * n * double(args.k) * double(args.batch) >= 8e8;
+/* The time by slices (H200): five launches, two passes over the operands, tiles in rounds of the whole device. */
+static double split_own_seconds(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
+    const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
+    const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
+    const double rounds = double(ceil_div(wgmma_tiles(args, TILE_N), clusters));
+    return 22e-6 + (a + b) * 3.8e-12 + rounds * (double(ceil_div(args.k, TILE_K)) * 1.3e-6 + 2.5e-6);
 }
 
-/* A short k is never cut: its sums round so little that the rounding of slices would show. */
+/* A short k is never cut: its sums round so little that the rounding of slices would show. What is too small or narrow
+ * goes to matmul/async.cu. */
 static bool split_hands_over(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    return args.k < SHORT || (launch->choice[0] == 0 && !split_pays(args));
+    return launch->args.matmul.k < SHORT ||
+           (launch->choice[0] == 0 && matmul_async.seconds(launch) < split_own_seconds(launch));
+}
+
+static double matmul_split_seconds(const struct launch *launch) {
+    return split_hands_over(launch) ? matmul_async.seconds(launch) : split_own_seconds(launch);
 }
 
 /* Enough for both ways: smaller tiles of the same run may go the other way. */
 static size_t matmul_split_workspace(const struct launch *launch) {
-    const size_t other = kernel_workspace(&matmul_async, launch);
-    return split_hands_over(launch) ? other : std::max(split_plan_make(launch).bytes, other);
+    return std::max(split_plan_make(launch).bytes, kernel_workspace(&matmul_async, launch));
 }
 
 static const char *matmul_split_refuses(const struct launch *launch) {
@@ -443,5 +449,6 @@ KERNEL(matmul_split) = {
     .way = matmul_split_way,
     .workspace = matmul_split_workspace,
     .refuses = matmul_split_refuses,
+    .seconds = matmul_split_seconds,
     .launch = matmul_split_launch,
 };

@@ -26,20 +26,6 @@
 using stage_t = wgmma_stage<1, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
 
-/* The transposed problem: C^T (n x m) = B^T (n x k) * A^T (k x m). */
-static matmul_args tf32_turn(const matmul_args &args) {
-    matmul_args turned = args;
-    turned.m = args.n;
-    turned.n = args.m;
-    turned.a = args.b;
-    turned.b = args.a;
-    turned.a_batch_stride = args.b_batch_stride;
-    turned.b_batch_stride = args.a_batch_stride;
-    turned.transpose_a = !args.transpose_b;
-    turned.transpose_b = !args.transpose_a;
-    return turned;
-}
-
 /* The row of the consumer's 64 that this thread holds as row t/4 (upper: t/4 + 8) of its warp's 16. Where A lies along
  * m, rows are assigned so that a warp's load touches all 32 banks: the swizzle moves groups of four elements by the row
  * of k, hence by t%4, in bits 2 and 3. */
@@ -143,7 +129,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 /* In the transposed problem b, the job's A, must lie along k. */
 static size_t matmul_tf32_workspace(const struct launch *launch) {
-    const matmul_args turned = tf32_turn(launch->args.matmul);
+    const matmul_args turned = matmul_turn(launch->args.matmul);
     return pack_bytes(wgmma_stack_a(turned), sizeof(float), false) +
            pack_bytes(wgmma_stack_b(turned), sizeof(float), !turned.transpose_b);
 }
@@ -154,7 +140,7 @@ static const char *matmul_tf32_refuses(const struct launch *launch) {
 }
 
 static int matmul_tf32_launch(const struct launch *launch) {
-    const matmul_args turned = tf32_turn(launch->args.matmul);
+    const matmul_args turned = matmul_turn(launch->args.matmul);
     const int64_t tiles = wgmma_tiles(turned, TILE_N);
     if (tiles == 0) return 0;
     CUtensorMap a_map = {}, b_map = {};
