@@ -6,7 +6,7 @@
 
 #include "../core/tma.cuh"
 
-#define PACK_TILE 64 /* side of the square that a block of 32 x 8 threads moves */
+#define PACK_TILE 64 /* side of the square that a block of 256 threads transposes */
 
 /* The copy of `stack` in `to`. */
 inline tma_stack pack_stack(const tma_stack &stack, size_t element, const void *to, bool transposed) {
@@ -26,37 +26,57 @@ inline size_t pack_bytes(const tma_stack &stack, size_t element, bool transposed
     return (size_t(copy.count * copy.stride) * element + 255) / 256 * 256;
 }
 
-template <typename T, bool TRANSPOSED>
+/* Rows with a longer pitch: a thread writes 16 bytes of the copy. Where the row begins between two words of memory,
+ * each word of the copy is put together from two; the last elements of a row are copied one by one. */
+template <typename T>
 __global__ void __launch_bounds__(256)
-    pack_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to) {
+    pack_rows_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to, int64_t vectors) {
+    constexpr int EACH = 16 / sizeof(T), IN_WORD = 4 / sizeof(T);
+    const int64_t number = block_number() * 256 + threadIdx.x, line = quotient(number, vectors);
+    const int64_t batch = line < from.rows ? 0 : quotient(line, from.rows), row = line - batch * from.rows;
+    if (batch >= from.count) return;
+    const int64_t column = (number - line * vectors) * EACH;
+    const int64_t first = batch * from.stride + row * from.pitch + column;
+    const T *in = static_cast<const T *>(from.base);
+    T *out = static_cast<T *>(const_cast<void *>(to.base)) + batch * to.stride + row * to.pitch + column;
+    const int within = int(first % IN_WORD);
+    if (column + EACH + (within > 0) > from.columns) {
+        for (int j = 0; j < EACH && column + j < from.columns; j++) out[j] = in[first + j];
+        return;
+    }
+    const uint32_t *word = reinterpret_cast<const uint32_t *>(in) + first / IN_WORD;
+    uint32_t got[5] = {};
+#pragma unroll
+    for (int i = 0; i < 5; i++)
+        if (i < 4 || within > 0) got[i] = word[i];
+#pragma unroll
+    for (int i = 0; i < 4; i++) got[i] = __funnelshift_r(got[i], got[i + 1], unsigned(within * sizeof(T) * 8));
+    *reinterpret_cast<uint4 *>(out) = make_uint4(got[0], got[1], got[2], got[3]);
+}
+
+/* A matrix that lies along the wrong axis. */
+template <typename T>
+__global__ void __launch_bounds__(256)
+    pack_transposed_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to) {
     __shared__ T tile[PACK_TILE][PACK_TILE + 4 / sizeof(T)];
     const tile_place place =
         tile_of_block((from.rows + PACK_TILE - 1) / PACK_TILE, (from.columns + PACK_TILE - 1) / PACK_TILE);
     if (place.batch >= from.count) return;
-    const int x = int(threadIdx.x), y = int(threadIdx.y);
+    const int x = int(threadIdx.x) % 32, y = int(threadIdx.x) / 32;
     const int64_t row = place.row * PACK_TILE, column = place.column * PACK_TILE;
     const T *in = static_cast<const T *>(from.base) + place.batch * from.stride;
     T *out = static_cast<T *>(const_cast<void *>(to.base)) + place.batch * to.stride;
 #pragma unroll
     for (int i = y; i < PACK_TILE; i += 8)
 #pragma unroll
-        for (int j = x; j < PACK_TILE; j += 32) {
-            if (row + i >= from.rows || column + j >= from.columns) continue;
-            const T element = in[(row + i) * from.pitch + column + j];
-            if constexpr (TRANSPOSED)
-                tile[i][j] = element;
-            else
-                out[(row + i) * to.pitch + column + j] = element;
-        }
-    if constexpr (TRANSPOSED) {
-        __syncthreads();
+        for (int j = x; j < PACK_TILE; j += 32)
+            if (row + i < from.rows && column + j < from.columns) tile[i][j] = in[(row + i) * from.pitch + column + j];
+    __syncthreads();
 #pragma unroll
-        for (int i = y; i < PACK_TILE; i += 8)
+    for (int i = y; i < PACK_TILE; i += 8)
 #pragma unroll
-            for (int j = x; j < PACK_TILE; j += 32)
-                if (column + i < from.columns && row + j < from.rows)
-                    out[(column + i) * to.pitch + row + j] = tile[j][i];
-    }
+        for (int j = x; j < PACK_TILE; j += 32)
+            if (column + i < from.columns && row + j < from.rows) out[(column + i) * to.pitch + row + j] = tile[j][i];
 }
 
 /* The stack that TMA reads: the operand as it is or, where that cannot be read, its copy in `*room`, which is moved
@@ -66,9 +86,16 @@ tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transpo
     if (!pack_needed(stack, sizeof(T), transposed)) return stack;
     const tma_stack copy = pack_stack(stack, sizeof(T), *room, transposed);
     *room += pack_bytes(stack, sizeof(T), transposed);
-    const int64_t blocks = stack.count * ceil_div(stack.rows, PACK_TILE) * ceil_div(stack.columns, PACK_TILE);
-    const auto kernel = transposed ? pack_kernel<T, true> : pack_kernel<T, false>;
-    if (blocks > 0) kernel<<<grid_of(blocks), dim3(32, 8), 0, stream_of(launch)>>>(stack, copy);
+    const cudaStream_t stream = stream_of(launch);
+    if (stack.count * stack.rows * stack.columns == 0) return copy;
+    if (transposed) {
+        const int64_t tiles = stack.count * ceil_div(stack.rows, PACK_TILE) * ceil_div(stack.columns, PACK_TILE);
+        pack_transposed_kernel<T><<<grid_of(tiles), 256, 0, stream>>>(stack, copy);
+    } else {
+        const int64_t vectors = ceil_div(stack.columns, int64_t(16 / sizeof(T)));
+        const int64_t blocks = ceil_div(stack.count * stack.rows * vectors, 256);
+        pack_rows_kernel<T><<<grid_of(blocks), 256, 0, stream>>>(stack, copy, vectors);
+    }
     return copy;
 }
 

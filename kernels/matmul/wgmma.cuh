@@ -1,7 +1,8 @@
 /* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B. Both
  * lie in shared memory; the sums are spread over the warps' registers.
  *
- *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 128 or 64; 32 bytes of k: 16 elements of 16 bits
+ *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 192, 128 or 64; 32 bytes of k: 16 elements of 16
+ * bits
  *
  * Each operand lies in slabs (tma.cuh), 64 rows of 128 bytes. A row-major A or a transposed B is "K-major": a slab is
  * 64 rows of m or n with 64 of k each. The others are "MN-major": a slab is 64 rows of k with 64 of m or n each. The
@@ -59,7 +60,8 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
         "+f"(d[i + 7])
 #define WGMMA_SUMS_32(d, i) WGMMA_SUMS_8(d, i), WGMMA_SUMS_8(d, i + 8), WGMMA_SUMS_8(d, i + 16), WGMMA_SUMS_8(d, i + 24)
 #define WGMMA_SUMS_64(d)    WGMMA_SUMS_32(d, 0), WGMMA_SUMS_32(d, 32)
-#define WGMMA_SUMS_128(d)   WGMMA_SUMS_32(d, 0), WGMMA_SUMS_32(d, 32), WGMMA_SUMS_32(d, 64), WGMMA_SUMS_32(d, 96)
+#define WGMMA_SUMS_96(d)    WGMMA_SUMS_64(d), WGMMA_SUMS_32(d, 64)
+#define WGMMA_SUMS_128(d)   WGMMA_SUMS_96(d), WGMMA_SUMS_32(d, 96)
 
 #define WGMMA_NAMES_32                                                                                                 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                           \
@@ -68,10 +70,12 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
     WGMMA_NAMES_32 ", "                                                                                                \
                    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                  \
                    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WGMMA_NAMES_128                                                                                                \
+#define WGMMA_NAMES_96                                                                                                 \
     WGMMA_NAMES_64 ", "                                                                                                \
                    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                  \
-                   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                  \
+                   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WGMMA_NAMES_128                                                                                                \
+    WGMMA_NAMES_96 ", "                                                                                                \
                    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "      \
                    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
@@ -81,29 +85,23 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
     "wgmma.mma_async.sync.aligned." SHAPE ".f32." TYPE "." TYPE " {" NAMES "}, "                                       \
     "%" #A ", %" #B ", accumulate, 1, 1, %" #A_MN ", %" #B_MN "; }"
 
-/* N = 256. */
-template <typename T, bool A_MN, bool B_MN> __device__ inline void wgmma(float (&d)[128], uint64_t a, uint64_t b) {
-    if constexpr (std::is_same_v<T, __half>)
-        asm volatile(WGMMA_SHARED("m64n256k16", "f16", WGMMA_NAMES_128, 128, 129, 130, 131, 132)
-                     : WGMMA_SUMS_128(d)
-                     : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));
-    else
-        asm volatile(WGMMA_SHARED("m64n256k16", "bf16", WGMMA_NAMES_128, 128, 129, 130, 131, 132)
-                     : WGMMA_SUMS_128(d)
-                     : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));
-}
-
-/* N = 64. */
-template <typename T, bool A_MN, bool B_MN> __device__ inline void wgmma(float (&d)[32], uint64_t a, uint64_t b) {
-    if constexpr (std::is_same_v<T, __half>)
-        asm volatile(WGMMA_SHARED("m64n64k16", "f16", WGMMA_NAMES_32, 32, 33, 34, 35, 36)
-                     : WGMMA_SUMS_32(d, 0)
-                     : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));
-    else
-        asm volatile(WGMMA_SHARED("m64n64k16", "bf16", WGMMA_NAMES_32, 32, 33, 34, 35, 36)
-                     : WGMMA_SUMS_32(d, 0)
-                     : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));
-}
+/* N = 2 * COUNT; the numbers are those of the operands after the sums. */
+#define WGMMA_OF(COUNT, SHAPE, SUMS, NAMES, ...)                                                                       \
+    template <typename T, bool A_MN, bool B_MN>                                                                        \
+    __device__ inline void wgmma(float(&d)[COUNT], uint64_t a, uint64_t b) {                                           \
+        if constexpr (std::is_same_v<T, __half>)                                                                       \
+            asm volatile(WGMMA_SHARED(SHAPE, "f16", NAMES, __VA_ARGS__)                                                \
+                         : SUMS                                                                                        \
+                         : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));                                              \
+        else                                                                                                           \
+            asm volatile(WGMMA_SHARED(SHAPE, "bf16", NAMES, __VA_ARGS__)                                               \
+                         : SUMS                                                                                        \
+                         : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));                                              \
+    }
+WGMMA_OF(32, "m64n64k16", WGMMA_SUMS_32(d, 0), WGMMA_NAMES_32, 32, 33, 34, 35, 36)
+WGMMA_OF(64, "m64n128k16", WGMMA_SUMS_64(d), WGMMA_NAMES_64, 64, 65, 66, 67, 68)
+WGMMA_OF(96, "m64n192k16", WGMMA_SUMS_96(d), WGMMA_NAMES_96, 96, 97, 98, 99, 100)
+WGMMA_OF(128, "m64n256k16", WGMMA_SUMS_128(d), WGMMA_NAMES_128, 128, 129, 130, 131, 132)
 
 /* N = 256, TF32. A comes from registers: a thread's four values of a 64 x 8 slice are rows t/4 and t/4 + 8 in column
  * t%4, then the same rows in column t%4 + 4. B comes from shared memory, K-major. */
@@ -147,7 +145,8 @@ template <int REGISTERS> __device__ inline void registers_take() {
  *     A 0   |    block 0      |  128 rows, two consumers of 64
  *     A 1   |    block 1      |  128 rows
  *
- * Half of B is half of its slabs; if B is a single slab, it is 32 of its 64 rows of 128 bytes.
+ * Half of B is half of its slabs; if B has an odd number of slabs, it is counted in halves of a slab, 32 of its 64 rows
+ * of 128 bytes.
  *
  * A cluster may hold several pairs, which then work on one tile, each on its own piece of k (wgmma_piece). In the
  * cluster, x is a block's place in its pair and y is the number of the pair; the grid is as high as the cluster.
@@ -158,7 +157,7 @@ template <int REGISTERS> __device__ inline void registers_take() {
 
 template <int SLICES_, int B_SLABS_> struct wgmma_stage {
     static constexpr int SLICES = SLICES_, B_SLABS = B_SLABS_;
-    static constexpr int B_BOX = B_SLABS < WGMMA_CLUSTER ? 64 / WGMMA_CLUSTER : 64; /* rows of 128 bytes per copy */
+    static constexpr int B_BOX = B_SLABS % WGMMA_CLUSTER ? 64 / WGMMA_CLUSTER : 64; /* rows of 128 bytes per copy */
     uint8_t a[SLICES][WGMMA_TILE_M / 64][SLAB_BYTES], b[SLICES][B_SLABS][SLAB_BYTES];
 };
 
@@ -187,8 +186,11 @@ inline int64_t wgmma_tiles(const matmul_args &args, int tile_n) {
 __device__ inline tile_place wgmma_tile(const matmul_args &args, int tile_n, int64_t number) {
     const int64_t band = 8, height = WGMMA_CLUSTER * WGMMA_TILE_M;
     const int64_t rows = (args.m + height - 1) / height, columns = (args.n + tile_n - 1) / tile_n;
-    const int64_t batch = quotient(number, rows * columns), place = number - batch * rows * columns;
-    const int64_t first = quotient(place, band * columns) * band, tall = min(band, rows - first);
+    /* A small product has one matrix and one band, and no time to divide. */
+    const int64_t batch = number < rows * columns ? 0 : quotient(number, rows * columns);
+    const int64_t place = number - batch * rows * columns;
+    const int64_t first = place < band * columns ? 0 : quotient(place, band * columns) * band;
+    const int64_t tall = min(band, rows - first);
     const int64_t in_band = place - first * columns, column = quotient(in_band, tall);
     const int64_t row = first + in_band - column * tall;
     return {batch, row * height + cluster_column() * WGMMA_TILE_M, column * tile_n};
@@ -204,9 +206,10 @@ __device__ inline wgmma_piece wgmma_all_of_k(const matmul_args &args) {
     return {0, args.k, 0};
 }
 
-/* A block's piece of k where the grid is several pairs high. Every piece but the last is a whole number of steps; the
- * last may be empty. */
+/* A block's piece of k: all of it, unless the grid is several pairs high. Every piece but the last is a whole number of
+ * steps; the last may be empty. */
 __device__ inline wgmma_piece wgmma_piece_of_block(const matmul_args &args, int step) {
+    if (gridDim.y == 1) return wgmma_all_of_k(args);
     const int64_t each = quotient(args.k + gridDim.y * step - 1, gridDim.y * step) * step, begin = blockIdx.y * each;
     return {begin, min(begin + each, args.k), blockIdx.y * WGMMA_CLUSTER};
 }
@@ -216,8 +219,8 @@ template <int TILE_K, bool A_MN, bool B_MN, typename STAGE, int STAGES>
 __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap *a_map, const CUtensorMap *b_map,
                                      wgmma_shared<STAGE, STAGES> &shared, int64_t tiles, const wgmma_piece &piece) {
     constexpr int B_BOX = STAGE::B_BOX, HALF = STAGE::B_SLABS * 64 / B_BOX / WGMMA_CLUSTER;
-    constexpr bool B_ALONG_K = B_MN && B_BOX < 64; /* the next box of B is further along k, not n */
-    constexpr int A_BOX = A_MN ? TILE_K : 64;      /* rows of A (m) per copy; each takes 128 bytes of the tile */
+    constexpr int B_BOXES = 64 / B_BOX; /* in a slab; where B lies along n, the next one of a slab is further along k */
+    constexpr int A_BOX = A_MN ? TILE_K : 64; /* rows of A (m) per copy; each takes 128 bytes of the tile */
     const int half = int(cluster_column()) * HALF;
     const uint16_t both = uint16_t(((1 << WGMMA_CLUSTER) - 1) << piece.pair);
     const int a_count = args.a_batch_stride ? int(args.batch) : 1, b_count = args.b_batch_stride ? int(args.batch) : 1;
@@ -237,8 +240,10 @@ __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap 
                     tma_load(a_map, stage.a[slice][0] + i * 128, full, A_MN ? m : int(k), A_MN ? int(k) : m,
                              slice * a_count + a_matrix);
                 }
+#pragma unroll(HALF % 2 ? 1 : HALF) /* an odd number, unrolled, would need more registers than the producer has */
                 for (int i = half; i < half + HALF; i++) {
-                    const int n = column + (B_ALONG_K ? 0 : i * B_BOX), l = int(k) + (B_ALONG_K ? i * B_BOX : 0);
+                    const int n = column + (B_MN ? i / B_BOXES * 64 : i * B_BOX);
+                    const int l = int(k) + (B_MN ? i % B_BOXES * B_BOX : 0);
                     tma_load(b_map, stage.b[slice][0] + i * B_BOX * 128, full, B_MN ? n : l, B_MN ? l : n,
                              slice * b_count + b_matrix, both);
                 }
