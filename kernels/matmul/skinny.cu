@@ -1,0 +1,276 @@
+/* matmul/skinny.cu - products with at most 16 rows or columns, a matrix by a vector and nearly so, at the rate of
+ * memory.
+ *
+ *         the large operand X, read once                        S, up to 16 lines, in shared memory
+ *         k ->                                                  k ->
+ *     l  +---------+---------+---------+---------+          +---------+---------+---------+---------+
+ *     i  | warp 0  | warp 1  |   ...   | warp 7  |    x     |         |         |         |         |
+ *     n  +---------+---------+---------+---------+          +---------+---------+---------+---------+
+ *     e  | the next block's lines ...            |
+ *     s       |         |         |         |
+ *             +----+----+----+----+----+----+     C: the warps' sums, added in order
+ *
+ * Tiled variants fill tiles of 64 columns for a result that has one. Here each element of X is used at most 16 times,
+ * so nothing but the reading of X counts: it goes from memory straight to registers, 16 bytes at a time, eight loads of
+ * every thread in flight, each replaced as soon as its bytes are used. That is 64 KiB per multiprocessor, twice what
+ * memory needs to stay busy. (Where sums take most registers, one block per multiprocessor has 12 or 16 loads a
+ * thread.) C' = B' A', so the large operand may be either one.
+ *
+ *     16-bit types        tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
+ *     float32, float64    multiply-adds                                                       skinny_fma.cuh
+ *
+ * k is split over the warps of a block; where that makes too few blocks, over blocks: they leave their sums in the
+ * workspace, and the last to arrive adds them in order, which saves a second launch. The more warps share their k, the
+ * more blocks read the same of S from L2; so where S has many lines warps stand side by side instead. Of all these ways
+ * the one is taken whose predicted time is least (time_of).
+ *
+ * Lines may begin anywhere. Loads stay aligned: of an odd extent, lines (or, with lines adjacent, k) that lie 16 bytes'
+ * elements apart begin equally far behind 16 bytes. Those a warp takes, and it is S or the sums that are shifted. The
+ * vectors that a line shares with its neighbours are taken element by element.
+ *
+ * Measured on an H200 against cuBLAS, float32: 1.4 to 1.9 for 2 to 8 rows of A, 1.0 for one and for 16; float64: 0.9 to
+ * 1.06 for 1 and 2, 0.7 to 0.8 for more; 16-bit types: 0.87 to 1.3 for 1 and 2, 0.3 to 0.7 for more, where
+ * matmul/wgmma.cu is faster (pace_of).
+ *
+ * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
+ * addition, which nothing here can hide. */
+#include "skinny_fma.cuh"
+#include "skinny_mma.cuh"
+#include <algorithm>
+#include <cmath>
+
+/* ---- which worker ------------------------------------------------------------------------------------------------ */
+
+struct skinny_form {
+    bool x_is_a, by_k, aligned;
+    int64_t lines, small, x_stride;
+};
+
+static skinny_form form_of(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const bool x_is_a = args.m >= args.n, by_k = x_is_a ? !args.transpose_a : args.transpose_b;
+    const int64_t stride = x_is_a ? args.a_batch_stride : args.b_batch_stride, lines = std::max(args.m, args.n);
+    const int64_t vector = launch->dtype == FLOAT64 ? 2 : launch->dtype == FLOAT32 ? 4 : 8;
+    return {
+        x_is_a, by_k, (by_k ? args.k : lines) % vector == 0 && stride % vector == 0, lines, std::min(args.m, args.n),
+        stride};
+}
+
+template <typename T, int COLUMNS, typename F> static int with_columns(const skinny_form &form, F f) {
+    if constexpr (sizeof(T) == 2) {
+        constexpr int TILES = COLUMNS / 8;
+        if (form.by_k)
+            return form.aligned ? f(type_is<skinny_mma_by_k<T, TILES, true>>())
+                                : f(type_is<skinny_mma_by_k<T, TILES, false>>());
+        return form.aligned ? f(type_is<skinny_mma_by_lines<T, TILES, true>>())
+                            : f(type_is<skinny_mma_by_lines<T, TILES, false>>());
+    } else {
+        if (form.by_k)
+            return form.aligned ? f(type_is<skinny_fma_by_k<T, COLUMNS, true>>())
+                                : f(type_is<skinny_fma_by_k<T, COLUMNS, false>>());
+        return form.aligned ? f(type_is<skinny_fma_by_lines<T, COLUMNS, true>>())
+                            : f(type_is<skinny_fma_by_lines<T, COLUMNS, false>>());
+    }
+}
+
+/* Calls `f` with the type of the worker for a launch. */
+template <typename F> static int with_worker(const struct launch *launch, F f) {
+    const skinny_form form = form_of(launch);
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        if constexpr (sizeof(T) > 2) {
+            if (form.small <= 1) return with_columns<T, 1>(form, f);
+            if (form.small <= 2) return with_columns<T, 2>(form, f);
+            if (form.small <= 4) return with_columns<T, 4>(form, f);
+        }
+        return form.small <= 8 ? with_columns<T, 8>(form, f) : with_columns<T, 16>(form, f);
+    });
+}
+
+/* ---- how it is cut, and how long it takes ------------------------------------------------------------------------ */
+
+/* In seconds and bytes per second, of one multiprocessor where nothing else is said. */
+#define STARTED   3.5e-6 /* the launch, and the first loads of its blocks */
+#define WAVE      0.3e-6 /* each time that blocks follow others: what a block does beside reading, and is not hidden */
+#define GATHERED  1.5e-6 /* blocks wait for each other */
+#define GATHERING 60e9   /* reading what others left */
+#define STAGING   100e9  /* S, into shared memory */
+#define STREAMED  30.3e9 /* memory: 4.0 TB/s of 132 */
+#define ONE_BLOCK 32.8e9 /* 32 KiB in flight, 1 us */
+#define FROM_L2   0.75   /* of a byte's time in memory */
+
+template <typename W> static double time_of(const struct launch *launch, const skinny_work &work) {
+    constexpr double size = sizeof(typename W::element);
+    const double blocks = double(work.tiles) * double(launch->args.matmul.batch) * work.splits;
+    const double slots = double(W::RESIDENT) * launch->multiprocessors, all = STREAMED * launch->multiprocessors;
+    const double k = std::min(work.k, work.k_each);
+    const double large = size * double(work.lines) / std::max(double(work.tiles), 1.0) * k,
+                 small = size * work.small * k;
+    const double bytes = std::max(large, FROM_L2 * (large + small)), full = std::floor(blocks / slots);
+    const double rest = blocks - full * slots, waves = full + (rest > 0);
+    double seconds = STARTED + full * slots * bytes / all + waves * (WAVE + small / STAGING);
+    if (rest > 0) seconds += std::max(rest * bytes / all, bytes / ONE_BLOCK * W::RESIDENT);
+    if (work.splits > 1)
+        seconds += GATHERED + work.splits * work.tile_lines * work.small * std::max(size, 4.0) / GATHERING;
+    return seconds;
+}
+
+template <typename W>
+static skinny_work work_of(const struct launch *launch, const skinny_form &form, int abreast, int64_t splits) {
+    const matmul_args &args = launch->args.matmul;
+    constexpr int64_t size = sizeof(typename W::element);
+    skinny_work work = {.x = form.x_is_a ? args.a : args.b,
+                        .s = form.x_is_a ? args.b : args.a,
+                        .x_stride = form.x_stride,
+                        .s_stride = form.x_is_a ? args.b_batch_stride : args.a_batch_stride,
+                        .lines = form.lines,
+                        .small = int(form.small),
+                        .k = int(args.k),
+                        .small_by_k = form.x_is_a ? args.transpose_b : !args.transpose_a,
+                        .small_last = form.x_is_a,
+                        .abreast = abreast,
+                        .parts = WARPS / abreast,
+                        .valid = W::ALIGNED ? W::LINES : W::LINES - W::P};
+    work.tile_lines = abreast * (W::BY_K ? W::LINES : work.valid);
+    work.tiles = ceil_div(ceil_div(work.lines, W::TOGETHER) * W::TOGETHER, work.tile_lines);
+    if (!W::BY_K && !W::ALIGNED)
+        work.last_rows = int(std::min<int64_t>(args.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
+    work.walked = work.k == 0 ? 0 : W::BY_K && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
+    const int64_t step = int64_t(work.parts) * W::STEP, walked = std::max(work.walked, 1);
+    const int64_t each = ceil_div(ceil_div(walked, splits), step) * step;
+    work.k_each = int(each);
+    work.splits = int(ceil_div(walked, each));
+    const int64_t room = STAGED_BYTES / (size * std::max(W::rows(work.small), 1)) / step * step;
+    const int64_t chunks = ceil_div(each, std::max(room, step)); /* alike: a short last one would cost as much */
+    work.chunk = int(ceil_div(ceil_div(each, chunks), step) * step);
+    work.turns = static_cast<unsigned *>(launch->workspace);
+    return work;
+}
+
+/* Shared memory: of S, and at the end of the sums. */
+template <typename W> static size_t bytes_of(const skinny_work &work) {
+    using T = typename W::element;
+    const size_t staged = size_t(W::staged(work.chunk, W::rows(work.small))) * sizeof(T);
+    return std::max(staged, size_t(WARPS) * W::SUMS * sizeof(accumulator<T>));
+}
+
+static int64_t most_blocks(const struct launch *launch) {
+    return int64_t(MOST_BLOCKS) * 2 * launch->multiprocessors;
+}
+
+/* The fastest of the ways to cut it. Tried are as many blocks as fill the device once, twice and so on. */
+template <typename W> static skinny_work plan_of(const struct launch *launch, double *seconds) {
+    const skinny_form form = form_of(launch);
+    const matmul_args &args = launch->args.matmul;
+    skinny_work best = {};
+    *seconds = INFINITY;
+    for (int abreast = W::BY_K ? 1 : W::WIDEST; abreast <= W::WIDEST; abreast *= 2)
+        for (int full = 0; full <= MOST_BLOCKS; full++) {
+            skinny_work work = work_of<W>(launch, form, abreast, 1);
+            const int64_t tiles = std::max<int64_t>(work.tiles * args.batch, 1);
+            const int64_t splits =
+                std::min(full * int64_t(W::RESIDENT) * launch->multiprocessors / tiles, args.k / LEAST_K);
+            if (full > 0 && splits < 2) continue;
+            if (splits > 1) work = work_of<W>(launch, form, abreast, splits);
+            if (abreast < W::WIDEST && bytes_of<W>(work) > SHARED_BYTES) continue;
+            const double time = time_of<W>(launch, work);
+            if (time < *seconds) *seconds = time, best = work;
+        }
+    return best;
+}
+
+/* How much longer the arithmetic beside the reading takes: tensor cores that multiply few lines wait for each other,
+ * and the multiply-adds of more than 8 lines leave room for one block a multiprocessor. */
+static double pace_of(const struct launch *launch) {
+    const int64_t few = std::min(launch->args.matmul.m, launch->args.matmul.n);
+    if (dtype_size(launch->dtype) == 2) return few > 8 ? 2.8 : few > 2 ? 1.7 : 1;
+    return few > 8 ? 2.5 : 1;
+}
+
+static double matmul_skinny_seconds(const struct launch *launch) {
+    double seconds = 0;
+    with_worker(launch, [&](auto worker) {
+        plan_of<typename decltype(worker)::type>(launch, &seconds);
+        return 0;
+    });
+    return seconds * pace_of(launch);
+}
+
+/* With k adjacent and lines that begin anywhere, a line's share of vectors depends on where it lies: only the whole
+ * has these bits. */
+static uint64_t matmul_skinny_way(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const skinny_form form = form_of(launch);
+    uint64_t way = 0;
+    with_worker(launch, [&](auto worker) {
+        using W = typename decltype(worker)::type;
+        double seconds;
+        const skinny_work work = plan_of<W>(launch, &seconds);
+        way = uint64_t(work.k_each) << 16 | uint64_t(work.last_rows) << 12 | uint64_t(W::COLUMNS) << 7 |
+              uint64_t(work.parts) << 3 | uint64_t(form.x_is_a) << 2 | uint64_t(W::BY_K) << 1 | W::ALIGNED;
+        if (W::BY_K && !W::ALIGNED)
+            for (const int64_t extent : {args.batch, args.m, args.n, args.k})
+                way = (way ^ uint64_t(extent)) * UINT64_C(0x9e3779b97f4a7c15), way ^= way >> 29;
+        return 0;
+    });
+    return way;
+}
+
+/* An upper bound that does not shrink when an extent grows. */
+static size_t matmul_skinny_workspace(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.k < 2 * LEAST_K) return 0;
+    const double wanted = double(args.k / LEAST_K) * double(args.batch) * double(args.m) * double(args.n);
+    const double most = double(most_blocks(launch)) * MOST_LINES * double(std::min(args.m, args.n));
+    const size_t turns = size_t(most_blocks(launch)) * sizeof(unsigned);
+    return turns + size_t(std::min(wanted, most)) * (launch->dtype == FLOAT64 ? sizeof(double) : sizeof(float));
+}
+
+static const char *matmul_skinny_refuses(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.k > 1 << 30) return "takes a k of at most 2^30";
+    return std::min(args.m, args.n) > SKINNY ? "takes products with at most 16 rows or columns" : NULL;
+}
+
+static int matmul_skinny_launch(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.batch == 0 || args.m == 0 || args.n == 0) return 0;
+    return with_worker(launch, [&](auto worker) -> int {
+        using W = typename decltype(worker)::type;
+        double seconds;
+        skinny_work work = plan_of<W>(launch, &seconds);
+        work.planes = work.turns + most_blocks(launch);
+        const size_t bytes = bytes_of<W>(work);
+        const auto kernel = skinny_kernel<W>;
+        const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+        if (code != cudaSuccess) return code;
+        kernel<<<grid_of(work.tiles * args.batch * work.splits), THREADS, bytes, stream_of(launch)>>>(args, work);
+        return cudaGetLastError();
+    });
+}
+
+static double matmul_skinny_traffic(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
+    return size * double(args.batch) *
+           (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
+}
+
+KERNEL(matmul_skinny) = {
+    .name = "skinny",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "at most 16 rows or columns: the large operand once through registers, k split over warps and blocks",
+    .dtypes = DTYPES_FLOAT,
+    .edges = {{8, 16, 64, 120, 124, 128, 256}, {8, 16, 64, 120, 124, 128, 256}, {4, 8, 32, 128, 256, 512, 1024}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .compute_capability = 80,
+    .traffic = "every operand and C once",
+    .traffic_bytes = matmul_skinny_traffic,
+    .way = matmul_skinny_way,
+    .workspace = matmul_skinny_workspace,
+    .refuses = matmul_skinny_refuses,
+    .seconds = matmul_skinny_seconds,
+    .launch = matmul_skinny_launch,
+};
