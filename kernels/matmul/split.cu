@@ -20,10 +20,17 @@
  * 2048 of k the sums are added to a place in memory and start again from zero.
  *
  * Slices hold numbers down to 2^-28 of the largest in their row of A or column of B, and smaller ones where these do
- * not matter (split_slices.cuh gives the bounds). The elements of C that slices cannot give are computed in plain
- * float32 afterwards, so each element is right to 2^-21 |A||B| beside the rounding of its sum
- * (tests/e2e/test_componentwise.py). Products that are too narrow or too small to be worth cutting go to
- * matmul/async.cu (split_hands_over).
+ * not matter (split_slices.cuh gives the rule and its bounds). The elements of C that slices cannot give are those of
+ * whole rows and columns, and are computed in plain float32 afterwards, so each element is right to 2^-21 |A||B| beside
+ * the rounding of its sum (tests/e2e/test_componentwise.py). The launches of a product:
+ *
+ *     measure, list, cut    what is known of rows and columns; lists of them; slices
+ *     tensor cores          the held rows by the held columns; where many are unheld, slices hold no others
+ *     pack, plain           the rest, at the speed of float32 (split_plain.cuh)
+ *
+ * In a product of ordinary numbers list, pack and plain find nothing to do. No launch waits for the host: lists and
+ * their lengths stay on the device. Products that are too narrow or too small to be worth cutting go to matmul/async.cu
+ * (split_hands_over).
  *
  * Measured on an H200, cutting included: 3.7 to 4.0 times cuBLAS's float32 at 8192 (192 to 205 TFLOP/s), 1.27 times at
  * 1024. tests/e2e/test_accuracy.py compares errors: the Frobenius error is below cuBLAS's (N(0,1), k = 4096: 2.3e-7
@@ -32,8 +39,13 @@
  *
  * Parts of 64 of k were no faster and had twice the error; parts of 16 were an eighth slower.
  *
+ * The plain part once took tiles of 64 x 64 wherever an element was left out. Data that slices hold badly then ran at a
+ * fifth of cuBLAS's speed, and one row with a NaN halved it (split_plain.cuh has today's figures).
+ *
  * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
  * accuracy from Tensor Cores" (2022). */
+#include "split_lists.cuh"
+#include "split_plain.cuh"
 #include "split_slices.cuh"
 #include "wgmma.cuh"
 
@@ -50,40 +62,68 @@ DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
 using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
 using shared_t = wgmma_shared<stage_t, STAGES>;
 
-/* Loads what is known of lines at, at + STEP ...; gives the shifts that undo their scaling, and their weights. All
- * loads come first. A line beyond the last one has the weight of an odd line. */
+/* What the tensor cores compute: all rows and columns of C, or those in the list, in its order. */
+struct split_extent {
+    matmul_args args; /* m and n are numbers of places */
+    int64_t all_m, all_n;
+    const int32_t *a_list, *b_list; /* lines by their place; NULL: each line at its own */
+    int64_t tiles;
+};
+
+__device__ inline split_extent split_extent_of(const matmul_args &args, const split_pair &pair) {
+    split_extent extent = {args, args.m, args.n, nullptr, nullptr, 0};
+    const int64_t height = WGMMA_CLUSTER * WGMMA_TILE_M;
+    if (split_is_dense(pair, 0)) {
+        extent.a_list = pair.operand[0].list;
+        extent.args.m = pair.operand[0].ranges->begin[LINE_UNHELD];
+    }
+    if (split_is_dense(pair, 1)) {
+        extent.b_list = pair.operand[1].list;
+        extent.args.n = pair.operand[1].ranges->begin[LINE_UNHELD];
+    }
+    if (split_holds_any(pair))
+        extent.tiles = args.batch * ((extent.args.m + height - 1) / height) * ((extent.args.n + TILE_N - 1) / TILE_N);
+    return extent;
+}
+
+/* Loads what is known of the lines at places at, at + STEP ...; gives their numbers, the shifts that undo their
+ * scaling, and their classes. All loads come first. A line that does not exist is unheld. */
 template <int COUNT, int STEP>
-__device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, int (&shift)[COUNT],
-                                   uint32_t (&weight)[COUNT]) {
-    uint4 found[COUNT];
-#pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        found[i] = at + i * STEP < lines ? *reinterpret_cast<const uint4 *>(line + at + i * STEP) : uint4();
+__device__ inline void split_lines(const split_line *line, const int32_t *list, int64_t at, int64_t places, int64_t k,
+                                   int (&number)[COUNT], int (&shift)[COUNT], int (&type)[COUNT]) {
+    split_line found[COUNT];
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-        const split_line known = {found[i].x, found[i].y, found[i].z};
-        shift[i] = -line_shift(known.high);
-        weight[i] = at + i * STEP < lines ? line_weight(known) : 0;
+        const int64_t place = at + i * STEP;
+        number[i] = place >= places ? -1 : list ? list[place] : int(place);
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) found[i] = number[i] >= 0 ? line_load(line + number[i]) : split_line();
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        shift[i] = -line_shift(found[i].high);
+        type[i] = number[i] >= 0 ? line_class(found[i], k) : LINE_UNHELD;
     }
 }
 
-/* Stores a warpgroup's 64 x 128 sums, except those that slices do not hold; sets `left_out` if there are any. All loads
- * come before the first store and without branches between them, so that they overlap: each lane loads four of the
- * warp's 128 columns and shares them by shuffles. */
-__device__ inline void split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                   uint32_t *left_out, int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
+/* Stores a warpgroup's 64 x 128 sums, except those that slices do not hold. All loads come before the first store and
+ * without branches between them, so that they overlap: each lane loads four of the warp's 128 columns and shares them
+ * by shuffles. */
+__device__ inline void split_store(const split_extent &extent, const split_line *a_line, const split_line *b_line,
+                                   int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
+    const matmul_args &args = extent.args;
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    const int64_t m = row + warp * 16 + quad, n = column + lane * 2; /* row and column of the first sum */
-    const int64_t place = (batch * args.m + m) * args.n + n;
+    const int64_t m = row + warp * 16 + quad, n = column + lane * 2;             /* row and column of the first sum */
     const auto holder = [&](int i) { return i / 4 % 4 * 8 + lane * 2 + i % 2; }; /* the lane with sum i's column */
-    int up[2], along[TILE_N / 32];
-    uint32_t row_weight[2], column_weight[TILE_N / 32];
-    split_lines<2, 8>(a_line, m, args.m, up, row_weight);
-    split_lines<TILE_N / 32, 32>(b_line, column + threadIdx.x % 32, args.n, along, column_weight);
-    uint32_t all = row_weight[0] & row_weight[1];
+    int up[2], rows[2], row_type[2], along[TILE_N / 32], columns[TILE_N / 32], column_type[TILE_N / 32];
+    split_lines<2, 8>(a_line, extent.a_list, m, args.m, args.k, rows, up, row_type);
+    split_lines<TILE_N / 32, 32>(b_line, extent.b_list, column + threadIdx.x % 32, args.n, args.k, columns, along,
+                                 column_type);
+    int all = row_type[0] & row_type[1];
 #pragma unroll
-    for (int i = 0; i < TILE_N / 32; i++) all &= column_weight[i];
-    const bool whole = __all_sync(~0u, args.n % 2 == 0 && all & LINE_GOOD); /* every sum is stored, and in pairs */
+    for (int i = 0; i < TILE_N / 32; i++) all &= column_type[i];
+    /* Every sum is stored, and in pairs. */
+    const bool whole = __all_sync(~0u, args.n % 2 == 0 && !extent.a_list && !extent.b_list && all & LINE_GOOD);
 #pragma unroll
     for (int i = 0; i < 64; i++) {
         /* In two factors, because the power may exceed float's range where the product does not. */
@@ -91,21 +131,17 @@ __device__ inline void split_store(const matmul_args &args, const split_line *a_
         sum[i] = sum[i] * power_of_two(first) * power_of_two(shift - first);
     }
     if (!whole) {
-        bool left = false;
 #pragma unroll
         for (int i = 0; i < 64; i++) {
-            const uint32_t weight = __shfl_sync(~0u, column_weight[i / 16], holder(i));
-            const int down = i / 2 % 2 * 8, right = i / 4 * 8 + i % 2;
-            if (m + down >= args.m || n + right >= args.n) continue;
-            if (lines_held(row_weight[i / 2 % 2], weight, args.k))
-                matmul_store<float>(args, place + down * args.n + right, sum[i]);
-            else
-                left = true;
+            const int type = __shfl_sync(~0u, column_type[i / 16], holder(i));
+            const int right = __shfl_sync(~0u, columns[i / 16], holder(i)), down = i / 2 % 2;
+            if (lines_held(row_type[down], type))
+                matmul_store<float>(args, (batch * extent.all_m + rows[down]) * extent.all_n + right, sum[i]);
         }
-        if (left) atomicOr(left_out, 1);
         return;
     }
 
+    const int64_t place = (batch * args.m + m) * args.n + n;
     float *const to = static_cast<float *>(args.last ? args.c : args.partial) + place;
     if (!args.first) {
         const float *const partial = static_cast<const float *>(args.partial) + place;
@@ -152,11 +188,12 @@ __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
  * parts; `small`, lo * hi + hi * lo over all of k, so small that the tensor core's truncation does not show. While the
  * instructions for `small` run, the part is added to `sum`. After every SPELL of k the sums are set aside in memory. */
 template <bool A_MN, bool B_MN>
-__device__ inline void split_consume(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                     uint32_t *left_out, float4 *aside, shared_t &shared, int consumer, int64_t tiles) {
+__device__ inline void split_consume(const split_extent &extent, const split_pair &pair, float4 *aside,
+                                     shared_t &shared, int consumer) {
+    const matmul_args &args = extent.args;
     aside += (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
     ring_position<STAGES> at;
-    for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < tiles; number += gridDim.x / WGMMA_CLUSTER) {
+    for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < extent.tiles; number += gridDim.x / WGMMA_CLUSTER) {
         float sum[64], small[64], part[64];
 #pragma unroll
         for (int i = 0; i < 64; i++) sum[i] = small[i] = 0;
@@ -196,8 +233,8 @@ __device__ inline void split_consume(const matmul_args &args, const split_line *
         for (int i = 0; i < 64; i++) sum[i] = fmaf(small[i], 1 / LO_SCALE, sum[i]);
         if (args.k > SPELL) split_add_aside(aside, sum);
         const tile_place tile = wgmma_tile(args, TILE_N, number);
-        split_store(args, a_line + (args.a_batch_stride ? tile.batch * args.m : 0),
-                    b_line + (args.b_batch_stride ? tile.batch * args.n : 0), left_out, tile.batch,
+        split_store(extent, pair.operand[0].line + (args.a_batch_stride ? tile.batch * extent.all_m : 0),
+                    pair.operand[1].line + (args.b_batch_stride ? tile.batch * extent.all_n : 0), tile.batch,
                     tile.row + consumer * 64, tile.column, sum);
     }
 }
@@ -205,111 +242,28 @@ __device__ inline void split_consume(const matmul_args &args, const split_line *
 template <bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_split_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
-                        const __grid_constant__ CUtensorMap b_map, const split_line *a_line, const split_line *b_line,
-                        uint32_t *left_out, float4 *aside, int64_t tiles) {
+                        const __grid_constant__ CUtensorMap b_map, const __grid_constant__ split_pair pair,
+                        float4 *aside, int64_t) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ __align__(1024) uint8_t memory[];
     shared_t &shared = *reinterpret_cast<shared_t *>(memory);
     wgmma_roles(
         shared.ring,
-        [&] { wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, tiles, wgmma_all_of_k(args)); },
-        [&](int consumer) {
-            split_consume<A_MN, B_MN>(args, a_line, b_line, left_out, aside, shared, consumer, tiles);
-        });
+        [&] {
+            const split_extent extent = split_extent_of(args, pair);
+            wgmma_produce<TILE_K, A_MN, B_MN>(extent.args, &a_map, &b_map, shared, extent.tiles, wgmma_all_of_k(args));
+        },
+        [&](int consumer) { split_consume<A_MN, B_MN>(split_extent_of(args, pair), pair, aside, shared, consumer); });
 #endif
-}
-
-/* ---- what slices do not hold ----------------------------------------------------------------------------------- */
-
-#define PLAIN_TILE  64
-#define PLAIN_K     16
-#define PLAIN_CHUNK 32 /* of k in one chain, before it is added to the rest */
-
-/* Computes in plain float32 the elements of C that were left out, in tiles of 64 x 64, 4 x 4 elements per thread. A
- * tile without such elements costs one check. */
-__global__ void __launch_bounds__(256)
-    split_plain_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ split_pair pair,
-                       const uint32_t *left_out) {
-    __shared__ float a_tile[PLAIN_K][PLAIN_TILE + 1], b_tile[PLAIN_K][PLAIN_TILE + 1];
-    if (*left_out == 0) return;
-    const split_operand &a = pair.operand[0], &b = pair.operand[1];
-    const int64_t rows = (args.m + PLAIN_TILE - 1) / PLAIN_TILE, columns = (args.n + PLAIN_TILE - 1) / PLAIN_TILE;
-    const int thread = int(threadIdx.x), x = thread % 16, y = thread / 16;
-    const int64_t a_row = args.transpose_a ? 1 : args.k, a_k = args.transpose_a ? args.m : 1;
-    const int64_t b_column = args.transpose_b ? args.k : 1, b_k = args.transpose_b ? 1 : args.n;
-
-    for (int64_t number = blockIdx.x; number < args.batch * rows * columns; number += gridDim.x) {
-        const int64_t batch = number / (rows * columns), row = number / columns % rows * PLAIN_TILE;
-        const int64_t column = number % columns * PLAIN_TILE;
-        const split_line *a_line = a.line + (a.count > 1 ? batch * args.m : 0);
-        const split_line *b_line = b.line + (b.count > 1 ? batch * args.n : 0);
-        uint32_t row_weight[4], column_weight[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int64_t m = row + y + i * 16, n = column + x + i * 16;
-            row_weight[i] = m < args.m ? line_weight(a_line[m]) : 0;
-            column_weight[i] = n < args.n ? line_weight(b_line[n]) : 0;
-        }
-        const auto is_left = [&](int i, int j) {
-            return row + y + i * 16 < args.m && column + x + j * 16 < args.n &&
-                   !lines_held(row_weight[i], column_weight[j], args.k);
-        };
-        bool any = false;
-#pragma unroll
-        for (int i = 0; i < 16; i++) any = any || is_left(i / 4, i % 4);
-        if (!__syncthreads_or(any)) continue;
-
-        float total[4][4] = {}, sum[4][4] = {}, part[4][4] = {}; /* over all of k, over a spell, over a chunk */
-        for (int64_t k0 = 0; k0 < args.k; k0 += PLAIN_K) {
-            for (int i = thread; i < PLAIN_K * PLAIN_TILE; i += 256) {
-                /* Neighbouring threads fetch along the operand's rows in memory. */
-                const int am = args.transpose_a ? i % PLAIN_TILE : i / PLAIN_K,
-                          ak = args.transpose_a ? i / PLAIN_TILE : i % PLAIN_K;
-                const int bn = args.transpose_b ? i / PLAIN_K : i % PLAIN_TILE,
-                          bk = args.transpose_b ? i % PLAIN_K : i / PLAIN_TILE;
-                a_tile[ak][am] = row + am < args.m && k0 + ak < args.k
-                                     ? a.x[batch * args.a_batch_stride + (row + am) * a_row + (k0 + ak) * a_k]
-                                     : 0;
-                b_tile[bk][bn] = column + bn < args.n && k0 + bk < args.k
-                                     ? b.x[batch * args.b_batch_stride + (column + bn) * b_column + (k0 + bk) * b_k]
-                                     : 0;
-            }
-            __syncthreads();
-#pragma unroll
-            for (int l = 0; l < PLAIN_K; l++)
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-#pragma unroll
-                    for (int j = 0; j < 4; j++)
-                        part[i][j] = fmaf(a_tile[l][y + i * 16], b_tile[l][x + j * 16], part[i][j]);
-            __syncthreads();
-            const int64_t done = k0 + PLAIN_K;
-            if (done % PLAIN_CHUNK != 0 && done < args.k) continue;
-            const bool spell = done % SPELL == 0 || done >= args.k;
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-#pragma unroll
-                for (int j = 0; j < 4; j++) {
-                    sum[i][j] += part[i][j];
-                    part[i][j] = 0;
-                    if (spell) total[i][j] += sum[i][j], sum[i][j] = 0;
-                }
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                if (is_left(i, j))
-                    matmul_store<float>(args, (batch * args.m + row + y + i * 16) * args.n + column + x + j * 16,
-                                        total[i][j]);
-    }
 }
 
 /* ---- launch ---------------------------------------------------------------------------------------------------- */
 
-/* The operands and the layout of the workspace: the left-out flag, lines of both, slices of both, sums set aside. */
+/* The operands and the layout of the workspace: what starts as zero (tally, counters, lines of both), lists of both,
+ * slices of both, sums set aside. */
 struct split_plan {
     split_pair pair;
+    plain_counters plain;
     float4 *aside;         /* sums set aside by running blocks, where k is long */
     size_t to_zero, bytes; /* of the workspace */
 };
@@ -334,22 +288,37 @@ static split_plan split_plan_make(const struct launch *launch) {
     split_operand a = split_describe(args.a, args.transpose_a, true, args.m, args.k, a_count, args.a_batch_stride);
     split_operand b = split_describe(args.b, args.transpose_b, false, args.n, args.k, b_count, args.b_batch_stride);
 
-    size_t end = 256;
-    const auto take = [&](size_t bytes) {
-        uint8_t *place = static_cast<uint8_t *>(launch->workspace) + end;
-        end += (bytes + 255) / 256 * 256;
-        return place;
+    size_t end = 0;
+    const auto take = [&](auto *&place, int64_t count) {
+        place =
+            reinterpret_cast<std::remove_reference_t<decltype(place)>>(static_cast<uint8_t *>(launch->workspace) + end);
+        end += (sizeof *place * count + 255) / 256 * 256;
     };
-    a.line = reinterpret_cast<split_line *>(take(sizeof(split_line) * a_count * args.m));
-    b.line = reinterpret_cast<split_line *>(take(sizeof(split_line) * b_count * args.n));
-    const size_t to_zero = end;
-    for (split_operand *o : {&a, &b})
-        o->slice = reinterpret_cast<__half *>(take(sizeof(__half) * SLICES * o->count * o->rows * o->pitch));
-    uint8_t *const aside = take(args.k > SPELL ? sizeof(float4) * 2 * SUMS_ASIDE * launch->multiprocessors : 0);
-    return {{a, b}, reinterpret_cast<float4 *>(aside), to_zero, end};
+    split_plan plan = {};
+    take(plan.pair.tally, 1);
+    take(plan.plain.next, args.batch);
+    take(plan.plain.done, PLAIN_DONE);
+    for (split_operand *o : {&a, &b}) {
+        take(o->counted, o->count);
+        take(o->line, o->count * o->lines());
+    }
+    plan.to_zero = end;
+    for (split_operand *o : {&a, &b}) {
+        take(o->ranges, o->count);
+        take(o->list, o->count * o->list_room());
+        /* The plain part's copy takes as much as the slices, and a little more. */
+        const int64_t slices = SLICES * o->rows * o->pitch, packed = 2 * o->k() * split_packed_pitch(*o);
+        take(o->slice, o->count * std::max(slices, packed));
+    }
+    take(plan.aside, args.k > SPELL ? int64_t(2) * SUMS_ASIDE * launch->multiprocessors : 0);
+    plan.bytes = end;
+    plan.pair.operand[0] = a;
+    plan.pair.operand[1] = b;
+    plan.pair.single = args.batch == 1;
+    return plan;
 }
 
-/* The time by slices (H200): five launches, two passes over the operands, tiles in rounds of the whole device. */
+/* The time by slices (H200): launches, two passes over the operands, tiles in rounds of the whole device. */
 static double split_own_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
@@ -385,8 +354,23 @@ static int split_encode(CUtensorMap *map, const split_operand &o) {
                       {o.slice, SLICES * o.count, o.rows, o.columns, o.pitch, o.rows * o.pitch}, 64);
 }
 
-static int64_t split_patches(const split_operand &o) {
-    return o.count * ceil_div(o.rows, PATCH_ROWS) * ceil_div(o.columns, PATCH_COLUMNS);
+/* What slices do not give: in a product of good lines, two launches that return at once. */
+static int split_plain_launch(const struct launch *launch, const split_plan &plan) {
+    const matmul_args &args = launch->args.matmul;
+    const cudaStream_t stream = stream_of(launch);
+    const int64_t most = std::max(plan.pair.operand[0].count, plan.pair.operand[1].count), high = 65535;
+    const int64_t packers = ceil_div(launch->multiprocessors * 2, most), blocks = launch->multiprocessors * 2;
+    const dim3 pack_grid(unsigned(packers), unsigned(std::min(most, high)), 2);
+    split_pack_kernel<<<pack_grid, PACK_THREADS, 0, stream>>>(plan.pair);
+    const int error =
+        cudaFuncSetAttribute(split_plain_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(PLAIN_SHARED));
+    if (error) return error;
+    /* Of a stack each matrix has its own blocks, no more than tiles: where unheld lines are few, those are thin. */
+    const int64_t tiles = ceil_div(args.m, PLAIN_THIN) * ceil_div(args.n, PLAIN_TILE) +
+                          ceil_div(args.m, PLAIN_TILE) * ceil_div(args.n, PLAIN_THIN);
+    const dim3 grid(unsigned(args.batch > 1 ? std::min(blocks, tiles) : blocks), unsigned(std::min(args.batch, high)));
+    split_plain_kernel<<<grid, PLAIN_THREADS, PLAIN_SHARED, stream>>>(args, plan.pair, plan.plain);
+    return cudaGetLastError();
 }
 
 template <bool A_MN> static auto matmul_split_choose(bool b_mn) {
@@ -401,7 +385,6 @@ static int matmul_split_launch(const struct launch *launch) {
     const split_plan plan = split_plan_make(launch);
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
     const cudaStream_t stream = stream_of(launch);
-    uint32_t *left_out = static_cast<uint32_t *>(launch->workspace);
     int error = cudaMemsetAsync(launch->workspace, 0, plan.to_zero, stream);
     if (error) return error;
 
@@ -413,15 +396,17 @@ static int matmul_split_launch(const struct launch *launch) {
         dim3 grid = grid_of(std::max(split_patches(a), split_patches(b)));
         grid.z = 2;
         split_measure_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
+        dim3 lines = grid_of(ceil_div(std::max(a.count * a.lines(), b.count * b.lines()), PATCH_THREADS));
+        lines.z = 2;
+        split_tally_kernel<<<lines, PATCH_THREADS, 0, stream>>>(plan.pair);
+        split_list_kernel<<<unsigned(launch->multiprocessors * 2), PATCH_THREADS, 0, stream>>>(plan.pair);
         split_cut_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
     }
     const auto kernel =
         args.transpose_a ? matmul_split_choose<true>(!args.transpose_b) : matmul_split_choose<false>(!args.transpose_b);
-    error = wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, args, a_map, b_map, a.line, b.line, left_out,
-                        plan.aside);
+    error = wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, args, a_map, b_map, plan.pair, plan.aside);
     if (error) return error;
-    split_plain_kernel<<<unsigned(launch->multiprocessors * 2), 256, 0, stream>>>(args, plan.pair, left_out);
-    return cudaGetLastError();
+    return split_plain_launch(launch, plan);
 }
 
 /* What slices cannot hold is known of a line by itself. */
@@ -436,8 +421,8 @@ KERNEL(matmul_split) = {
     .summary = "float32 at float32 accuracy from float16 tensor cores: two slices, three products, sums promoted",
     .dtypes = DTYPE_BIT(FLOAT32),
     .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, PLAIN_TILE, PATCH_ROWS},
-              {PATCH_COLUMNS, TILE_N, PLAIN_TILE, 8},
-              {TILE_K, CHUNK, PLAIN_K, SPELL}},
+              {PATCH_COLUMNS, TILE_N, PLAIN_THIN, 8},
+              {TILE_K, CHUNK, PLAIN_BK, SPELL}},
     .accuracy = ACCURACY_FULL,
     .speed = 4,
     .divisible = true,
