@@ -29,10 +29,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads that read for several devices whose uploads are under way. Measured with two H200 on 32 cores: with all of
- * them reading plain data each upload has half of its bus (27 GB/s), with the process on 16 cores 44 GB/s, on 8 cores
- * 52, where reading is slow (27 GB/s); 12 threads on 32 cores read 29 GB/s, all of them 37, 16 cores 40. */
-#define TEAM_READERS 16
+/* Threads that read for several devices whose uploads are under way: more of them take the memory's bandwidth away from
+ * the uploads. A product of 32768^2 by two H200 on 32 cores, kernel and copies against one: 1.60 times with 32 readers,
+ * 1.78 with 16, 1.82 with 12, 10 and 8, 1.90 with 6; but the whole pass takes as long as by one with 12 and 10, a fifth
+ * longer with 6, where reading is slow. */
+#define TEAM_READERS 12
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
