@@ -35,6 +35,8 @@ def contents(folder):
 
 
 def tool(*command, cwd=None):
+    if not shutil.which(command[0]):
+        pytest.skip(f"there is no {command[0]} here")
     done = subprocess.run(list(map(str, command)), capture_output=True, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -157,7 +159,7 @@ def test_scales(folder):
 
 @pytest.mark.parametrize("what", ["folder", "one", "cut"])
 def test_missing_parts(folder, what):
-    """HDF5 shows NaN without a word; tilerun says it."""
+    """HDF5 mostly shows NaN without a word; tilerun says it."""
     path = linked(folder)
     expected = bits(path)
     part = sorted((folder / "out.h5.parts").rglob("?" * 32 + ".h5"))[1]
@@ -168,7 +170,10 @@ def test_missing_parts(folder, what):
     else:
         os.truncate(part, 1000)
     with h5py.File(path) as file:
-        assert np.isnan(file["outputs/product"][()]).sum() == 96 * (96 if what == "folder" else 32)
+        try:
+            assert np.isnan(file["outputs/product"][()]).sum() == 96 * (96 if what == "folder" else 32)
+        except OSError:
+            assert what == "cut"  # what HDF5 from 1.14 on says
     reads = {"id": "reads", "op": "scale", "inputs": ["p"], "alpha": 1, "variants": ["cpu"]}
     inputs = {"p": {"file": "out.h5", "dataset": "/outputs/product"}}
     harness.write_job(folder / "reads.yaml", device="cpu", inputs=inputs, operations=[reads])
