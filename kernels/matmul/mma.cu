@@ -111,7 +111,8 @@ static bool in_eights(const matmul_args &args) {
            args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
 }
 
-/* Elements that do not lie in eights are copied one by one, which takes ten times as long. */
+/* The speeds are those of large products. The model expected 31 us of 200 products of 256 x 256 x 256, which took 103,
+ * so half of them is counted on. Elements that do not lie in eights are copied one by one: ten times as long. */
 static matmul_choice matmul_mma_choice(const struct launch *launch) {
     const bool eights = in_eights(launch->args.matmul);
     return matmul_choose(launch, large_cut, small_cut, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);

@@ -28,9 +28,9 @@
  * elements apart begin equally far behind 16 bytes. Those a warp takes, and it is S or the sums that are shifted. The
  * vectors that a line shares with its neighbours are taken element by element.
  *
- * Measured on an H200 against cuBLAS, float32: 1.4 to 1.9 for 2 to 8 rows of A, 1.0 for one and for 16; float64: 0.9 to
- * 1.06 for 1 and 2, 0.7 to 0.8 for more; 16-bit types: 0.87 to 1.3 for 1 and 2, 0.3 to 0.7 for more, where
- * matmul/wgmma.cu is faster (pace_of).
+ * Measured on an H200 against cuBLAS, float32: 1.2 to 1.9 for 2 to 8 rows of A, 0.9 to 1.0 for one, 1.0 for 16 by 11008
+ * (a third of that where C is small: pace_of); float64: 0.9 to 1.06 for one and two, 0.8 to 0.94 for 3 to 8, 0.7 for
+ * 16; 16-bit types: 0.87 to 1.3 for one and two, 0.3 to 0.7 for more, where matmul/wgmma.cu is faster.
  *
  * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
  * addition, which nothing here can hide. */

@@ -50,7 +50,8 @@
  * The lines of a stack of matrices always stay at their places.
  *
  * In memory, 8 bytes are read and 4 written per element. At 8192 two passes take 0.5 ms of 5.2 ms on an H200. Measuring
- * must do nothing else: a bound of the large numbers and, in its last block, the tally made it three times as long. */
+ * must do nothing else: when it also bounded the large numbers and each block counted itself in for the tally, a
+ * product at 2000 took 188 us instead of 140. */
 #ifndef KERNELS_SPLIT_SLICES_CUH
 #define KERNELS_SPLIT_SLICES_CUH
 

@@ -48,7 +48,7 @@ inline double wgmma_config_seconds(const matmul_args &args, const wgmma_tile_cos
     const double tiles = double(wgmma_tiles(args, costs.n)), blocks = tiles * WGMMA_CLUSTER * pieces;
     const int64_t steps = ceil_div(ceil_div(args.k, WGMMA_STEP_K), pieces);
     /* A cluster of many blocks must fit into one part of the chip, and parts do not hold a whole number of them: 31
-     * clusters of 4 took two rounds on 132 multiprocessors. */
+     * clusters of 4 took as long on 132 multiprocessors as two rounds would. */
     const double room = pieces > 1 ? multiprocessors * 0.875 : multiprocessors;
     const double rounds = std::ceil(blocks / (room * costs.blocks));
     const double shared = blocks > room ? costs.blocks : 1; /* blocks that run side by side slow each other down */
