@@ -18,6 +18,7 @@ import math
 import pathlib
 import random
 import subprocess
+import sys
 import tempfile
 
 import families
@@ -62,9 +63,11 @@ def job_text(dtype, seed, count):
 
 def times_of(program, results):
     """{(operation, shape): {variant: seconds}}. What `auto` took is the one without parameters."""
-    shown = subprocess.run([program, "show", "--csv", results], capture_output=True, text=True, check=True).stdout
+    done = subprocess.run([program, "show", "--csv", results], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"choices.py: {done.stderr.strip()}")
     found = collections.defaultdict(dict)
-    for row in csv.DictReader(shown.splitlines()):
+    for row in csv.DictReader(done.stdout.splitlines()):
         if row["kernel_median_s"] and row["status"] != "skipped":
             name = row["variant"] if "," in row["variant"] or row["variant"] == "cublas" else "auto"
             found[row["operation"], row["shape"]][name] = float(row["kernel_median_s"])
