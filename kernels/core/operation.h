@@ -12,9 +12,10 @@
 #include "kernel.h"
 #include "status.h"
 
-#define MAX_RANK   3
-#define MAX_INPUTS 2 /* of an operation */
-#define LOOPS      4
+#define MAX_RANK     8
+#define OPERAND_RANK 3 /* axes that an operation sees of an array, at most */
+#define MAX_INPUTS   2 /* of an operation */
+#define LOOPS        4
 
 enum loop { LOOP_B, LOOP_M, LOOP_N, LOOP_K }; /* steps run in this order, k fastest */
 
@@ -26,7 +27,7 @@ int64_t shape_elements(const struct shape *shape);
 /* Can 64 bits count its bytes, with 16 to an element, and those of any part of it? No other shape gets into a plan. */
 bool shape_countable(const struct shape *shape);
 /* "512x512", "scalar" for rank 0; into `text`, which is returned. */
-#define SHAPE_TEXT 64
+#define SHAPE_TEXT 160
 const char *shape_format(const struct shape *shape, char text[SHAPE_TEXT]);
 
 /* A box of elements of an array of rank `rank`. */

@@ -17,8 +17,8 @@ static int reduce_operator_of(const struct op_options *options) {
 }
 
 /* Which loop runs along each axis: k along the reduced one; b, m, n where einsum would write them. */
-static void name_loops(int rank, int axis, enum loop loop[MAX_RANK]) {
-    static const enum loop along[MAX_RANK + 1][MAX_RANK][MAX_RANK] = {
+static void name_loops(int rank, int axis, enum loop loop[OPERAND_RANK]) {
+    static const enum loop along[OPERAND_RANK + 1][OPERAND_RANK][OPERAND_RANK] = {
         [1] = {{LOOP_K}},
         [2] = {{LOOP_K, LOOP_N}, {LOOP_M, LOOP_K}},
         [3] = {{LOOP_K, LOOP_M, LOOP_N}, {LOOP_B, LOOP_K, LOOP_N}, {LOOP_B, LOOP_M, LOOP_K}},

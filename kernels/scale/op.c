@@ -15,7 +15,7 @@ static bool is_int64(double value) {
 
 static enum status scale_geometry(const struct op_options *options, const struct shape shapes[],
                                   const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
-    static const enum loop along[MAX_RANK] = {LOOP_B, LOOP_M, LOOP_N};
+    static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};
     const struct shape *shape = &shapes[0];
     if (!dtype_is_float(dtypes[0]) && !(is_int64(options->alpha) && is_int64(options->beta)))
         return fail(error, STATUS_USAGE,
@@ -25,7 +25,7 @@ static enum status scale_geometry(const struct op_options *options, const struct
     struct operand *in = &geometry->in[0];
     *in = (struct operand){.dtype = dtypes[0], .shape = *shape};
     for (int axis = 0; axis < shape->rank; axis++) {
-        in->loop[axis] = along[MAX_RANK - shape->rank + axis];
+        in->loop[axis] = along[OPERAND_RANK - shape->rank + axis];
         geometry->extent[in->loop[axis]] = shape->size[axis];
     }
     geometry->out = *in;

@@ -17,6 +17,24 @@
 #define JOB_NAME_BYTES  64
 #define JOB_LABEL_BYTES 160
 
+/* What `select` takes of one axis, as Python writes it. */
+struct job_slice {
+    bool index;               /* element number `first` alone: the axis is dropped */
+    bool has_end;             /* false: to the axis's end */
+    int64_t first, end, step; /* negative ones count from the axis's end, as in Python; step >= 1 */
+};
+#define JOB_SLICE_TEXT 72
+const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_TEXT]);
+
+struct job_select {
+    const struct yaml_node *where;
+    int rank; /* 0: the key is not given */
+    struct job_slice of[MAX_RANK];
+};
+
+/* "[0:100, ::2, -1]"; the caller frees. */
+char *job_select_text(const struct job_select *select);
+
 struct job_input {
     const struct yaml_node *where;
     char *name, *label;
@@ -26,6 +44,7 @@ struct job_input {
     char *dataset;
     bool has_rows;
     int64_t rows[2];           /* first, count */
+    struct job_select select;  /* a file */
     struct random_terms terms; /* random */
     struct shape shape;        /* random */
     enum dtype dtype;          /* random */

@@ -69,6 +69,8 @@ static void read_input(struct reader *reader, const struct definition *definitio
     reader_read_keys(reader, SCOPE_INPUT, kind, node, NULL, input);
     input->random = random != NULL;
     input->has_rows = yaml_get(node, "rows") != NULL;
+    if (input->has_rows && input->select.rank)
+        reader_error(reader, input->select.where, "an input has either 'rows' or 'select', not both");
     if (random) read_random(reader, random, input);
     if (input->file_as_written) input->file = path_beside(reader->job->path, input->file_as_written);
 }

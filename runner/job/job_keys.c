@@ -50,6 +50,8 @@ const struct job_key job_keys[] = {
     {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
     {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),
         .help = "`[first, count]`: only this band along the first axis."},
+    {SCOPE_INPUT, "select", KEY_SELECT, "", .of = FILES, INPUT(select),
+        .help = "What to take of each axis, as in Python: `\":\"`, `\"0:100\"`, `\"::2\"`; an index drops its axis."},
     {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
 
     {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 3 axes."},
@@ -136,6 +138,7 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
     [KEY_DTYPE] = "a data type",
     [KEY_SHAPE] = "a list of 1 to 3 integers",
     [KEY_ROWS] = "a list [first, count]",
+    [KEY_SELECT] = "a list of indices and slices",
     [KEY_AXIS] = "an integer or 'all'",
     [KEY_FRACTION] = "a number or a percentage",
     [KEY_REPEAT] = "an integer or a map {min, max, until}",
@@ -173,6 +176,7 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_TEXT:
     case KEY_SHAPE:
     case KEY_ROWS:
+    case KEY_SELECT:
     case KEY_AXIS:
     case KEY_FRACTION:
     case KEY_REPEAT:

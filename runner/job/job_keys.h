@@ -29,6 +29,7 @@ enum key_type {
     KEY_DTYPE,    /* ...of a data type */
     KEY_SHAPE,    /* 1 to 3 sizes of at least `low` */
     KEY_ROWS,     /* [first, count] */
+    KEY_SELECT,   /* an entry an axis: an index or first:end:step */
     KEY_AXIS,     /* an integer, or `all` */
     KEY_FRACTION, /* 0.01 or 1% */
     KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */

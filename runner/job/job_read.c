@@ -5,6 +5,7 @@
 #include "../base/text.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -210,7 +211,7 @@ static bool read_word(struct reader *reader, const struct job_key *key, const st
 static void read_shape(struct reader *reader, const struct job_key *key, const struct yaml_node *node,
                        struct shape *shape) {
     if (!reader_is_list(reader, node, key->name)) return;
-    if (node->count < 1 || node->count > MAX_RANK) {
+    if (node->count < 1 || node->count > OPERAND_RANK) {
         reader_error(reader, node, "'%s' must have 1, 2 or 3 sizes, not %d", key->name, node->count);
         return;
     }
@@ -230,6 +231,57 @@ static void read_rows(struct reader *reader, const struct job_key *key, const st
         return;
     }
     for (int i = 0; i < 2; i++) read_integer(reader, node->items[i], key->name, 0, 0x1p62, &rows[i]);
+}
+
+/* An integer at *text, behind which it leaves it; false: there is none. */
+static bool take_integer(const char **text, int64_t *integer) {
+    char *end;
+    errno = 0;
+    *integer = strtoll(*text, &end, 10);
+    bool taken = end > *text && errno == 0 && !isspace((unsigned char)**text) && **text != '+';
+    if (taken) *text = end;
+    return taken;
+}
+
+/* "first:end:step", each of which may be left out, or an index. */
+static bool parse_slice(const char *text, struct job_slice *slice) {
+    *slice = (struct job_slice){.step = 1};
+    bool has_first = take_integer(&text, &slice->first);
+    slice->index = has_first && !*text;
+    if (slice->index) return true;
+    if (*text++ != ':') return false;
+    slice->has_end = take_integer(&text, &slice->end);
+    if (*text == ':' && text++ && *text) take_integer(&text, &slice->step);
+    return !*text;
+}
+
+static void read_slice(struct reader *reader, const struct yaml_node *node, struct job_slice *slice) {
+    if (node->kind == YAML_LIST) {
+        reader_error(reader, node,
+                     "'select' takes an index or a slice of each axis, no lists of indices: write "
+                     "\"first:end:step\"");
+        return;
+    }
+    const struct yaml_node *value = reader_scalar(reader, node, "select");
+    if (!value) return;
+    if (!parse_slice(value->text, slice))
+        reader_error(reader, node,
+                     "'select' takes an index or a slice such as \"0:100\" or \"::2\" of each axis, "
+                     "not '%s'",
+                     value->text);
+    else if (slice->step < 1)
+        reader_error(reader, node, "'select' takes steps of at least 1, not %lld", (long long)slice->step);
+}
+
+static void read_select(struct reader *reader, const struct yaml_node *node, struct job_select *select) {
+    if (!reader_is_list(reader, node, "select")) return;
+    if (node->count < 1 || node->count > MAX_RANK) {
+        reader_error(reader, node, "'select' must have an entry for each axis, 1 to %d, not %d", MAX_RANK, node->count);
+        return;
+    }
+    select->where = node;
+    select->rank = node->count;
+    for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->of[i]);
 }
 
 static void read_repeat(struct reader *reader, const struct yaml_node *node, struct run_options *run) {
@@ -254,7 +306,8 @@ static void read_axis(struct reader *reader, const struct yaml_node *node, int *
     if (node->text && !value) return;
     if (value && strcmp(value->text, "all") == 0)
         *axis = REDUCE_ALL_AXES;
-    else if (value && value->kind == YAML_INT && read_integer(reader, node, "axis", -MAX_RANK, MAX_RANK - 1, &integer))
+    else if (value && value->kind == YAML_INT &&
+             read_integer(reader, node, "axis", -OPERAND_RANK, OPERAND_RANK - 1, &integer))
         *axis = (int)integer;
     else if (!value || value->kind != YAML_INT)
         is_wrong_value(reader, node, value ? value : node, "axis", "an integer or 'all'");
@@ -324,6 +377,7 @@ static void read_value(struct reader *reader, const struct job_key *key, const s
     case KEY_FRACTION: read_fraction(reader, node, key->name, field); break;
     case KEY_SHAPE: read_shape(reader, key, node, field); break;
     case KEY_ROWS: read_rows(reader, key, node, field); break;
+    case KEY_SELECT: read_select(reader, node, field); break;
     case KEY_AXIS: read_axis(reader, node, field); break;
     case KEY_REPEAT: read_repeat(reader, node, object); break;
     case KEY_DEVICE: read_device(reader, node, object); break;

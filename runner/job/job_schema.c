@@ -59,6 +59,13 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
               "\"minimum\": 0}, {\"$ref\": \"#/$defs/parameter\"}]}}",
               to);
         break;
+    case KEY_SELECT:
+        fprintf(
+            to,
+            "{\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": {\"anyOf\": [{\"type\": \"integer\"}, "
+            "{\"type\": \"string\", \"pattern\": \"[$]|^(-?[0-9]+|-?[0-9]*:-?[0-9]*(:[0-9]*)?)$\"}]}}",
+            MAX_RANK);
+        break;
     case KEY_AXIS: fputs("{\"anyOf\": [{\"type\": \"integer\"}, {\"const\": \"all\"}]}", to); break;
     case KEY_FRACTION:
         fputs("{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1}, "
@@ -165,7 +172,8 @@ void job_print_schema(FILE *to) {
     print_properties(to, 1u << SCOPE_INPUT, "      ");
     fputs(
         ",\n      \"oneOf\": [\n        {\"required\": [\"file\", \"dataset\"], \"properties\": {\"random\": false}},\n"
-        "        {\"required\": [\"random\"], \"properties\": {\"file\": false, \"dataset\": false, \"rows\": false}}\n"
+        "        {\"required\": [\"random\"], \"properties\": {\"file\": false, \"dataset\": false, \"rows\": false, "
+        "\"select\": false}}\n"
         "      ]\n    },\n    \"random\": {\n",
         to);
     print_properties(to, 1u << SCOPE_RANDOM, "      ");

@@ -59,6 +59,7 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
     case KEY_OP:
     case KEY_DTYPE:
     case KEY_ROWS:
+    case KEY_SELECT:
     case KEY_FRACTION:
     case KEY_DEVICE:
     case KEY_MEMORY:
@@ -82,6 +83,31 @@ char *job_resolve_operation(const struct job_operation *operation) {
     fputc('}', to);
     fclose(to);
     return text;
+}
+
+const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_TEXT]) {
+    size_t length = 0;
+    if (slice->index || slice->first != 0)
+        length = (size_t)snprintf(text, JOB_SLICE_TEXT, "%lld", (long long)slice->first);
+    if (slice->index) return text;
+    length += (size_t)snprintf(text + length, JOB_SLICE_TEXT - length, ":");
+    if (slice->has_end)
+        length += (size_t)snprintf(text + length, JOB_SLICE_TEXT - length, "%lld", (long long)slice->end);
+    if (slice->step != 1) snprintf(text + length, JOB_SLICE_TEXT - length, ":%lld", (long long)slice->step);
+    return text;
+}
+
+char *job_select_text(const struct job_select *select) {
+    char *text = must_strdup("[");
+    for (int axis = 0; axis < select->rank; axis++) {
+        char slice[JOB_SLICE_TEXT];
+        char *longer = must_printf("%s%s%s", text, axis ? ", " : "", job_slice_format(&select->of[axis], slice));
+        free(text);
+        text = longer;
+    }
+    char *whole = must_printf("%s]", text);
+    free(text);
+    return whole;
 }
 
 /* ---- the whole job, from its nodes ----------------------------------------------------------------------------- */

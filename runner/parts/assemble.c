@@ -52,6 +52,11 @@ static enum status write_file_input(hid_t group, const struct results *results, 
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
     if (!status && input->has_rows)
         status = h5_set_shape(group, "rows", &(struct shape){2, {input->rows[0], input->rows[1]}}, error);
+    if (!status && input->select.rank) {
+        char *select = job_select_text(&input->select);
+        status = h5_set_text(group, "select", select, error);
+        free(select);
+    }
     if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
     if (!status && H5Lcreate_external(link, input->dataset, group, "source", H5P_DEFAULT, H5P_DEFAULT) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());

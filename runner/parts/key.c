@@ -58,7 +58,8 @@ static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     char text[512], shape[SHAPE_TEXT];
     snprintf(text, sizeof text, "%s %s ", dtype_name(array->dtype), shape_format(&array->shape, shape));
     hash_text(state, text);
-    XXH3_128bits_update(state, array->first, sizeof array->first);
+    XXH3_128bits_update(state, array->view.first, sizeof array->view.first);
+    XXH3_128bits_update(state, array->view.step, sizeof array->view.step);
     XXH3_128bits_update(state, array->input->shape.size, sizeof array->input->shape.size);
     if (array->input->random)
         snprintf(text, sizeof text, "random %d %a %a %a %a %a %llu", (int)terms->distribution, terms->low, terms->high,

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scale of an input, or of a band of its rows, in the results file. */
+/* A scale of an input, or of a band of it, in the results file. */
 struct scale_copy {
     dev_t device; /* the scale's file... */
     ino_t inode;
-    haddr_t address;      /* ...and its place in it */
-    int64_t first, count; /* the band; count -1: the whole scale */
-    hobj_ref_t reference; /* to the copy */
+    haddr_t address;            /* ...and its place in it */
+    int64_t first, count, step; /* what is taken; count -1: the whole scale */
+    hobj_ref_t reference;       /* to the copy */
     int attached_count;
     struct h5_attached *attached;
 };
@@ -92,7 +92,7 @@ static int find_copy(const struct scales *scales, const struct scale_copy *wante
     for (int i = 0; i < scales->count; i++) {
         const struct scale_copy *copy = &scales->copies[i];
         if (copy->device == wanted->device && copy->inode == wanted->inode && copy->address == wanted->address &&
-            copy->first == wanted->first && copy->count == wanted->count)
+            copy->first == wanted->first && copy->count == wanted->count && copy->step == wanted->step)
             return i;
     }
     return -1;
@@ -107,7 +107,7 @@ static int copy_scale(struct scales *scales, hid_t scale, int64_t length, const 
     struct scale_copy copy = *wanted;
     hid_t outputs = H5Gopen2(scales->file, "/outputs", H5P_DEFAULT);
     char *name = choose_name(scales, outputs, scale);
-    *why = h5_copy_scale(scale, length, copy.first, copy.count, outputs, name);
+    *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, name);
     if (!*why && H5Rcreate(&copy.reference, outputs, name, H5R_OBJECT, -1) < 0) *why = h5_words();
     H5Gclose(outputs);
     free(name);
@@ -137,7 +137,10 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
     }
     const struct h5_dataset *dataset = readers->of[number].dataset;
     int64_t length = dataset->shape.size[axis->number];
-    bool band = axis->number == 0 && input->shape.size[0] != length;
+    int seen = 0;
+    while (input->axes[seen].number != axis->number || input->axes[seen].of != input) seen++;
+    const struct data_view *view = &input->view;
+    bool part = input->shape.size[seen] != length;
     hid_t *opened;
     int count = h5_axis_scales(dataset->id, axis->number, &opened);
     copies->copies = must_malloc((size_t)count * sizeof *copies->copies + 1);
@@ -146,7 +149,9 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
             say_left_out(input, axis->number, "this HDF5 cannot open it");
             continue;
         }
-        struct scale_copy wanted = {.first = band ? input->first[0] : 0, .count = band ? input->shape.size[0] : -1};
+        struct scale_copy wanted = {.first = part ? view->first[axis->number] : 0,
+                                    .count = part ? input->shape.size[seen] : -1,
+                                    .step = part ? view->step[axis->number] : 1};
         identify(opened[i], &wanted);
         const char *why;
         int copy = copy_scale(scales, opened[i], length, &wanted, &why);

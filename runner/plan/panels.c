@@ -184,8 +184,7 @@ static int take_band(struct plan *plan, const struct plan *whole, int input, con
     if (axis < 0) return input;
     struct array *array = &plan->arrays[plan->input_count];
     *array = copy_array(&whole->arrays[input]);
-    array->first[axis] += band->first;
-    array->shape.size[axis] = band->count;
+    array_narrow(array, axis, band->first, band->count);
     return plan->input_count++;
 }
 
@@ -205,9 +204,9 @@ static void copy_run(struct plan *plan, const struct run *from, int task, bool p
 
 /* "rows 16 to 31 of 64", by the axis of the result, from 0. */
 static char *panel_words(const struct operand *out, const struct box *place, int axis) {
-    static const char *const one[MAX_RANK] = {"matrix", "row", "column"};
-    static const char *const many[MAX_RANK] = {"matrices", "rows", "columns"};
-    int rank = out->shape.rank, what = rank == 1 ? 1 : MAX_RANK - rank + axis;
+    static const char *const one[OPERAND_RANK] = {"matrix", "row", "column"};
+    static const char *const many[OPERAND_RANK] = {"matrices", "rows", "columns"};
+    int rank = out->shape.rank, what = rank == 1 ? 1 : OPERAND_RANK - rank + axis;
     int64_t first = place->start[axis], count = place->count[axis], size = out->shape.size[axis];
     if (count == 1) return must_printf("%s %lld of %lld", one[what], (long long)first, (long long)size);
     return must_printf("%s %lld to %lld of %lld", rank == 1 ? "elements" : many[what], (long long)first,

@@ -18,17 +18,24 @@ static void describe_input(const struct job *job, const struct job_input *input,
         yaml_error(job->document, input->where, "%s", error.text);
         return;
     }
+    if (input->select.rank && array_select(array, &input->select, &error)) {
+        yaml_error(job->document, input->select.where, "%s", error.text);
+        return;
+    }
     if (array->shape.rank == 0)
         yaml_error(job->document, input->where,
                    "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
                    input->file);
+    if (array->shape.rank > OPERAND_RANK)
+        yaml_error(job->document, input->where,
+                   "'%s' in %s has %d axes; operations take up to %d: an index in 'select' drops an axis",
+                   input->dataset, input->file, array->shape.rank, OPERAND_RANK);
     if (input->random || !input->has_rows || array->shape.rank == 0) return;
     int64_t have = array->shape.size[0];
     if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
         yaml_error(job->document, input->where, "rows [%lld, %lld] are not all in %s, which has %lld rows",
                    (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
-    array->first[0] = input->rows[0];
-    array->shape.size[0] = input->rows[1];
+    array_narrow(array, 0, input->rows[0], input->rows[1]);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */

@@ -17,8 +17,10 @@ struct h5_layout plan_layout(const struct run_options *options) {
 
 double plan_read_rate(const struct array *input, const struct device_facts *facts) {
     if (input->input->random) return facts->host_threads * GENERATE_RATE;
-    if (!input->direct) return input->filtered ? INFLATE_RATE : HDF5_RATE;
-    return input->filtered ? facts->host_threads * INFLATE_RATE : facts->read_bytes_per_s;
+    double rate = !input->direct    ? (input->filtered ? INFLATE_RATE : HDF5_RATE)
+                  : input->filtered ? facts->host_threads * INFLATE_RATE
+                                    : facts->read_bytes_per_s;
+    return rate / (view_is_box(&input->view) ? 1 : view_excess(&input->view, &input->shape, &input->chunk));
 }
 
 static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {
@@ -33,7 +35,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
     } else {
         storage.generated = array->input->random;
-        storage.chunk = array->chunk;
+        storage.chunk = view_grain(&array->view, &array->chunk);
         storage.filtered = array->filtered;
         storage.bytes_per_s = plan_read_rate(array, facts);
     }

@@ -6,6 +6,7 @@
 #include "rawread.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void describe_axes(hid_t dataset, struct array *array) {
     for (int i = 0; i < array->shape.rank; i++) {
@@ -19,6 +20,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     if (input->random) {
         array->dtype = input->dtype;
         array->shape = input->shape;
+        array->view = view_of_all(&array->shape);
         return STATUS_OK;
     }
     struct h5_dataset *dataset = NULL;
@@ -29,6 +31,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     if (!status) {
         array->dtype = dataset->dtype;
         array->shape = dataset->shape;
+        array->view = view_of_all(&array->shape);
         array->units = h5_get_words(dataset->id, "units");
         array->long_name = h5_get_words(dataset->id, "long_name");
         describe_axes(dataset->id, array);
@@ -39,6 +42,30 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     rawread_close(raw);
     h5_close(dataset);
     return status;
+}
+
+void array_narrow(struct array *array, int axis, int64_t first, int64_t count) {
+    view_begin(&array->view, axis, first);
+    array->shape.size[axis] = count;
+}
+
+enum status array_select(struct array *array, const struct job_select *select, struct error *error) {
+    struct array_axis axes[MAX_RANK];
+    TRY(view_select(select, &array->view, &array->shape, error));
+    memcpy(axes, array->axes, sizeof axes);
+    memset(array->axes, 0, sizeof array->axes);
+    for (int of = 0, axis = 0; of < array->view.source.rank; of++)
+        if (array->view.dropped[of])
+            free(axes[of].label);
+        else
+            array->axes[axis++] = axes[of];
+    return STATUS_OK;
+}
+
+struct grid array_grid(const struct array *array) {
+    struct grid grid = {.grain = view_grain(&array->view, &array->chunk)};
+    view_shift(&array->view, grid.shift);
+    return grid;
 }
 
 void array_free(struct array *array) {

@@ -3,7 +3,8 @@
 #ifndef RUNNER_ARRAY_H
 #define RUNNER_ARRAY_H
 
-#include "../job/job.h"
+#include "../../kernels/core/cut.h"
+#include "view.h"
 
 #include <sys/stat.h>
 
@@ -23,18 +24,24 @@ struct array {
     char *units, *long_name;       /* the unit of its elements and what they are, owned; NULL: unknown */
     struct array_axis axes[MAX_RANK];
     int last_reader; /* the last task that reads it; -1: none */
-    /* Of an input: where it begins in its data set, or in the shape that is generated (the key `rows`, a panel). */
-    int64_t first[MAX_RANK];
+    /* Of an input: what is seen of its data set, or of the shape that is generated (`rows`, `select`, a panel). */
+    struct data_view view;
     /* Only of an input in a file. */
-    struct shape chunk;    /* rank 0: not chunked */
+    struct shape chunk;    /* of the data set; rank 0: not chunked */
     bool filtered, direct; /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
     struct stat version;   /* the file's, when it was described; st_ino 0: there is no file */
 };
 
-/* Describes an input: opens its data set, takes its type and shape, and closes it. The key `rows` is not applied yet.
- * STATUS_USAGE: it cannot be read. Its axes point to `array`, which must keep its place. The caller frees with
- * array_free. */
+/* Describes an input: opens its data set, takes its type and shape, and closes it. The keys `rows` and
+ * `select` are not applied yet. STATUS_USAGE: it cannot be read. Its axes point to `array`, which must keep its place.
+ * The caller frees with array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
+/* Narrows an axis to elements first .. first + count - 1. */
+void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
+/* Applies the key `select`. STATUS_USAGE: it does not fit the data set. */
+enum status array_select(struct array *array, const struct job_select *select, struct error *error);
+/* Where chunks end in what is seen: where boxes of it are cut. */
+struct grid array_grid(const struct array *array);
 void array_free(struct array *array);
 
 #endif

@@ -141,7 +141,7 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     H5Sclose(space);
     if (kind == H5S_NULL) return "is empty (it has no shape)";
-    if (rank > MAX_RANK) return "has more than 3 axes; a vector, a matrix or a stack of matrices is wanted";
+    if (rank > MAX_RANK) return "has more than 8 axes";
     shape->rank = rank;
     for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
     return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
@@ -258,21 +258,24 @@ static enum status transfer_failed(const struct h5_dataset *dataset, const char 
     return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, words);
 }
 
-static enum status transfer(struct h5_dataset *dataset, const struct box *box, void *data, transfer_function *function,
-                            const char *name, struct error *error) {
-    if (box_elements(box) == 0) return STATUS_OK;
-    hsize_t start[MAX_RANK] = {0}, count[MAX_RANK] = {0};
-    for (int i = 0; i < box->rank; i++) {
-        start[i] = (hsize_t)box->start[i];
-        count[i] = (hsize_t)box->count[i];
+static enum status transfer(struct h5_dataset *dataset, const struct selection *selection, void *data,
+                            transfer_function *function, const char *name, struct error *error) {
+    struct box packed = selection_packed(selection);
+    if (box_elements(&packed) == 0) return STATUS_OK;
+    hsize_t start[MAX_RANK] = {0}, count[MAX_RANK] = {0}, step[MAX_RANK] = {0};
+    int rank = selection->rank;
+    for (int i = 0; i < rank; i++) {
+        start[i] = (hsize_t)selection->start[i];
+        count[i] = (hsize_t)selection->count[i];
+        step[i] = (hsize_t)selection->step[i];
     }
     /* Bits are transferred as they are, whatever the type's padding: the memory type is the file's in this machine's
      * byte order. */
     hid_t stored = H5Dget_type(dataset->id), type = H5Tcopy(stored), file_space = H5Dget_space(dataset->id);
     H5Tset_order(type, H5T_ORDER_LE);
-    hid_t memory_space = box->rank ? H5Screate_simple(box->rank, count, NULL) : H5Screate(H5S_SCALAR);
+    hid_t memory_space = rank ? H5Screate_simple(rank, count, NULL) : H5Screate(H5S_SCALAR);
     herr_t result = 0;
-    if (box->rank) result = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, NULL, count, NULL);
+    if (rank) result = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, step, count, NULL);
     if (result >= 0) result = function(dataset->id, type, memory_space, file_space, data);
     enum status status = result < 0 ? transfer_failed(dataset, name, error) : STATUS_OK;
     H5Sclose(memory_space);
@@ -311,17 +314,24 @@ enum status h5_flush(struct h5_dataset *dataset, struct error *error) {
 }
 
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
+    struct selection selection = selection_of_box(box);
+    return h5_read_selected(dataset, &selection, data, error);
+}
+
+enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
+                             struct error *error) {
     struct error unreadable = {STATUS_OK, ""};
     h5_lock();
-    enum status status = transfer(dataset, box, data, transfer_read, "H5Dread", &unreadable);
+    enum status status = transfer(dataset, selection, data, transfer_read, "H5Dread", &unreadable);
     h5_unlock();
     TRY(h5_check_writes(dataset, error)); /* bytes that were never written have any value, or fail their checksum */
     return status ? fail(error, status, "%s", unreadable.text) : STATUS_OK;
 }
 
 enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error) {
+    struct selection selection = selection_of_box(box);
     h5_lock();
-    enum status status = transfer(dataset, box, (void *)data, transfer_write, "H5Dwrite", error);
+    enum status status = transfer(dataset, &selection, (void *)data, transfer_write, "H5Dwrite", error);
     h5_unlock();
     return status ? status : h5_check_writes(dataset, error);
 }
@@ -335,7 +345,7 @@ static int64_t at_most(int64_t value, int64_t bound) {
 /* A chunk of about CHUNK_BYTES: square in the last two axes; if the array is too small for that, longer in the
  * others. */
 static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
-    struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1}};
+    struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
     int64_t room = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
     while (4 * side * side <= room) side *= 2;
     int columns = shape->rank - 1, rows = shape->rank - 2;
@@ -346,7 +356,11 @@ static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     chunk.size[columns] = at_most(shape->size[columns], side);
     chunk.size[rows] = at_most(shape->size[rows], room / chunk.size[columns]);
     chunk.size[columns] = at_most(shape->size[columns], room / chunk.size[rows]);
-    if (rows > 0) chunk.size[0] = at_most(shape->size[0], room / (chunk.size[rows] * chunk.size[columns]));
+    room /= chunk.size[rows] * chunk.size[columns];
+    for (int axis = rows - 1; axis >= 0; axis--) {
+        chunk.size[axis] = at_most(shape->size[axis], room);
+        room /= chunk.size[axis];
+    }
     return chunk;
 }
 

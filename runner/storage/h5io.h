@@ -5,6 +5,7 @@
 #define RUNNER_H5IO_H
 
 #include "h5.h"
+#include "selection.h"
 #include <hdf5.h>
 
 /* An open data set. */
@@ -19,7 +20,7 @@ struct h5_dataset {
 
 /* Opens a data set for reading; the caller frees *result with h5_close. STATUS_USAGE, with a sentence that says which:
  * no such file, a directory, no permission, not HDF5, truncated, no such data set (with the nearest name), a group, a
- * compound, string or otherwise unusable type, more than 3 axes. */
+ * compound, string or otherwise unusable type, more than 8 axes. */
 enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error);
 void h5_close(struct h5_dataset *dataset);
 /* Opens only the file, for reading, with the same errors; close with H5Fclose. */
@@ -32,6 +33,9 @@ void h5_unlock(void);
 /* Reads a box into packed memory, in the data set's own dtype. STATUS_IO: it failed. If a write to the data set failed
  * before, the error is that of the write. */
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error);
+/* The same of a selection. */
+enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
+                             struct error *error);
 
 /* Where a chunk is stored. */
 struct h5_place {

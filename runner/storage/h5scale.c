@@ -148,10 +148,12 @@ static bool copy_attributes(hid_t scale, hid_t to) {
            H5Aiterate2(scale, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_scale_attribute, &to) >= 0;
 }
 
-/* Copies `rows` of the first axis from `first` on, piece by piece; of a scalar its element. */
-static bool copy_elements(hid_t from, hid_t to, hid_t type, int rank, const hsize_t size[], hsize_t first,
-                          hsize_t rows) {
+/* Copies `rows` of the first axis, every step-th from `first` on, piece by piece; of a scalar its element. */
+static bool copy_elements(hid_t from, hid_t to, hid_t type, int rank, const hsize_t size[], hsize_t first, hsize_t rows,
+                          hsize_t step) {
     hsize_t row = 1, start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK] = {1};
+    hsize_t steps[H5S_MAX_RANK];
+    for (int i = 0; i < rank; i++) steps[i] = i ? 1 : step;
     for (int i = 1; i < rank; i++) row *= count[i] = size[i];
     size_t row_bytes = (size_t)row * H5Tget_size(type);
     hsize_t most = row_bytes > 0 && row_bytes < PIECE_BYTES ? PIECE_BYTES / row_bytes : 1;
@@ -161,8 +163,8 @@ static bool copy_elements(hid_t from, hid_t to, hid_t type, int rank, const hsiz
         hid_t memory = rank ? H5Screate_simple(rank, count, NULL) : H5Screate(H5S_SCALAR);
         hid_t old = H5Dget_space(from), new = H5Dget_space(to);
         char *data = calloc((size_t)count[0], row_bytes);
-        start[0] = first + done;
-        good = data && (!rank || H5Sselect_hyperslab(old, H5S_SELECT_SET, start, NULL, count, NULL) >= 0);
+        start[0] = first + done * step;
+        good = data && (!rank || H5Sselect_hyperslab(old, H5S_SELECT_SET, start, steps, count, NULL) >= 0);
         start[0] = done;
         good = good && (!rank || H5Sselect_hyperslab(new, H5S_SELECT_SET, start, NULL, count, NULL) >= 0);
         good = good && H5Dread(from, type, memory, old, H5P_DEFAULT, data) >= 0;
@@ -202,7 +204,8 @@ static void set_class(hid_t scale) {
 
 /* A new data set and not H5Ocopy's: the header of a copy may be of HDF5's first version, which has no room for what
  * many outputs add to REFERENCE_LIST. */
-const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, hid_t group, const char *name) {
+const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
+                          const char *name) {
     hsize_t size[H5S_MAX_RANK] = {1}, kept[H5S_MAX_RANK];
     hid_t held = H5Dget_type(scale), type = H5Tcopy(held), space = H5Dget_space(scale);
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE), new = H5I_INVALID_HID;
@@ -216,7 +219,8 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
     if (!why) new = H5Dcreate2(group, name, type, new_space, H5P_DEFAULT, creation, H5P_DEFAULT);
     bool empty = H5Sget_simple_extent_type(space) == H5S_NULL || is_unwritten(scale);
     if (!why && new < 0) why = h5_words();
-    if (!why && !empty && !copy_elements(scale, new, type, rank, size, part ? (hsize_t)first : 0, kept[0]))
+    if (!why && !empty &&
+        !copy_elements(scale, new, type, rank, size, part ? (hsize_t)first : 0, kept[0], part ? (hsize_t)step : 1))
         why = h5_words();
     if (!why && !copy_attributes(scale, new))
         why = "this HDF5 cannot read its attributes, which a later one has written";

@@ -20,9 +20,11 @@ bool h5_axis_has_scales(hid_t dataset, int axis);
 char *h5_scale_name(hid_t scale);
 
 /* Copies a scale of any type, with its attributes, into a group of a file of h5_create_file. If `count` is not
- * negative and the scale is as long as the axis that it is attached to, `length`, only its elements from `first` on are
- * copied, as many as `count`. Returns NULL, or why it cannot be copied; nothing is then left of the copy. */
-const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, hid_t group, const char *name);
+ * negative and the scale is as long as the axis that it is attached to, `length`, only every step-th of its elements
+ * from `first` on is copied, as many as `count`. Returns NULL, or why it cannot be copied; nothing is then left of the
+ * copy. */
+const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
+                          const char *name);
 
 /* The scales of each axis of a data set: references to data sets of its file. */
 struct h5_axis_list {

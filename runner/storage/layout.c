@@ -1,7 +1,9 @@
-/* layout.c - cuts boxes into runs and into cells. */
+/* layout.c - cuts selections into runs and into cells. */
 #include "layout.h"
 
 #include <string.h>
+
+#define COVERED 16 /* elements are read with those between them if a piece has room for so many */
 
 static int64_t at_most(int64_t value, int64_t bound) {
     return value < bound ? value : bound;
@@ -11,68 +13,159 @@ static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-static void widen(const int64_t *from, int rank, int64_t missing, int64_t to[MAX_RANK]) {
-    for (int axis = 0; axis < MAX_RANK; axis++)
-        to[axis] = axis < MAX_RANK - rank ? missing : from[axis - (MAX_RANK - rank)];
+struct selection selection_of_box(const struct box *box) {
+    struct selection selection = {.rank = box->rank};
+    for (int axis = 0; axis < box->rank; axis++) {
+        selection.start[axis] = box->start[axis];
+        selection.count[axis] = box->count[axis];
+        selection.step[axis] = 1;
+    }
+    return selection;
 }
 
-struct rows layout_rows(const struct box *box, const struct shape *shape, int64_t elements_in_piece) {
-    struct rows rows = {.pieces = 0};
-    int64_t *start = rows.start, *count = rows.count, *extent = rows.extent;
-    widen(box->start, box->rank, 0, start);
-    widen(box->count, box->rank, 1, count);
-    widen(shape->size, box->rank, 1, extent);
-    if (box_elements(box) == 0) return rows;
-    /* While the box covers the last axis whole, that axis is merged into the one before: fewer, longer rows. */
-    for (int i = 0; i < MAX_RANK - 1 && count[2] == extent[2]; i++) {
-        start[2] = start[1] * extent[2], count[2] *= count[1], extent[2] *= extent[1];
-        start[1] = start[0], count[1] = count[0], extent[1] = extent[0];
-        start[0] = 0, count[0] = extent[0] = 1;
+struct box selection_packed(const struct selection *selection) {
+    struct box box = {.rank = selection->rank};
+    memcpy(box.count, selection->count, sizeof box.count);
+    return box;
+}
+
+/* ---- walks ------------------------------------------------------------------------------------------------------- */
+
+/* `count` elements, `step` apart, from element `from_start` of an array of size `from_size` on, to element `to_start`
+ * of one of size `to_size` on. */
+static struct walk walk_of(int rank, bool dense, const int64_t *count, const int64_t *step, const int64_t *from_start,
+                           const int64_t *from_size, const int64_t *to_start, const int64_t *to_size) {
+    struct walk walk = {.rows = 1, .length = 1, .step = 1};
+    int64_t from = 1, to = 1;
+    for (int axis = rank - 1; axis >= 0; axis--) {
+        int64_t apart = from * step[axis];
+        walk.first_from += from_start[axis] * from;
+        walk.first_to += to_start[axis] * to;
+        bool evenly = walk.length == 1 ? !dense || apart == 1 : apart == walk.length * walk.step;
+        bool goes_on = walk.axes == 0 && to == walk.length && evenly;
+        if (count[axis] != 1 && goes_on) { /* it continues the rows so far */
+            if (walk.length == 1) walk.step = apart;
+            walk.length *= count[axis];
+        } else if (count[axis] != 1) {
+            walk.count[walk.axes] = count[axis];
+            walk.from[walk.axes] = apart;
+            walk.to[walk.axes++] = to;
+            walk.rows *= count[axis];
+        }
+        from *= from_size[axis];
+        to *= to_size[axis];
     }
-    rows.part = at_most(count[2], elements_in_piece);
-    rows.parts = ceil_div(count[2], rows.part);
-    rows.rows_in_piece = rows.parts > 1 ? 1 : elements_in_piece / count[2];
-    rows.pieces = ceil_div(count[0] * count[1], rows.rows_in_piece) * rows.parts;
+    return walk;
+}
+
+void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to) {
+    *from = walk->first_from;
+    *to = walk->first_to;
+    for (int axis = 0; axis < walk->axes; axis++) { /* the last axis first */
+        int64_t at = number % walk->count[axis];
+        number /= walk->count[axis];
+        *from += at * walk->from[axis];
+        *to += at * walk->to[axis];
+    }
+}
+
+#define PICK(type)                                                                                                     \
+    for (int64_t i = 0; i < count; i++) ((type *)to)[i] = ((const type *)from)[i * step]
+
+void layout_pick(const void *from, int64_t count, int64_t step, size_t size, void *to) {
+    switch (step == 1 ? 0 : size) {
+    case 1: PICK(uint8_t); break;
+    case 2: PICK(uint16_t); break;
+    case 4: PICK(uint32_t); break;
+    case 8: PICK(uint64_t); break;
+    default: memcpy(to, from, (size_t)count * size);
+    }
+}
+
+/* ---- contiguous -------------------------------------------------------------------------------------------------- */
+
+struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
+                        int64_t elements_in_piece) {
+    static const int64_t corner[MAX_RANK];
+    struct rows rows = {.pieces = 0};
+    struct walk *walk = &rows.walk;
+    struct box packed = selection_packed(selection);
+    *walk = walk_of(selection->rank, dense, selection->count, selection->step, selection->start, shape->size, corner,
+                    selection->count);
+    if (box_elements(&packed) == 0) return rows;
+    rows.covered = walk->step <= elements_in_piece / COVERED;
+    int64_t room = rows.covered ? elements_in_piece / walk->step : elements_in_piece;
+    rows.part = at_most(walk->length, room);
+    rows.parts = ceil_div(walk->length, rows.part);
+    rows.rows_in_piece = rows.parts > 1 ? 1 : room / walk->length;
+    rows.pieces = ceil_div(walk->rows, rows.rows_in_piece) * rows.parts;
     return rows;
 }
 
 bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct row_run *run) {
     int64_t row = piece / rows->parts * rows->rows_in_piece + number, begin = piece % rows->parts * rows->part;
-    if (number >= rows->rows_in_piece || row >= rows->count[0] * rows->count[1]) return false;
-    int64_t matrix = rows->start[0] + row / rows->count[1], line = rows->start[1] + row % rows->count[1];
-    run->in_array = (matrix * rows->extent[1] + line) * rows->extent[2] + rows->start[2] + begin;
-    run->in_box = row * rows->count[2] + begin;
-    run->elements = at_most(rows->part, rows->count[2] - begin);
+    if (number >= rows->rows_in_piece || row >= rows->walk.rows) return false;
+    layout_row(&rows->walk, row, &run->in_array, &run->in_box);
+    run->in_array += begin * rows->walk.step;
+    run->in_box += begin;
+    run->elements = at_most(rows->part, rows->walk.length - begin);
+    run->step = rows->walk.step;
     return true;
 }
 
-struct cells layout_cells(const struct box *box, const struct shape *shape, const struct shape *chunk) {
-    struct cells cells;
-    struct box wide = {.rank = MAX_RANK};
-    struct grid grid = {.grain.rank = MAX_RANK, .whole = true};
-    widen(box->start, box->rank, 0, wide.start);
-    widen(box->count, box->rank, 1, wide.count);
-    widen(shape->size, box->rank, 1, cells.extent);
-    widen(chunk->size, box->rank, 1, grid.grain.size);
-    memcpy(cells.chunk, grid.grain.size, sizeof cells.chunk);
-    for (int axis = 0; axis < MAX_RANK; axis++) cells.grid[axis] = ceil_div(cells.extent[axis], cells.chunk[axis]);
-    cells.cut = cut_box(&wide, &grid, 1);
+/* ---- chunked ----------------------------------------------------------------------------------------------------- */
+
+struct cells layout_cells(const struct selection *selection, const struct shape *shape, const struct shape *chunk) {
+    struct cells cells = {.selection = *selection, .chunk = *chunk, .extent = *shape, .count = 1};
+    for (int axis = 0; axis < selection->rank; axis++) {
+        int64_t size = chunk->size[axis], count = selection->count[axis], step = selection->step[axis];
+        int64_t last = selection->start[axis] + (count - 1) * step;
+        cells.grid[axis] = ceil_div(shape->size[axis], size);
+        cells.first[axis] = selection->start[axis] / size;
+        /* With steps longer than a chunk each element has a chunk of its own. */
+        cells.along[axis] = count == 0 || step > size ? count : last / size - cells.first[axis] + 1;
+        cells.count *= cells.along[axis];
+    }
     return cells;
 }
 
 struct cell layout_cell(const struct cells *cells, int64_t number) {
+    const struct selection *selection = &cells->selection;
     struct cell cell = {.whole = true};
-    struct box piece = cut_piece(&cells->cut, number);
-    for (int axis = 0; axis < MAX_RANK; axis++) {
-        int64_t size = cells->chunk[axis], at = piece.start[axis] / size, corner = at * size;
-        cell.number = cell.number * cells->grid[axis] + at;
+    int64_t stride = 1;
+    for (int axis = selection->rank - 1; axis >= 0; axis--) {
+        int64_t start = selection->start[axis], step = selection->step[axis], size = cells->chunk.size[axis];
+        int64_t at = number % cells->along[axis], first = at, end = at + 1; /* of the selection's elements */
+        number /= cells->along[axis];
+        if (step <= size) {
+            at += cells->first[axis];
+            first = at * size > start ? ceil_div(at * size - start, step) : 0;
+            end = at_most(ceil_div((at + 1) * size - start, step), selection->count[axis]);
+        } else {
+            at = (start + first * step) / size;
+        }
+        int64_t corner = at * size;
+        cell.number += at * stride;
+        stride *= cells->grid[axis];
         cell.corner[axis] = corner;
-        cell.in_chunk[axis] = piece.start[axis] - corner;
-        cell.in_box[axis] = piece.start[axis] - cells->cut.whole.start[axis];
-        cell.count[axis] = piece.count[axis];
-        cell.whole = cell.whole && piece.count[axis] == at_most(size, cells->extent[axis] - corner);
+        cell.in_chunk[axis] = start + first * step - corner;
+        cell.in_box[axis] = first;
+        cell.count[axis] = end - first;
+        cell.whole = cell.whole && cell.count[axis] == at_most(size, cells->extent.size[axis] - corner);
     }
     return cell;
+}
+
+int64_t layout_cell_elements(const struct cells *cells, const struct cell *cell) {
+    int64_t elements = 1;
+    for (int axis = 0; axis < cells->selection.rank; axis++) elements *= cell->count[axis];
+    return elements;
+}
+
+struct walk layout_cell_walk(const struct cells *cells, const struct cell *cell, bool dense) {
+    const struct selection *selection = &cells->selection;
+    return walk_of(selection->rank, dense, cell->count, selection->step, cell->in_chunk, cells->chunk.size,
+                   cell->in_box, selection->count);
 }
 
 int64_t layout_chunks(const struct shape *shape, const struct shape *chunk) {

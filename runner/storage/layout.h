@@ -1,50 +1,74 @@
-/* layout.h - where a box lies in its data set's storage: in runs of bytes of a contiguous data set, in cells of a
- * chunked one. For rawread.c and rawwrite.c. All numbers are in elements, with three axes whatever the rank (leading
- * axes of size 1). */
+/* layout.h - where selected elements lie in their data set's storage: in runs of a contiguous data set, in cells of a
+ * chunked one. For rawread.c, rawwrite.c and pieces.c. All numbers are in elements. */
 #ifndef RUNNER_LAYOUT_H
 #define RUNNER_LAYOUT_H
 
-#include "../../kernels/core/cut.h"
+#include "selection.h"
 
-/* ---- contiguous: a box consists of rows, each a run in the array ------------------------------------------------- */
+/* ---- a walk through two row-major arrays at once ----------------------------------------------------------------- */
+
+/* Rows of `length` elements that lie `step` apart in the one array and next to each other in the other. Axes that both
+ * arrays have whole are merged: fewer, longer rows. `dense` below: rows of step 1 alone, for writing. */
+struct walk {
+    int axes; /* along which rows are counted, and how far apart they are there */
+    int64_t count[MAX_RANK], from[MAX_RANK], to[MAX_RANK];
+    int64_t first_from, first_to; /* the first row's first element */
+    int64_t rows, length, step;
+};
+/* Where row number 0 .. rows - 1 begins. */
+void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to);
+
+/* Copies `count` elements of `size` bytes that lie `step` apart to a packed place. */
+void layout_pick(const void *from, int64_t count, int64_t step, size_t size, void *to);
+
+/* ---- contiguous: a selection consists of rows, each a run in the data set ---------------------------------------- */
 
 struct rows {
-    int64_t start[MAX_RANK], count[MAX_RANK], extent[MAX_RANK];
+    struct walk walk;
+    bool covered;          /* elements lie so near each other that those between them are read as well */
     int64_t part;          /* elements of a row in one part; the last part may have fewer */
     int64_t parts;         /* parts in a row; if more than 1, each part is one piece */
     int64_t rows_in_piece; /* rows in a piece; 1 if a row has several parts */
     int64_t pieces;
 };
 
-struct rows layout_rows(const struct box *box, const struct shape *shape, int64_t elements_in_piece);
+/* A piece reaches over at most `elements_in_piece` elements of the data set, or has so many that are read one by one.
+ */
+struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
+                        int64_t elements_in_piece);
 
 /* One run of a piece. */
 struct row_run {
     int64_t in_array, in_box; /* first element in the data set, in the packed box */
-    int64_t elements;
+    int64_t elements, step;
 };
 /* Finds run number `number` of a piece; false: the piece has no more. */
 bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct row_run *run);
 
-/* ---- chunked: the cells of the grid of chunks that the box touches ----------------------------------------------- */
+/* ---- chunked: the cells of the grid of chunks that have selected elements ---------------------------------------- */
 
 struct cells {
-    struct cut cut; /* of the box; one piece for each chunk */
-    int64_t chunk[MAX_RANK], extent[MAX_RANK];
-    int64_t grid[MAX_RANK]; /* chunks along each axis of the data set */
+    struct selection selection;
+    struct shape chunk, extent;
+    int64_t grid[MAX_RANK];                   /* chunks along each axis of the data set */
+    int64_t first[MAX_RANK], along[MAX_RANK]; /* the first chunk along each axis, and how many have elements */
+    int64_t count;
 };
 
-struct cells layout_cells(const struct box *box, const struct shape *shape, const struct shape *chunk);
+struct cells layout_cells(const struct selection *selection, const struct shape *shape, const struct shape *chunk);
 
-/* The elements that a box and one chunk share. */
+/* The elements that a selection and one chunk share. */
 struct cell {
     int64_t number;           /* of the chunk, in the row-major order of the grid */
     int64_t corner[MAX_RANK]; /* first element of the chunk in the data set */
     int64_t in_chunk[MAX_RANK], in_box[MAX_RANK], count[MAX_RANK];
-    bool whole; /* the box has all elements of the chunk that lie in the data set */
+    bool whole; /* the selection has all elements of the chunk that lie in the data set */
 };
-/* The cell with number 0 .. cut.pieces - 1. */
+/* The cell with number 0 .. count - 1. */
 struct cell layout_cell(const struct cells *cells, int64_t number);
+int64_t layout_cell_elements(const struct cells *cells, const struct cell *cell);
+/* From the chunk to the packed box. */
+struct walk layout_cell_walk(const struct cells *cells, const struct cell *cell, bool dense);
 /* The number of chunks in a data set. */
 int64_t layout_chunks(const struct shape *shape, const struct shape *chunk);
 

@@ -88,9 +88,10 @@ static enum status read_part(struct piece *piece, const struct box *part, const 
     struct box source = within(part, piece->place.start), target = within(part, box->start);
     struct shape around = {.rank = box->rank};
     memcpy(around.size, box->count, sizeof around.size);
-    struct rows rows = layout_rows(&target, &around, box_elements(part));
+    struct selection all = selection_of_box(&target);
+    struct rows rows = layout_rows(&all, &around, true, box_elements(part));
     struct row_run run;
-    bool together = rows.count[0] * rows.count[1] == 1 && layout_run(&rows, 0, 0, &run);
+    bool together = rows.walk.rows == 1 && layout_run(&rows, 0, 0, &run);
     if (together) return reader_read(&piece->reader, &source, data + run.in_array * size, trace, error);
     TRY(reader_read(&piece->reader, &source, memory, trace, error));
     for (int64_t number = 0; layout_run(&rows, 0, number, &run); number++)

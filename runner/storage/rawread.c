@@ -135,11 +135,11 @@ struct reading {
 /* Keeps a failure. `corner`: of the chunk that it concerns; NULL: none. */
 static void report(struct reading *reading, const int64_t *corner, const char *why) {
     const struct h5_dataset *dataset = reading->raw->dataset;
-    char name[256] = "", file[512] = "", chunk[96] = "";
+    char name[256] = "", file[512] = "", chunk[200] = "";
     int rank = dataset->shape.rank, length = corner ? snprintf(chunk, sizeof chunk, ": chunk at [") : 0;
-    for (int axis = MAX_RANK - rank; corner && axis < MAX_RANK; axis++)
+    for (int axis = 0; corner && axis < rank; axis++)
         length += snprintf(chunk + length, sizeof chunk - (size_t)length, "%lld%s", (long long)corner[axis],
-                           axis < MAX_RANK - 1 ? ", " : "]");
+                           axis < rank - 1 ? ", " : "]");
     pthread_mutex_lock(&reading->mutex);
     if (reading->failure.status == STATUS_OK) {
         h5_lock();
@@ -167,19 +167,37 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
+/* Reads a run's elements one by one or, with room for it, all from the first to the last. NULL: done; else why not. */
+static const char *read_run(const struct rawread *raw, const struct row_run *run, char *between, char *to) {
+    haddr_t from = raw->address + (haddr_t)(run->in_array * raw->size);
+    const char *why = NULL;
+    if (run->step == 1) return read_bytes(raw->descriptor, to, run->elements * raw->size, from);
+    if (between) {
+        why = read_bytes(raw->descriptor, between, ((run->elements - 1) * run->step + 1) * raw->size, from);
+        if (!why) layout_pick(between, run->elements, run->step, (size_t)raw->size, to);
+        return why;
+    }
+    for (int64_t i = 0; i < run->elements && !why; i++)
+        why = read_bytes(raw->descriptor, to + i * raw->size, raw->size, from + (haddr_t)(i * run->step * raw->size));
+    return why;
+}
+
 static void read_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rawread *raw = reading->raw;
     struct row_run run;
-    for (int64_t number = 0; layout_run(&reading->rows, piece, number, &run); number++) {
+    char *between = NULL;
+    const char *why = NULL;
+    if (reading->rows.covered && reading->rows.walk.step > 1) between = must_malloc(EXTENT_BYTES);
+    for (int64_t number = 0; !why && layout_run(&reading->rows, piece, number, &run); number++) {
         char *to = reading->data + run.in_box * raw->size;
-        haddr_t from = raw->address + (haddr_t)(run.in_array * raw->size);
-        const char *why = read_bytes(raw->descriptor, to, run.elements * raw->size, from);
-        if (why) report(reading, NULL, why);
-        if (why) return;
+        why = read_run(raw, &run, between, to);
+        if (why) break;
         if (raw->swap) swap_bytes(to, run.elements, (size_t)raw->size);
         if (reading->visitor)
             reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
     }
+    if (why) report(reading, NULL, why);
+    free(between);
 }
 
 static void read_rows(void *context, int64_t lane, int thread) {
@@ -197,18 +215,18 @@ void rawread_limit_plain(int threads) {
 
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
 
-/* Asks HDF5 where the box's chunks lie that are not known yet. */
+/* Asks HDF5 where the chunks lie that are not known yet. */
 static enum status look_up(struct reading *reading, struct error *error) {
     struct rawread *raw = reading->raw;
     enum status status = STATUS_OK;
     int rank = raw->dataset->shape.rank;
     h5_lock();
-    for (int64_t number = 0; number < reading->cells.cut.pieces && !status; number++) {
+    for (int64_t number = 0; number < reading->cells.count && !status; number++) {
         struct cell cell = layout_cell(&reading->cells, number);
         struct chunk *chunk = &raw->chunks[cell.number];
         hsize_t corner[MAX_RANK];
         if (chunk->known) continue;
-        for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - rank];
+        for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
         status = h5_find_chunk(raw->look, corner, &chunk->place, error);
         chunk->known = !status;
     }
@@ -219,20 +237,18 @@ static enum status look_up(struct reading *reading, struct error *error) {
 /* Copies the part of a chunk that is in the box from plain bytes (NULL: the fill value) to its place in the box. */
 static void scatter(const struct reading *reading, const struct cell *cell, const char *plain) {
     const struct rawread *raw = reading->raw;
-    const int64_t *chunk = reading->cells.chunk, *box = reading->cells.cut.whole.count;
+    struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t size = raw->size;
-    for (int64_t i = 0; i < cell->count[0]; i++)
-        for (int64_t j = 0; j < cell->count[1]; j++) {
-            int64_t source =
-                ((cell->in_chunk[0] + i) * chunk[1] + cell->in_chunk[1] + j) * chunk[2] + cell->in_chunk[2];
-            int64_t target = ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
-            char *row = reading->data + target * size;
-            if (plain)
-                memcpy(row, plain + source * size, (size_t)(cell->count[2] * size));
-            else
-                for (int64_t k = 0; k < cell->count[2]; k++) memcpy(row + k * size, &raw->fill, (size_t)size);
-            if (plain && raw->swap) swap_bytes(row, cell->count[2], (size_t)size);
-        }
+    for (int64_t number = 0; number < walk.rows; number++) {
+        int64_t source, target;
+        layout_row(&walk, number, &source, &target);
+        char *row = reading->data + target * size;
+        if (plain)
+            layout_pick(plain + source * size, walk.length, walk.step, (size_t)size, row);
+        else
+            for (int64_t k = 0; k < walk.length; k++) memcpy(row + k * size, &raw->fill, (size_t)size);
+        if (plain && raw->swap) swap_bytes(row, walk.length, (size_t)size);
+    }
 }
 
 static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
@@ -261,7 +277,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
 static void read_lane(void *context, int64_t lane, int thread) {
     (void)thread;
     struct reading *reading = context;
-    for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.cut.pieces;) {
+    for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.count;) {
         struct cell cell = layout_cell(&reading->cells, number);
         read_chunk(reading, &cell, (int)lane);
     }
@@ -273,18 +289,23 @@ bool rawread_is_contiguous(const struct rawread *raw) {
 
 enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
                          struct trace *trace, struct error *error) {
+    struct selection selection = selection_of_box(box);
+    return rawread_selected(raw, &selection, data, visitor, trace, error);
+}
+
+enum status rawread_selected(struct rawread *raw, const struct selection *selection, void *data,
+                             const struct rawread_visitor *visitor, struct trace *trace, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
     struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .data = data};
     enum status status = STATUS_OK;
     pthread_mutex_init(&reading.mutex, NULL);
     if (raw->chunks) {
-        reading.cells = layout_cells(box, shape, &raw->dataset->chunk);
+        reading.cells = layout_cells(selection, shape, &raw->dataset->chunk);
         status = look_up(&reading, error);
         if (!status)
-            workers_run(reading.cells.cut.pieces < raw->lanes ? reading.cells.cut.pieces : raw->lanes, read_lane,
-                        &reading);
+            workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
     } else {
-        reading.rows = layout_rows(box, shape, EXTENT_BYTES / raw->size);
+        reading.rows = layout_rows(selection, shape, false, EXTENT_BYTES / raw->size);
         int64_t most = atomic_load(&plain_threads), lanes = reading.rows.pieces;
         workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
     }

@@ -28,10 +28,13 @@ void rawread_limit_plain(int threads);
 /* Is the data set contiguous, so that it has runs for a visitor? */
 bool rawread_is_contiguous(const struct rawread *raw);
 
-/* Reads a box into packed memory as h5_read does, bit for bit. A chunk of which the box has only a part is decoded
+/* Reads a box into packed memory as h5_read does, bit for bit. A chunk of which it has only a part is decoded
  * whole, and again for the next box. STATUS_IO names the file, the data set and, for a damaged chunk, its place. One
  * call at a time. `trace` gets the decoding of each chunk; `visitor` and `trace` may be NULL. */
 enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
                          struct trace *trace, struct error *error);
+/* The same of a selection. */
+enum status rawread_selected(struct rawread *raw, const struct selection *selection, void *data,
+                             const struct rawread_visitor *visitor, struct trace *trace, struct error *error);
 
 #endif

@@ -71,14 +71,14 @@ static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes
 static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
     struct box whole = box_whole(shape);
-    struct cells cells = layout_cells(&whole, shape, &raw->dataset->chunk);
-    raw->addresses = must_malloc((unsigned long)cells.cut.pieces * sizeof *raw->addresses);
-    for (int64_t number = 0; number < cells.cut.pieces; number++) {
+    struct selection all = selection_of_box(&whole);
+    struct cells cells = layout_cells(&all, shape, &raw->dataset->chunk);
+    raw->addresses = must_malloc((unsigned long)cells.count * sizeof *raw->addresses);
+    for (int64_t number = 0; number < cells.count; number++) {
         struct cell cell = layout_cell(&cells, number);
         struct h5_place place;
         hsize_t corner[MAX_RANK];
-        for (int axis = 0; axis < shape->rank; axis++)
-            corner[axis] = (hsize_t)cell.corner[axis + MAX_RANK - shape->rank];
+        for (int axis = 0; axis < shape->rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
         TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
         if (place.address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "a chunk has no place");
         raw->addresses[number] = place.address;
@@ -193,29 +193,20 @@ static void write_rows(void *context, int64_t lane, int thread) {
     }
 }
 
-/* The first element of row (i, j) of a cell, in the box and in its chunk. */
-static int64_t row_in_box(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
-    const int64_t *box = writing->cells.cut.whole.count;
-    return ((cell->in_box[0] + i) * box[1] + cell->in_box[1] + j) * box[2] + cell->in_box[2];
-}
-
-static int64_t row_in_chunk(const struct writing *writing, const struct cell *cell, int64_t i, int64_t j) {
-    const int64_t *chunk = writing->cells.chunk;
-    return ((cell->in_chunk[0] + i) * chunk[1] + cell->in_chunk[1] + j) * chunk[2] + cell->in_chunk[2];
-}
-
 static void write_plain_chunks(void *context, int64_t lane, int thread) {
     (void)lane;
     (void)thread;
     struct writing *writing = context;
     int64_t size = writing->raw->size;
-    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.cut.pieces;) {
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
         struct cell cell = layout_cell(&writing->cells, number);
-        for (int64_t i = 0; i < cell.count[0]; i++)
-            for (int64_t j = 0; j < cell.count[1]; j++)
-                write_bytes(writing, writing->data + row_in_box(writing, &cell, i, j) * size, cell.count[2] * size,
-                            writing->raw->addresses[cell.number] +
-                                (haddr_t)(row_in_chunk(writing, &cell, i, j) * size));
+        struct walk walk = layout_cell_walk(&writing->cells, &cell, true);
+        for (int64_t row = 0; row < walk.rows; row++) {
+            int64_t in_chunk, in_box;
+            layout_row(&walk, row, &in_chunk, &in_box);
+            write_bytes(writing, writing->data + in_box * size, walk.length * size,
+                        writing->raw->addresses[cell.number] + (haddr_t)(in_chunk * size));
+        }
     }
 }
 
@@ -223,13 +214,13 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
 static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
     const struct rawwrite *raw = writing->raw;
     *begin = HADDR_MAX, *end = 0;
-    for (int64_t number = 0; number < writing->cells.cut.pieces; number++) {
+    for (int64_t number = 0; number < writing->cells.count; number++) {
         haddr_t chunk = raw->addresses[layout_cell(&writing->cells, number).number];
         if (chunk < *begin) *begin = chunk;
         if (chunk + (haddr_t)raw->chunk_bytes > *end) *end = chunk + (haddr_t)raw->chunk_bytes;
     }
     if (raw->chunk_bytes > 0) return;
-    struct row_run first, run = {0, 0, 0};
+    struct row_run first, run = {0};
     layout_run(&writing->rows, 0, 0, &first);
     for (int64_t number = 0; layout_run(&writing->rows, writing->rows.pieces - 1, number, &run);) number++;
     *begin = raw->address + (haddr_t)(first.in_array * raw->size);
@@ -255,7 +246,7 @@ static void keep_error(struct writing *writing, const struct error *error) {
 }
 
 static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
-    return cell->count[0] * cell->count[1] * cell->count[2] * writing->raw->size;
+    return layout_cell_elements(&writing->cells, cell) * writing->raw->size;
 }
 
 /* Gathers a chunk's unencoded bytes; those outside of the data set are zero. NULL: out of memory. */
@@ -263,10 +254,12 @@ static char *gather_chunk(const struct writing *writing, const struct cell *cell
     const struct rawwrite *raw = writing->raw;
     char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
     if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
-    for (int64_t i = 0; plain && i < cell->count[0]; i++)
-        for (int64_t j = 0; j < cell->count[1]; j++)
-            memcpy(plain + row_in_chunk(writing, cell, i, j) * raw->size,
-                   writing->data + row_in_box(writing, cell, i, j) * raw->size, (size_t)(cell->count[2] * raw->size));
+    struct walk walk = layout_cell_walk(&writing->cells, cell, true);
+    for (int64_t row = 0; plain && row < walk.rows; row++) {
+        int64_t in_chunk, in_box;
+        layout_row(&walk, row, &in_chunk, &in_box);
+        memcpy(plain + in_chunk * raw->size, writing->data + in_box * raw->size, (size_t)(walk.length * raw->size));
+    }
     return plain;
 }
 
@@ -275,7 +268,7 @@ static enum status place_chunk(const struct writing *writing, const struct cell 
     const struct h5_dataset *dataset = writing->raw->dataset;
     hsize_t corner[MAX_RANK];
     int rank = dataset->shape.rank;
-    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell->corner[axis + MAX_RANK - rank];
+    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell->corner[axis];
     h5_lock();
     enum status status = h5_place_chunk(dataset->id, corner, bytes, address, error);
     h5_unlock();
@@ -309,15 +302,16 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
     struct error error = {.status = STATUS_OK};
     struct box box = {.rank = raw->dataset->shape.rank};
     for (int axis = 0; axis < box.rank; axis++) {
-        int from = axis + MAX_RANK - box.rank;
-        box.start[axis] = cell->corner[from] + cell->in_chunk[from];
-        box.count[axis] = cell->count[from];
+        box.start[axis] = cell->corner[axis] + cell->in_chunk[axis];
+        box.count[axis] = cell->count[axis];
     }
     char *packed = filter_room_bytes(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
-    for (int64_t i = 0; packed && i < cell->count[0]; i++)
-        for (int64_t j = 0; j < cell->count[1]; j++, to += cell->count[2] * raw->size)
-            memcpy(to, writing->data + row_in_box(writing, cell, i, j) * raw->size,
-                   (size_t)(cell->count[2] * raw->size));
+    struct walk walk = layout_cell_walk(&writing->cells, cell, true);
+    for (int64_t row = 0; packed && row < walk.rows; row++, to += walk.length * raw->size) {
+        int64_t in_chunk, in_box;
+        layout_row(&walk, row, &in_chunk, &in_box);
+        memcpy(to, writing->data + in_box * raw->size, (size_t)(walk.length * raw->size));
+    }
     if (!packed)
         writing->failure = ENOMEM;
     else if (h5_write(raw->dataset, &box, packed, &error))
@@ -327,7 +321,7 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
 static void write_filtered(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;
-    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.cut.pieces;) {
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
         struct cell cell = layout_cell(&writing->cells, number);
         if (writing->failure) break;
         if (cell.whole)
@@ -341,15 +335,15 @@ enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const vo
                            struct error *error) {
     const struct h5_dataset *dataset = raw->dataset;
     struct writing writing = {.raw = raw, .trace = trace, .data = data};
+    struct selection selection = selection_of_box(box);
     pthread_mutex_init(&writing.mutex, NULL);
-    if (raw->chunk_bytes > 0) writing.cells = layout_cells(box, &dataset->shape, &dataset->chunk);
+    if (raw->chunk_bytes > 0) writing.cells = layout_cells(&selection, &dataset->shape, &dataset->chunk);
     if (raw->rooms) {
-        workers_run(writing.cells.cut.pieces < raw->lanes ? writing.cells.cut.pieces : raw->lanes, write_filtered,
-                    &writing);
+        workers_run(writing.cells.count < raw->lanes ? writing.cells.count : raw->lanes, write_filtered, &writing);
     } else if (raw->chunk_bytes > 0) {
         write_plain(&writing, write_plain_chunks);
     } else {
-        writing.rows = layout_rows(box, &dataset->shape, PIECE_BYTES / raw->size);
+        writing.rows = layout_rows(&selection, &dataset->shape, true, PIECE_BYTES / raw->size);
         write_plain(&writing, write_rows);
     }
     pthread_mutex_destroy(&writing.mutex);

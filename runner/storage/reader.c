@@ -125,26 +125,21 @@ void readers_close_before(struct readers *readers, int task) {
 
 /* ---- reading and hashing ---- */
 
-/* A box of the array as one of its data set, or of what a generator makes. */
-static struct box box_at_source(const struct array *array, const struct box *box) {
-    struct box moved = *box;
-    for (int axis = 0; axis < moved.rank; axis++) moved.start[axis] += array->first[axis];
-    return moved;
-}
-
 enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                         struct error *error) {
     const struct array *array = reader->array;
     TRY(interrupt_check(error));
-    struct box in_file = box_at_source(array, box);
-    if (array->input && array->input->random) {
-        random_fill(&array->input->terms, &array->input->shape, array->dtype, &in_file, data);
+    struct selection selection = view_selection(&array->view, box);
+    if (array->input && array->input->random) { /* whose views are boxes */
+        struct box made = *box;
+        memcpy(made.start, selection.start, sizeof made.start);
+        random_fill(&array->input->terms, &array->input->shape, array->dtype, &made, data);
         return STATUS_OK;
     }
-    if (reader->pieces) return pieces_read(reader->pieces, &in_file, data, trace, error);
+    if (reader->pieces) return pieces_read(reader->pieces, box, data, trace, error);
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
-    if (reader->raw) return rawread_read(reader->raw, &in_file, data, NULL, trace, error);
-    return h5_read(reader->dataset, &in_file, data, error);
+    if (reader->raw) return rawread_selected(reader->raw, &selection, data, NULL, trace, error);
+    return h5_read_selected(reader->dataset, &selection, data, error);
 }
 
 /* A sum modulo 2^128 does not depend on the order of boxes and threads. */
@@ -174,13 +169,14 @@ static void hash_group(void *context, int64_t group, int thread) {
     const int64_t *extent = hashing->array->shape.size;
     int last = box->rank - 1;
     int64_t columns = hashing->columns, size = (int64_t)dtype_size(hashing->array->dtype);
-    int64_t matrix_rows = box->rank == 3 ? box->count[1] : hashing->rows;
     int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
     int64_t end = at_most((group + 1) * GROUP, hashing->rows * hashing->in_row);
     for (int64_t i = group * GROUP; i < end; i++) {
         int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT, row = 0; /* row: in the whole array */
-        if (box->rank == 2) row = box->start[0] + r;
-        if (box->rank == 3) row = (box->start[0] + r / matrix_rows) * extent[1] + box->start[1] + r % matrix_rows;
+        for (int64_t axis = last - 1, left = r, rows = 1; axis >= 0; rows *= extent[axis--]) {
+            row += (box->start[axis] + left % box->count[axis]) * rows;
+            left /= box->count[axis];
+        }
         int64_t number = row * segments_in_row + (box->start[last] + c) / SEGMENT;
         add(&hashing->sums[thread],
             XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
@@ -242,7 +238,8 @@ struct run_hashing {
 static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
     const struct run_hashing *hashing = context;
     const struct array *array = hashing->array;
-    int64_t before = array->first[0], size = (int64_t)dtype_size(array->dtype); /* before: elements before the band */
+    int64_t before = array->view.first[0],
+            size = (int64_t)dtype_size(array->dtype); /* before: elements before the band */
     for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
     for (int64_t done = 0; done < elements; done += SEGMENT)
         add(&hashing->sums[thread],
@@ -261,8 +258,8 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     int last = box->rank - 1;
     bool counts = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
     for (int axis = 1; axis < box->rank; axis++) counts = counts && is_whole_axis(reader, axis);
-    bool at_once = reader->raw && rawread_is_contiguous(reader->raw) && counts && reader->hashed >= 0 &&
-                   box_is_whole_segments(reader, box);
+    bool at_once = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && counts &&
+                   reader->hashed >= 0 && box_is_whole_segments(reader, box);
     if (!at_once) {
         TRY(reader_read(reader, box, data, trace, error));
         hash_box(reader, box, data);
@@ -270,8 +267,8 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     }
     struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
     struct rawread_visitor visitor = {hash_run, &hashing};
-    struct box in_file = box_at_source(reader->array, box);
-    enum status status = rawread_read(reader->raw, &in_file, data, &visitor, trace, error);
+    struct selection selection = view_selection(&reader->array->view, box);
+    enum status status = rawread_selected(reader->raw, &selection, data, &visitor, trace, error);
     take_sums(reader, hashing.sums, box_elements(box));
     return status;
 }
@@ -283,14 +280,12 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     TRY(reader_open(reader, error));
     int64_t size = (int64_t)dtype_size(array->dtype);
     int last = array->shape.rank - 1;
-    struct shape grid = reader->dataset->chunk;
-    if (grid.rank == 0) grid = (struct shape){array->shape.rank, {1, 1, 1}};
-    grid.size[last] = (grid.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
-    int64_t chunk = reader->dataset->filtered ? shape_elements(&reader->dataset->chunk) : 1, limit = BAND_BYTES / size;
+    struct grid from = array_grid(array);
+    int64_t chunk = reader->dataset->filtered ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
+    if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
+    from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
-    struct grid from = {.grain = grid};
-    memcpy(from.shift, array->first, sizeof from.shift);
     struct cut cut = cut_box(&whole, &from, limit);
     void *data = malloc((size_t)(limit * size));
     if (!data) {

@@ -97,7 +97,7 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
     const struct input *in = &stream->in[load->input];
     const struct storage *storage = &stream->tiling->in_storage[load->input];
     struct grid grid = {.grain = storage->chunk};
-    memcpy(grid.shift, in->reader->array->first, sizeof grid.shift);
+    view_shift(&in->reader->array->view, grid.shift);
     load->cut = cut_box(&load->box, &grid, plan_stage_elements(storage, in->element));
     load->passed_on = load->count > 1 && stream->team->reach;
     for (int i = 0; i < load->count; i++) {

@@ -196,9 +196,9 @@ static void draw_pieces(const struct variants *variants, struct problem *problem
 /* Packs a box of an array. */
 static void pack(const struct operand *operand, const char *array, const struct box *box, char *packed) {
     size_t size = dtype_size(operand->dtype);
-    int64_t extent[MAX_RANK] = {1, 1, 1}, start[MAX_RANK] = {0}, count[MAX_RANK] = {1, 1, 1};
+    int64_t extent[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0}, count[OPERAND_RANK] = {1, 1, 1};
     for (int axis = 0; axis < box->rank; axis++) {
-        int to = axis + MAX_RANK - box->rank;
+        int to = axis + OPERAND_RANK - box->rank;
         extent[to] = operand->shape.size[axis], start[to] = box->start[axis], count[to] = box->count[axis];
     }
     size_t row = (size_t)count[2] * size;

@@ -121,10 +121,10 @@ struct collected {
 static enum status collect(void *context, const struct box *box, const void *data, struct error *failure) {
     struct collected *c = context;
     if (++c->boxes == c->fail_at) return FAIL_CALL(failure, STATUS_IO, "write", "disk full");
-    int64_t size = (int64_t)dtype_size(c->array->dtype), count[MAX_RANK] = {1, 1, 1}, start[MAX_RANK] = {0},
-            extent[MAX_RANK] = {1, 1, 1};
+    int64_t size = (int64_t)dtype_size(c->array->dtype), count[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0},
+            extent[OPERAND_RANK] = {1, 1, 1};
     for (int axis = 0; axis < box->rank; axis++) {
-        int to = axis + MAX_RANK - box->rank;
+        int to = axis + OPERAND_RANK - box->rank;
         count[to] = box->count[axis];
         start[to] = box->start[axis];
         extent[to] = c->array->shape.size[axis];

@@ -12,12 +12,12 @@
 /* Checks that every element of the box is in exactly one piece; returns the number of pieces. */
 static int64_t check_cover(const struct box *box, const struct grid *grid, int64_t limit) {
     struct cut cut = cut_box(box, grid, limit);
-    int64_t size[MAX_RANK] = {1, 1, 1}, total = box_elements(box);
+    int64_t size[OPERAND_RANK] = {1, 1, 1}, total = box_elements(box);
     for (int axis = 0; axis < box->rank; axis++) size[axis] = box->count[axis];
     char *seen = calloc((size_t)total + 1, 1);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);
-        int64_t count[MAX_RANK] = {1, 1, 1}, start[MAX_RANK] = {0};
+        int64_t count[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0};
         assert_true(box_elements(&piece) > 0);
         if (!grid || !grid->whole) assert_true(box_elements(&piece) <= limit);
         for (int axis = 0; axis < box->rank; axis++) {

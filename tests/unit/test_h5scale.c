@@ -65,15 +65,15 @@ static void test_copies(void **state) {
     free(name);
 
     assert_int_equal(h5_create_file(in_folder("out.h5"), &file, &error), STATUS_OK);
-    assert_null(h5_copy_scale(scales[0], LENGTH, 0, -1, file, "whole"));
-    assert_null(h5_copy_scale(scales[0], LENGTH, 1, 3, file, "band"));
-    assert_null(h5_copy_scale(scales[0], LENGTH, 2, 0, file, "nothing"));
-    assert_null(h5_copy_scale(scales[0], LENGTH + 1, 1, 3, file, "of another length"));
+    assert_null(h5_copy_scale(scales[0], LENGTH, 0, -1, 1, file, "whole"));
+    assert_null(h5_copy_scale(scales[0], LENGTH, 1, 3, 1, file, "band"));
+    assert_null(h5_copy_scale(scales[0], LENGTH, 2, 0, 1, file, "nothing"));
+    assert_null(h5_copy_scale(scales[0], LENGTH + 1, 1, 3, 1, file, "of another length"));
     assert_elements(file, "whole", LENGTH, values);
     assert_elements(file, "band", 3, values + 1);
     assert_elements(file, "nothing", 0, values);
     assert_elements(file, "of another length", LENGTH, values);
-    assert_non_null(h5_copy_scale(scales[0], LENGTH, 0, -1, file, "whole")); /* the name is taken */
+    assert_non_null(h5_copy_scale(scales[0], LENGTH, 0, -1, 1, file, "whole")); /* the name is taken */
     assert_elements(file, "whole", LENGTH, values);
 
     struct h5_attached *axes = calloc(OUTPUTS, sizeof *axes), *found = calloc(OUTPUTS, sizeof *found);

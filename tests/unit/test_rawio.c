@@ -237,22 +237,20 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     assert_int_equal(rawwrite_open(dataset, draw(2) << 20, &raw, &error), STATUS_OK);
     assert_non_null(raw);
     struct box whole = box_whole(shape);
-    struct cells cells = layout_cells(&whole, shape, tile);
-    for (int64_t number = cells.cut.pieces - 1; number >= 0; number--) { /* backwards, because any order must work */
+    struct selection all = selection_of_box(&whole);
+    struct cells cells = layout_cells(&all, shape, tile);
+    for (int64_t number = cells.count - 1; number >= 0; number--) { /* backwards, because any order must work */
         struct cell cell = layout_cell(&cells, number);
         struct box box = {.rank = shape->rank};
-        int lead = MAX_RANK - shape->rank;
-        for (int axis = 0; axis < shape->rank; axis++) {
-            box.start[axis] = cell.corner[axis + lead];
-            box.count[axis] = cell.count[axis + lead];
+        memcpy(box.start, cell.corner, sizeof box.start);
+        memcpy(box.count, cell.count, sizeof box.count);
+        struct selection selection = selection_of_box(&box);
+        struct rows rows = layout_rows(&selection, shape, true, box_elements(&box));
+        for (int64_t row = 0; row < rows.walk.rows; row++) {
+            int64_t from, to;
+            layout_row(&rows.walk, row, &from, &to);
+            memcpy(box_values + to, values + from, (size_t)rows.walk.length * sizeof *values);
         }
-        float *to = box_values;
-        for (int64_t i = 0; i < cell.count[0]; i++)
-            for (int64_t j = 0; j < cell.count[1]; j++, to += cell.count[2])
-                memcpy(to,
-                       values + ((cell.corner[0] + i) * cells.extent[1] + cell.corner[1] + j) * cells.extent[2] +
-                           cell.corner[2],
-                       (size_t)cell.count[2] * sizeof *to);
         assert_int_equal(rawwrite_write(raw, &box, box_values, NULL, &error), STATUS_OK);
     }
     struct rawread *readback; /* as verification reads, before the end */

@@ -31,7 +31,7 @@ static void open_fixture(struct fixture *f, const char *path, const int64_t rows
     struct error error = {STATUS_OK, ""};
     f->input = (struct job_input){.name = "x", .label = "", .file = (char *)path, .dataset = "/x"};
     assert_int_equal(array_describe(&f->input, &f->array, &error), STATUS_OK);
-    if (rows) f->array.first[0] = rows[0], f->array.shape.size[0] = rows[1];
+    if (rows) array_narrow(&f->array, 0, rows[0], rows[1]);
     reader_init(&f->reader, &f->array);
     assert_int_equal(reader_open(&f->reader, &error), STATUS_OK);
 }

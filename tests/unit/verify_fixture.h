@@ -40,8 +40,8 @@ static inline enum status read_out(void *context, int input, const struct box *b
     if (f->reads == f->lose_at) f->arrays[0].input = f->arrays[1].input = NULL;
     const struct shape *shape = &f->arrays[2].shape;
     size_t size = dtype_size(f->arrays[2].dtype);
-    int64_t count[MAX_RANK] = {1, 1, 1}, start[MAX_RANK] = {0}, extent[MAX_RANK] = {1, 1, 1};
-    for (int axis = 0, to = MAX_RANK - box->rank; axis < box->rank; axis++, to++) {
+    int64_t count[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0}, extent[OPERAND_RANK] = {1, 1, 1};
+    for (int axis = 0, to = OPERAND_RANK - box->rank; axis < box->rank; axis++, to++) {
         count[to] = box->count[axis], start[to] = box->start[axis], extent[to] = shape->size[axis];
         assert_true(start[to] >= 0 && start[to] + count[to] <= extent[to]);
     }

@@ -1,0 +1,16 @@
+/* selection.h - elements of a data set: every step-th one of a part of each axis. */
+#ifndef RUNNER_SELECTION_H
+#define RUNNER_SELECTION_H
+
+#include "../../kernels/core/operation.h"
+
+/* Packed, they are a box of `count`. */
+struct selection {
+    int rank;
+    int64_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
+};
+struct selection selection_of_box(const struct box *box);
+/* The box, at the origin, that the elements fill. */
+struct box selection_packed(const struct selection *selection);
+
+#endif

@@ -1,0 +1,119 @@
+/* view.c - views of data sets. */
+#include "view.h"
+
+#include "../base/fail.h"
+
+#include <string.h>
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+struct data_view view_of_all(const struct shape *source) {
+    struct data_view view = {.source = *source};
+    for (int axis = 0; axis < source->rank; axis++) view.step[axis] = 1;
+    return view;
+}
+
+enum status view_select(const struct job_select *select, struct data_view *view, struct shape *seen,
+                        struct error *error) {
+    const struct shape source = *seen;
+    char text[SHAPE_TEXT], slice_text[JOB_SLICE_TEXT];
+    if (select->rank != source.rank)
+        return fail(error, STATUS_USAGE,
+                    "'select' has %d entries, one for each axis of the data set's shape %s is wanted", select->rank,
+                    shape_format(&source, text));
+    *view = view_of_all(&source);
+    *seen = (struct shape){0};
+    for (int axis = 0; axis < source.rank; axis++) {
+        const struct job_slice *slice = &select->of[axis];
+        int64_t size = source.size[axis], first = slice->first, end = slice->end;
+        if (first < 0) first += size;
+        if (slice->index && (first < 0 || first >= size))
+            return fail(error, STATUS_USAGE, "'select': index %lld is not in axis %d, which has %lld elements",
+                        (long long)slice->first, axis, (long long)size);
+        view->dropped[axis] = slice->index;
+        view->first[axis] = first;
+        if (slice->index) continue;
+        if (!slice->has_end) end = size;
+        if (end < 0) end += size;
+        if (first < 0 || first > size || end < 0 || end > size)
+            return fail(error, STATUS_USAGE, "'select': \"%s\" is not all in axis %d, which has %lld elements",
+                        job_slice_format(slice, slice_text), axis, (long long)size);
+        view->step[axis] = slice->step;
+        seen->size[seen->rank++] = end > first ? (end - first + slice->step - 1) / slice->step : 0;
+    }
+    return STATUS_OK;
+}
+
+int view_axis(const struct data_view *view, int axis) {
+    if (view->source.rank == 0) return axis;
+    for (int of = 0; of < view->source.rank; of++)
+        if (!view->dropped[of] && axis-- == 0) return of;
+    return view->source.rank;
+}
+
+void view_begin(struct data_view *view, int axis, int64_t first) {
+    int of = view_axis(view, axis);
+    view->first[of] += first * view->step[of];
+}
+
+bool view_is_box(const struct data_view *view) {
+    for (int axis = 0; axis < view->source.rank; axis++)
+        if (view->step[axis] != 1 || view->dropped[axis]) return false;
+    return true;
+}
+
+struct selection view_selection(const struct data_view *view, const struct box *box) {
+    if (view->source.rank == 0) return selection_of_box(box);
+    struct selection selection = {.rank = view->source.rank};
+    for (int of = 0, axis = 0; of < selection.rank; of++) {
+        bool seen = !view->dropped[of];
+        selection.start[of] = view->first[of] + (seen ? box->start[axis] * view->step[of] : 0);
+        selection.count[of] = seen ? box->count[axis] : 1;
+        selection.step[of] = view->step[of];
+        axis += seen;
+    }
+    return selection;
+}
+
+struct shape view_grain(const struct data_view *view, const struct shape *chunk) {
+    if (view->source.rank == 0 || chunk->rank == 0) return *chunk;
+    struct shape grain = {.rank = 0};
+    for (int of = 0; of < view->source.rank; of++) {
+        if (view->dropped[of]) continue;
+        int64_t size = chunk->size[of], step = view->step[of];
+        grain.size[grain.rank++] = step >= size ? 1 : size / greatest_divisor(size, step);
+    }
+    return grain;
+}
+
+void view_shift(const struct data_view *view, int64_t shift[MAX_RANK]) {
+    memset(shift, 0, MAX_RANK * sizeof *shift);
+    for (int of = 0, axis = 0; of < view->source.rank; of++)
+        if (!view->dropped[of]) shift[axis++] = view->first[of] / view->step[of];
+}
+
+double view_excess(const struct data_view *view, const struct shape *seen, const struct shape *chunk) {
+    double excess = 1;
+    for (int of = 0, axis = 0; of < view->source.rank; of++) {
+        int64_t step = view->step[of], size = chunk->rank ? chunk->size[of] : 1;
+        int64_t have = view->source.size[of], count = view->dropped[of] ? 1 : seen->size[axis];
+        axis += !view->dropped[of];
+        bool last = of == view->source.rank - 1;
+        if (chunk->rank == 0) {
+            if (last) excess *= (double)step;
+        } else if (count > 0) {
+            double span = (double)((count - 1) * step + 1),
+                   chunks = step > size ? (double)count : span / (double)size + 1;
+            double read = chunks * (double)size;
+            excess *= (read < (double)have ? read : (double)have) / (double)count;
+        }
+    }
+    return excess;
+}

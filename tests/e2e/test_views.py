@@ -1,0 +1,211 @@
+"""Parts of data sets: what `select` takes of data sets of up to 8 axes, of any layout, is what NumPy takes.
+
+    TILERUN_CASES=500 TILERUN_SEED=1     other cases, more of them; one by TILERUN_CASE=57
+"""
+
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+import referee
+
+SEED = int(os.environ.get("TILERUN_SEED", 0))
+CASES = int(os.environ.get("TILERUN_CASES", 40))
+CHOSEN = os.environ.get("TILERUN_CASE")
+LAYOUTS = ["contiguous", "chunked", "gzip-shuffle", "fletcher32", "virtual", "compact"]
+TYPES = [name for name in referee.DTYPES if name != "bfloat16"]
+
+
+# ---- what is drawn -------------------------------------------------------------------------------------------------
+
+
+def draw_shape(rng, most=20000):
+    rank = int(rng.integers(1, 9))
+    sizes = [int(rng.integers(1, max(2, int(most ** (1 / rank) * 1.5)))) for _ in range(rank)]
+    if rng.random() < 0.3:
+        sizes[int(rng.integers(rank))] *= 3
+    if rng.random() < 0.05:
+        sizes[int(rng.integers(rank))] = 0
+    return tuple(sizes)
+
+
+def draw_slice(rng, size):
+    """A slice as a job writes it, with first, end or step left out at times."""
+    first, end = sorted(int(i) for i in rng.integers(0, size + 1, 2))
+    step = int(rng.choice([1, 1, 1, 2, 3, 7, max(1, size // 2), size + 5]))
+    shape = rng.random()
+    if shape < 0.25:
+        first, end = 0, size
+    elif rng.random() < 0.2 and size > 0 and first < size:
+        first -= size
+    text = f"{first if first or rng.random() < 0.3 else ''}:{end if end != size or rng.random() < 0.3 else ''}"
+    return text + (f":{step}" if step > 1 or rng.random() < 0.1 else "")
+
+
+def draw_select(rng, shape, most_seen):
+    """Entries, and the same as NumPy's index; at least one axis is seen, and at most `most_seen`."""
+    dropped = set(int(i) for i in rng.permutation(len(shape))[: max(0, len(shape) - most_seen)])
+    if len(shape) - len(dropped) > 1 and rng.random() < 0.4:
+        dropped.add(int(rng.integers(len(shape))))
+    entries = []
+    for axis, size in enumerate(shape):
+        if axis in dropped and size > 0:
+            entries.append(int(rng.integers(-size, size)))
+        elif axis in dropped:
+            return None
+        else:
+            entries.append(draw_slice(rng, size))
+    return entries
+
+
+def as_index(entries):
+    """What Python makes of the entries."""
+    return tuple(eval(f"np.s_[{entry}]", {"np": np}) for entry in entries)  # pylint: disable=eval-used
+
+
+def create(rng, file, name, x, layout):
+    """Writes x in a layout, big-endian at times."""
+    dtype = x.dtype.newbyteorder(rng.choice(["<", ">"]))
+    options = {}
+    if layout in ("chunked", "gzip-shuffle", "fletcher32") and x.size and x.ndim:
+        options["chunks"] = tuple(int(rng.integers(1, size + 1)) for size in x.shape)
+        while np.prod(options["chunks"]) * 200 < x.size:  # not too many chunks
+            options["chunks"] = tuple(min(size, 2 * chunk) for size, chunk in zip(x.shape, options["chunks"]))
+        if layout == "gzip-shuffle":
+            options.update(compression="gzip", shuffle=True)
+        if layout == "fletcher32":
+            options.update(fletcher32=True)
+    if layout == "virtual" and x.shape[0] > 1:
+        half = x.shape[0] // 2
+        virtual = h5py.VirtualLayout(x.shape, dtype)
+        for number, part in enumerate((slice(None, half), slice(half, None))):
+            source = file.create_dataset(f"{name}-{number}", data=x[part].astype(dtype))
+            virtual[part] = h5py.VirtualSource(source)
+        file.create_virtual_dataset(name, virtual)
+    elif layout == "compact" and 0 < x.nbytes < 30000:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple(x.shape)
+        kind = h5py.h5t.py_create(dtype)
+        h5py.Dataset(h5py.h5d.create(file.id, name.encode(), kind, space, creation))[...] = x
+    else:
+        file.create_dataset(name, data=x.astype(dtype), **options)
+
+
+def memory_of(rng):
+    return rng.choice(["64KiB", "90%"])
+
+
+# ---- tests ---------------------------------------------------------------------------------------------------------
+
+
+def cases(count, per_job):
+    """Seeds of jobs of several inputs each: starting the program takes longer than a case."""
+    if CHOSEN is not None:
+        return [int(CHOSEN)]
+    return [SEED * 100000 + job for job in range(max(1, count // per_job))]
+
+
+@pytest.mark.parametrize("seed", cases(CASES, 5))
+def test_selections(folder, seed):
+    """Moved through scale and transpose; every bit of scale by 1 of integers, and of transpose, must be NumPy's."""
+    rng = np.random.default_rng(seed)
+    inputs, operations, expected = {}, [], {}
+    with h5py.File(folder / "data.h5", "w") as file:
+        while len(inputs) < 5:
+            name, shape = f"x{len(inputs)}", draw_shape(rng)
+            select = draw_select(rng, shape, 3)
+            if select is None:
+                continue
+            dtype = str(rng.choice(TYPES))
+            x = referee.random_bits(rng, shape, dtype) if rng.random() < 0.5 else np.arange(np.prod(shape)).astype(dtype)
+            x = x.reshape(shape)
+            create(rng, file, name, x, str(rng.choice(LAYOUTS)))
+            seen = x[as_index(select)]
+            inputs[name] = {"file": "data.h5", "dataset": name, "select": select}
+            operation = {"id": f"y{name}", "inputs": [name], "repeat": 1, "warmup": 0}
+            if seen.ndim == 1:
+                operation.update({"op": "reduce", "operator": "max", "axis": "all"} if seen.size else {"op": "scale"})
+                bits = seen.astype("int64") if dtype.startswith("int") else seen
+                expected[f"y{name}"] = (
+                    bits if not seen.size else referee.extreme_bits(seen, dtype, "max", None)
+                    if dtype in referee.FLOATS else seen.max()
+                )
+            else:
+                operation.update({"op": "transpose"})
+                expected[f"y{name}"] = seen.swapaxes(-1, -2)
+            operations.append(operation)
+    results = harness.run_job(folder, inputs=inputs, operations=operations, memory=str(memory_of(rng)))
+    for name, values in expected.items():
+        found = results.output(name)
+        assert found.shape == values.shape, (name, inputs)
+        kind = np.dtype(f"u{found.dtype.itemsize}")
+        np.testing.assert_array_equal(
+            np.ascontiguousarray(found).view(kind), np.ascontiguousarray(values.astype(found.dtype)).view(kind),
+            str((name, inputs)),
+        )
+
+
+def select_job(folder, shape, select, **more):
+    """Checks a job with that selection; returns what the program says."""
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=np.zeros(shape, "float32"))
+    job = harness.write_job(
+        folder / "job.yaml",
+        inputs={"x": {"file": "data.h5", "dataset": "x", "select": select, **more}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["x"]}],
+    )
+    done = harness.tilerun("check", job)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "shape, select, words",
+    [
+        ((4, 5), ["0:4"], "one for each axis of the data set's shape 4x5"),
+        ((4, 5), ["0:5", ":"], 'axis 0, which has 4 elements'),
+        ((4, 5), [":", 5], "index 5 is not in axis 1, which has 5 elements"),
+        ((4, 5), [":", "-6:"], "axis 1"),
+        ((4, 5), [-1, 2], "is a single number"),
+    ],
+)
+def test_what_does_not_fit_is_refused(folder, shape, select, words):
+    code, said = select_job(folder, shape, select)
+    assert code == harness.USAGE and words in said, said
+
+
+def test_swept_selection(folder):
+    """Frame after frame of a stack, as a sweep."""
+    x = np.arange(60, dtype="int32").reshape(3, 4, 5)
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(1, 2, 5))
+    results = harness.run_job(
+        folder,
+        parameters={"frame": [0, 1, 2]},
+        inputs={"x": {"file": "data.h5", "dataset": "x", "select": ["$frame", ":", "${frame}::2"]}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1}],
+    )
+    for frame in range(3):
+        np.testing.assert_array_equal(results.output(f"frame={frame}/y"), x[frame, :, frame::2].T)
+
+
+def test_scales_follow_the_selection(folder):
+    """A dimension scale of a selected axis is selected alike; the dropped axis has none."""
+    with h5py.File(folder / "data.h5", "w") as file:
+        x = file.create_dataset("x", data=np.arange(120, dtype="float32").reshape(4, 5, 6))
+        for axis, name in enumerate(("time", "row", "column")):
+            scale = file.create_dataset(name, data=np.arange(x.shape[axis], dtype="float64") * 10)
+            scale.make_scale(name)
+            x.dims[axis].attach_scale(scale)
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"file": "data.h5", "dataset": "x", "select": [2, "1::2", ":"]}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1}],
+    )
+    with h5py.File(results.path) as file:
+        y = file["outputs/y"]
+        np.testing.assert_array_equal(y.dims[1][0][()], [10, 30])
+        np.testing.assert_array_equal(y.dims[0][0][()], np.arange(6) * 10)
