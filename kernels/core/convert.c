@@ -3,6 +3,7 @@
 #include "cpu.h"
 #include "float16.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ROW(from_type, to_type, expression)                                                                            \
@@ -88,4 +89,132 @@ void convert_from_double(enum dtype dtype, const double *from, int64_t count, vo
 
 void convert_to_integer(enum dtype dtype, const void *from, int64_t count, int64_t *to) {
     to_integer(dtype, from, count, to);
+}
+
+/* ---- casts ------------------------------------------------------------------------------------------------------- */
+
+#define BLOCK 512 /* elements that are widened at a time */
+
+/* What lies in most files, to what is computed with most: nothing can be lost but to rounding. */
+CPU_BODY to_float32_body(enum dtype from_type, const void *from, int64_t count, float *to) {
+    switch (from_type) {
+    case INT8: ROW(int8_t, float, value); break;
+    case UINT8: ROW(uint8_t, float, value); break;
+    case INT16: ROW(int16_t, float, value); break;
+    case UINT16: ROW(uint16_t, float, value); break;
+    case INT32: ROW(int32_t, float, value); break; /* rounded, once */
+    case FLOAT_TYPES:
+    case INT64:
+    case UINT32:
+    case UINT64:
+    case DTYPE_COUNT: break;
+    }
+}
+CPU_VERSIONS(to_float32, (enum dtype from_type, const void *from, int64_t count, float *to),
+             (from_type, from, count, to))
+
+static bool converts_at_once(enum dtype from_type, enum dtype to_type) {
+    const unsigned types = DTYPE_BIT(INT8) | DTYPE_BIT(UINT8) | DTYPE_BIT(INT16) | DTYPE_BIT(UINT16) | DTYPE_BIT(INT32);
+    return to_type == FLOAT32 && (types >> from_type & 1);
+}
+
+/* Counts finite elements that are infinite behind a conversion between floats. */
+CPU_BODY count_overflows_body(const double *from, const double *to, int64_t count, int64_t *overflowed) {
+    int64_t found = 0;
+#pragma omp simd reduction(+ : found)
+    for (int64_t i = 0; i < count; i++) found += fabs(from[i]) < INFINITY && fabs(to[i]) == INFINITY;
+    *overflowed += found;
+}
+CPU_VERSIONS(count_overflows, (const double *from, const double *to, int64_t count, int64_t *overflowed),
+             (from, to, count, overflowed))
+
+/* A 64-bit integer as a float64 that rounds to a narrower float as the integer does: of more than 53 bits the last one
+ * that is kept is odd where others are lost. */
+static double odd_double(int64_t value, bool is_signed) {
+    bool negative = is_signed && value < 0;
+    uint64_t size = negative ? 0 - (uint64_t)value : (uint64_t)value;
+    if (size >> 53) size = (size >> 11 | ((size & 0x7ff) != 0)) << 11;
+    return negative ? -(double)size : (double)size;
+}
+
+/* Integers, as 64 bits. */
+static void integers_to(enum dtype from_type, const int64_t *from, int64_t count, enum dtype to_type, void *to,
+                        struct casts *casts) {
+    bool is_signed = dtype_is_signed(from_type), to_signed = dtype_is_signed(to_type);
+    double wide[BLOCK], back[BLOCK];
+    switch (to_type) {
+    case FLOAT64:
+        for (int64_t i = 0; i < count; i++) ((double *)to)[i] = is_signed ? (double)from[i] : (double)(uint64_t)from[i];
+        break;
+    case FLOAT32:
+        for (int64_t i = 0; i < count; i++) ((float *)to)[i] = is_signed ? (float)from[i] : (float)(uint64_t)from[i];
+        break;
+    case FLOAT16:
+    case BFLOAT16:
+        for (int64_t i = 0; i < count; i++) wide[i] = odd_double(from[i], is_signed);
+        convert_from_double(to_type, wide, count, to);
+        convert_to_double(to_type, to, count, back);
+        count_overflows(wide, back, count, &casts->overflowed);
+        break;
+    case INTEGER_TYPES:
+        for (int64_t i = 0; i < count; i++) {
+            dtype_store_integer(to_type, to, i, from[i]);
+            int64_t kept = dtype_load_integer(to_type, to, i);
+            casts->wrapped += kept != from[i] || (is_signed != to_signed && kept < 0);
+        }
+        break;
+    case DTYPE_COUNT: break;
+    }
+}
+
+/* The whole number `value` modulo 2^64. */
+static int64_t modulo(double value) {
+    double rest = fabs(value) < 0x1p63 ? value : fmod(value, 0x1p64);
+    if (fabs(rest) < 0x1p63) return (int64_t)rest;
+    return (int64_t)(rest < 0 ? 0 - (uint64_t)-rest : (uint64_t)rest);
+}
+
+static void doubles_to_integers(const double *from, int64_t count, enum dtype to_type, void *to, struct casts *casts) {
+    int bits = 8 * (int)dtype_size(to_type) - dtype_is_signed(to_type);
+    double above = ldexp(1, bits), least = dtype_is_signed(to_type) ? -above : 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool finite = fabs(from[i]) < INFINITY;
+        double whole = finite ? trunc(from[i]) : 0;
+        dtype_store_integer(to_type, to, i, modulo(whole));
+        casts->wrapped += !finite || whole < least || whole >= above;
+        casts->truncated += finite && whole != from[i];
+    }
+}
+
+static void convert_block(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
+                          struct casts *casts) {
+    double wide[BLOCK], back[BLOCK];
+    int64_t integers[BLOCK];
+    if (converts_at_once(from_type, to_type)) {
+        to_float32(from_type, from, count, to);
+    } else if (!dtype_is_float(from_type)) {
+        convert_to_integer(from_type, from, count, integers);
+        integers_to(from_type, integers, count, to_type, to, casts);
+    } else {
+        convert_to_double(from_type, from, count, wide);
+        if (!dtype_is_float(to_type)) {
+            doubles_to_integers(wide, count, to_type, to, casts);
+            return;
+        }
+        convert_from_double(to_type, wide, count, to);
+        if (dtype_largest(to_type) >= dtype_largest(from_type)) return;
+        convert_to_double(to_type, to, count, back);
+        count_overflows(wide, back, count, &casts->overflowed);
+    }
+}
+
+void convert_elements(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
+                      struct casts *casts) {
+    if (from_type == to_type) {
+        memcpy(to, from, (size_t)count * dtype_size(to_type));
+        return;
+    }
+    for (int64_t at = 0; at < count; at += BLOCK)
+        convert_block(from_type, (const char *)from + at * (int64_t)dtype_size(from_type), min_int64(BLOCK, count - at),
+                      to_type, (char *)to + at * (int64_t)dtype_size(to_type), casts);
 }

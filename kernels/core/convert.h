@@ -10,4 +10,17 @@ void convert_to_double(enum dtype dtype, const void *from, int64_t count, double
 void convert_from_double(enum dtype dtype, const double *from, int64_t count, void *to);
 void convert_to_integer(enum dtype dtype, const void *from, int64_t count, int64_t *to);
 
+/* What a conversion has lost, in elements. */
+struct casts {
+    int64_t overflowed; /* finite, and infinite in the new type */
+    int64_t wrapped;    /* out of the range of an integer type, or no number there (NaN, infinity) */
+    int64_t truncated;  /* their fractions are lost to an integer type */
+};
+
+/* From one type to another, as NumPy's astype: to the nearest float, ties to even, rounded once; towards zero to an
+ * integer. Of one type: bit for bit. Where C and NumPy leave it open: an integer type takes the value modulo 2^bits,
+ * and 0 for NaN and the infinities. Adds what is lost to *casts. */
+void convert_elements(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
+                      struct casts *casts);
+
 #endif

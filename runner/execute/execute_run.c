@@ -84,10 +84,29 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
+/* What the pass has asked of files, and what conversions have changed. Each input's losses are said once. */
+static void fill_counts(struct execution *execution, const struct task *task, const struct stream_result *passed,
+                        struct result_row *row) {
+    row->file_bytes = (double)passed->file_bytes;
+    row->overflowed = row->wrapped = row->truncated = 0;
+    for (int i = 0; i < task->geometry.inputs; i++) {
+        struct reader *reader = &execution->readers.of[task->in[i]];
+        if (i > 0 && task->in[i] == task->in[0]) continue;
+        row->overflowed += (double)reader->casts.overflowed;
+        row->wrapped += (double)reader->casts.wrapped;
+        row->truncated += (double)reader->casts.truncated;
+        char *losses = reader->casts_said ? NULL : reader_losses(reader);
+        reader->casts_said = true;
+        if (losses) progress_note(&execution->progress, losses);
+        free(losses);
+    }
+}
+
 /* Streams and verifies; a row that is wrong is final. */
 static enum status stream_and_verify(struct execution *execution, struct trial *trial, struct error *error) {
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
+    const struct task *task = &plan->tasks[run->task];
     struct result_row *row = trial->row;
     struct host_reader reader = {watched_read, &trial->watched};
     struct stream_result passed = {.devices = 1};
@@ -100,6 +119,7 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     progress_verify(&execution->progress);
     TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
     trial->times = passed.times;
+    fill_counts(execution, task, &passed, row);
     plan_device_text(&plan->facts[run->device], passed.devices, row->device, sizeof row->device);
     row->error = verdict.error;
     row->tolerance = verdict.tolerance;

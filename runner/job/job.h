@@ -45,6 +45,8 @@ struct job_input {
     bool has_rows;
     int64_t rows[2];           /* first, count */
     struct job_select select;  /* a file */
+    bool has_dtype;            /* a file: it is read as... */
+    enum dtype as;             /* ...that */
     struct random_terms terms; /* random */
     struct shape shape;        /* random */
     enum dtype dtype;          /* random */

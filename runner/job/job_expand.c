@@ -69,6 +69,7 @@ static void read_input(struct reader *reader, const struct definition *definitio
     reader_read_keys(reader, SCOPE_INPUT, kind, node, NULL, input);
     input->random = random != NULL;
     input->has_rows = yaml_get(node, "rows") != NULL;
+    input->has_dtype = !random && yaml_get(node, "dtype") != NULL;
     if (input->has_rows && input->select.rank)
         reader_error(reader, input->select.where, "an input has either 'rows' or 'select', not both");
     if (random) read_random(reader, random, input);

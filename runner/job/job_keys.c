@@ -52,6 +52,8 @@ const struct job_key job_keys[] = {
         .help = "`[first, count]`: only this band along the first axis."},
     {SCOPE_INPUT, "select", KEY_SELECT, "", .of = FILES, INPUT(select),
         .help = "What to take of each axis, as in Python: `\":\"`, `\"0:100\"`, `\"::2\"`; an index drops its axis."},
+    {SCOPE_INPUT, "dtype", KEY_DTYPE, "", .of = FILES, INPUT(as),
+        .help = "Convert elements to this type, as NumPy's `astype`. Default: the data set's."},
     {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
 
     {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 3 axes."},

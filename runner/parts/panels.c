@@ -72,8 +72,10 @@ static char *part_of(const struct results *results, const struct run *panel) {
 
 /* Adds a panel's row to the run's. The run's status is that of its first panel that made no result. */
 static void add_row(struct result_row *sum, const struct result_row *row, const struct task *panel, bool first) {
-    double *const sums[] = {&sum->read_s, &sum->h2d_s, &sum->d2h_s, &sum->write_s, &sum->total_s, &sum->bound_s};
-    const double more[] = {row->read_s, row->h2d_s, row->d2h_s, row->write_s, row->total_s, row->bound_s};
+    double *const sums[] = {&sum->read_s,  &sum->h2d_s,      &sum->d2h_s,      &sum->write_s, &sum->total_s,
+                            &sum->bound_s, &sum->file_bytes, &sum->overflowed, &sum->wrapped, &sum->truncated};
+    const double more[] = {row->read_s,  row->h2d_s,      row->d2h_s,      row->write_s, row->total_s,
+                           row->bound_s, row->file_bytes, row->overflowed, row->wrapped, row->truncated};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) *sums[i] = first ? more[i] : *sums[i] + more[i];
     if (first || row->error > sum->error) sum->error = row->error;
     if (first || row->tolerance > sum->tolerance) sum->tolerance = row->tolerance;

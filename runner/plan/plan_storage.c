@@ -20,7 +20,8 @@ double plan_read_rate(const struct array *input, const struct device_facts *fact
     double rate = !input->direct    ? (input->filtered ? INFLATE_RATE : HDF5_RATE)
                   : input->filtered ? facts->host_threads * INFLATE_RATE
                                     : facts->read_bytes_per_s;
-    return rate / (view_is_box(&input->view) ? 1 : view_excess(&input->view, &input->shape, &input->chunk));
+    if (!view_is_box(&input->view)) rate /= view_excess(&input->view, &input->shape, &input->chunk);
+    return rate * (double)dtype_size(input->dtype) / (double)dtype_size(input->stored);
 }
 
 static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {

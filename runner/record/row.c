@@ -38,6 +38,8 @@ static void forget_numbers(struct result_row *row) {
         &row->tolerance,       &row->sm_clock_mhz,
         &row->kernel_ci_low_s, &row->kernel_ci_high_s,
         &row->bound_s,         &row->percent_of_bound,
+        &row->file_bytes,      &row->overflowed,
+        &row->wrapped,         &row->truncated,
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) *unknown[i] = NAN;
 }

@@ -15,6 +15,8 @@ struct result_row {
     double kernel_median_s, kernel_min_s, kernel_max_s, kernel_mad_s;
     double kernel_ci_low_s, kernel_ci_high_s; /* the 95 % interval of the median */
     double read_s, h2d_s, d2h_s, write_s, total_s;
+    double file_bytes;                     /* that the inputs' files were asked for */
+    double overflowed, wrapped, truncated; /* elements that a conversion has changed (kernels/core/convert.h) */
     double flops, bytes, gflops, gbytes_per_s;
     /* The least time that this device's measured limits allow the work, what limits it ("compute", "memory"), and how
      * much of the median that is. */

@@ -29,7 +29,8 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     enum status status = h5_open(input->file, input->dataset, &dataset, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {
-        array->dtype = dataset->dtype;
+        array->stored = dataset->dtype;
+        array->dtype = input->has_dtype ? input->as : dataset->dtype;
         array->shape = dataset->shape;
         array->view = view_of_all(&array->shape);
         array->units = h5_get_words(dataset->id, "units");

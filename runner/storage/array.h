@@ -27,6 +27,7 @@ struct array {
     /* Of an input: what is seen of its data set, or of the shape that is generated (`rows`, `select`, a panel). */
     struct data_view view;
     /* Only of an input in a file. */
+    enum dtype stored;     /* in the data set; read as `dtype` */
     struct shape chunk;    /* of the data set; rank 0: not chunked */
     bool filtered, direct; /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
     struct stat version;   /* the file's, when it was described; st_ino 0: there is no file */

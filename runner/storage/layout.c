@@ -29,6 +29,13 @@ struct box selection_packed(const struct selection *selection) {
     return box;
 }
 
+void read_counts_add(struct read_counts *to, const struct read_counts *more) {
+    to->bytes += more->bytes;
+    to->casts.overflowed += more->casts.overflowed;
+    to->casts.wrapped += more->casts.wrapped;
+    to->casts.truncated += more->casts.truncated;
+}
+
 /* ---- walks ------------------------------------------------------------------------------------------------------- */
 
 /* `count` elements, `step` apart, from element `from_start` of an array of size `from_size` on, to element `to_start`

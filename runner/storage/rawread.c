@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define EXTENT_BYTES (INT64_C(1) << 17) /* bytes that one pread asks for */
+#define BLOCK        1024               /* elements that are converted at a time */
 #define ROOMS_BYTES  (INT64_C(128) << 20)
 
 struct chunk {
@@ -124,12 +125,13 @@ struct reading {
     struct rawread *raw;
     const struct rawread_visitor *visitor;
     struct trace *trace;
-    char *data;
+    const struct read_target *target;
     struct rows rows;   /* contiguous */
     struct cells cells; /* chunked */
     atomic_llong next;  /* piece or cell */
     pthread_mutex_t mutex;
-    struct error failure; /* the first failure; guarded by the mutex */
+    struct read_counts counts; /* these two are guarded by the mutex */
+    struct error failure;      /* the first failure */
 };
 
 /* Keeps a failure. `corner`: of the chunk that it concerns; NULL: none. */
@@ -151,6 +153,40 @@ static void report(struct reading *reading, const int64_t *corner, const char *w
     pthread_mutex_unlock(&reading->mutex);
 }
 
+static void add_counts(struct reading *reading, const struct read_counts *counts) {
+    pthread_mutex_lock(&reading->mutex);
+    read_counts_add(&reading->counts, counts);
+    pthread_mutex_unlock(&reading->mutex);
+}
+
+/* Element number `index` of the target. */
+static char *target_at(const struct reading *reading, int64_t index) {
+    return (char *)reading->target->data + index * (int64_t)dtype_size(reading->target->dtype);
+}
+
+/* Brings `count` elements, `step` apart, to their place in the target: picks them, swaps their bytes, converts them. */
+static void deliver(const struct reading *reading, const char *from, int64_t count, int64_t step, char *to,
+                    struct read_counts *counts) {
+    const struct rawread *raw = reading->raw;
+    enum dtype stored = raw->dataset->dtype, wanted = reading->target->dtype;
+    size_t size = (size_t)raw->size;
+    uint64_t block[BLOCK];
+    if (stored == wanted) {
+        if (from != to) layout_pick(from, count, step, size, to);
+        if (raw->swap) swap_bytes(to, count, size);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        int64_t some = count - at < BLOCK ? count - at : BLOCK;
+        const char *first = from + at * step * raw->size;
+        bool as_it_is = step == 1 && !raw->swap;
+        if (!as_it_is) layout_pick(first, some, step, size, block);
+        if (raw->swap) swap_bytes(block, some, size);
+        convert_elements(stored, as_it_is ? (const void *)first : block, some, wanted,
+                         to + at * (int64_t)dtype_size(wanted), &counts->casts);
+    }
+}
+
 /* Reads `bytes` bytes at `address`. NULL: all were read; else why not. */
 static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
     for (char *to = data; bytes > 0;) {
@@ -167,37 +203,45 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
-/* Reads a run's elements one by one or, with room for it, all from the first to the last. NULL: done; else why not. */
-static const char *read_run(const struct rawread *raw, const struct row_run *run, char *between, char *to) {
+/* Reads a run's elements one by one or, if rows are covered, all from the first to the last, into `room`, from where
+ * they are `*step` apart. NULL: done; else why not. */
+static const char *read_run(const struct reading *reading, const struct row_run *run, char *room, int64_t *step,
+                            struct read_counts *counts) {
+    const struct rawread *raw = reading->raw;
     haddr_t from = raw->address + (haddr_t)(run->in_array * raw->size);
     const char *why = NULL;
-    if (run->step == 1) return read_bytes(raw->descriptor, to, run->elements * raw->size, from);
-    if (between) {
-        why = read_bytes(raw->descriptor, between, ((run->elements - 1) * run->step + 1) * raw->size, from);
-        if (!why) layout_pick(between, run->elements, run->step, (size_t)raw->size, to);
-        return why;
+    if (reading->rows.covered) {
+        int64_t bytes = ((run->elements - 1) * run->step + 1) * raw->size;
+        *step = run->step;
+        counts->bytes += bytes;
+        return read_bytes(raw->descriptor, room, bytes, from);
     }
+    *step = 1;
+    counts->bytes += run->elements * raw->size;
     for (int64_t i = 0; i < run->elements && !why; i++)
-        why = read_bytes(raw->descriptor, to + i * raw->size, raw->size, from + (haddr_t)(i * run->step * raw->size));
+        why = read_bytes(raw->descriptor, room + i * raw->size, raw->size, from + (haddr_t)(i * run->step * raw->size));
     return why;
 }
 
 static void read_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rawread *raw = reading->raw;
+    struct read_counts counts = {0};
     struct row_run run;
-    char *between = NULL;
     const char *why = NULL;
-    if (reading->rows.covered && reading->rows.walk.step > 1) between = must_malloc(EXTENT_BYTES);
+    bool straight = reading->rows.walk.step == 1 && raw->dataset->dtype == reading->target->dtype;
+    char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
     for (int64_t number = 0; !why && layout_run(&reading->rows, piece, number, &run); number++) {
-        char *to = reading->data + run.in_box * raw->size;
-        why = read_run(raw, &run, between, to);
+        char *to = target_at(reading, run.in_box), *from = straight ? to : room;
+        int64_t step;
+        why = read_run(reading, &run, from, &step, &counts);
         if (why) break;
-        if (raw->swap) swap_bytes(to, run.elements, (size_t)raw->size);
+        deliver(reading, from, run.elements, step, to, &counts);
         if (reading->visitor)
             reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
     }
     if (why) report(reading, NULL, why);
-    free(between);
+    add_counts(reading, &counts);
+    free(room);
 }
 
 static void read_rows(void *context, int64_t lane, int thread) {
@@ -234,30 +278,34 @@ static enum status look_up(struct reading *reading, struct error *error) {
     return status;
 }
 
-/* Copies the part of a chunk that is in the box from plain bytes (NULL: the fill value) to its place in the box. */
-static void scatter(const struct reading *reading, const struct cell *cell, const char *plain) {
+/* Brings the selected part of a chunk from plain bytes (NULL: the fill value) to its place in the target. */
+static void scatter(const struct reading *reading, const struct cell *cell, const char *plain,
+                    struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
-    int64_t size = raw->size;
+    enum dtype wanted = reading->target->dtype;
+    int64_t size = (int64_t)dtype_size(wanted), source, target;
     for (int64_t number = 0; number < walk.rows; number++) {
-        int64_t source, target;
         layout_row(&walk, number, &source, &target);
-        char *row = reading->data + target * size;
+        char *row = target_at(reading, target);
         if (plain)
-            layout_pick(plain + source * size, walk.length, walk.step, (size_t)size, row);
+            deliver(reading, plain + source * raw->size, walk.length, walk.step, row, counts);
         else
-            for (int64_t k = 0; k < walk.length; k++) memcpy(row + k * size, &raw->fill, (size_t)size);
-        if (plain && raw->swap) swap_bytes(row, walk.length, (size_t)size);
+            for (int64_t k = 0; k < walk.length; k++)
+                convert_elements(raw->dataset->dtype, &raw->fill, 1, wanted, row + k * size, &counts->casts);
     }
 }
 
 static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
     const struct h5_place *chunk = &raw->chunks[cell->number].place;
+    struct read_counts counts = {0};
     if (chunk->address == HADDR_UNDEF) {
-        scatter(reading, cell, NULL);
+        scatter(reading, cell, NULL, &counts);
+        add_counts(reading, &counts);
         return;
     }
+    counts.bytes = (int64_t)chunk->bytes;
     struct filter_room *room = raw->rooms[lane];
     char *stored = filter_room_bytes(room, chunk->bytes);
     const char *plain = stored, *why = "there is no memory to hold it";
@@ -269,9 +317,10 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
     }
     if (plain && !why)
-        scatter(reading, cell, plain);
+        scatter(reading, cell, plain, &counts);
     else
         report(reading, cell->corner, why);
+    add_counts(reading, &counts);
 }
 
 static void read_lane(void *context, int64_t lane, int thread) {
@@ -290,13 +339,15 @@ bool rawread_is_contiguous(const struct rawread *raw) {
 enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
                          struct trace *trace, struct error *error) {
     struct selection selection = selection_of_box(box);
-    return rawread_selected(raw, &selection, data, visitor, trace, error);
+    struct read_counts counts = {0};
+    const struct read_target target = {data, raw->dataset->dtype, &counts};
+    return rawread_selected(raw, &selection, &target, visitor, trace, error);
 }
 
-enum status rawread_selected(struct rawread *raw, const struct selection *selection, void *data,
+enum status rawread_selected(struct rawread *raw, const struct selection *selection, const struct read_target *target,
                              const struct rawread_visitor *visitor, struct trace *trace, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
-    struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .data = data};
+    struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .target = target};
     enum status status = STATUS_OK;
     pthread_mutex_init(&reading.mutex, NULL);
     if (raw->chunks) {
@@ -313,6 +364,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
         *error = reading.failure;
         status = error->status;
     }
+    read_counts_add(target->counts, &reading.counts);
     pthread_mutex_destroy(&reading.mutex);
     return status;
 }

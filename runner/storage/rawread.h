@@ -33,8 +33,8 @@ bool rawread_is_contiguous(const struct rawread *raw);
  * call at a time. `trace` gets the decoding of each chunk; `visitor` and `trace` may be NULL. */
 enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
                          struct trace *trace, struct error *error);
-/* The same of a selection. */
-enum status rawread_selected(struct rawread *raw, const struct selection *selection, void *data,
+/* The same of a selection, converted to the target's type by the threads that read. */
+enum status rawread_selected(struct rawread *raw, const struct selection *selection, const struct read_target *target,
                              const struct rawread_visitor *visitor, struct trace *trace, struct error *error);
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20 };
+enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20, PIECE = 1 << 16 };
 
 /* ---- opening and closing ---- */
 
@@ -125,6 +125,26 @@ void readers_close_before(struct readers *readers, int task) {
 
 /* ---- reading and hashing ---- */
 
+/* What HDF5 has to read, in pieces that follow one another in the box. */
+static enum status read_converted(struct reader *reader, const struct box *box, const struct read_target *target,
+                                  struct error *error) {
+    enum dtype stored = reader->dataset->dtype;
+    struct cut cut = cut_box(box, NULL, PIECE);
+    uint64_t *piece = must_malloc(PIECE * sizeof *piece);
+    char *to = target->data;
+    enum status status = STATUS_OK;
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box part = cut_piece(&cut, number);
+        struct selection selection = view_selection(&reader->array->view, &part);
+        int64_t elements = box_elements(&part);
+        status = h5_read_selected(reader->dataset, &selection, piece, error);
+        if (!status) convert_elements(stored, piece, elements, target->dtype, to, &target->counts->casts);
+        to += elements * (int64_t)dtype_size(target->dtype);
+    }
+    free(piece);
+    return status;
+}
+
 enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                         struct error *error) {
     const struct array *array = reader->array;
@@ -136,11 +156,58 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
         random_fill(&array->input->terms, &array->input->shape, array->dtype, &made, data);
         return STATUS_OK;
     }
-    if (reader->pieces) return pieces_read(reader->pieces, box, data, trace, error);
+    if (reader->pieces) {
+        reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(array->dtype);
+        return pieces_read(reader->pieces, box, data, trace, error);
+    }
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
-    if (reader->raw) return rawread_selected(reader->raw, &selection, data, NULL, trace, error);
+    const struct read_target target = {data, array->dtype, &reader->counts};
+    if (reader->raw) return rawread_selected(reader->raw, &selection, &target, NULL, trace, error);
+    reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(reader->dataset->dtype);
+    if (reader->dataset->dtype != array->dtype) return read_converted(reader, box, &target, error);
     return h5_read_selected(reader->dataset, &selection, data, error);
 }
+
+/* ---- what conversion loses ---- */
+
+bool reader_casts_missing(const struct reader *reader) {
+    return reader->array->input && reader->cast != shape_elements(&reader->array->shape);
+}
+
+void reader_casts_begin(struct reader *reader) {
+    reader->casts = (struct casts){0};
+    reader->cast = 0;
+}
+
+void reader_casts_add(struct reader *reader, const struct read_counts *before, const struct box *box) {
+    reader->casts.overflowed += reader->counts.casts.overflowed - before->casts.overflowed;
+    reader->casts.wrapped += reader->counts.casts.wrapped - before->casts.wrapped;
+    reader->casts.truncated += reader->counts.casts.truncated - before->casts.truncated;
+    reader->cast += box_elements(box);
+}
+
+char *reader_losses(const struct reader *reader) {
+    const struct casts *casts = &reader->casts;
+    const struct {
+        int64_t count;
+        const char *what;
+    } losses[] = {{casts->overflowed, "overflowed"},
+                  {casts->wrapped, "wrapped around to"},
+                  {casts->truncated, "lost their fractions to"}};
+    const char *type = dtype_name(reader->array->dtype);
+    char *text = NULL;
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (losses[i].count == 0) continue;
+        char *longer = text ? must_printf("%s, %lld %s it", text, (long long)losses[i].count, losses[i].what)
+                            : must_printf("input '%s': %lld of %lld elements %s %s", reader->array->name,
+                                          (long long)losses[i].count, (long long)reader->cast, losses[i].what, type);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* ---- hashing ---- */
 
 /* A sum modulo 2^128 does not depend on the order of boxes and threads. */
 static void add(XXH128_hash_t *sum, XXH128_hash_t term) {
@@ -268,7 +335,8 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
     struct rawread_visitor visitor = {hash_run, &hashing};
     struct selection selection = view_selection(&reader->array->view, box);
-    enum status status = rawread_selected(reader->raw, &selection, data, &visitor, trace, error);
+    const struct read_target target = {data, reader->array->dtype, &reader->counts};
+    enum status status = rawread_selected(reader->raw, &selection, &target, &visitor, trace, error);
     take_sums(reader, hashing.sums, box_elements(box));
     return status;
 }

@@ -30,6 +30,10 @@ struct reader {
     char hash[READER_HASH_TEXT];  /* of an input in a file: "" until it is known; else always "" */
     uint64_t hash_low, hash_high; /* sum over the boxes so far */
     int64_t hashed;               /* elements hashed so far; -1: a box could not be hashed */
+    struct read_counts counts;    /* of all that was read */
+    struct casts casts;           /* over the elements that were counted so far: over all of them, once */
+    int64_t cast;                 /* how many elements that is */
+    bool casts_said;              /* their losses were printed */
 };
 
 /* Makes a reader of an array, which must outlive it. Opens nothing. An input's file and data set are taken from the
@@ -55,6 +59,15 @@ void reader_free(struct reader *reader);
  * STATUS_INTERRUPTED: a signal came before. */
 enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                         struct error *error);
+
+/* Counting what is lost where elements are converted to the array's type: begin, then read every box once. */
+bool reader_casts_missing(const struct reader *reader);
+void reader_casts_begin(struct reader *reader);
+/* Adds what was lost since `before`, a copy of `counts`, in a box. */
+void reader_casts_add(struct reader *reader, const struct read_counts *before, const struct box *box);
+
+/* "input 'X': 3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
+char *reader_losses(const struct reader *reader);
 
 /* Hashing while the array is read for another purpose: every box must come once, in any order. After a box that is not
  * cut at multiples of READER_SEGMENT along the last axis, reader_hash has to read everything again. */

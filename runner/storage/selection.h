@@ -2,6 +2,7 @@
 #ifndef RUNNER_SELECTION_H
 #define RUNNER_SELECTION_H
 
+#include "../../kernels/core/convert.h"
 #include "../../kernels/core/operation.h"
 
 /* Packed, they are a box of `count`. */
@@ -12,5 +13,19 @@ struct selection {
 struct selection selection_of_box(const struct box *box);
 /* The box, at the origin, that the elements fill. */
 struct box selection_packed(const struct selection *selection);
+
+/* What reading has come to. */
+struct read_counts {
+    int64_t bytes; /* that files were asked for */
+    struct casts casts;
+};
+void read_counts_add(struct read_counts *to, const struct read_counts *more);
+
+/* Where elements go, packed, and as which type; `counts` is added to. */
+struct read_target {
+    void *data;
+    enum dtype dtype;
+    struct read_counts *counts;
+};
 
 #endif

@@ -42,6 +42,7 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
                             const struct box *box, void *memory, struct error *error) {
     struct trace *trace = stream->sink->trace;
     int64_t bytes = box_elements(box) * in->element;
+    struct read_counts before = in->reader->counts;
     double begin = range_begin(STAGE_READ);
     enum status status = fresh && in->hashed ? reader_read_hashed(in->reader, box, memory, trace, error)
                                              : reader_read(in->reader, box, memory, trace, error);
@@ -50,6 +51,8 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
     stream->result.times.read_s += end - begin;
     stream->result.bytes_read += bytes;
+    stream->result.file_bytes += in->reader->counts.bytes - before.bytes;
+    if (fresh && in->counted) reader_casts_add(in->reader, &before, box);
     return STATUS_OK;
 }
 
@@ -298,11 +301,14 @@ static enum status take_pass(struct stream *stream, struct error *error) {
     return status;
 }
 
-/* Begins the inputs' hashes. Two operands that are one array share its hash. */
+/* Begins the inputs' hashes and counts. Two operands that are one array share them. */
 static void begin_hashes(struct stream *stream) {
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct input *in = &stream->in[i];
-        in->hashed = reader_hash_missing(in->reader) && (i == 0 || in->reader != stream->in[0].reader);
+        bool first = i == 0 || in->reader != stream->in[0].reader;
+        in->counted = first && reader_casts_missing(in->reader);
+        if (in->counted) reader_casts_begin(in->reader);
+        in->hashed = first && reader_hash_missing(in->reader);
         if (in->hashed) reader_hash_begin(in->reader);
     }
 }

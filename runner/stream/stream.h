@@ -48,7 +48,8 @@ struct stream_result {
     /* Busy seconds of each stage of the pass, of the device that was busy longest; total_s is its wall time. */
     struct stage_times times;
     int64_t bytes_read, bytes_written;
-    int devices; /* of the team, that took part */
+    int64_t file_bytes; /* that inputs' files were asked for; of encoded chunks, the stored bytes */
+    int devices;        /* of the team, that took part */
 };
 
 struct stream; /* the buffers of one run */

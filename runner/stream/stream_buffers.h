@@ -25,8 +25,9 @@ struct input {
     struct reader *reader;
     int64_t element; /* bytes */
     int count, current;
-    bool hashed; /* its boxes are hashed as they are read */
-    bool shared; /* all lanes need the same box of it */
+    bool hashed;  /* its boxes are hashed as they are read */
+    bool counted; /* what their conversion loses is counted */
+    bool shared;  /* all lanes need the same box of it */
 };
 
 struct output {

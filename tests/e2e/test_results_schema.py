@@ -15,7 +15,8 @@ import harness
 TEXT = set("operation op variant parameters device dtype shape status bound_by verify flags message device_name".split())
 COLUMNS = (
     "run operation op variant parameters p_n device dtype shape status repeats kernel_median_s kernel_min_s kernel_max_s "
-    "kernel_mad_s kernel_ci_low_s kernel_ci_high_s read_s h2d_s d2h_s write_s total_s flops bytes gflops gbytes_per_s "
+    "kernel_mad_s kernel_ci_low_s kernel_ci_high_s read_s h2d_s d2h_s write_s total_s "
+    "file_bytes overflowed wrapped truncated flops bytes gflops gbytes_per_s "
     "bound_s bound_by percent_of_bound error tolerance verify flags device_name threads sm_clock_mhz message"
 ).split()
 

@@ -1,4 +1,5 @@
-"""Parts of data sets: what `select` takes of data sets of up to 8 axes, of any layout, is what NumPy takes.
+"""Parts of data sets, as other types: what `select` takes of data sets of up to 8 axes, of any layout, is what NumPy
+takes; what `dtype` makes of it is what NumPy's astype does.
 
     TILERUN_CASES=500 TILERUN_SEED=1     other cases, more of them; one by TILERUN_CASE=57
 """
@@ -95,6 +96,47 @@ def create(rng, file, name, x, layout):
         file.create_dataset(name, data=x.astype(dtype), **options)
 
 
+def cast(x, dtype):
+    """x as another type, and how many elements overflowed, wrapped around and lost fractions. What NumPy leaves open
+    is ours: integers take the value modulo 2^bits, and 0 for what is no number."""
+    with np.errstate(all="ignore"):
+        if dtype == "bfloat16":
+            exact = x.astype("float64")
+            if x.dtype.kind in "iu":  # of 64 bits, some are not exact: the last bit says that there is more
+                wide = x.astype("longdouble")
+                below = np.where(np.abs(exact) > np.abs(wide), np.nextafter(exact, 0), exact)
+                exact = np.where(exact == wide, exact.view("int64"), below.view("int64") | 1).view("float64")
+            to = referee.bfloat16_bits(exact)
+            finite = np.isfinite(referee.widen(to, dtype))
+        elif x.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
+            limits, whole = np.iinfo(dtype), np.trunc(x.astype("float64"))
+            fits = (whole >= limits.min) & (whole <= limits.max) & (whole < 2.0**limits.bits)
+            fits &= (whole < 2.0 ** (limits.bits - (limits.min < 0)))
+            to = np.where(fits, whole, 0).astype(dtype)
+            for place in zip(*np.nonzero(~fits & np.isfinite(whole))):
+                to[place] = np.array(int(whole[place]) % 2**limits.bits, "uint64").astype(dtype)
+            return to, (0, int(np.sum(~fits)), int(np.sum(np.isfinite(whole) & (whole != x))))
+        else:
+            to = x.astype(dtype)
+            finite = np.isfinite(to)
+    if to.dtype.kind in "iu" and dtype != "bfloat16":
+        wrapped = (to.astype(x.dtype) != x) | ((to < 0) != (x < 0)) if x.dtype.kind in "iu" else np.zeros(x.shape, bool)
+        return to, (0, int(np.sum(wrapped)), 0)
+    return to, (int(np.sum(~finite & np.isfinite(x))), 0, 0)
+
+
+def same_values(found, expected, dtype, words):
+    """Equal bits, but for the bits of NaNs."""
+    if dtype in referee.FLOATS:
+        nan = np.isnan(referee.widen(expected, dtype))
+        np.testing.assert_array_equal(np.isnan(referee.widen(found, dtype)), nan, words)
+        found, expected = np.where(nan, 0, found), np.where(nan, 0, expected)
+    kind = np.dtype(f"u{found.dtype.itemsize}")
+    np.testing.assert_array_equal(
+        np.ascontiguousarray(found).view(kind), np.ascontiguousarray(expected.astype(found.dtype)).view(kind), words
+    )
+
+
 def memory_of(rng):
     return rng.choice(["64KiB", "90%"])
 
@@ -147,6 +189,72 @@ def test_selections(folder, seed):
             np.ascontiguousarray(found).view(kind), np.ascontiguousarray(values.astype(found.dtype)).view(kind),
             str((name, inputs)),
         )
+
+
+def draw_values(rng, shape, dtype):
+    """Any bits, values around the limits of other types, or small numbers with fractions."""
+    kind = rng.random()
+    if kind < 0.4:
+        return referee.random_bits(rng, shape, dtype)
+    with np.errstate(all="ignore"):
+        limits = 2.0 ** rng.integers(0, 66, shape) * rng.choice([-1, 1], shape) + rng.integers(-3, 4, shape)
+        if kind < 0.7 and dtype in referee.FLOATS:
+            return limits.astype(dtype)
+        if dtype in referee.FLOATS:
+            return (rng.normal(size=shape) * 100).astype(dtype)
+        near = np.array([int(v) % 2 ** np.iinfo(dtype).bits for v in limits.reshape(-1)], "uint64")
+        return near.astype(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("seed", cases(CASES, 5))
+def test_casts(folder, seed):
+    """Seen through a transpose. What is lost is counted in the row, and said."""
+    rng = np.random.default_rng(seed)
+    inputs, operations, expected = {}, [], {}
+    with h5py.File(folder / "data.h5", "w") as file:
+        while len(inputs) < 5:
+            name, shape = f"x{len(inputs)}", draw_shape(rng)
+            select = draw_select(rng, shape, 3)
+            if select is None or sum(isinstance(entry, str) for entry in select) < 2:
+                continue
+            dtype, to = str(rng.choice(TYPES)), str(rng.choice(referee.DTYPES))
+            x = draw_values(rng, shape, dtype)
+            create(rng, file, name, x, str(rng.choice(LAYOUTS)))
+            seen = x[as_index(select)]
+            inputs[name] = {"file": "data.h5", "dataset": name, "select": select, "dtype": to}
+            operations.append({"id": f"y{name}", "op": "transpose", "inputs": [name], "repeat": 1, "warmup": 0})
+            expected[f"y{name}"] = (seen, dtype, to)
+    memory = str(memory_of(rng))
+    results = harness.run_job(folder, inputs=inputs, operations=operations, memory=memory)
+    for name, (seen, dtype, to) in expected.items():
+        values, losses = cast(seen, to)
+        words = str((name, inputs, dtype, to))
+        same_values(results.output(name), values.swapaxes(-1, -2), to, words)
+        row = results.row(name)
+        assert row["dtype"] == to
+        assert (row["overflowed"], row["wrapped"], row["truncated"]) == losses, words
+
+
+def test_losses_are_said_and_bytes_are_counted(folder):
+    x = np.full((256, 256), 1e6, "float32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(4, 256))
+    job = harness.write_job(
+        folder / "job.yaml",
+        inputs={
+            "x": {"file": "data.h5", "dataset": "x", "dtype": "float16"},
+            "part": {"file": "data.h5", "dataset": "x", "select": ["::16", ":"]},
+        },
+        operations=[
+            {"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1},
+            {"id": "z", "op": "transpose", "inputs": ["part"], "repeat": 1},
+        ],
+    )
+    done = harness.tilerun("run", job, "-o", folder / "out.h5")
+    assert done.returncode == harness.OK
+    assert "input 'x': 65536 of 65536 elements overflowed float16" in done.stderr
+    results = harness.Results(folder / "out.h5")
+    assert results.row("y")["file_bytes"] == x.nbytes and results.row("z")["file_bytes"] == x.nbytes / 4
 
 
 def select_job(folder, shape, select, **more):
