@@ -80,15 +80,17 @@ enum reduce_operator {
 };
 #define REDUCE_BIT(operator_) (1u << (operator_))
 #define REDUCE_ALL_OPERATORS  ((1u << REDUCE_OPERATOR_COUNT) - 1u)
+#define KERNEL_AXES           8         /* of an array, at most */
 #define REDUCE_ALL_AXES       INT32_MAX /* `axis: all`; negative axes count from the end */
 
 /* An operation's own options, as the job file gives them. Only the members that belong to the operation have a
  * meaning. */
 struct op_options {
-    bool transpose_a, transpose_b; /* matmul */
-    double alpha, beta;            /* matmul (alpha), scale */
-    enum reduce_operator reduce;   /* reduce */
-    int axis;                      /* reduce: REDUCE_ALL_AXES or -rank .. rank-1 */
+    bool transpose_a, transpose_b;     /* matmul */
+    double alpha, beta;                /* matmul (alpha), scale */
+    enum reduce_operator reduce;       /* reduce */
+    int axis;                          /* reduce: REDUCE_ALL_AXES or -rank .. rank-1 */
+    int axis_count, axes[KERNEL_AXES]; /* reduce: several axes instead; transpose: the axes in their new order */
 };
 
 /* ---- one launch ------------------------------------------------------------------------------------------------ */

@@ -39,9 +39,19 @@ int64_t box_elements(const struct box *box);
 struct box box_whole(const struct shape *shape);
 bool box_equal(const struct box *a, const struct box *b);
 
+/* The array's axes behind those of an operand (axes.h). groups 0: they are the operand's own. */
+struct axes {
+    int rank;
+    int64_t size[MAX_RANK];
+    int of[MAX_RANK]; /* the axis of the array; -1: it has none, or one element there, which is repeated */
+    int array_rank;
+    int groups, group[OPERAND_RANK]; /* how many each axis of the operand merges */
+};
+
 struct operand {
     enum dtype dtype;
     struct shape shape;
+    struct axes axes;
     enum loop loop[MAX_RANK]; /* which loop runs along each axis */
 };
 
@@ -102,6 +112,8 @@ struct tolerance {
 /* What people compare an operation's speed by. */
 enum rate { RATE_BYTES, RATE_FLOPS };
 
+struct merged;
+
 struct operation {
     const char *name; /* "matmul" */
     const char *summary;
@@ -116,6 +128,9 @@ struct operation {
      * there) is STATUS_USAGE with a sentence that names shapes. */
     enum status (*geometry)(const struct op_options *options, const struct shape shapes[], const enum dtype dtypes[],
                             struct geometry *geometry, struct error *error);
+    /* For shapes that `geometry` does not take: merges axes into ones that it does (axes.h). */
+    enum status (*merge)(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                         struct error *error);
     /* Fills op, dtype and args of `launch` for a tile whose operands lie packed at these places. `partial` may be NULL
      * where the geometry wants none. */
     void (*launch)(const struct geometry *geometry, const struct tile *tile, bool first, bool last,

@@ -275,6 +275,7 @@ const struct operation operation_matmul = {
     .dimensions = 3,
     .rate = RATE_FLOPS,
     .geometry = matmul_geometry,
+    .merge = matmul_merge,
     .launch = matmul_launch,
     .reference = matmul_reference,
     .units = matmul_units,

@@ -124,7 +124,14 @@ static bool reduce_units(const struct op_options *options, const char *const in[
 static bool reduce_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
     if (!in[0]) return false;
     int length = snprintf(text, LONG_NAME_TEXT, "%s of %s", operators[options->reduce], in[0]);
-    if (options->axis != REDUCE_ALL_AXES && length < LONG_NAME_TEXT)
+    bool several = options->axis_count > 1;
+    for (int i = 0; i < options->axis_count && options->axis != REDUCE_ALL_AXES && length < LONG_NAME_TEXT; i++)
+        length += snprintf(text + length, LONG_NAME_TEXT - (size_t)length, "%s%d",
+                           i         ? ", "
+                           : several ? " over axes "
+                                     : " over axis ",
+                           options->axes[i]);
+    if (options->axis_count == 0 && options->axis != REDUCE_ALL_AXES && length < LONG_NAME_TEXT)
         length += snprintf(text + length, LONG_NAME_TEXT - (size_t)length, " over axis %d", options->axis);
     return length < LONG_NAME_TEXT;
 }
@@ -137,6 +144,7 @@ const struct operation operation_reduce = {
     .operators = operators,
     .operator_of = reduce_operator_of,
     .geometry = reduce_geometry,
+    .merge = reduce_merge,
     .launch = reduce_launch,
     .reference = reduce_reference,
     .units = reduce_units,

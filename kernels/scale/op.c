@@ -114,6 +114,7 @@ const struct operation operation_scale = {
     .inputs = 1,
     .dimensions = 1,
     .geometry = scale_geometry,
+    .merge = scale_merge,
     .launch = scale_launch,
     .reference = scale_reference,
     .units = units_of_input,

@@ -86,6 +86,7 @@ const struct operation operation_transpose = {
     .inputs = 1,
     .dimensions = 2,
     .geometry = transpose_geometry,
+    .merge = transpose_merge,
     .launch = transpose_launch,
     .reference = transpose_reference,
     .units = units_of_input,

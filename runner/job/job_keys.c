@@ -56,7 +56,7 @@ const struct job_key job_keys[] = {
         .help = "Convert elements to this type, as NumPy's `astype`. Default: the data set's."},
     {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
 
-    {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 3 axes."},
+    {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 8 axes."},
     {SCOPE_RANDOM, "dtype", KEY_DTYPE, "float32", INPUT(dtype), .help = "Data type."},
     {SCOPE_RANDOM, "distribution", KEY_WORD, "uniform", INPUT(terms.distribution),
         .words = WORDS("uniform", "normal", "integer", "constant", "index"),
@@ -87,7 +87,9 @@ const struct job_key job_keys[] = {
         .help = "Read the second input transposed."},
     {SCOPE_OPTION, "operator", KEY_OPERATOR, NULL, .of = REDUCE, OPTION(reduce), .help = "What to reduce with."},
     {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .of = REDUCE, OPTION(axis),
-        .help = "The axis that disappears, negative from the end; or `all`."},
+        .help = "The axis that disappears, negative from the end; several, `[0, 2]`; or `all`."},
+    {SCOPE_OPTION, "axes", KEY_AXES, "", .of = WORDS("transpose"), OPTION(axes),
+        .help = "The input's axes in their new order, as NumPy's. Default: the last two swap."},
     {SCOPE_OPTION, "alpha", KEY_REAL, "1", .of = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
     {SCOPE_OPTION, "beta", KEY_REAL, "0", .of = WORDS("scale"), ANY_REAL, OPTION(beta),
         .help = "Addend: alpha * x + beta."},
@@ -138,10 +140,11 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
     [KEY_OP] = "an operation",
     [KEY_OPERATOR] = "an operator",
     [KEY_DTYPE] = "a data type",
-    [KEY_SHAPE] = "a list of 1 to 3 integers",
+    [KEY_SHAPE] = "a list of 1 to 8 integers",
     [KEY_ROWS] = "a list [first, count]",
     [KEY_SELECT] = "a list of indices and slices",
-    [KEY_AXIS] = "an integer or 'all'",
+    [KEY_AXIS] = "an integer, a list of them or 'all'",
+    [KEY_AXES] = "a list of integers",
     [KEY_FRACTION] = "a number or a percentage",
     [KEY_REPEAT] = "an integer or a map {min, max, until}",
     [KEY_DEVICE] = "a device or a list of devices",
@@ -180,6 +183,7 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_ROWS:
     case KEY_SELECT:
     case KEY_AXIS:
+    case KEY_AXES:
     case KEY_FRACTION:
     case KEY_REPEAT:
     case KEY_DEVICE:

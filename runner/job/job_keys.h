@@ -27,10 +27,11 @@ enum key_type {
     KEY_OP,       /* the name of an operation... */
     KEY_OPERATOR, /* ...of an operator of the operation that the key is of... */
     KEY_DTYPE,    /* ...of a data type */
-    KEY_SHAPE,    /* 1 to 3 sizes of at least `low` */
+    KEY_SHAPE,    /* 1 to 8 sizes of at least `low` */
     KEY_ROWS,     /* [first, count] */
     KEY_SELECT,   /* an entry an axis: an index or first:end:step */
-    KEY_AXIS,     /* an integer, or `all` */
+    KEY_AXIS,     /* an integer, several, or `all` */
+    KEY_AXES,     /* axes in a new order */
     KEY_FRACTION, /* 0.01 or 1% */
     KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */
     KEY_DEVICE,

@@ -211,8 +211,8 @@ static bool read_word(struct reader *reader, const struct job_key *key, const st
 static void read_shape(struct reader *reader, const struct job_key *key, const struct yaml_node *node,
                        struct shape *shape) {
     if (!reader_is_list(reader, node, key->name)) return;
-    if (node->count < 1 || node->count > OPERAND_RANK) {
-        reader_error(reader, node, "'%s' must have 1, 2 or 3 sizes, not %d", key->name, node->count);
+    if (node->count < 1 || node->count > MAX_RANK) {
+        reader_error(reader, node, "'%s' must have 1 to %d sizes, not %d", key->name, MAX_RANK, node->count);
         return;
     }
     struct shape read = {.rank = node->count};
@@ -300,14 +300,35 @@ static void read_repeat(struct reader *reader, const struct yaml_node *node, str
                      (long long)run->repeat_min);
 }
 
-static void read_axis(struct reader *reader, const struct yaml_node *node, int *axis) {
+static void read_axes(struct reader *reader, const struct yaml_node *node, const char *what,
+                      struct op_options *options) {
+    int64_t axis = 0;
+    if (!reader_is_list(reader, node, what)) return;
+    if (node->count < 1 || node->count > KERNEL_AXES) {
+        reader_error(reader, node, "'%s' must name 1 to %d axes, not %d", what, KERNEL_AXES, node->count);
+        return;
+    }
+    for (int i = 0; i < node->count; i++) {
+        if (!read_integer(reader, node->items[i], what, -MAX_RANK, MAX_RANK - 1, &axis)) return;
+        options->axes[i] = (int)axis;
+    }
+    options->axis_count = node->count;
+}
+
+/* A list of one axis is that axis. */
+static void read_axis(struct reader *reader, const struct yaml_node *node, struct op_options *options) {
+    if (node->kind == YAML_LIST && node->count != 1) {
+        read_axes(reader, node, "axis", options);
+        return;
+    }
+    if (node->kind == YAML_LIST) node = node->items[0];
+    int *axis = &options->axis;
     int64_t integer = 0;
     const struct yaml_node *value = node->text ? reader_scalar(reader, node, "axis") : NULL;
     if (node->text && !value) return;
     if (value && strcmp(value->text, "all") == 0)
         *axis = REDUCE_ALL_AXES;
-    else if (value && value->kind == YAML_INT &&
-             read_integer(reader, node, "axis", -OPERAND_RANK, OPERAND_RANK - 1, &integer))
+    else if (value && value->kind == YAML_INT && read_integer(reader, node, "axis", -MAX_RANK, MAX_RANK - 1, &integer))
         *axis = (int)integer;
     else if (!value || value->kind != YAML_INT)
         is_wrong_value(reader, node, value ? value : node, "axis", "an integer or 'all'");
@@ -378,7 +399,8 @@ static void read_value(struct reader *reader, const struct job_key *key, const s
     case KEY_SHAPE: read_shape(reader, key, node, field); break;
     case KEY_ROWS: read_rows(reader, key, node, field); break;
     case KEY_SELECT: read_select(reader, node, field); break;
-    case KEY_AXIS: read_axis(reader, node, field); break;
+    case KEY_AXIS: read_axis(reader, node, object); break;
+    case KEY_AXES: read_axes(reader, node, key->name, object); break;
     case KEY_REPEAT: read_repeat(reader, node, object); break;
     case KEY_DEVICE: read_device(reader, node, object); break;
     case KEY_MEMORY: read_memory(reader, node, object); break;

@@ -50,7 +50,7 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
             fprintf(to, "%s\"%s\"%s", i ? ", " : "{\"enum\": [", words[i], i == count - 1 ? "]}" : "");
         break;
     case KEY_SHAPE:
-        fputs("{\"type\": \"array\", \"minItems\": 1, \"maxItems\": 3, \"items\": {\"anyOf\": [", to);
+        fputs("{\"type\": \"array\", \"minItems\": 1, \"maxItems\": 8, \"items\": {\"anyOf\": [", to);
         print_range(to, "integer", key->low, 0);
         fputs(", {\"$ref\": \"#/$defs/parameter\"}]}}", to);
         break;
@@ -66,7 +66,12 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
             "{\"type\": \"string\", \"pattern\": \"[$]|^(-?[0-9]+|-?[0-9]*:-?[0-9]*(:[0-9]*)?)$\"}]}}",
             MAX_RANK);
         break;
-    case KEY_AXIS: fputs("{\"anyOf\": [{\"type\": \"integer\"}, {\"const\": \"all\"}]}", to); break;
+    case KEY_AXIS:
+        fputs("{\"anyOf\": [{\"type\": \"integer\"}, {\"const\": \"all\"}, {\"type\": \"array\", "
+              "\"minItems\": 1, \"items\": {\"type\": \"integer\"}}]}",
+              to);
+        break;
+    case KEY_AXES: fputs("{\"type\": \"array\", \"minItems\": 2, \"items\": {\"type\": \"integer\"}}", to); break;
     case KEY_FRACTION:
         fputs("{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1}, "
               "{\"type\": \"string\", \"pattern\": \"%$\"}]}",

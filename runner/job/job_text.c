@@ -19,10 +19,17 @@ static int64_t load_integer(const void *field, size_t size) {
     }
 }
 
+static void print_axes(FILE *to, const char *name, const struct op_options *options) {
+    for (int i = 0; i < options->axis_count; i++)
+        fprintf(to, i ? ", %s%d" : ", %s: [%d", i ? "" : name, options->axes[i]);
+    if (options->axis_count > 0) fputc(']', to);
+}
+
 /* ", key: value"; nothing where there is no value. */
 static void print_field(FILE *to, const struct job_key *key, const void *object) {
     const void *field = (const char *)object + key->offset;
     const struct run_options *run = object;
+    const struct op_options *options = object; /* where the key is one of an operation */
     const struct shape *shape = field;
     const char *words[KEY_MAX_WORDS];
     switch (key->type) {
@@ -41,8 +48,11 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
             fprintf(to, i ? ", %s%lld" : ", %s: [%lld", i ? "" : key->name, (long long)shape->size[i]);
         if (shape->rank > 0) fputc(']', to);
         break;
+    case KEY_AXES: print_axes(to, key->name, object); break;
     case KEY_AXIS:
-        if (*(const int *)field == REDUCE_ALL_AXES)
+        if (options->axis_count > 0)
+            print_axes(to, key->name, options);
+        else if (*(const int *)field == REDUCE_ALL_AXES)
             fprintf(to, ", %s: all", key->name);
         else
             fprintf(to, ", %s: %d", key->name, *(const int *)field);

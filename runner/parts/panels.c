@@ -260,7 +260,7 @@ enum status panels_join(const struct results *results, const struct run *run, hi
     const struct run *first = panels_of(results->panels, run, &count);
     void *memory = must_malloc(PIECE_BYTES);
     enum status status =
-        h5_create(file, path, task->geometry.out.dtype, &task->geometry.out.shape, &layout, &to, error);
+        h5_create(file, path, task->geometry.out.dtype, &results->plan->arrays[task->out].shape, &layout, &to, error);
     /* In a file that may have to be restored HDF5 writes, since it keeps the journal. */
     if (!status && !results->journal) status = rawwrite_open(to, 0, &write, error);
     for (int p = 0; p < count && !status; p++)

@@ -14,6 +14,7 @@
 #include "../base/fail.h"
 #include "../base/workers.h"
 #include "../record/environment.h"
+#include "../storage/operand.h"
 #include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
 #include "results.h"
@@ -177,7 +178,8 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
         *part = it;
         return STATUS_OK;
     }
-    if (!status) status = h5_create(it->file, "/output", out->dtype, &out->shape, &layout, &it->output, error);
+    struct shape shape = operand_array(out);
+    if (!status) status = h5_create(it->file, "/output", out->dtype, &shape, &layout, &it->output, error);
     /* Makes pages ready for as many bytes as the run takes on its device, up to MOST_AHEAD. */
     int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
     if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
@@ -189,11 +191,21 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     return status;
 }
 
-static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
+static const struct operand *output_of(const struct part *part) {
+    return &part->results->plan->tasks[part->run->task].geometry.out;
+}
+
+static enum status write_box(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
-    if (!part->output) return STATUS_OK;
     if (part->raw) return rawwrite_write(part->raw, box, data, part->trace, error);
     return h5_write(part->output, box, data, error);
+}
+
+static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
+    struct part *part = context;
+    const struct operand_each each = {write_box, part};
+    if (!part->output) return STATUS_OK;
+    return operand_for_each(output_of(part), box, (void *)data, &each, error); /* which only reads it */
 }
 
 struct sink part_sink(struct part *part, struct trace *trace) {
@@ -206,22 +218,31 @@ static int64_t output_bytes(const struct part *part) {
     return shape_elements(&out->shape) * (int64_t)dtype_size(out->dtype);
 }
 
+static enum status read_part(void *context, const struct box *box, void *data, struct error *error) {
+    struct part *part = context;
+    if (part->readback) return rawread_read(part->readback, box, data, NULL, NULL, error);
+    return h5_read(part->output, box, data, error);
+}
+
 /* A large output is read by all cores: verification takes most of its time for that. */
 static enum status read_output(struct part *part, const struct box *box, void *data, struct error *error) {
+    const struct operand_each each = {read_part, part};
     if (!part->readback && part->raw && output_bytes(part) > LITTLE) {
         TRY(h5_flush(part->output, error));
         TRY(rawread_open(part->output, &part->readback, error));
     }
     TRY(h5_check_writes(part->output, error));
-    if (part->readback) return rawread_read(part->readback, box, data, NULL, NULL, error);
-    return h5_read(part->output, box, data, error);
+    return operand_for_each(output_of(part), box, data, &each, error);
 }
 
 static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     const struct plan *plan = part->results->plan;
     if (input < 0) return read_output(part, box, data, error);
-    return reader_read(&part->results->readers->of[plan->tasks[part->run->task].in[input]], box, data, NULL, error);
+    const struct task *task = &plan->tasks[part->run->task];
+    const struct operand_reading reading = {.reader = &part->results->readers->of[task->in[input]],
+                                            .operand = &task->geometry.in[input]};
+    return operand_read(&reading, box, data, error);
 }
 
 struct host_reader part_reader(struct part *part) {

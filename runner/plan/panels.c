@@ -1,6 +1,7 @@
 /* panels.c - which operations are divided, along which loop, and the plan of the panels. */
 #include "panels.h"
 
+#include "../../kernels/core/axes.h"
 #include "../base/fail.h"
 #include "plan_tiles.h"
 #include "ways.h"
@@ -75,6 +76,9 @@ static bool is_divisible(const struct plan *plan, const struct task *task, int p
     for (int i = 0; i < task->geometry.inputs; i++)
         if (task->in[i] >= plan->input_count) return false;
     int loop = choose_loop(&task->geometry, panels);
+    if (!operand_is_plain(&task->geometry.out)) return false; /* a band of merged axes is no band of the array */
+    for (int i = 0; i < task->geometry.inputs; i++)
+        if (!operand_is_plain(&task->geometry.in[i])) return false;
     for (int r = task->first_run; r < task->first_run + task->run_count; r++)
         if (!ways_agree_in_parts(&task->geometry, &plan->runs[r], loop, panels)) return false;
     return true;
@@ -261,14 +265,15 @@ static void make_results(struct panels *panels) {
         struct task *task = &plan->tasks[t];
         struct array *out = &plan->arrays[plan->input_count + t];
         *out = copy_array(&whole->arrays[task->out]);
-        out->shape = task->geometry.out.shape;
+        out->shape = operand_array(&task->geometry.out);
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {
             bool is_result = !task->panel && task->in[i] >= whole->input_count;
+            int from_in = task->in[i];
             if (is_result) {
                 task->in[i] = plan->input_count + panels->first[task->in[i] - whole->input_count];
                 plan->arrays[task->in[i]].shape =
-                    task->geometry.in[i].shape; /* the first panel's array stands for all */
+                    whole->arrays[from_in].shape; /* the first panel's array stands for all */
             }
             plan->arrays[task->in[i]].last_reader = t;
         }

@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../storage/operand.h"
 #include "plan_tiles.h"
 #include <math.h>
 #include <stdlib.h>
@@ -26,10 +27,6 @@ static void describe_input(const struct job *job, const struct job_input *input,
         yaml_error(job->document, input->where,
                    "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
                    input->file);
-    if (array->shape.rank > OPERAND_RANK)
-        yaml_error(job->document, input->where,
-                   "'%s' in %s has %d axes; operations take up to %d: an index in 'select' drops an axis",
-                   input->dataset, input->file, array->shape.rank, OPERAND_RANK);
     if (input->random || !input->has_rows || array->shape.rank == 0) return;
     int64_t have = array->shape.size[0];
     if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
@@ -48,15 +45,31 @@ static void check_chunks(const struct job *job, const struct job_operation *oper
                    chunks->rank, shape_format(shape, text));
 }
 
+/* Axis number `axis` of an operand's array: which loop runs along it, and as which of the axes that are merged there.
+ */
+static bool find_axis(const struct operand *operand, int axis, enum loop *loop, int *within) {
+    const struct axes *axes = &operand->axes;
+    *within = 0;
+    if (operand_is_plain(operand)) return *loop = operand->loop[axis], true;
+    for (int group = 0, i = 0; group < axes->groups; i += axes->group[group++])
+        for (*within = 0; *within < axes->group[group]; ++*within)
+            if (axes->of[i + *within] == axis) return *loop = operand->loop[group], true;
+    return false;
+}
+
 /* An axis of the result is the axis of the first input along which the same loop runs, and of which something is
  * known. */
 static void derive_axes(const struct plan *plan, const struct task *task, struct array *out) {
     const struct geometry *geometry = &task->geometry;
+    enum loop loop, other;
+    int within, place;
     for (int axis = 0; axis < out->shape.rank; axis++)
         for (int i = 0; i < geometry->inputs; i++) {
             const struct array *in = &plan->arrays[task->in[i]];
             for (int j = 0; j < in->shape.rank && !out->axes[axis].of; j++)
-                if (geometry->in[i].loop[j] == geometry->out.loop[axis]) out->axes[axis] = in->axes[j];
+                if (find_axis(&geometry->out, axis, &loop, &within) && find_axis(&geometry->in[i], j, &other, &place) &&
+                    loop == other && within == place)
+                    out->axes[axis] = in->axes[j];
         }
 }
 
@@ -83,15 +96,18 @@ static void make_task(struct plan *plan, int index) {
         names[i] = in->long_name;
     }
     struct error error = {0};
-    if (operations[operation->op]->geometry(&operation->options, shapes, dtypes, &task->geometry, &error))
+    struct shape shape = {.rank = 0};
+    if (geometry_make(operation->op, &operation->options, shapes, dtypes, &task->geometry, &error)) {
         yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
-    else
-        check_chunks(job, operation, &task->geometry.out.shape);
+    } else {
+        shape = operand_array(&task->geometry.out);
+        check_chunks(job, operation, &shape);
+    }
     struct array *out = &plan->arrays[task->out];
     *out = (struct array){.name = operation->id,
                           .label = operation->label,
                           .dtype = task->geometry.out.dtype,
-                          .shape = task->geometry.out.shape,
+                          .shape = shape,
                           .last_reader = -1};
     derive_axes(plan, task, out);
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);

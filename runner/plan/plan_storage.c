@@ -1,6 +1,7 @@
 /* plan_storage.c - how a run's operands lie in their files, and how fast they are read and written. */
 #include "plan_tiles.h"
 
+#include "../storage/operand.h"
 #include <math.h>
 
 /* Rates of data sets whose bytes are not stored as they are, in decoded bytes per second and core. */
@@ -24,7 +25,18 @@ double plan_read_rate(const struct array *input, const struct device_facts *fact
     return rate * (double)dtype_size(input->dtype) / (double)dtype_size(input->stored);
 }
 
-static struct storage input_storage(const struct plan *plan, int index, const struct device_facts *facts) {
+/* What is read piece by piece and put in order on one core (storage/operand.h). */
+#define REARRANGE_RATE 0.5e9
+
+/* As the operand's axes are. */
+static void merge_chunks(const struct operand *operand, struct storage *storage) {
+    storage->chunk = operand_grain(operand, &storage->chunk, NULL);
+    if (storage->chunk.rank == 0) storage->filtered = false;
+    if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
+}
+
+static struct storage input_storage(const struct plan *plan, int index, const struct operand *operand,
+                                    const struct device_facts *facts) {
     const struct array *array = &plan->arrays[index];
     struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
     double cores = facts->host_threads;
@@ -40,6 +52,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         storage.filtered = array->filtered;
         storage.bytes_per_s = plan_read_rate(array, facts);
     }
+    merge_chunks(operand, &storage);
     return storage;
 }
 
@@ -48,11 +61,12 @@ static struct storage output_storage(const struct plan *plan, const struct run *
     if (!task->wanted && task->operation->run.verify == VERIFY_NONE) return (struct storage){.bytes_per_s = INFINITY};
     struct h5_layout layout = plan_layout(&task->operation->run);
     const struct operand *out = &task->geometry.out;
-    struct storage storage = {.chunk = h5_chunk(out->dtype, &out->shape, &layout),
-                              .bytes_per_s = facts->write_bytes_per_s};
+    struct shape shape = operand_array(out);
+    struct storage storage = {.chunk = h5_chunk(out->dtype, &shape, &layout), .bytes_per_s = facts->write_bytes_per_s};
     storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
     double encoded = facts->host_threads * (layout.gzip ? DEFLATE_RATE : CHECKSUM_RATE);
     if (storage.filtered && encoded < storage.bytes_per_s) storage.bytes_per_s = encoded;
+    merge_chunks(out, &storage);
     return storage;
 }
 
@@ -60,7 +74,8 @@ bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, st
     const struct task *task = &plan->tasks[run->task];
     const struct device_facts *facts = &plan->facts[run->device];
     const struct run_options *options = &task->operation->run;
-    for (int i = 0; i < task->geometry.inputs; i++) tiling->in_storage[i] = input_storage(plan, task->in[i], facts);
+    for (int i = 0; i < task->geometry.inputs; i++)
+        tiling->in_storage[i] = input_storage(plan, task->in[i], &task->geometry.in[i], facts);
     tiling->out_storage = output_storage(plan, run, facts);
     bool timed = options->warmup > 0 || options->repeat_max > 1;
     return plan_tiles(&task->geometry, facts, run, budget, timed, tiling);

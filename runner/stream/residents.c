@@ -1,6 +1,8 @@
 /* residents.c - device memory under a budget, shared by the run under way and the residents. */
 #include "residents.h"
 
+#include "../../kernels/core/axes.h"
+
 #include "../base/fail.h"
 
 #include <stdlib.h>
@@ -73,10 +75,11 @@ static bool same_box(const struct box *a, const struct box *b) {
     return same;
 }
 
-struct resident *residents_find(struct residents *residents, const struct array *array, const struct box *box) {
+struct resident *residents_find(struct residents *residents, const struct array *array, const struct operand *as,
+                                const struct box *box) {
     for (struct resident **link = &residents->first; *link; link = &(*link)->next) {
         struct resident *found = *link;
-        if (found->array != array || !same_box(&found->box, box)) continue;
+        if (found->array != array || !operands_alike(&found->as, as) || !same_box(&found->box, box)) continue;
         *link = found->next;
         found->next = residents->first;
         residents->first = found;
@@ -86,13 +89,14 @@ struct resident *residents_find(struct residents *residents, const struct array 
     return NULL;
 }
 
-enum status residents_reserve(struct residents *residents, const struct array *array, const struct box *box,
-                              int64_t bytes, struct resident **resident, struct error *error) {
+enum status residents_reserve(struct residents *residents, const struct array *array, const struct operand *as,
+                              const struct box *box, int64_t bytes, struct resident **resident, struct error *error) {
     void *memory;
     enum status status = residents_allocate(residents, bytes, &memory, error);
     if (status == STATUS_OK)
         *resident = add_entry(
-            residents, (struct resident){.array = array, .box = *box, .memory = memory, .bytes = bytes, .users = 1});
+            residents,
+            (struct resident){.array = array, .as = *as, .box = *box, .memory = memory, .bytes = bytes, .users = 1});
     return status;
 }
 
@@ -119,11 +123,11 @@ void residents_leave(struct residents *residents, struct resident *resident) {
     remove_entry(residents, link);
 }
 
-void residents_adopt(struct residents *residents, const struct array *array, const struct box *box, void *memory,
-                     int64_t bytes) {
+void residents_adopt(struct residents *residents, const struct array *array, const struct operand *as,
+                     const struct box *box, void *memory, int64_t bytes) {
     residents_drop(residents, array);
-    add_entry(residents,
-              (struct resident){.array = array, .box = *box, .memory = memory, .bytes = bytes, .loaded = true});
+    add_entry(residents, (struct resident){
+                             .array = array, .as = *as, .box = *box, .memory = memory, .bytes = bytes, .loaded = true});
 }
 
 enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error) {

@@ -16,7 +16,8 @@ struct pinned {
 struct resident {
     struct resident *next;
     const struct array *array;
-    struct box box; /* the part of it that is there */
+    struct operand as; /* how its axes are merged */
+    struct box box;    /* the part of it that is there */
     void *memory;
     int64_t bytes;
     bool loaded; /* the array's values are there or being uploaded */
@@ -35,18 +36,19 @@ struct residents {
 enum status residents_allocate(struct residents *residents, int64_t bytes, void **memory, struct error *error);
 void residents_release(struct residents *residents, void *memory, int64_t bytes);
 
-/* The copy of a box of an array, with one more user; NULL: there is none. */
-struct resident *residents_find(struct residents *residents, const struct array *array, const struct box *box);
+/* The copy of a box of an array as that operand, with one more user; NULL: there is none. */
+struct resident *residents_find(struct residents *residents, const struct array *array, const struct operand *as,
+                                const struct box *box);
 /* Makes a copy that is not loaded yet and has one user. Owned by `residents`, as all copies are. */
-enum status residents_reserve(struct residents *residents, const struct array *array, const struct box *box,
-                              int64_t bytes, struct resident **resident, struct error *error);
+enum status residents_reserve(struct residents *residents, const struct array *array, const struct operand *as,
+                              const struct box *box, int64_t bytes, struct resident **resident, struct error *error);
 /* Ends one use. A copy that was never loaded is freed with its last user. */
 void residents_leave(struct residents *residents, struct resident *resident);
 /* Frees an array's copies, because the array's contents changed. */
 void residents_drop(struct residents *residents, const struct array *array);
 /* Makes memory from residents_allocate a copy of a box of an array, replacing older ones. */
-void residents_adopt(struct residents *residents, const struct array *array, const struct box *box, void *memory,
-                     int64_t bytes);
+void residents_adopt(struct residents *residents, const struct array *array, const struct operand *as,
+                     const struct box *box, void *memory, int64_t bytes);
 
 /* Makes the pinned host buffers of one direction at least `bytes` large each. */
 enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error);

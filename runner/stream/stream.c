@@ -22,6 +22,7 @@
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../storage/operand.h"
 #include "../storage/rawread.h"
 #include "stream_buffers.h"
 
@@ -44,15 +45,14 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     int64_t bytes = box_elements(box) * in->element;
     struct read_counts before = in->reader->counts;
     double begin = range_begin(STAGE_READ);
-    enum status status = fresh && in->hashed ? reader_read_hashed(in->reader, box, memory, trace, error)
-                                             : reader_read(in->reader, box, memory, trace, error);
+    const struct operand_reading reading = {in->reader, in->operand, fresh, in->counted, in->hashed, trace};
+    enum status status = operand_read(&reading, box, memory, error);
     double end = range_end();
     if (status) return status;
     trace_span(trace, STAGE_READ, slot, step, bytes, begin, end);
     stream->result.times.read_s += end - begin;
     stream->result.bytes_read += bytes;
     stream->result.file_bytes += in->reader->counts.bytes - before.bytes;
-    if (fresh && in->counted) reader_casts_add(in->reader, &before, box);
     return STATUS_OK;
 }
 
@@ -101,6 +101,7 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
     const struct storage *storage = &stream->tiling->in_storage[load->input];
     struct grid grid = {.grain = storage->chunk};
     view_shift(&in->reader->array->view, grid.shift);
+    operand_grain(in->operand, &in->reader->array->chunk, grid.shift);
     load->cut = cut_box(&load->box, &grid, plan_stage_elements(storage, in->element));
     load->passed_on = load->count > 1 && stream->team->reach;
     for (int i = 0; i < load->count; i++) {
@@ -334,6 +335,7 @@ static struct stream *stream_create(const struct team *team, const struct pass *
         new->lanes[i] =
             (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
     for (int i = 0; i < task->geometry.inputs; i++) {
+        new->in[i].operand = &task->geometry.in[i];
         new->in[i].reader = &pass->readers->of[task->in[i]];
         new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
         new->in[i].count = tiling->in_slots[i];

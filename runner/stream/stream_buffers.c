@@ -126,9 +126,10 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
     bool whole = in->count == 1;
     own->borrows = in->shared && lane->number > 0 && lane->device->unified;
     if (whole && !own->borrows && !own->resident) /* made just now for the other input? */
-        own->resident = residents_find(lane->residents, in->reader->array, &lane->band.load[i]);
+        own->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
     if (whole && !own->borrows && !own->resident)
-        TRY(residents_reserve(lane->residents, in->reader->array, &lane->band.load[i], bytes, &own->resident, error));
+        TRY(residents_reserve(lane->residents, in->reader->array, in->operand, &lane->band.load[i], bytes,
+                              &own->resident, error));
     for (int b = 0; b < in->count; b++) {
         if (own->borrows)
             own->memory[b] = stream->lanes[0].in[i].memory[b];
@@ -166,7 +167,8 @@ static enum status open_lane(struct lane *lane, struct error *error) {
     /* Residents that this run reads get their user before any allocation can evict them. */
     for (int i = 0; i < inputs; i++)
         if (stream->in[i].count == 1 && !(stream->in[i].shared && lane->number > 0 && lane->device->unified))
-            lane->in[i].resident = residents_find(lane->residents, stream->in[i].reader->array, &lane->band.load[i]);
+            lane->in[i].resident = residents_find(lane->residents, stream->in[i].reader->array, stream->in[i].operand,
+                                                  &lane->band.load[i]);
     for (int i = 0; i < inputs; i++) TRY(open_input(lane, i, error));
     TRY(open_output(lane, error));
     if (tiling->partial_bytes > 0)
@@ -227,8 +229,8 @@ static void close_output(struct lane *lane, bool keep) {
         if (lane->computed[b]) lane->device->operations->event_destroy(lane->device, lane->computed[b]);
         if (!lane->out[b]) continue;
         if (keep && lane->works && output_is_whole(stream))
-            residents_adopt(lane->residents, &stream->plan->arrays[stream->task->out], &lane->band.store, lane->out[b],
-                            bytes);
+            residents_adopt(lane->residents, &stream->plan->arrays[stream->task->out], &stream->task->geometry.out,
+                            &lane->band.store, lane->out[b], bytes);
         else
             residents_release(lane->residents, lane->out[b], bytes);
     }

@@ -23,6 +23,7 @@ struct span {
 
 struct input {
     struct reader *reader;
+    const struct operand *operand;
     int64_t element; /* bytes */
     int count, current;
     bool hashed;  /* its boxes are hashed as they are read */

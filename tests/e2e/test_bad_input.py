@@ -31,7 +31,7 @@ def place(folder):
     """A folder with a good job and good data."""
     with h5py.File(folder / "data.h5", "w") as file:
         file["a"] = np.arange(12, dtype="f4").reshape(4, 3)
-        file["deep"] = np.zeros((2, 2, 2, 2))
+        file["deep"] = np.zeros((2,) * 9)
         file["text"] = ["some", "words"]
         file["table"] = np.zeros(3, [("x", "f4"), ("y", "i4")])
         file["complex"] = np.zeros((2, 2), "c8")
@@ -75,7 +75,7 @@ def test_the_job_is_good(place):
     [
         ("/b", r"has no data set '/b'"),
         ("/group", r"'/group' is a group, not a data set"),
-        ("/deep", r"'/deep' in data.h5 has 4 axes"),
+        ("/deep", r"'/deep' has more than 8 axes"),
         ("/text", r"'/text' .*strings"),
         ("/table", r"'/table' .*compound"),
         ("/complex", r"'/complex' .*compound"),

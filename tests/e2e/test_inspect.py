@@ -94,7 +94,7 @@ def write(path, draw):
                 "in memory": size_text(size) if size else "",
                 "on disk": size_text(stored) if stored else "",
             }
-            if not other and rank <= 3:
+            if not other:
                 values["/" + name] = data
     return said, values
 

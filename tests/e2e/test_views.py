@@ -163,8 +163,7 @@ def test_selections(folder, seed):
             if select is None:
                 continue
             dtype = str(rng.choice(TYPES))
-            x = referee.random_bits(rng, shape, dtype) if rng.random() < 0.5 else np.arange(np.prod(shape)).astype(dtype)
-            x = x.reshape(shape)
+            x = draw_values(rng, shape, dtype)
             create(rng, file, name, x, str(rng.choice(LAYOUTS)))
             seen = x[as_index(select)]
             inputs[name] = {"file": "data.h5", "dataset": name, "select": select}
@@ -317,3 +316,104 @@ def test_scales_follow_the_selection(folder):
         y = file["outputs/y"]
         np.testing.assert_array_equal(y.dims[1][0][()], [10, 30])
         np.testing.assert_array_equal(y.dims[0][0][()], np.arange(6) * 10)
+
+
+# ---- ranks ---------------------------------------------------------------------------------------------------------
+
+
+def draw_reduce(rng, x):
+    """An axis, several or all; and NumPy's result. Sums of these numbers are exact."""
+    operator = str(rng.choice(["sum", "min", "max", "mean", "argmin", "argmax"]))
+    count = int(rng.integers(1, x.ndim + 1))
+    axes = [int(a) for a in rng.permutation(x.ndim)[:count]]
+    if rng.random() < 0.2:
+        axis, along = "all", None
+    elif count == 1 or operator.startswith("arg"):
+        axis = axes[0] if rng.random() < 0.5 else axes[0] - x.ndim
+        along = axis
+    else:
+        axis = [a if rng.random() < 0.7 else a - x.ndim for a in axes]
+        along = tuple(axes)
+    return {"op": "reduce", "operator": operator, "axis": axis}, getattr(np, operator)(x, axis=along)
+
+
+def draw_transpose(rng, x):
+    axes = [int(a) for a in rng.permutation(x.ndim)]
+    if rng.random() < 0.4:  # rotated: a stack of transposes of merged axes
+        turn = int(rng.integers(x.ndim))
+        axes = list(range(turn, x.ndim)) + list(range(turn))
+    return {"op": "transpose", "axes": axes}, x.transpose(axes)
+
+
+def draw_scale(rng, x):
+    return {"op": "scale", "alpha": 2, "beta": -1}, 2 * x - 1
+
+
+@pytest.mark.parametrize("seed", cases(CASES, 5))
+def test_ranks(folder, seed):
+    """Operations on arrays of up to 8 axes, and on each other's results."""
+    rng = np.random.default_rng(seed)
+    inputs, operations, expected = {}, [], {}
+    with h5py.File(folder / "data.h5", "w") as file:
+        for number in range(5):
+            name, shape = f"x{number}", draw_shape(rng, 5000)
+            while 0 in shape:
+                shape = draw_shape(rng, 5000)
+            dtype = str(rng.choice(["float32", "float64", "int64"]))
+            x = rng.integers(-8, 9, shape).astype(dtype)
+            create(rng, file, name, x, str(rng.choice(LAYOUTS)))
+            inputs[name] = {"file": "data.h5", "dataset": name}
+            for step, of in enumerate([name, f"{name}_0"]):
+                draw = [draw_reduce, draw_transpose, draw_scale][int(rng.integers(3 if x.ndim > 1 else 1))]
+                if x.ndim == 0:
+                    break
+                operation, x = draw(rng, x)
+                x = np.asarray(x)
+                if rng.random() < 0.3 and x.ndim and x.size:
+                    operation["chunks"] = [int(rng.integers(1, size + 1)) for size in x.shape]
+                operations.append(
+                    {"id": f"{name}_{step}", "inputs": [of], "repeat": 1, "warmup": 0, "verify": "full", **operation}
+                )
+                expected[f"{name}_{step}"] = x
+                if x.dtype == np.float64 and operation.get("operator") == "mean":
+                    break  # no longer exact
+    results = harness.run_job(folder, inputs=inputs, operations=operations, memory=str(memory_of(rng)))
+    for name, values in expected.items():
+        found, words = results.output(name), str((name, inputs, operations))
+        assert found.shape == values.shape, words
+        np.testing.assert_allclose(found, values, rtol=1e-6 if values.dtype == np.float32 else 1e-14, err_msg=words)
+
+
+@pytest.mark.parametrize("seed", cases(CASES, 5))
+def test_stacks_of_products(folder, seed):
+    """Stacks of any number of axes are broadcast as NumPy does."""
+    rng = np.random.default_rng(seed)
+    inputs, operations, expected = {}, [], {}
+    with h5py.File(folder / "data.h5", "w") as file:
+        for number in range(5):
+            m, n, k = (int(i) for i in rng.integers(1, 12, 3))
+            stack = [int(i) for i in rng.integers(1, 4, int(rng.integers(0, 5)))]
+            operands = []
+            for side, matrix in (("a", (m, k)), ("b", (k, n))):
+                own = stack[int(rng.integers(len(stack) + 1)) if rng.random() < 0.5 else 0 :]
+                own = [1 if rng.random() < 0.3 else size for size in own]
+                dtype = "float32" if number % 2 else "float64"
+                x = rng.integers(-8, 9, (*own, *matrix)).astype(dtype)
+                create(rng, file, f"{side}{number}", x, str(rng.choice(LAYOUTS)))
+                inputs[f"{side}{number}"] = {"file": "data.h5", "dataset": f"{side}{number}"}
+                operands.append(x)
+            shapes = [x.shape for x in operands]
+            if all(x.ndim == 3 for x in operands) and operands[0].shape[0] != operands[1].shape[0]:
+                continue
+            operations.append({"id": f"c{number}", "op": "matmul", "inputs": [f"a{number}", f"b{number}"],
+                               "repeat": 1, "warmup": 0})  # fmt: skip
+            expected[f"c{number}"] = (operands[0] @ operands[1], shapes)
+    used = {name for operation in operations for name in operation["inputs"]}
+    inputs = {name: value for name, value in inputs.items() if name in used}
+    if not operations:
+        return
+    results = harness.run_job(folder, inputs=inputs, operations=operations, memory=str(memory_of(rng)))
+    for name, (values, shapes) in expected.items():
+        found = results.output(name)
+        assert found.shape == values.shape, shapes
+        np.testing.assert_array_equal(found, values, str(shapes))

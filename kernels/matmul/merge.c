@@ -1,0 +1,52 @@
+/* matmul/merge.c - products of stacks of any number of axes: they are merged into one, and where one operand's are
+ * broadcast, as NumPy does, its matrices are read again. */
+#include "../core/reference.h"
+
+#include "../core/axes.h"
+
+enum status matmul_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                         struct error *error) {
+    char texts[2][SHAPE_TEXT];
+    int stack = 0; /* axes of the result's */
+    for (int i = 0; i < 2; i++) {
+        if (shapes[i].rank < 2)
+            return fail(error, STATUS_USAGE, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
+                        shape_format(&shapes[i], texts[i]));
+        if (shapes[i].rank - 2 > stack) stack = shapes[i].rank - 2;
+    }
+    int64_t size[MAX_RANK];
+    for (int axis = 0; axis < stack; axis++) {
+        size[axis] = 1;
+        for (int i = 0; i < 2; i++) {
+            int of = axis - stack + shapes[i].rank - 2;
+            int64_t own = of < 0 ? 1 : shapes[i].size[of];
+            if (own != 1 && size[axis] != 1 && own != size[axis])
+                return fail(error, STATUS_USAGE, "the stacks do not fit each other: %s x %s",
+                            shape_format(&shapes[0], texts[0]), shape_format(&shapes[1], texts[1]));
+            if (own != 1) size[axis] = own;
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        struct axes *in = &merged->in[i];
+        bool one = true; /* matrix for the whole stack */
+        int lacks = stack - (shapes[i].rank - 2);
+        for (int axis = lacks; axis < stack; axis++) one = one && shapes[i].size[axis - lacks] == 1;
+        if (!one) axes_begin(in);
+        for (int axis = 0; axis < stack && !one; axis++) {
+            int of = axis - lacks;
+            axes_append(in, size[axis], of >= 0 && shapes[i].size[of] == size[axis] ? of : -1);
+        }
+        for (int of = shapes[i].rank - 2; of < shapes[i].rank; of++) {
+            axes_begin(in);
+            axes_append(in, shapes[i].size[of], of);
+        }
+    }
+    int64_t matrix[2] = {shapes[0].size[shapes[0].rank - (options->transpose_a ? 1 : 2)],
+                         shapes[1].size[shapes[1].rank - (options->transpose_b ? 2 : 1)]};
+    bool stacked = merged->in[0].groups == 3 || merged->in[1].groups == 3;
+    for (int axis = 0; axis < stack + 2; axis++) {
+        if (axis == 0 || (axis == stack && stacked) || axis == stack + 1) axes_begin(&merged->out);
+        axes_append(&merged->out, axis < stack ? size[axis] : matrix[axis - stack], axis);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,51 @@
+/* transpose/merge.c - any order of axes as a stack of transposes. Axes that stay neighbours are merged. Where that
+ * leaves one group, nothing moves but in name; two are a matrix, and of three the last two may swap. Any other order is
+ * that of the result with its last two groups swapped, in which the host reads, and the kernel swaps them back. */
+#include "../core/reference.h"
+
+#include "../core/axes.h"
+
+/* The axes of the result, by the input's; default: the last two swapped. */
+static enum status find_order(const struct op_options *options, int rank, int order[MAX_RANK], struct error *error) {
+    bool seen[MAX_RANK] = {false};
+    if (rank < 2) return fail(error, STATUS_USAGE, "transpose takes two axes or more");
+    for (int axis = 0; axis < rank; axis++) order[axis] = axis < rank - 2 ? axis : 2 * rank - 3 - axis;
+    if (options->axis_count == 0) return STATUS_OK;
+    if (options->axis_count != rank)
+        return fail(error, STATUS_USAGE, "'axes' has %d entries, the input has %d axes", options->axis_count, rank);
+    for (int axis = 0; axis < rank; axis++) {
+        int of = options->axes[axis];
+        if (of < -rank || of >= rank || seen[of < 0 ? of + rank : of])
+            return fail(error, STATUS_USAGE, "'axes' must name each of the %d axes once", rank);
+        order[axis] = of < 0 ? of + rank : of;
+        seen[order[axis]] = true;
+    }
+    return STATUS_OK;
+}
+
+/* Appends the result's axes first .. end - 1 as a group. */
+static void take_run(struct axes *axes, const struct shape *shape, const int *order, int first, int end, bool named) {
+    axes_begin(axes);
+    for (int axis = first; axis < end; axis++) axes_append(axes, shape->size[order[axis]], named ? order[axis] : axis);
+}
+
+enum status transpose_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                            struct error *error) {
+    int rank = shapes[0].rank, order[MAX_RANK], begin[MAX_RANK + 1], runs = 0;
+    enum status status = find_order(options, rank, order, error);
+    if (status != STATUS_OK) return status;
+    for (int axis = 0; axis < rank; axis++)
+        if (axis == 0 || order[axis] != order[axis - 1] + 1) begin[runs++] = axis;
+    begin[runs] = rank;
+    /* The last two runs swap; those before them are the stack, of one matrix where there is but one run. */
+    int last = begin[runs - 1], before = runs > 1 ? begin[runs - 2] : 0;
+    if (before > 0) {
+        take_run(&merged->in[0], &shapes[0], order, 0, before, true);
+        take_run(&merged->out, &shapes[0], order, 0, before, false);
+    }
+    take_run(&merged->in[0], &shapes[0], order, last, rank, true);
+    take_run(&merged->in[0], &shapes[0], order, before, last, true);
+    take_run(&merged->out, &shapes[0], order, before, last, false);
+    take_run(&merged->out, &shapes[0], order, last, rank, false);
+    return STATUS_OK;
+}

@@ -1,0 +1,155 @@
+/* operand.c - boxes of merged axes, from and to arrays. */
+#include "operand.h"
+
+#include "../base/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE       (INT64_C(1) << 18)  /* elements that are put in order at a time */
+#define GRAIN_BYTES (INT64_C(16) << 20) /* of merged axes, chunks are left whole if no more than this is read for it   \
+                                         */
+#define WIDEST 8                        /* bytes of an element */
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+struct walk {
+    const struct operand_reading *reading;
+    const struct operand_each *each;
+    char *data; /* where the next box goes */
+};
+
+/* Of a box of `axes` the box of the array. */
+static struct box box_in_array(const struct operand *operand, const struct box *part) {
+    const struct axes *axes = &operand->axes;
+    if (operand_is_plain(operand)) return *part;
+    struct box box = {.rank = axes->array_rank, .count = {1, 1, 1, 1, 1, 1, 1, 1}};
+    for (int axis = 0; axis < axes->rank; axis++) {
+        if (axes->of[axis] < 0) continue;
+        box.start[axes->of[axis]] = part->start[axis];
+        box.count[axes->of[axis]] = part->count[axis];
+    }
+    return box;
+}
+
+static enum status read_in_array(const struct operand_reading *reading, const struct box *box, bool fresh, void *data,
+                                 struct error *error) {
+    struct reader *reader = reading->reader;
+    struct read_counts before = reader->counts;
+    if (fresh && reading->hashed)
+        TRY(reader_read_hashed(reader, box, data, reading->trace, error));
+    else
+        TRY(reader_read(reader, box, data, reading->trace, error));
+    if (fresh && reading->counted) reader_casts_add(reader, &before, box);
+    return STATUS_OK;
+}
+
+static enum status read_box(void *context, const struct box *part, struct error *error) {
+    struct walk *walk = context;
+    const struct operand_reading *reading = walk->reading;
+    struct box box = box_in_array(reading->operand, part);
+    TRY(read_in_array(reading, &box, reading->fresh, walk->data, error));
+    walk->data += box_elements(&box) * (int64_t)dtype_size(reading->reader->array->dtype);
+    return STATUS_OK;
+}
+
+/* Elements of a packed box of the array, into the order of `axes`: the last axis runs fastest. */
+static void rearrange(const struct operand *operand, const struct box *part, const struct box *box, const char *from,
+                      size_t size, char *to) {
+    const struct axes *axes = &operand->axes;
+    int64_t apart[MAX_RANK], stride[MAX_RANK], at[MAX_RANK] = {0}, place = 0, left = box_elements(part);
+    int last = axes->rank - 1;
+    for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
+        stride[axis] = elements;
+        elements *= box->count[axis];
+    }
+    for (int axis = 0; axis <= last; axis++) apart[axis] = axes->of[axis] < 0 ? 0 : stride[axes->of[axis]];
+    while (left > 0) {
+        int64_t run = part->count[last];
+        for (int64_t i = 0; i < run; i++, to += size)
+            memcpy(to, from + (place + i * apart[last]) * (int64_t)size, size);
+        left -= run;
+        for (int axis = last - 1; axis >= 0; axis--) {
+            place += apart[axis];
+            if (++at[axis] < part->count[axis]) break;
+            place -= at[axis] * apart[axis];
+            at[axis] = 0;
+        }
+    }
+}
+
+/* In pieces that follow one another in the packed box. An element that is repeated is fresh where it is first read. */
+static enum status read_rearranged(void *context, const struct box *part, struct error *error) {
+    struct walk *walk = context;
+    const struct operand_reading *reading = walk->reading;
+    const struct operand *operand = reading->operand;
+    size_t size = dtype_size(reading->reader->array->dtype);
+    struct cut cut = cut_box(part, NULL, PIECE);
+    char *memory = must_malloc((size_t)PIECE * size);
+    enum status status = STATUS_OK;
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number), box = box_in_array(operand, &piece);
+        bool fresh = reading->fresh;
+        for (int axis = 0; axis < operand->axes.rank; axis++)
+            fresh = fresh && (operand->axes.of[axis] >= 0 || piece.start[axis] == 0);
+        status = read_in_array(reading, &box, fresh, memory, error);
+        if (!status) rearrange(operand, &piece, &box, memory, size, walk->data);
+        walk->data += box_elements(&piece) * (int64_t)size;
+    }
+    free(memory);
+    return status;
+}
+
+enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data,
+                         struct error *error) {
+    struct walk walk = {.reading = reading, .data = data};
+    take_box *take = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
+    return operand_boxes(reading->operand, box, take, &walk, error);
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static enum status take_one(void *context, const struct box *part, struct error *error) {
+    struct walk *walk = context;
+    struct box box = box_in_array(walk->reading->operand, part);
+    TRY(walk->each->each(walk->each->context, &box, walk->data, error));
+    walk->data += box_elements(&box) * (int64_t)dtype_size(walk->reading->operand->dtype);
+    return STATUS_OK;
+}
+
+enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
+                             const struct operand_each *each, struct error *error) {
+    const struct operand_reading of = {.operand = operand};
+    struct walk walk = {&of, each, data};
+    return operand_boxes(operand, box, take_one, &walk, error);
+}
+
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
+
+struct shape operand_grain(const struct operand *operand, const struct shape *chunk, int64_t shift[MAX_RANK]) {
+    const struct axes *axes = &operand->axes;
+    struct shape grain = {.rank = 0};
+    int64_t moved[MAX_RANK] = {0}, elements = 1;
+    if (operand_is_plain(operand)) return *chunk;
+    if (operand_is_rearranged(operand) || chunk->rank == 0) return grain;
+    for (int group = 0, axis = 0; group < axes->groups; group++) {
+        int64_t whole = 1, inside = 1;
+        int end = axis + axes->group[group];
+        for (int i = end - 1; i >= axis; i--) { /* the outermost axis along which a chunk has several elements */
+            int64_t size = axes->of[i] < 0 ? 1 : chunk->size[axes->of[i]];
+            if (size > 1 || i == end - 1) {
+                grain.size[group] = size * whole;
+                moved[group] = shift && axes->of[i] >= 0 ? shift[axes->of[i]] * whole : 0;
+                inside = grain.size[group];
+            }
+            whole *= axes->size[i];
+        }
+        if (axes->group[group] == 0) grain.size[group] = 1;
+        axis = end;
+        elements *= inside;
+    }
+    if (elements > GRAIN_BYTES / WIDEST) return (struct shape){.rank = 0};
+    grain.rank = axes->groups;
+    if (shift) memcpy(shift, moved, sizeof moved);
+    return grain;
+}
