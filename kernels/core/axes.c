@@ -23,10 +23,14 @@ struct shape axes_merged_shape(const struct axes *axes) {
     return shape;
 }
 
+/* A stack of one matrix is broadcast, as those of several axes are. */
 static bool fits_as_it_is(const struct operation *operation, const struct op_options *options,
                           const struct shape shapes[]) {
     for (int i = 0; i < operation->inputs; i++)
         if (shapes[i].rank > OPERAND_RANK) return false;
+    bool stacks = operation->inputs == 2 && shapes[0].rank == OPERAND_RANK && shapes[1].rank == OPERAND_RANK;
+    if (stacks && shapes[0].size[0] != shapes[1].size[0] && (shapes[0].size[0] == 1 || shapes[1].size[0] == 1))
+        return false;
     return options->axis_count == 0;
 }
 

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #define PIECE       (INT64_C(1) << 18)  /* elements that are put in order at a time */
-#define GRAIN_BYTES (INT64_C(16) << 20) /* of merged axes, chunks are left whole if no more than this is read for it   \
-                                         */
-#define WIDEST 8                        /* bytes of an element */
+#define GRAIN_BYTES (INT64_C(16) << 20) /* of merged axes: chunks stay whole if no more is read for that */
+#define WIDEST      8                   /* bytes of an element */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -57,7 +56,7 @@ static enum status read_box(void *context, const struct box *part, struct error 
 static void rearrange(const struct operand *operand, const struct box *part, const struct box *box, const char *from,
                       size_t size, char *to) {
     const struct axes *axes = &operand->axes;
-    int64_t apart[MAX_RANK], stride[MAX_RANK], at[MAX_RANK] = {0}, place = 0, left = box_elements(part);
+    int64_t apart[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, place = 0, left = box_elements(part);
     int last = axes->rank - 1;
     for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
         stride[axis] = elements;

@@ -403,15 +403,9 @@ def test_stacks_of_products(folder, seed):
                 inputs[f"{side}{number}"] = {"file": "data.h5", "dataset": f"{side}{number}"}
                 operands.append(x)
             shapes = [x.shape for x in operands]
-            if all(x.ndim == 3 for x in operands) and operands[0].shape[0] != operands[1].shape[0]:
-                continue
             operations.append({"id": f"c{number}", "op": "matmul", "inputs": [f"a{number}", f"b{number}"],
                                "repeat": 1, "warmup": 0})  # fmt: skip
             expected[f"c{number}"] = (operands[0] @ operands[1], shapes)
-    used = {name for operation in operations for name in operation["inputs"]}
-    inputs = {name: value for name, value in inputs.items() if name in used}
-    if not operations:
-        return
     results = harness.run_job(folder, inputs=inputs, operations=operations, memory=str(memory_of(rng)))
     for name, (values, shapes) in expected.items():
         found = results.output(name)
