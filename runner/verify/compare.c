@@ -2,6 +2,7 @@
  * odd or wrong element. */
 #include "compare.h"
 
+#include "../../kernels/core/axes.h"
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
 #include "../../kernels/core/reference.h"
@@ -101,15 +102,25 @@ static double compare_bits(enum dtype dtype, const char *data, const struct trut
 
 /* ---- a box ------------------------------------------------------------------------------------------------------- */
 
-/* Row-major index in the box -> "[3, 17]" in the output. */
-static void element_place(const struct box *box, int64_t index, char text[96]) {
-    int64_t at[MAX_RANK] = {0};
-    for (int axis = box->rank - 1; axis >= 0; axis--) {
+/* Row-major index in the box -> "[3, 17]" in the output, by the axes of its array. */
+static void element_place(const struct operand *out, const struct box *box, int64_t index, char text[96]) {
+    const struct axes *axes = &out->axes;
+    int64_t at[MAX_RANK] = {0}, apart[MAX_RANK] = {0};
+    int rank = box->rank;
+    for (int axis = rank - 1; axis >= 0; axis--) {
         at[axis] = box->start[axis] + index % box->count[axis];
         index /= box->count[axis];
     }
+    if (!operand_is_plain(out)) {
+        for (int group = axes->groups - 1, axis = rank = axes->rank; group >= 0; group--)
+            for (int i = 0; i < axes->group[group]; i++, axis--) {
+                apart[axis - 1] = at[group] % axes->size[axis - 1];
+                at[group] /= axes->size[axis - 1];
+            }
+        memcpy(at, apart, sizeof at);
+    }
     int length = snprintf(text, 96, "[");
-    for (int axis = 0; axis < box->rank; axis++)
+    for (int axis = 0; axis < rank; axis++)
         length += snprintf(text + length, 96 - (size_t)length, "%s%lld", axis ? ", " : "", (long long)at[axis]);
     snprintf(text + length, 96 - (size_t)length, "]");
 }
@@ -118,7 +129,7 @@ static void say_what_is_wrong(const struct geometry *geometry, const void *data,
                               const struct truth *truth, int64_t i, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;
     char place[96];
-    element_place(box, i, place);
+    element_place(&geometry->out, box, i, place);
     if (!dtype_is_float(dtype)) {
         snprintf(verdict->message, sizeof verdict->message,
                  dtype_is_signed(dtype) ? "%s is %lld, should be %lld" : "%s is %llu, should be %llu", place,
