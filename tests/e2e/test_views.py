@@ -234,6 +234,20 @@ def test_casts(folder, seed):
         assert (row["overflowed"], row["wrapped"], row["truncated"]) == losses, words
 
 
+@pytest.mark.parametrize("to", referee.DTYPES)
+def test_casts_of_bfloat16(folder, rng, to):
+    x = referee.random_bits(rng, (31, 40), "bfloat16")
+    with h5py.File(folder / "data.h5", "w") as file:
+        referee.write_dataset(file, "x", x, "bfloat16")
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"file": "data.h5", "dataset": "x", "dtype": to, "select": ["::3", ":"]}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1, "warmup": 0}],
+    )
+    wide = referee.widen(x, "bfloat16")[::3]
+    same_values(results.output("y"), cast(wide, to)[0].T, to, to)
+
+
 def test_losses_are_said_and_bytes_are_counted(folder):
     x = np.full((256, 256), 1e6, "float32")
     with h5py.File(folder / "data.h5", "w") as file:
