@@ -31,7 +31,7 @@ static void take_run(struct axes *axes, const struct shape *shape, const int *or
 
 enum status transpose_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                             struct error *error) {
-    int rank = shapes[0].rank, order[MAX_RANK], begin[MAX_RANK + 1], runs = 0;
+    int rank = shapes[0].rank, order[MAX_RANK] = {0}, begin[MAX_RANK + 1] = {0}, runs = 0;
     enum status status = find_order(options, rank, order, error);
     if (status != STATUS_OK) return status;
     for (int axis = 0; axis < rank; axis++)
