@@ -43,6 +43,7 @@ struct job_variant {
 enum job_verify { VERIFY_AUTO, VERIFY_FULL, VERIFY_SAMPLED, VERIFY_NONE };
 enum job_store { STORE_FIRST, STORE_ALL, STORE_NONE };
 
+enum job_compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_LZF, COMPRESSION_ZSTD };
 enum job_keep { KEEP_AUTO, KEEP_ALWAYS, KEEP_NEVER };
 
 struct run_options {
@@ -56,8 +57,8 @@ struct run_options {
     bool stop_on_error;
     enum job_keep keep_tiles;
     struct shape chunks; /* rank 0: not given */
-    bool gzip;
-    int gzip_level;
+    enum job_compression compression;
+    int level; /* of gzip and zstd */
     bool shuffle, fletcher32;
 };
 

@@ -33,9 +33,13 @@ static void describe_input(const struct job *job, const struct job_input *input,
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-static void check_chunks(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
+static void check_layout(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
     const struct shape *chunks = &operation->run.chunks;
+    const char *lacks = h5_compression_lacks(operation->run.compression);
     char text[SHAPE_TEXT];
+    if (lacks)
+        yaml_error(job->document, operation->where, "%s: %s cannot be written here: %s is missing", operation->id,
+                   operation->run.compression == COMPRESSION_LZF ? "LZF" : "zstd", lacks);
     if (chunks->rank > 0 && chunks->rank != shape->rank)
         yaml_error(job->document, operation->where, "%s: chunks has %d sizes, but its result is %s", operation->id,
                    chunks->rank, shape_format(shape, text));
@@ -79,7 +83,7 @@ static void make_task(struct plan *plan, int index) {
     if (operations[operation->op]->geometry(&operation->options, shapes, dtypes, &task->geometry, &error))
         yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
     else
-        check_chunks(job, operation, &task->geometry.out.shape);
+        check_layout(job, operation, &task->geometry.out.shape);
     struct array *out = &plan->arrays[task->out];
     *out = (struct array){.name = operation->id,
                           .label = operation->label,

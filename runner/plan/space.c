@@ -10,14 +10,15 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define DEFLATE_MOST 1032 /* deflate never shrinks data by more than this factor */
+/* A compressor never shrinks data by more than this factor: deflate 1032, LZF 88, zstd 128 KiB to 4 bytes. */
+static const double shrinks_by[] = {1, 1032, 88, 32768};
 
 /* The least bytes that a run's output takes in its part. */
 static double output_bytes(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct operand *out = &task->geometry.out;
     double bytes = (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
-    return task->operation->run.gzip ? bytes / DEFLATE_MOST : bytes;
+    return bytes / shrinks_by[task->operation->run.compression];
 }
 
 /* Does a run write its output to a file? */

@@ -8,7 +8,8 @@
 #define SPACE_ADOPT_BYTES (INT64_C(64) << 20)
 
 /* The most bytes that a job's files take at one time: outputs that are kept, one that is only verified, and the copies
- * made when the parts are joined at the end. A compressed output counts with the least that gzip may leave of it. */
+ * made when the parts are joined at the end. A compressed output counts with the least that its compressor may leave of
+ * it. */
 double space_needed(const struct plan *plan);
 
 /* The folder of an output; the caller frees. */
