@@ -2,6 +2,7 @@
 #include "array.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "h5scale.h"
 #include "rawread.h"
 
@@ -21,6 +22,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         array->shape = input->shape;
         return STATUS_OK;
     }
+    FENCE(input->file);
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */

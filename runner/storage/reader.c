@@ -4,6 +4,7 @@
 #include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
 #include "pieces.h"
@@ -58,6 +59,7 @@ enum status reader_check(const struct reader *reader, struct error *error) {
 
 enum status reader_open(struct reader *reader, struct error *error) {
     if (reader->dataset || !reader->file) return reader_check(reader, error);
+    FENCE(reader->file);
     struct stat version = {.st_ino = 0};
     stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
@@ -70,6 +72,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
 }
 
 void reader_close(struct reader *reader) {
+    FENCE(reader->file);
     rawread_close(reader->raw);
     h5_close(reader->dataset);
     if (reader->pieces) pieces_close(reader->pieces);
@@ -143,6 +146,7 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     }
     if (reader->pieces) return pieces_read(reader->pieces, &in_file, data, trace, error);
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
+    FENCE_LONG(reader->file);
     if (reader->raw) return rawread_read(reader->raw, &in_file, data, NULL, trace, error);
     return h5_read(reader->dataset, &in_file, data, error);
 }
