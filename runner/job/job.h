@@ -78,6 +78,10 @@ struct job_operation {
     int variant_count;
     struct job_variant *variants;
     struct run_options run;
+    /* `to`: the file that its result goes to, relative to the current directory or absolute, and the data set in it,
+     * "/group/name"; NULL: the results file. */
+    char *to_file, *to_name;
+    const struct yaml_node *to_where;
     char *resolved; /* canonical one-line text of op, options, run options: for `--resolved` and the resume key */
 };
 

@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "job_only.h"
+#include "job_to.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +20,7 @@ const struct definition *definition_find(const struct definitions *definitions, 
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------- */
 
-/* Turns a path relative to the job file into one relative to the current directory. */
-static char *path_beside(const char *job_path, const char *path) {
+char *path_beside(const char *job_path, const char *path) {
     const char *slash = strrchr(job_path, '/');
     if (*path == '/' || !slash) return must_strdup(path);
     return must_printf("%.*s%s", (int)(slash + 1 - job_path), job_path, path);
@@ -238,6 +238,7 @@ static void read_operation(struct reader *reader, const struct definitions *defi
     only_choose(reader, definition, operation);
     reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
     reader_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
+    job_read_to(reader, yaml_get(node, "to"), operation);
     operation->resolved = job_resolve_operation(operation);
 }
 
@@ -246,6 +247,8 @@ void job_operation_free(struct job_operation *operation) {
     free(operation->label);
     for (int i = 0; i < operation->variant_count; i++) job_variant_free(&operation->variants[i]);
     free(operation->variants);
+    free(operation->to_file);
+    free(operation->to_name);
     free(operation->resolved);
 }
 
@@ -288,4 +291,5 @@ void job_expand(struct reader *reader, struct definitions *definitions) {
         }
     }
     reader->swept = 0;
+    job_check_to(reader);
 }

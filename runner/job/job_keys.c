@@ -76,6 +76,9 @@ const struct job_key job_keys[] = {
     {SCOPE_OPERATION, "variants", KEY_PART, "[auto]",
         .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
                 "swept). The first that verifies gives the result."},
+    {SCOPE_OPERATION, "to", KEY_TO, "",
+        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the results "
+                "file links to. Of a swept operation with a parameter in it."},
 
     {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},
@@ -141,6 +144,7 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
     [KEY_REPEAT] = "an integer or a map {min, max, until}",
     [KEY_DEVICE] = "a device or a list of devices",
     [KEY_MEMORY] = "a size",
+    [KEY_TO] = "FILE:/GROUP/NAME",
 };
 
 bool key_applies(const struct job_key *key, const char *kind) {
@@ -178,6 +182,7 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_REPEAT:
     case KEY_DEVICE:
     case KEY_MEMORY:
+    case KEY_TO:
     case KEY_TYPE_COUNT: break;
     }
     return count;

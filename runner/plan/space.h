@@ -12,6 +12,10 @@
  * it. */
 double space_needed(const struct plan *plan);
 
+/* Bytes of results that a `to` puts on another file system, and a folder on it; NULL, which the caller frees: there are
+ * none. Of several other file systems it is the first. */
+double space_elsewhere(const struct plan *plan, char **folder);
+
 /* The folder of an output; the caller frees. */
 char *space_folder(const char *output);
 /* Bytes free in a folder to an unprivileged process; false: unknown. */
