@@ -24,6 +24,8 @@ struct job_input {
     char *file;            /* a file: its path, relative to the current directory or absolute */
     char *file_as_written; /* ...as it stands in the job file */
     char *dataset;
+    bool concatenated; /* `file` is a pattern: all matches are one array... */
+    int concatenate;   /* ...along this axis */
     bool has_rows;
     int64_t rows[2];           /* first, count */
     struct random_terms terms; /* random */

@@ -2,6 +2,7 @@
 #include "job_expand.h"
 
 #include "../base/fail.h"
+#include "../base/match.h"
 #include "../base/text.h"
 #include "job_only.h"
 #include "job_to.h"
@@ -70,7 +71,10 @@ static void read_input(struct reader *reader, const struct definition *definitio
     input->random = random != NULL;
     input->has_rows = yaml_get(node, "rows") != NULL;
     if (random) read_random(reader, random, input);
-    if (input->file_as_written) input->file = path_beside(reader->job->path, input->file_as_written);
+    input->concatenated = yaml_get(node, "concatenate") != NULL;
+    char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
+    if (input->file_as_written) input->file = path_beside(job_path, input->file_as_written);
+    free(job_path);
 }
 
 void job_input_free(struct job_input *input) {

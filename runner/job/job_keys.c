@@ -46,8 +46,11 @@ const struct job_key job_keys[] = {
     {SCOPE_JOB, "defaults", KEY_PART, "", .help = "Run options for operations that do not give their own."},
     {SCOPE_JOB, "operations", KEY_PART, NULL, .help = "What to compute, in order."},
 
-    {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written), .help = "An HDF5 file, relative to the job file."},
+    {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written),
+        .help = "An HDF5 file, relative to the job file; with `*`, `?` or `[...]` all that match, as a sweep."},
     {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
+    {SCOPE_INPUT, "concatenate", KEY_INTEGER, "", .of = FILES, .low = 0, .high = MAX_RANK - 1, INPUT(concatenate),
+        .help = "All files that match are one array, one behind the other along this axis."},
     {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),
         .help = "`[first, count]`: only this band along the first axis."},
     {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},

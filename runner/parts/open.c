@@ -98,11 +98,14 @@ static enum status check_parts(const struct results *results, bool asked, struct
     struct stat folder;
     TRY(results_count_parts(results, &parts, &foreign, error));
     for (int i = 0; i < job->input_count && stat(results->parts, &folder) == 0; i++) {
-        char *real = job->inputs[i].random ? NULL : realpath(job->inputs[i].file, NULL);
-        char *around = real ? place_folder_of(real) : NULL;
-        bool inside = place_is_at(around, &folder);
-        free(around);
-        free(real);
+        bool inside = false;
+        const char *file;
+        for (int number = 0; !inside && (file = array_file(&results->plan->arrays[i], number)); number++) {
+            char *real = realpath(file, NULL), *around = real ? place_folder_of(real) : NULL;
+            inside = place_is_at(around, &folder);
+            free(around);
+            free(real);
+        }
         if (inside)
             return fail(error, STATUS_USAGE, "output %s: the job's input '%s' lies in %s, which goes when it is done",
                         results->place.name, job->inputs[i].name, results->parts);

@@ -4,6 +4,7 @@
 
 #include "../base/fail.h"
 #include "../storage/h5scale.h"
+#include "../storage/pieces.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,10 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
         return copies;
     }
     const struct h5_dataset *dataset = readers->of[number].dataset;
+    if (!dataset && pieces_first(readers->of[number].pieces, &dataset, &error)) {
+        say_left_out(input, axis->number, error.text);
+        return copies;
+    }
     int64_t length = dataset->shape.size[axis->number];
     bool band = axis->number == 0 && input->shape.size[0] != length;
     hid_t *opened;

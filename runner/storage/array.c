@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/fence.h"
+#include "concatenate.h"
 #include "h5scale.h"
 #include "rawread.h"
 
@@ -22,6 +23,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         array->shape = input->shape;
         return STATUS_OK;
     }
+    if (input->concatenated) return concatenate_describe(input, array, error);
     FENCE(input->file);
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
@@ -43,10 +45,19 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     return status;
 }
 
+const char *array_file(const struct array *input, int number) {
+    if (input->parts) return number < input->parts->count ? input->parts->of[number].file : NULL;
+    return number == 0 && !input->input->random ? input->input->file : NULL;
+}
+
 void array_free(struct array *array) {
     free(array->units);
     free(array->long_name);
     array->units = array->long_name = NULL;
+    for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++)
+        free(array->parts->of[i].file);
+    if (array->parts && array->parts->owner == array) free(array->parts);
+    array->parts = NULL;
     for (int i = 0; i < MAX_RANK; i++) {
         if (array->axes[i].of == array) free(array->axes[i].label);
         array->axes[i] = (struct array_axis){NULL, 0, NULL};

@@ -15,6 +15,18 @@ struct array_axis {
     char *label;            /* owned by `of`; NULL: none */
 };
 
+/* The files of an input that is concatenated. */
+struct array_part {
+    char *file;
+    struct box place; /* of its data set, in the whole */
+    struct stat version;
+};
+struct array_parts {
+    const struct array *owner;
+    int count;
+    struct array_part of[];
+};
+
 struct array {
     const char *name, *label; /* of the input or operation; owned by the job */
     enum dtype dtype;
@@ -26,9 +38,10 @@ struct array {
     /* Of an input: where it begins in its data set, or in the shape that is generated (the key `rows`, a panel). */
     int64_t first[MAX_RANK];
     /* Only of an input in a file. */
-    struct shape chunk;    /* rank 0: not chunked */
-    bool filtered, direct; /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
-    struct stat version;   /* the file's, when it was described; st_ino 0: there is no file */
+    struct shape chunk;        /* rank 0: not chunked */
+    bool filtered, direct;     /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
+    struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
+    struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
 };
 
 /* Describes an input: opens its data set, takes its type and shape, and closes it. The key `rows` is not applied yet.
@@ -36,5 +49,7 @@ struct array {
  * array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
 void array_free(struct array *array);
+/* The files that an input lies in: from number 0 on, NULL behind the last. */
+const char *array_file(const struct array *input, int number);
 
 #endif

@@ -22,6 +22,10 @@ enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20 };
 void reader_init(struct reader *reader, const struct array *array) {
     *reader = (struct reader){.array = array};
     if (!array->input || array->input->random) return;
+    if (array->parts) {
+        reader->pieces = pieces_of_parts(array, array->input->dataset);
+        return;
+    }
     reader_place(reader, array->input->file, array->input->dataset);
     reader->version = array->version;
 }
@@ -214,7 +218,7 @@ static bool box_is_whole_segments(const struct reader *reader, const struct box 
 }
 
 bool reader_hash_missing(const struct reader *reader) {
-    return reader->array->input && reader->file && reader->hash[0] == '\0';
+    return reader->array->input && (reader->file || reader->pieces) && reader->hash[0] == '\0';
 }
 
 void reader_hash_begin(struct reader *reader) {
@@ -283,14 +287,15 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
 enum status reader_hash(struct reader *reader, struct error *error) {
     if (!reader_hash_missing(reader)) return STATUS_OK;
     const struct array *array = reader->array;
-    bool opened = !reader->dataset;
+    bool opened = !reader->dataset && !reader->pieces;
     TRY(reader_open(reader, error));
     int64_t size = (int64_t)dtype_size(array->dtype);
     int last = array->shape.rank - 1;
-    struct shape grid = reader->dataset->chunk;
+    struct shape grid = array->chunk;
     if (grid.rank == 0) grid = (struct shape){array->shape.rank, {1, 1, 1}};
     grid.size[last] = (grid.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
-    int64_t chunk = reader->dataset->filtered ? shape_elements(&reader->dataset->chunk) : 1, limit = BAND_BYTES / size;
+    int64_t chunk = array->filtered && array->chunk.rank > 0 ? shape_elements(&array->chunk) : 1;
+    int64_t limit = BAND_BYTES / size;
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
     struct grid from = {.grain = grid};
