@@ -201,6 +201,7 @@ static enum status take_run(hid_t file, const struct results *results, const str
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
     if (results->links || results->linked) return NULL; /* parts that an OUTPUT shows do not change */
+    if (to_adopts(results)) return NULL;
     off_t most = SPACE_ADOPT_BYTES - 1;
     for (int i = 0; i < results->plan->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
@@ -327,18 +328,20 @@ static void remove_parts(struct results *results) {
 }
 
 /* Writes the file at `path`, closes it and renames it to OUTPUT. */
-static enum status write_and_name(hid_t file, const char *path, const struct results *results,
+static enum status write_and_name(hid_t file, const char *path, struct results *results,
                                   const struct result_summary *summary, const struct run *adopted,
                                   struct error *error) {
     enum status status = write_all(file, results, summary, adopted, error), closed = h5_close_file(file, error);
     if (!status) status = closed;
     if (!status && results->plan->job->sync && results->links) status = sync_parts(results, error);
     if (!status && results->plan->job->sync) status = results_sync_file(path, error);
+    if (!status) status = to_adopt(results, summary, error);
     if (status) return status;
+    bool final = false;
     h5_journal_hold(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
-    status = to_put(results, error);
+    status = to_put(results, &final, error);
     if (!status) status = place_put(&results->place, path, error);
-    h5_journal_release(results->journal, !status);
+    h5_journal_release(results->journal, !status || final);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "../base/clock.h"
 #include "../base/fail.h"
+#include "../plan/space.h"
 #include "../record/environment.h"
 #include "scales.h"
 #include "take.h"
@@ -23,6 +24,7 @@ struct to_file {
     char *unfinished; /* where it is written at first */
     int first, count; /* its operations, in `sorted` */
     bool written;
+    const struct run *adopted; /* whose part becomes the file (to_adopt); NULL: none */
 };
 
 struct to_files {
@@ -286,14 +288,15 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static enum status write_result(const struct results *results, const struct result_summary *summary, int task, hid_t id,
-                                struct scales *scales, struct error *error) {
+/* `adopted`: the run whose part has become the file `id`; NULL: none. */
+static enum status write_result(const struct results *results, const struct result_summary *summary, int task,
+                                const struct run *adopted, hid_t id, struct scales *scales, struct error *error) {
     const struct plan *plan = results->plan;
     const struct run *run = &plan->runs[summary->result_run[task]];
     const char *name = plan->tasks[task].operation->to_name;
     char key[33];
-    struct stored from;
-    enum status status = take_open(results, run, &from, error);
+    struct stored from = {id, "output", -1, false};
+    enum status status = run == adopted ? STATUS_OK : take_open(results, run, &from, error);
     if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], false, name, error);
     take_close(&from);
     hid_t dataset = status ? H5I_INVALID_HID : H5Dopen2(id, name, H5P_DEFAULT);
@@ -318,19 +321,25 @@ static enum status write_head(const struct results *results, const struct result
     return h5_set_text(id, "command_line", summary->command_line, error);
 }
 
-static enum status write_file(struct results *results, const struct result_summary *summary, struct to_file *file,
-                              struct error *error) {
-    hid_t id;
-    TRY(h5_create_file(file->unfinished, &id, error));
+/* Writes all into an open file and closes it. */
+static enum status fill_file(const struct results *results, const struct result_summary *summary,
+                             const struct to_file *file, hid_t id, const char *path, struct error *error) {
     struct scales *scales = scales_create(results, id, "/");
     enum status status = write_head(results, summary, file, id, error);
     for (int i = 0; i < file->count && !status; i++)
-        status = write_result(results, summary, results->to->sorted[file->first + i], id, scales, error);
+        status = write_result(results, summary, results->to->sorted[file->first + i], file->adopted, id, scales, error);
     if (!status) status = scales_finish(scales, error);
     scales_free(scales);
     enum status closed = h5_close_file(id, error);
     if (!status) status = closed;
-    if (!status && results->plan->job->sync) status = results_sync_file(file->unfinished, error);
+    return !status && results->plan->job->sync ? results_sync_file(path, error) : status;
+}
+
+static enum status write_file(struct results *results, const struct result_summary *summary, struct to_file *file,
+                              struct error *error) {
+    hid_t id;
+    TRY(h5_create_file(file->unfinished, &id, error));
+    enum status status = fill_file(results, summary, file, id, file->unfinished, error);
     file->written = !status;
     return status;
 }
@@ -345,20 +354,87 @@ static const char *lacking(const struct results *results, const struct result_su
     return NULL;
 }
 
+/* ---- the part that becomes a file -------------------------------------------------------------------------------- */
+
+/* Of all results that have a `to` on the file system of the parts, the largest, if a part of at least SPACE_ADOPT_BYTES
+ * has it: to copy it would take as long as writing it did. */
+static void choose_adopted(const struct results *results, const struct result_summary *summary) {
+    struct to_file *best = NULL;
+    const struct run *largest = NULL;
+    off_t most = SPACE_ADOPT_BYTES - 1;
+    struct stat folder, about;
+    if (results->links || results->linked) return; /* parts that an OUTPUT shows do not change */
+    for (int i = 0; i < results->to->count; i++) {
+        struct to_file *file = &results->to->of[i];
+        if (lacking(results, summary, file) || stat(file->place.folder, &folder) != 0) continue;
+        for (int j = 0; j < file->count; j++) {
+            const struct run *run = &results->plan->runs[summary->result_run[results->to->sorted[file->first + j]]];
+            char *path = results_part_path(results, run);
+            if (!panels_were_found(results, run) && stat(path, &about) == 0 && about.st_dev == folder.st_dev &&
+                about.st_size > most) {
+                most = about.st_size;
+                largest = run;
+                best = file;
+            }
+            free(path);
+        }
+    }
+    if (best) best->adopted = largest;
+}
+
+/* Removes what only a part has. */
+static enum status strip_part(hid_t id, struct error *error) {
+    static const char *const attributes[] = {"key", "job_runs", "job_skipped", "job_sha256"};
+    bool failed = H5Ldelete(id, "runs", H5P_DEFAULT) < 0;
+    for (int i = 0; i < SAMPLE_KINDS && !failed; i++)
+        failed = H5Lexists(id, sample_kinds[i].in_part, H5P_DEFAULT) > 0 &&
+                 H5Ldelete(id, sample_kinds[i].in_part, H5P_DEFAULT) < 0;
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes && !failed; i++)
+        failed = H5Aexists(id, attributes[i]) > 0 && H5Adelete(id, attributes[i]) < 0;
+    return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words()) : STATUS_OK;
+}
+
+enum status to_adopt(struct results *results, const struct result_summary *summary, struct error *error) {
+    int number = 0;
+    if (!to_adopts(results)) return STATUS_OK;
+    while (!results->to->of[number].adopted) number++;
+    const struct to_file *file = &results->to->of[number];
+    char *path = results_part_path(results, file->adopted);
+    hid_t id;
+    reader_close(&results->readers->of[results->plan->tasks[file->adopted->task].out]);
+    enum status status = h5_reopen_file(path, &results->journal, &id, error);
+    struct error later = {STATUS_OK, ""};
+    if (!status && (status = strip_part(id, error)))
+        h5_close_file(id, &later);
+    else if (!status)
+        status = fill_file(results, summary, file, id, path, error);
+    free(path);
+    return status;
+}
+
 enum status to_write(struct results *results, const struct result_summary *summary, struct error *error) {
     enum status status = STATUS_OK;
+    if (results->to) choose_adopted(results, summary);
     for (int i = 0; results->to && i < results->to->count && !status; i++) {
         struct to_file *file = &results->to->of[i];
         const char *lacks = lacking(results, summary, file);
         if (lacks)
             fprintf(stderr, "tilerun: file %s: is not written, because '%s' has no result%s\n", file->place.name, lacks,
                     file->count > 1 ? "; what there is of the others lies in the output" : "");
+        else if (file->adopted)
+            file->written = true; /* to_adopt writes it, when all else has been taken out of the part */
         else
             status = write_file(results, summary, file, error);
     }
     if (!status) return STATUS_OK;
     to_leave(results);
     return error->status = STATUS_IO;
+}
+
+bool to_adopts(const struct results *results) {
+    for (int i = 0; results->to && i < results->to->count; i++)
+        if (results->to->of[i].adopted) return true;
+    return false;
 }
 
 bool to_has(const struct results *results, int task) {
@@ -389,7 +465,7 @@ static bool is_new(const struct place *place) {
            now.st_mtim.tv_nsec != place->about.st_mtim.tv_nsec;
 }
 
-enum status to_put(const struct results *results, struct error *error) {
+enum status to_put(const struct results *results, bool *final, struct error *error) {
     const struct to_files *to = results->to;
     for (int i = 0; to && i < to->count; i++)
         if (to->of[i].written && !results->overwrite && is_new(&to->of[i].place))
@@ -397,8 +473,15 @@ enum status to_put(const struct results *results, struct error *error) {
                         "file %s: another process has written it while the job ran; move it away and --resume, or "
                         "replace it with --resume --overwrite",
                         to->of[i].place.name);
-    for (int i = 0; to && i < to->count; i++)
-        if (to->of[i].written) TRY(place_put(&to->of[i].place, to->of[i].unfinished, error));
+    for (int i = 0; to && i < to->count; i++) {
+        const struct to_file *file = &to->of[i];
+        if (!file->written) continue;
+        char *part = file->adopted ? results_part_path(results, file->adopted) : NULL;
+        enum status status = place_put(&file->place, part ? part : file->unfinished, error);
+        *final |= part && !status;
+        free(part);
+        if (status) return status;
+    }
     for (int i = 0; to && i < to->count && results->plan->job->sync; i++)
         if (to->of[i].written) TRY(results_sync_folder(to->of[i].place.folder, error));
     return STATUS_OK;

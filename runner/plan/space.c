@@ -41,7 +41,7 @@ static bool is_beside(const struct plan *plan, const struct job_operation *opera
 }
 
 double space_needed(const struct plan *plan) {
-    double kept = 0, peak = 0, copied = 0, largest = 0;
+    double kept = 0, peak = 0, copied = 0, largest = 0, largest_own = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         enum job_store store = task->operation->run.store;
@@ -57,11 +57,16 @@ double space_needed(const struct plan *plan) {
             bool own = !has_result && task->operation->to_file;
             has_result = true;
             if (keep) kept += bytes;
-            if (stored && (!own || is_beside(plan, task->operation))) copied += bytes;
-            if (stored && !own && bytes > largest) largest = bytes;
+            bool beside = stored && (!own || is_beside(plan, task->operation));
+            if (beside) copied += bytes;
+            double *most = own ? &largest_own : &largest;
+            if (beside && bytes > *most) *most = bytes;
         }
     }
-    if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* its part becomes OUTPUT */
+    if (largest_own >= SPACE_ADOPT_BYTES)
+        copied -= largest_own; /* its part becomes the file of a `to`, */
+    else if (largest >= SPACE_ADOPT_BYTES)
+        copied -= largest; /* or else OUTPUT */
     return kept + copied > peak ? kept + copied : peak;
 }
 

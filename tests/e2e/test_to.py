@@ -485,6 +485,108 @@ def test_another_process_writes_it_meanwhile(folder):
     assert_good(folder, rows=4096)
 
 
+# ---- a result of 64 MiB: its part becomes the file ---------------------------------------------------------------------
+
+
+def large(folder):
+    """Two large results, one of which shares its file with a small one."""
+    job = simple(folder)
+    edit(job, lambda job: job["inputs"].update(h={"random": {"shape": [4096, 2050], "dtype": "float64"}}))
+    edit(job, lambda job: job["operations"].append(
+        {"id": "huge", "op": "scale", "inputs": ["h"], "alpha": 2, "to": "made.h5:/huge", "repeat": 3}))  # fmt: skip
+    edit(job, lambda job: job["operations"].append(
+        {"id": "other", "op": "transpose", "inputs": ["h"], "to": "other.h5:/g/other"}))  # fmt: skip
+    return job
+
+
+def assert_large(folder):
+    assert_good(folder)
+    with h5py.File(folder / "out.h5") as file, h5py.File(folder / "made.h5") as made:
+        assert sorted(made) == ["g", "huge", "sum"] and made.attrs["results"] == 3 and "job_runs" not in made.attrs
+        assert made.attrs["schema"] == "tilerun-to"
+        np.testing.assert_array_equal(file["outputs/huge"][()], 2 * file["outputs/other"][()].T)
+        assert len(file["samples/3"]) == 3
+        assert made["huge"].attrs["key"] and file["runs"][3]["status"] == b"ok"
+
+
+@pytest.mark.parametrize("disk", ["one", "two"])
+def test_a_large_result(folder, mount, disk):
+    path = large(folder)
+    if disk == "two":
+        (folder / "second").mkdir()
+        mount("-t", "tmpfs", "-o", "size=200m", "tilerun-test", folder / "second")
+        for name in ("in.h5", "job.yaml"):
+            shutil.copy(folder / name, folder / "second")
+        path = folder / "second/job.yaml"
+    done = harness.tilerun("run", path, "-o", folder / "out.h5")
+    assert done.returncode == OK, done.stderr
+    if disk == "one":
+        assert_large(folder)
+        assert "nothing to do" in run(folder, "--resume").stderr
+        (folder / "made.h5").unlink()
+        assert run(folder, "--resume").stderr.count("kept from before") == 2
+        run(folder, "--overwrite")
+        assert_large(folder)
+    else:
+        with h5py.File(folder / "out.h5") as file:
+            np.testing.assert_array_equal(file["outputs/huge"][()], 2 * file["outputs/other"][()].T)
+
+
+def test_a_large_result_and_a_signal(folder, rng):
+    path = large(folder)
+    began = time.monotonic()
+    run(folder)
+    seconds = time.monotonic() - began
+    for _ in range(4):
+        for name in ("out.h5", "made.h5", "other.h5"):
+            (folder / name).unlink()
+        process = harness.start("run", path, "-o", folder / "out.h5")
+        try:
+            process.communicate(timeout=rng.uniform(0.5, 1.05) * seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(rng.choice([signal.SIGTERM, signal.SIGKILL]))
+            process.communicate()
+        run(folder, "--resume")
+        assert_large(folder)
+        assert not [name for name in os.listdir(folder) if name.startswith(".tilerun")]
+
+
+@pytest.mark.parametrize("call", ["rename", "write"])
+def test_a_large_result_and_any_failure_of_the_end(folder, shim, call):  # noqa: F811
+    """Whatever fails, nothing that was finished is done again, but by a kill between the last two renames."""
+    large(folder)
+    count, ends = folder / "count", ("out.h5", "made.h5", "other.h5")
+
+    def begin(call, nth, mode="once", *arguments, number=errno.ENOSPC):
+        environment = faults.environment(shim, count, call, nth, mode, number) | {"FAULT_PATH": str(folder)}
+        return harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *arguments, env=environment)
+
+    assert begin("rename", 0).returncode == OK
+    renames = int(count.read_text())
+    for name in ends:
+        (folder / name).unlink()
+    assert begin("rename", renames - 2, number=errno.EACCES).returncode == IO  # all runs are done, no file has its name
+    assert not any((folder / name).exists() for name in ends)
+    shutil.copytree(folder / "out.h5.parts", folder / "kept")
+    assert begin(call, 0, "once", "--resume").returncode == OK
+    calls = int(count.read_text())
+    assert_large(folder)
+    for nth in range(1, calls + 1, max(1, calls // 5)):
+        for mode in ("once", "kill"):
+            for name in ends:
+                (folder / name).unlink(missing_ok=True)
+            shutil.copytree(folder / "kept", folder / "out.h5.parts")
+            done = begin(call, nth, mode, "--resume")
+            assert done.returncode in (IO, OK, -signal.SIGKILL), done.stderr
+            if not (folder / "out.h5").exists():
+                kept = run(folder, "--resume").stderr.count("kept from before")
+                assert kept == 5 or (kept == 4 and call == "rename"), (nth, mode)
+            with h5py.File(folder / "out.h5") as file, h5py.File(folder / "made.h5") as made:
+                assert np.array_equal(made["huge"][:9], 2 * file["outputs/other"][:, :9].T)
+            assert harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume").returncode == OK
+            assert not (folder / "out.h5.parts").exists()
+
+
 def test_many_files_of_one_sweep(folder):
     """More files than descriptors."""
     count = 300
