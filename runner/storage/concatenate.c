@@ -2,6 +2,7 @@
 #include "concatenate.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/match.h"
 #include "h5io.h"
 #include "h5scale.h"
@@ -65,6 +66,7 @@ static enum status check(const struct h5_dataset *dataset, const struct job_inpu
 
 static enum status add_file(const struct job_input *input, int number, struct array *array, struct error *error) {
     struct array_part *part = &array->parts->of[number];
+    FENCE(part->file);
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
     int along = input->concatenate;
