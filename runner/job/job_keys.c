@@ -80,8 +80,8 @@ const struct job_key job_keys[] = {
         .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
                 "swept). The first that verifies gives the result."},
     {SCOPE_OPERATION, "to", KEY_TO, "",
-        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the results "
-                "file links to. Of a swept operation with a parameter in it."},
+        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own, relative to the job file, which the "
+                "results file links to. Of a swept operation with a parameter in it."},
 
     {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},

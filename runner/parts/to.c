@@ -296,7 +296,8 @@ static enum status write_result(const struct results *results, const struct resu
     const char *name = plan->tasks[task].operation->to_name;
     char key[33];
     struct stored from = {id, "output", -1, false};
-    enum status status = run == adopted ? STATUS_OK : take_open(results, run, &from, error);
+    bool own = adopted && adopted->number == run->number;
+    enum status status = own ? STATUS_OK : take_open(results, run, &from, error);
     if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], false, name, error);
     take_close(&from);
     hid_t dataset = status ? H5I_INVALID_HID : H5Dopen2(id, name, H5P_DEFAULT);
