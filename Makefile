@@ -68,7 +68,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize bare bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo test unit valgrind sanitize bare fuzz bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -164,6 +164,16 @@ valgrind: $(PROGRAM) $(UNITS) ## the host code under valgrind; minutes
 sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan and UBSan, with SANITIZE=thread under TSan
 	@BUILD=$(BUILD) UNITS='$(UNITS)' SANITIZE='$(SANITIZE)' tests/sanitize.sh
 
+# clang's libFuzzer beside an ordinary build, which makes the files to begin with.
+FUZZ      := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SAN  := address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -shared-libasan
+fuzz: $(PROGRAM) ## fuzz job files, inputs, results and command lines for SECONDS=60 each, with clang
+	@$(MAKE) --no-print-directory CC=clang CUDA=0 BUILD=build-fuzz CFLAGS='-O1 -g -w -fsanitize=fuzzer-no-link,$(FUZZ_SAN)' $(FUZZ)
+	@BUILD=build-fuzz PYTHON='$(or $(PYTHON),$(wildcard $(BUILD)/python),python3)' TILERUN=$(PROGRAM) SECONDS_EACH=$(or $(SECONDS),60) tests/fuzz.sh
+
+build-fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(LIBRARY) $(BUILD)/cc.flags
+	$(call say,fuzz)$(CC) $(CFLAGS) -Wno-unused-function -fsanitize=fuzzer,$(FUZZ_SAN) -Wl,--wrap=_exit,-rpath,$(dir $(shell clang --print-file-name=libclang_rt.asan-x86_64.so)) -o $@ $< $(LIBRARY) $(LDLIBS)
+
 bare: ## the two commands on a bare Debian, with and without a foreign Python (root, debootstrap); six minutes
 	@tests/bare.sh
 
@@ -216,6 +226,6 @@ uninstall: ## remove what `make install` put there
 	    find "$$PWD" -depth -type d -exec rmdir --ignore-fail-on-non-empty {} +; }
 
 clean: ## remove build products
-	rm -rf build build-sanitize build-threads
+	rm -rf build build-sanitize build-threads build-fuzz
 
 -include $(OBJECTS:.o=.d) $(UNITS:=.d)

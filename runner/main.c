@@ -1,4 +1,5 @@
 /* main.c - the command table: finds the command, runs it, prints its error and exits with its status. */
+#include "base/fence.h"
 #include "base/text.h"
 #include "commands/help.h"
 #include "record/environment.h"
@@ -122,6 +123,7 @@ static enum status finish_output(struct error *error) {
 
 int main(int argc, char **argv) {
     settle();
+    fence_install();
     h5_quiet();
     struct error error = {0}, lost = {0};
     enum status status = run_command(argc, argv, &error);

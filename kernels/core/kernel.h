@@ -76,6 +76,9 @@ enum reduce_operator {
     REDUCE_NORM2,
     REDUCE_ARGMIN,
     REDUCE_ARGMAX,
+    REDUCE_VAR,
+    REDUCE_STD,
+    REDUCE_COUNT_NAN,
     REDUCE_OPERATOR_COUNT
 };
 #define REDUCE_BIT(operator_) (1u << (operator_))
@@ -91,6 +94,8 @@ struct op_options {
     enum reduce_operator reduce;       /* reduce */
     int axis;                          /* reduce: REDUCE_ALL_AXES or -rank .. rank-1 */
     int axis_count, axes[KERNEL_AXES]; /* reduce: several axes instead; transpose: the axes in their new order */
+    double ddof;                       /* reduce: var and std divide by the number of elements less this */
+    bool skip_nan;                     /* reduce: NaNs take no part */
 };
 
 /* ---- one launch ------------------------------------------------------------------------------------------------ */
@@ -122,6 +127,22 @@ struct reduce_state {
                       exponent that keeps `f` in range; else private to a variant */
 };
 
+/* The same for what needs more (reduce_state_size()): var and std, and sums and means that skip NaNs. reduce/moments.h
+ * has the arithmetic. */
+struct reduce_moments {
+    int64_t count; /* of the elements that are no NaN; not kept for integers */
+    union {
+        struct {
+            double sum, lost; /* their sum is both; `lost` is private to a variant */
+        } total;
+        struct {
+            double mean, rest; /* of floats: the mean is both */
+            double squares;    /* sum of squared deviations from it */
+        } spread;
+        uint64_t exact[5]; /* of integers: sum (two words, signed), sum of squares (three); the lowest word first */
+    } of;
+};
+
 /* x[outer][length][inner] -> y[outer][inner]: output (o, i) reduces x[o][0..length-1][i]. Where the reduction is split
  * into several launches, they come in order and `state` passes from one to the next. The operation's geometry states
  * the result types (NumPy's). */
@@ -130,9 +151,11 @@ struct reduce_args {
     int64_t outer, length, inner;
     int64_t offset; /* position of x[.][0][.] along the whole reduced axis */
     int64_t total;  /* length of the whole reduced axis (mean divides by it) */
+    double ddof;    /* var and std divide by total - ddof */
+    bool skip_nan;  /* of floats: NaNs take no part, and are not counted where that divides */
     const void *x;
-    struct reduce_state *state; /* [outer][inner]; undefined before the first launch */
-    void *y;                    /* [outer][inner], written by the last launch */
+    void *state; /* [outer][inner] struct reduce_state or reduce_moments; undefined before the first launch */
+    void *y;     /* [outer][inner], written by the last launch */
     bool first, last;
 };
 

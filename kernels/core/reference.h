@@ -8,14 +8,14 @@
 extern const struct operation operation_matmul, operation_reduce, operation_transpose, operation_scale;
 
 /* operation->merge, each in the operation's merge.c. */
-enum status matmul_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                         struct error *error);
-enum status reduce_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                         struct error *error);
-enum status transpose_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                            struct error *error);
-enum status scale_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                        struct error *error);
+enum status matmul_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                              struct error *error);
+enum status reduce_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                              struct error *error);
+enum status transpose_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                                 struct error *error);
+enum status scale_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                             struct error *error);
 
 #define PIECE_ELEMENTS (INT64_C(1) << 20) /* 8 MiB of 64-bit elements */
 

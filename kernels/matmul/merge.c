@@ -4,8 +4,8 @@
 
 #include "../core/axes.h"
 
-enum status matmul_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                         struct error *error) {
+enum status matmul_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                              struct error *error) {
     char texts[2][SHAPE_TEXT];
     int stack = 0; /* axes of the result's */
     for (int i = 0; i < 2; i++) {

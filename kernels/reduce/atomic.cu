@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_consta
     if constexpr (has_levels<A>)
         atomicAdd(&levels[output * LEVELS + a.index + 1], a.value);
     else
-        atomic_add(&args.state[output], a.value);
+        atomic_add(&static_cast<reduce_state *>(args.state)[output], a.value);
 }
 
 /* Merges the levels with the results of earlier launches, and sets them to zero. */
@@ -77,16 +77,16 @@ static int reduce_atomic_launch(const struct launch *launch) {
         using T = typename decltype(type)::type;
         using A = typename decltype(accumulator)::type;
         const cudaStream_t stream = stream_of(launch);
+        auto *const state = static_cast<reduce_state *>(args.state);
         const dim3 output_grid = grid_of(ceil_div(outputs, THREADS)),
                    element_grid = grid_of(ceil_div(elements, THREADS));
-        if (args.first) reduce_atomic_clear<A><<<output_grid, THREADS, 0, stream>>>(outputs, args.state);
+        if (args.first) reduce_atomic_clear<A><<<output_grid, THREADS, 0, stream>>>(outputs, state);
         auto *const levels = static_cast<double *>(launch->workspace);
         if (elements > 0) reduce_atomic_add<T, A><<<element_grid, THREADS, 0, stream>>>(args, levels);
-        if constexpr (has_levels<A>)
-            reduce_atomic_join<A><<<output_grid, THREADS, 0, stream>>>(outputs, args.state, levels);
+        if constexpr (has_levels<A>) reduce_atomic_join<A><<<output_grid, THREADS, 0, stream>>>(outputs, state, levels);
         if (args.last)
             reduce_atomic_finish<A><<<output_grid, THREADS, 0, stream>>>(
-                outputs, args.state, reduce_divisor(args), static_cast<typename A::result_type *>(args.y));
+                outputs, state, reduce_divisor(args), static_cast<typename A::result_type *>(args.y));
         return cudaGetLastError();
     });
 }
@@ -117,5 +117,6 @@ KERNEL(reduce_atomic) = {
     .traffic = "each element read once, and for each a cell of 8 bytes read and written",
     .traffic_bytes = reduce_atomic_bytes,
     .workspace = reduce_atomic_workspace,
+    .refuses = reduce_skips_no_nan,
     .launch = reduce_atomic_launch,
 };

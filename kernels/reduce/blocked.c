@@ -10,7 +10,9 @@
  * addition waits for the one before; rounding errors grow with ROWS and the number of chunks, not with the length.
  * Elements are first widened to double or 64-bit integers, a block that fits in the cache at a time, so that the loops
  * exist for two types instead of twelve. Chunks count from the start of a launch, so splitting a reduction into several
- * launches may change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). */
+ * launches may change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). A column
+ * of var or std has a pivot, the number of deviations from it, their sum and that of their squares, or of integers
+ * exact sums (reduce/moments.h). */
 #include "../core/convert.h"
 #include "../core/cpu.h"
 #include "state.h"
@@ -21,13 +23,24 @@
 #define PIECE   4096 /* elements widened at a time: 32 KiB */
 #define GROUP   64   /* chunks whose results are kept until they are merged */
 
-/* For each column the accumulated value and the position of a selected element. */
+/* For each column the accumulated value and the position of a selected element; or of var and std of floats the sum and
+ * the squares of deviations from the pivot, of integers the sum and the squares, in halves of 32 bits. `numbers`: of
+ * elements that are no NaN; only where NaNs are skipped, else that of all. */
 struct sums {
     union {
         double f[COLUMNS];
         int64_t i[COLUMNS];
     } value;
-    int64_t index[COLUMNS];
+    union {
+        int64_t index[COLUMNS];
+        double squares[COLUMNS];
+        uint64_t high[COLUMNS];
+    };
+    union {
+        double pivot[COLUMNS];
+        uint64_t low[COLUMNS];
+    };
+    double numbers[COLUMNS];
 };
 
 /* A matrix of widened elements; element (r, c) has position `position + r * row_step + c * column_step` along the
@@ -57,7 +70,7 @@ struct piece {
         _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
             type x = row[c], sum = sums->value.member[c];                                                              \
             int64_t index = sums->index[c];                                                                            \
-            bool keep = (index >= 0) & (KEEPS);                                                                        \
+            bool keep = ((index >= 0) & (KEEPS)) | (skip_nan & (x != x));                                              \
             sums->value.member[c] = keep ? sum : x;                                                                    \
             sums->index[c] = keep ? index : position + c * step;                                                       \
         }                                                                                                              \
@@ -77,7 +90,7 @@ struct piece {
 
 /* A NaN stays, and replaces any number, because every comparison with it is false. Of equal zeros min keeps -0 and max
  * +0. */
-CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
+CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct piece *piece, struct sums *sums) {
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW_SPLIT() break;
     case REDUCE_NORM2: EACH_ROW(double, f, sum + x * x) break;
@@ -89,11 +102,61 @@ CPU_BODY add_doubles_body(enum reduce_operator operator_, const struct piece *pi
     case REDUCE_ARGMAX: EACH_ROW_INDEXED(double, f, (sum >= x) | (sum != sum)) break;
     case REDUCE_SUM:
     case REDUCE_MEAN: EACH_ROW(double, f, sum + x) break;
-    case REDUCE_OPERATOR_COUNT: break;
+    case REDUCE_VAR:
+    case REDUCE_STD:
+    case REDUCE_COUNT_NAN:
+    case REDUCE_OPERATOR_COUNT: break; /* below */
     }
 }
-CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
-             (operator_, piece, sums))
+CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, bool skip_nan, const struct piece *piece, struct sums *sums),
+             (operator_, skip_nan, piece, sums))
+
+/* Counts NaNs, or replaces them by `neutral` and counts the others. */
+CPU_BODY part_nans_body(bool counts_nans, double neutral, struct piece *piece, struct sums *sums) {
+    for (int64_t r = 0; r < piece->rows; r++) {
+        double *restrict row = piece->x.f + r * piece->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+            bool is_nan = row[c] != row[c];
+            sums->value.i[c] += counts_nans & is_nan;
+            sums->numbers[c] += !is_nan;
+            row[c] = is_nan & !counts_nans ? neutral : row[c];
+        }
+    }
+}
+CPU_VERSIONS(part_nans, (bool counts_nans, double neutral, struct piece *piece, struct sums *sums),
+             (counts_nans, neutral, piece, sums))
+
+/* var and std of floats: deviations from the pivot, which the first number of a column becomes. */
+CPU_BODY add_deviations_body(bool skip_nan, const struct piece *piece, struct sums *sums) {
+    for (int64_t r = 0; r < piece->rows; r++) {
+        const double *restrict row = piece->x.f + r * piece->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+            double x = row[c], pivot = sums->pivot[c];
+            bool skips = skip_nan & (x != x);
+            pivot = pivot != pivot ? x : pivot;
+            double deviation = skips ? 0 : x - pivot;
+            sums->pivot[c] = pivot;
+            sums->value.f[c] += deviation;
+            sums->squares[c] += deviation * deviation;
+            sums->numbers[c] += skips ? 0 : 1;
+        }
+    }
+}
+CPU_VERSIONS(add_deviations, (bool skip_nan, const struct piece *piece, struct sums *sums), (skip_nan, piece, sums))
+
+/* var and std of integers up to 32 bits: a chunk has fewer than 2^32 rows. */
+CPU_BODY add_exactly_body(const struct piece *piece, struct sums *sums) {
+    for (int64_t r = 0; r < piece->rows; r++) {
+        const int64_t *restrict row = piece->x.i + r * piece->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+            const uint64_t square = (uint64_t)row[c] * (uint64_t)row[c];
+            sums->value.i[c] += row[c];
+            sums->high[c] += square >> 32;
+            sums->low[c] += square & UINT32_MAX;
+        }
+    }
+}
+CPU_VERSIONS(add_exactly, (const struct piece *piece, struct sums *sums), (piece, sums))
 
 /* norm2 of float64: raises each column to the level of its largest element, and scales the elements to that level
  * (reduce/state.h). */
@@ -122,6 +185,7 @@ CPU_BODY scale_columns_body(struct piece *piece, struct sums *sums) {
 CPU_VERSIONS(scale_columns, (struct piece * piece, struct sums *sums), (piece, sums))
 
 CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
+    const bool skip_nan = false;
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum * (uint64_t)x)) break;
     case REDUCE_MIN:
@@ -131,7 +195,10 @@ CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *p
     case REDUCE_SUM: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum + (uint64_t)x)) break;
     case REDUCE_MEAN:
     case REDUCE_NORM2:
-    case REDUCE_OPERATOR_COUNT: break; /* computed in double */
+    case REDUCE_VAR:
+    case REDUCE_STD:
+    case REDUCE_COUNT_NAN:
+    case REDUCE_OPERATOR_COUNT: break; /* computed in double, or above */
     }
 }
 CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
@@ -141,6 +208,8 @@ CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *
 struct work {
     const struct reduce_args *args;
     enum dtype dtype;
+    struct reduction reduction;
+    bool moments;           /* the state is struct reduce_moments */
     bool in_double, flips;  /* flips: uint64 compared as int64, with the top bit inverted */
     bool scales;            /* norm2 of float64: squares may leave the range */
     int64_t blocks, chunks; /* of columns per outer slice; of rows along the length */
@@ -148,9 +217,23 @@ struct work {
 };
 
 static void take_piece(const struct work *work, struct piece *piece, struct sums *sums) {
+    enum reduce_operator operator_ = work->args->operator_;
+    bool skip_nan = work->args->skip_nan;
+    if (operator_ == REDUCE_COUNT_NAN) {
+        if (work->in_double) part_nans(true, 0, piece, sums);
+        return;
+    }
+    if (reduce_spreads(operator_)) {
+        if (work->in_double)
+            add_deviations(skip_nan, piece, sums);
+        else
+            add_exactly(piece, sums);
+        return;
+    }
+    if (skip_nan && !reduce_selects(operator_)) part_nans(false, operator_ == REDUCE_PROD, piece, sums);
     if (work->scales) scale_columns(piece, sums);
     if (work->in_double) {
-        add_doubles(work->args->operator_, piece, sums);
+        add_doubles(operator_, skip_nan, piece, sums);
         return;
     }
     if (work->flips)
@@ -167,11 +250,20 @@ static void widen(const struct work *work, int64_t element, int64_t count, struc
         convert_to_integer(work->dtype, x, count, piece->x.i + at);
 }
 
+/* Moves the pivots of var and std to the means so far. */
+static void recentre(struct sums *sums, int64_t columns) {
+    for (int64_t c = 0; c < columns; c++)
+        if (sums->numbers[c] > 0)
+            moments_recentre(&sums->pivot[c], sums->numbers[c], &sums->value.f[c], &sums->squares[c]);
+}
+
 /* Takes a matrix of x whose rows lie `pitch` elements apart. */
 static void take_matrix(const struct work *work, int64_t element, int64_t rows, int64_t pitch, struct piece *piece,
                         struct sums *sums) {
     int64_t columns = piece->columns, most = PIECE / columns;
-    for (int64_t row = 0; row < rows; row += most) {
+    bool deviates = reduce_spreads(work->args->operator_) && work->in_double;
+    for (int64_t row = 0, number = 0; row < rows; row += most, number++) {
+        if (deviates && (number & (number - 1)) == 0) recentre(sums, columns); /* after 1, 2, 4 ... pieces */
         piece->rows = min_int64(most, rows - row);
         if (pitch == columns)
             widen(work, element + row * pitch, piece->rows * columns, piece, 0);
@@ -179,17 +271,39 @@ static void take_matrix(const struct work *work, int64_t element, int64_t rows, 
             for (int64_t r = 0; r < piece->rows; r++)
                 widen(work, element + (row + r) * pitch, columns, piece, r * columns);
         take_piece(work, piece, sums);
+        if (deviates && number == 0) { /* once more, about the mean */
+            recentre(sums, columns);
+            for (int64_t c = 0; c < columns; c++) sums->value.f[c] = sums->squares[c] = sums->numbers[c] = 0;
+            take_piece(work, piece, sums);
+        }
         piece->position += piece->rows * piece->row_step;
     }
 }
 
-static struct reduce_state column_state(const struct work *work, const struct sums *sums, int64_t column) {
+static union reduce_any column_state(const struct work *work, const struct sums *sums, int64_t column) {
+    union reduce_any any = {.moments = {0}};
     struct reduce_state state = {.index = sums->index[column]};
-    if (work->in_double)
+    if (work->moments && !reduce_spreads(work->args->operator_)) {
+        any.moments.count = (int64_t)sums->numbers[column];
+        any.moments.of.total.sum = sums->value.f[column];
+        return any;
+    }
+    if (work->moments && work->in_double) {
+        any.moments = moments_of(sums->pivot[column], (int64_t)sums->numbers[column], sums->value.f[column],
+                                 sums->squares[column]);
+        return any;
+    }
+    if (work->moments) {
+        wide_uint squares = ((wide_uint)sums->high[column] << 32) + sums->low[column];
+        moments_add_exact(&any.moments, sums->value.i[column], squares, 0);
+        return any;
+    }
+    if (work->in_double && work->args->operator_ != REDUCE_COUNT_NAN)
         state.value.f = sums->value.f[column];
     else
         state.value.i = work->flips ? sums->value.i[column] ^ INT64_MIN : sums->value.i[column];
-    return state;
+    any.state = state;
+    return any;
 }
 
 static int64_t block_columns(const struct work *work, int64_t block) {
@@ -197,19 +311,23 @@ static int64_t block_columns(const struct work *work, int64_t block) {
 }
 
 /* Reduces adjacent elements that are too few for lanes. */
-static struct reduce_state reduce_few(const struct work *work, int64_t element, int64_t count, int64_t position) {
-    enum reduce_operator operator_ = work->args->operator_;
-    struct reduce_state sum = reduce_state_empty(operator_, work->dtype);
-    for (int64_t i = 0; i < count; i++) {
-        struct reduce_state one = reduce_state_of(operator_, work->dtype, work->args->x, element + i, position + i);
-        reduce_state_merge(operator_, work->dtype, &sum, &one);
-    }
+static union reduce_any reduce_few(const struct work *work, int64_t element, int64_t count, int64_t position) {
+    union reduce_any sum = reduce_empty(&work->reduction);
+    for (int64_t i = 0; i < count; i++) reduce_take(&work->reduction, &sum, element + i, position + i);
     return sum;
+}
+
+/* var and std of 64-bit integers: their squares fit no vector. */
+static void reduce_wide_integers(const struct work *work, int64_t element, int64_t rows, int64_t columns, int64_t pitch,
+                                 union reduce_any *states) {
+    for (int64_t c = 0; c < columns; c++) states[c] = reduce_empty(&work->reduction);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) reduce_take(&work->reduction, &states[c], element + r * pitch + c, 0);
 }
 
 /* Reduces chunk number `chunk` of block number `block` (blocks are counted over all outer slices) to a state for each
  * column of the block. */
-static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, struct reduce_state *states) {
+static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, union reduce_any *states) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * work->chunk_length, length = min_int64(work->chunk_length, args->length - start);
     int64_t outer = block / work->blocks, column = block % work->blocks * COLUMNS;
@@ -217,6 +335,11 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
     bool lanes = args->inner == 1;
     if (lanes && length < LANES) {
         states[0] = reduce_few(work, element, length, position);
+        return;
+    }
+    if (reduce_spreads(args->operator_) && !dtype_is_float(work->dtype) && dtype_size(work->dtype) == 8) {
+        int64_t columns = lanes ? 1 : block_columns(work, block % work->blocks);
+        reduce_wide_integers(work, element, length, columns, args->inner, states);
         return;
     }
     struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
@@ -228,8 +351,13 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
     piece.column_step = lanes;
     bool plain_squares = args->operator_ == REDUCE_NORM2 && !work->scales;
     for (int64_t c = 0; c < piece.columns; c++) {
-        sums.value.i[c] = empty.value.i;
-        sums.index[c] = plain_squares ? 0 : empty.index;
+        sums.value.i[c] = work->moments ? 0 : empty.value.i;
+        sums.index[c] = plain_squares || work->moments ? 0 : empty.index;
+        sums.numbers[c] = 0;
+        if (work->in_double)
+            sums.pivot[c] = NAN;
+        else
+            sums.low[c] = 0;
     }
     take_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &piece, &sums);
     if (!lanes) {
@@ -239,31 +367,33 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
     int64_t rest = length % LANES;
     states[0] = reduce_few(work, element + length - rest, rest, position + length - rest);
     for (int64_t c = 0; c < LANES; c++) {
-        struct reduce_state lane = column_state(work, &sums, c);
-        reduce_state_merge(args->operator_, work->dtype, &states[0], &lane);
+        union reduce_any lane = column_state(work, &sums, c);
+        reduce_merge(&work->reduction, &states[0], &lane);
     }
 }
 
 /* Merges the states of a block's next chunk; the last chunk finishes the block. */
-static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, const struct reduce_state *states) {
+static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, const union reduce_any *states) {
     const struct reduce_args *args = work->args;
+    struct reduce_args end = *args;
+    const struct reduction merged = {&end, work->dtype};
+    end.first = args->first && chunk == 0;
+    end.last = args->last && chunk == work->chunks - 1;
     int64_t columns = block_columns(work, block % work->blocks);
     int64_t out = block / work->blocks * args->inner + block % work->blocks * COLUMNS;
     for (int64_t c = 0; c < columns; c++, out++) {
-        bool continues = chunk > 0 || !args->first, finishes = chunk == work->chunks - 1 && args->last;
-        struct reduce_state sum = continues ? args->state[out] : reduce_state_empty(args->operator_, work->dtype);
-        reduce_state_merge(args->operator_, work->dtype, &sum, &states[c]);
-        if (finishes)
-            reduce_state_finish(args->operator_, work->dtype, &sum, args->total, args->y, out);
-        else
-            args->state[out] = sum;
+        union reduce_any sum = reduce_before(&merged, out);
+        reduce_merge(&merged, &sum, &states[c]);
+        reduce_leave(&merged, &sum, out);
     }
 }
 
 static int reduce_blocked_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
-    struct work work = {.args = args, .dtype = launch->dtype};
-    work.in_double = reduce_in_double(args->operator_, launch->dtype);
+    struct work work = {.args = args, .dtype = launch->dtype, .reduction = {args, launch->dtype}};
+    work.moments = reduce_has_moments(args->operator_, args->skip_nan);
+    work.in_double = args->operator_ == REDUCE_COUNT_NAN ? dtype_is_float(launch->dtype)
+                                                         : reduce_in_double(args->operator_, launch->dtype);
     work.scales = args->operator_ == REDUCE_NORM2 && launch->dtype == FLOAT64;
     work.flips = launch->dtype == UINT64 && reduce_selects(args->operator_);
     work.chunk_length = args->inner == 1 ? ROWS * LANES : ROWS;
@@ -273,13 +403,13 @@ static int reduce_blocked_launch(const struct launch *launch) {
     if (work.chunks == 1) {
 #pragma omp parallel for num_threads(cpu_threads(launch))
         for (int64_t block = 0; block < blocks; block++) {
-            struct reduce_state states[COLUMNS];
+            union reduce_any states[COLUMNS];
             reduce_chunk(&work, block, 0, states);
             merge_chunk(&work, block, 0, states);
         }
         return 0;
     }
-    struct reduce_state states[GROUP][COLUMNS];
+    union reduce_any states[GROUP][COLUMNS];
     for (int64_t group = 0; group < tasks; group += GROUP) {
         int64_t count = min_int64(GROUP, tasks - group);
 #pragma omp parallel for schedule(dynamic) num_threads(cpu_threads(launch))

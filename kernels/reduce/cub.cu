@@ -28,6 +28,7 @@ static size_t reduce_cub_workspace(const struct launch *) {
 
 static const char *reduce_cub_refuses(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
+    if (args.skip_nan) return "CUB does not skip NaNs";
     if (!args.first || !args.last) return "CUB reduces in one launch: the array does not fit into the memory";
     if (args.inner != 1) return "CUB reduces rows (the last axis) or everything";
     if (args.outer != 1 && wants_position(args)) return "CUB's argmin and argmax of rows have 32-bit positions";

@@ -289,5 +289,6 @@ KERNEL(reduce_exact) = {
     .traffic = REDUCE_TRAFFIC,
     .traffic_bytes = reduce_bytes,
     .workspace = reduce_exact_workspace,
+    .refuses = reduce_skips_no_nan,
     .launch = reduce_exact_launch,
 };

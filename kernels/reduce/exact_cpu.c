@@ -227,6 +227,10 @@ static int reduce_exact_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
+static const char *reduce_exact_cpu_refuses(const struct launch *launch) {
+    return launch->args.reduce.skip_nan ? "exact sums do not skip NaNs" : NULL;
+}
+
 KERNEL(reduce_exact_cpu) = {
     .name = "exact_cpu",
     .op = OP_REDUCE,
@@ -238,5 +242,6 @@ KERNEL(reduce_exact_cpu) = {
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .workspace = reduce_exact_cpu_workspace,
+    .refuses = reduce_exact_cpu_refuses,
     .launch = reduce_exact_cpu_launch,
 };

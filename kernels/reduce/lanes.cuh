@@ -13,7 +13,7 @@
 #ifndef KERNELS_REDUCE_LANES_CUH
 #define KERNELS_REDUCE_LANES_CUH
 
-#include "two_doubles.cuh"
+#include "moments.cuh"
 
 /* ---- exact lanes ------------------------------------------------------------------------------------------------ */
 
@@ -116,6 +116,12 @@ template <typename T> struct position_lane {
 template <typename L> constexpr bool mirrors = false;
 template <typename T> constexpr bool mirrors<extreme_lane<T>> = true;
 template <typename T> constexpr bool mirrors<position_lane<T>> = true;
+template <typename T> constexpr bool mirrors<extreme_number_lane<T>> = true;
+template <typename T> constexpr bool mirrors<number_position_lane<T>> = true;
+/* Is its result such an element? */
+template <typename L> constexpr bool gives_mirrored = false;
+template <typename T> constexpr bool gives_mirrored<extreme_lane<T>> = true;
+template <typename T> constexpr bool gives_mirrored<extreme_number_lane<T>> = true;
 
 /* The bits to flip in each element, repeated over 8 bytes. */
 inline uint64_t reduce_mirror(enum dtype dtype, enum reduce_operator operator_) {
@@ -148,6 +154,8 @@ template <typename L> constexpr bool any_order = true;
 template <typename T> constexpr bool any_order<total_of<T>> = std::is_integral_v<T> && sizeof(T) <= 4;
 template <typename T> constexpr bool any_order<norm_of<T>> = std::is_integral_v<T> && sizeof(T) <= 2;
 template <typename T> constexpr bool any_order<float_product_of<T>> = false;
+template <typename T> constexpr bool any_order<spread_lane<T>> = false;
+template <typename T> constexpr bool any_order<counted_total_lane<T>> = false;
 
 template <typename L> constexpr bool plain_in_rows = false;
 template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
@@ -189,7 +197,10 @@ template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
 }
 
 /* Calls f(type_is<L>) with the lane type of a reduction. */
-template <typename F> int dispatch_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+template <typename F> int dispatch_lanes(enum dtype dtype, const reduce_args &args, F &&f) {
+    const enum reduce_operator operator_ = args.operator_;
+    if (operator_ == REDUCE_COUNT_NAN || reduce_spreads(operator_)) return dispatch_moment_lanes(dtype, operator_, f);
+    if (args.skip_nan) return dispatch_skipping_lanes(dtype, operator_, f);
     if (operator_ == REDUCE_MIN || operator_ == REDUCE_MAX)
         return dispatch_mirrored(
             dtype, [&](auto type) -> int { return f(type_is<extreme_lane<typename decltype(type)::type>>()); });

@@ -34,8 +34,8 @@ static bool take(struct axes *axes, const struct shape *shape, const bool gone[M
     return any;
 }
 
-enum status reduce_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                         struct error *error) {
+enum status reduce_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                              struct error *error) {
     const struct shape *shape = &shapes[0];
     int rank = shape->rank, first = rank, end = 0;
     bool gone[MAX_RANK], neighbours = true;

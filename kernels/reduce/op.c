@@ -1,15 +1,18 @@
-/* reduce/op.c - sum, prod, min, max, mean, norm2, argmin, argmax along one axis or over all; NumPy's results and types.
- */
+/* reduce/op.c - sum, prod, min, max, mean, norm2, argmin, argmax, var, std, count_nan along one axis or over all;
+ * NumPy's results and types. */
 #include "../core/reference.h"
 
 #include "state.h"
 #include "truth.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const operators[REDUCE_OPERATOR_COUNT + 1] = {
-    [REDUCE_SUM] = "sum",   [REDUCE_PROD] = "prod",   [REDUCE_MIN] = "min",       [REDUCE_MAX] = "max",
-    [REDUCE_MEAN] = "mean", [REDUCE_NORM2] = "norm2", [REDUCE_ARGMIN] = "argmin", [REDUCE_ARGMAX] = "argmax",
+    [REDUCE_SUM] = "sum",       [REDUCE_PROD] = "prod",           [REDUCE_MIN] = "min",
+    [REDUCE_MAX] = "max",       [REDUCE_MEAN] = "mean",           [REDUCE_NORM2] = "norm2",
+    [REDUCE_ARGMIN] = "argmin", [REDUCE_ARGMAX] = "argmax",       [REDUCE_VAR] = "var",
+    [REDUCE_STD] = "std",       [REDUCE_COUNT_NAN] = "count_nan",
 };
 
 static int reduce_operator_of(const struct op_options *options) {
@@ -24,6 +27,11 @@ static void name_loops(int rank, int axis, enum loop loop[OPERAND_RANK]) {
         [3] = {{LOOP_K, LOOP_M, LOOP_N}, {LOOP_B, LOOP_K, LOOP_N}, {LOOP_B, LOOP_M, LOOP_K}},
     };
     for (int i = 0; i < rank; i++) loop[i] = along[rank][axis == REDUCE_ALL_AXES ? rank - 1 : axis][i];
+}
+
+/* Only floats have NaNs. */
+static bool skips_nan(const struct op_options *options, enum dtype dtype) {
+    return options->skip_nan && dtype_is_float(dtype) && options->reduce != REDUCE_COUNT_NAN;
 }
 
 static enum status reduce_geometry(const struct op_options *options, const struct shape shapes[],
@@ -42,7 +50,7 @@ static enum status reduce_geometry(const struct op_options *options, const struc
                                   .extent = {1, 1, 1, 1},
                                   .inputs = 1,
                                   .in[0] = {.dtype = dtypes[0], .shape = *shape},
-                                  .partial_size = sizeof(struct reduce_state),
+                                  .partial_size = reduce_state_size(options->reduce, skips_nan(options, dtypes[0])),
                                   .partial_always = true,
                                   .row_major_tiles = all};
     geometry->options.axis = axis;
@@ -73,6 +81,8 @@ static void reduce_launch(const struct geometry *geometry, const struct tile *ti
                                .length = 1,
                                .inner = 1,
                                .total = reduced_elements(geometry),
+                               .ddof = geometry->options.ddof,
+                               .skip_nan = skips_nan(&geometry->options, geometry->in[0].dtype),
                                .x = in[0],
                                .state = partial,
                                .y = out,
@@ -97,11 +107,11 @@ static void reduce_launch(const struct geometry *geometry, const struct tile *ti
     launch->args.reduce = args;
 }
 
-/* Relative to the sum of |x| (sum, mean) or to the result (norm2, prod). Accumulation is in float64, so that narrower
- * floats see little but the rounding of the result. Roundings add up where elements are equal, to a quarter of the
- * length in the plainest order; even so a lost element of average size stands out up to lengths of 2^27. Sums of
+/* Relative to the sum of |x| (sum, mean) or to the result (norm2, prod, var, std). Accumulation is in float64, so that
+ * narrower floats see little but the rounding of the result. Roundings add up where elements are equal, to a quarter of
+ * the length in the plainest order; even so a lost element of average size stands out up to lengths of 2^27. Sums of
  * numbers below float64's normal ones are exact: absolute are the roundings of the result and, of a mean, of the
- * quotient. All that is integral or selected is exact. */
+ * quotient, and of a variance its terms'. All that is integral or selected is exact. */
 static struct tolerance reduce_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
     enum reduce_operator operator_ = geometry->options.reduce;
@@ -110,15 +120,22 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     double length = (double)reduced_elements(geometry);
     double accumulation =
         dtype_epsilon(FLOAT64) * (4 + (operator_ == REDUCE_PROD ? length : sqrt(length) + length / 4));
-    return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_least(dtype) + dtype_least(FLOAT64)};
+    double least = dtype_least(FLOAT64);
+    if (reduce_spreads(operator_)) accumulation += 12 * dtype_epsilon(FLOAT64), least *= 16;
+    if (operator_ == REDUCE_STD) least = sqrt(least);
+    return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_least(dtype) + least};
 }
 
-/* An index is a plain number. A product's unit has its length as an exponent, and no plain way to be written. */
+/* An index and a count are plain numbers. A product's unit has its length as an exponent, and no plain way to be
+ * written. */
 static bool reduce_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
-    static const char *const index[] = {"1"};
+    static const char *const number[] = {"1"};
     if (options->reduce == REDUCE_PROD) return false;
-    bool is_index = options->reduce == REDUCE_ARGMIN || options->reduce == REDUCE_ARGMAX;
-    return units_of_input(options, is_index ? index : in, text);
+    if (options->reduce == REDUCE_VAR && in[0] && strcmp(in[0], "1") != 0)
+        return snprintf(text, UNITS_TEXT, "(%s)2", in[0]) < UNITS_TEXT;
+    bool is_number =
+        options->reduce == REDUCE_ARGMIN || options->reduce == REDUCE_ARGMAX || options->reduce == REDUCE_COUNT_NAN;
+    return units_of_input(options, is_number ? number : in, text);
 }
 
 static bool reduce_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
@@ -133,18 +150,20 @@ static bool reduce_long_name(const struct op_options *options, const char *const
                            options->axes[i]);
     if (options->axis_count == 0 && options->axis != REDUCE_ALL_AXES && length < LONG_NAME_TEXT)
         length += snprintf(text + length, LONG_NAME_TEXT - (size_t)length, " over axis %d", options->axis);
+    if (options->skip_nan && length < LONG_NAME_TEXT)
+        length += snprintf(text + length, LONG_NAME_TEXT - (size_t)length, ", without NaN");
     return length < LONG_NAME_TEXT;
 }
 
 const struct operation operation_reduce = {
     .name = "reduce",
-    .summary = "sum, prod, min, max, mean, norm2, argmin or argmax along one axis or over all",
+    .summary = "sum, prod, min, max, mean, norm2, argmin, argmax, var, std or count_nan along one axis or over all",
     .inputs = 1,
     .dimensions = 3,
     .operators = operators,
     .operator_of = reduce_operator_of,
     .geometry = reduce_geometry,
-    .merge = reduce_merge,
+    .merge = reduce_merge_axes,
     .launch = reduce_launch,
     .reference = reduce_reference,
     .units = reduce_units,

@@ -7,12 +7,16 @@
  * every number in min, max, argmin and argmax, and of equal elements the first one's position counts. -0 is the least
  * zero and +0 the greatest, and every NaN result is the same NaN, so that the order never shows.
  *
+ * var and std keep moments (reduce/moments.h). With skip_nan an accumulator takes no NaN, and one that divides counts
+ * what it takes.
+ *
  * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() convert
- * them to and from struct reduce_state. */
+ * them to and from struct reduce_state, or struct reduce_moments where that is not enough. */
 #ifndef KERNELS_REDUCE_OPERATORS_CUH
 #define KERNELS_REDUCE_OPERATORS_CUH
 
 #include "../core/dtype.cuh"
+#include "moments.h"
 #include "scaled.cuh"
 
 /* The type in which min and max of T are compared. */
@@ -227,6 +231,179 @@ template <typename T, bool MAX> struct position_of : indexed_value<position_of<T
     __device__ result_type result(double) const { return this->index; }
 };
 
+/* ---- moments ----------------------------------------------------------------------------------------------------- */
+
+/* var and std of floats. NaNs are not taken: where they count, a number of elements that is not `total` shows them. */
+template <typename T> struct spread_of {
+    using result_type = mean_result<T>;
+    int64_t count;
+    double mean, rest, squares;
+    static __device__ spread_of identity() { return {0, 0.0, 0.0, 0.0}; }
+    static __device__ spread_of load(const reduce_moments &m) {
+        return {m.count, m.of.spread.mean, m.of.spread.rest, m.of.spread.squares};
+    }
+    __device__ reduce_moments save() const {
+        reduce_moments m = {count, {}};
+        m.of.spread.mean = mean, m.of.spread.rest = rest, m.of.spread.squares = squares;
+        return m;
+    }
+    __device__ void merge(const spread_of &other) {
+        reduce_moments own = save();
+        const reduce_moments from = other.save();
+        moments_merge(&own, &from);
+        *this = load(own);
+    }
+    __device__ void take(T x, int64_t) {
+        const auto wide_x = static_cast<double>(widen(x));
+        if (wide_x == wide_x) merge({1, wide_x, 0.0, wide_x - wide_x}); /* infinities have no variance */
+    }
+    __device__ result_type result(const reduce_args &args) const {
+        const reduce_moments m = save();
+        const bool all = args.skip_nan || count == args.total;
+        const double value = moments_result(&m, args.ddof, args.operator_ == REDUCE_STD);
+        return quiet(narrow<result_type>(all ? value : nan("")));
+    }
+    __device__ spread_of shuffle_down(int lanes) const {
+        return {__shfl_down_sync(~0u, count, lanes), __shfl_down_sync(~0u, mean, lanes),
+                __shfl_down_sync(~0u, rest, lanes), __shfl_down_sync(~0u, squares, lanes)};
+    }
+    __device__ spread_of shuffle_xor(int lanes) const {
+        return {__shfl_xor_sync(~0u, count, lanes), __shfl_xor_sync(~0u, mean, lanes),
+                __shfl_xor_sync(~0u, rest, lanes), __shfl_xor_sync(~0u, squares, lanes)};
+    }
+};
+
+/* var and std of integers: sum and sum of squares. Squares of up to 32 bits need two words. */
+template <typename T> struct exact_spread_of {
+    using result_type = double;
+    static constexpr int WORDS = sizeof(T) == 8 ? 5 : 4;
+    uint64_t word[WORDS];
+    static __device__ exact_spread_of identity() { return {}; }
+    static __device__ exact_spread_of load(const reduce_moments &m) {
+        exact_spread_of a;
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) a.word[i] = m.of.exact[i];
+        return a;
+    }
+    __device__ reduce_moments save() const {
+        reduce_moments m = {};
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) m.of.exact[i] = word[i];
+        return m;
+    }
+    __device__ void add(wide_int sum, wide_uint squares, uint64_t top) {
+        reduce_moments m = save();
+        moments_add_exact(&m, sum, squares, top);
+        *this = load(m);
+    }
+    __device__ void merge(const exact_spread_of &other) {
+        reduce_moments own = save();
+        const reduce_moments from = other.save();
+        moments_merge_exact(&own, &from);
+        *this = load(own);
+    }
+    static __device__ wide_uint square(T x) {
+        auto magnitude = static_cast<uint64_t>(widen(x));
+        if constexpr (std::is_signed_v<T>)
+            if (x < 0) magnitude = -magnitude;
+        return wide_uint(magnitude) * magnitude;
+    }
+    __device__ void take(T x, int64_t) {
+        add(widen(x), square(x), 0);
+    }
+    __device__ double result(const reduce_args &args) const {
+        const reduce_moments m = save();
+        return quiet(moments_result_exact(&m, args.total, args.ddof, args.operator_ == REDUCE_STD));
+    }
+    __device__ exact_spread_of shuffle_down(int lanes) const {
+        exact_spread_of a;
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) a.word[i] = __shfl_down_sync(~0u, word[i], lanes);
+        return a;
+    }
+    __device__ exact_spread_of shuffle_xor(int lanes) const {
+        exact_spread_of a;
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) a.word[i] = __shfl_xor_sync(~0u, word[i], lanes);
+        return a;
+    }
+};
+
+/* ---- NaNs -------------------------------------------------------------------------------------------------------- */
+
+template <typename T> struct nans_of : one_value<nans_of<T>, uint64_t> {
+    using result_type = uint64_t;
+    static __device__ nans_of identity() { return {{0}}; }
+    __device__ void take(T x, int64_t) { this->value += widen(x) != widen(x); }
+    __device__ void merge(const nans_of &other) { this->value += other.value; }
+    __device__ result_type result(double) const { return this->value; }
+};
+
+/* An accumulator that takes no NaN. */
+template <typename A> struct skipping : A {
+    skipping() = default;
+    __device__ skipping(const A &a) : A(a) {}
+    template <typename T> __device__ void take(T x, int64_t at) {
+        if (widen(x) == widen(x)) A::take(x, at);
+    }
+};
+
+/* sum and mean of what is no NaN. */
+template <typename T> struct counted_sum_of {
+    using result_type = mean_result<T>;
+    double value;
+    int64_t count;
+    static __device__ counted_sum_of identity() { return {0.0, 0}; }
+    static __device__ counted_sum_of load(const reduce_moments &m) { return {m.of.total.sum, m.count}; }
+    __device__ reduce_moments save() const {
+        reduce_moments m = {count, {}};
+        m.of.total.sum = value;
+        return m;
+    }
+    __device__ void take(T x, int64_t) {
+        if (widen(x) == widen(x)) merge({static_cast<double>(widen(x)), 1});
+    }
+    __device__ void merge(const counted_sum_of &other) { value += other.value, count += other.count; }
+    __device__ result_type result(const reduce_args &args) const {
+        return quiet(narrow<result_type>(value / (args.operator_ == REDUCE_MEAN ? double(count) : 1.0)));
+    }
+    __device__ counted_sum_of shuffle_down(int lanes) const {
+        return {__shfl_down_sync(~0u, value, lanes), __shfl_down_sync(~0u, count, lanes)};
+    }
+    __device__ counted_sum_of shuffle_xor(int lanes) const {
+        return {__shfl_xor_sync(~0u, value, lanes), __shfl_xor_sync(~0u, count, lanes)};
+    }
+};
+
+/* The extreme number. NaN: none yet. */
+template <typename T, bool MAX> struct extreme_number_of : one_value<extreme_number_of<T, MAX>, double> {
+    using result_type = T;
+    static __device__ extreme_number_of identity() { return {{nan("")}}; }
+    __device__ void take(T x, int64_t) { merge({{static_cast<double>(widen(x))}}); }
+    __device__ void merge(const extreme_number_of &other) {
+        if (other.value != other.value) return;
+        this->value = this->value != this->value ? other.value : extreme<MAX>(other.value, this->value);
+    }
+    __device__ result_type result(double) const { return quiet(narrow<T>(this->value)); }
+};
+
+/* ---- dispatch ---------------------------------------------------------------------------------------------------- */
+
+/* What an accumulator is saved as. */
+template <typename A> using state_of = decltype(A::identity().save());
+
+template <typename A> __device__ inline state_of<A> *states_of(void *states) {
+    return static_cast<state_of<A> *>(states);
+}
+
+template <typename A>
+__device__ inline typename A::result_type result_for(const A &a, const reduce_args &args, double divisor) {
+    if constexpr (requires { a.result(args); })
+        return a.result(args);
+    else
+        return a.result(divisor);
+}
+
 /* Calls f(type_is<T>, type_is<A>) with the accumulator of a sum, mean or norm2. */
 template <typename F> int dispatch_sum(enum dtype dtype, enum reduce_operator operator_, F &&f) {
     return dispatch_dtype(dtype, [&](auto type) -> int {
@@ -240,8 +417,30 @@ template <typename F> int dispatch_sum(enum dtype dtype, enum reduce_operator op
     });
 }
 
-/* The same for every operator. */
-template <typename F> int dispatch_reduce(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+/* The same for every operator on floats whose NaNs are skipped. */
+template <typename F> int dispatch_skipping(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+    return dispatch_float(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        switch (operator_) {
+        case REDUCE_SUM:
+        case REDUCE_MEAN: return f(type, type_is<counted_sum_of<T>>());
+        case REDUCE_NORM2: return f(type, type_is<skipping<squares_of<T>>>());
+        case REDUCE_PROD: return f(type, type_is<skipping<product_of<T>>>());
+        case REDUCE_MIN: return f(type, type_is<extreme_number_of<T, false>>());
+        case REDUCE_MAX: return f(type, type_is<extreme_number_of<T, true>>());
+        case REDUCE_ARGMIN: return f(type, type_is<skipping<position_of<T, false>>>());
+        case REDUCE_ARGMAX: return f(type, type_is<skipping<position_of<T, true>>>());
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+/* The same for every operator. Integers have no NaNs to count (reduce_no_nans). */
+template <typename F> int dispatch_reduce(enum dtype dtype, enum reduce_operator operator_, bool skip_nan, F &&f) {
+    if (operator_ == REDUCE_COUNT_NAN)
+        return dispatch_float(
+            dtype, [&](auto type) -> int { return f(type, type_is<nans_of<typename decltype(type)::type>>()); });
+    if (skip_nan && !reduce_spreads(operator_)) return dispatch_skipping(dtype, operator_, f);
     if (operator_ == REDUCE_SUM || operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2)
         return dispatch_sum(dtype, operator_, f);
     return dispatch_dtype(dtype, [&](auto type) -> int {
@@ -252,6 +451,9 @@ template <typename F> int dispatch_reduce(enum dtype dtype, enum reduce_operator
         case REDUCE_MAX: return f(type, type_is<extreme_of<T, true>>());
         case REDUCE_ARGMIN: return f(type, type_is<position_of<T, false>>());
         case REDUCE_ARGMAX: return f(type, type_is<position_of<T, true>>());
+        case REDUCE_VAR:
+        case REDUCE_STD:
+            return f(type, type_is<std::conditional_t<std::is_integral_v<T>, exact_spread_of<T>, spread_of<T>>>());
         default: return cudaErrorInvalidValue;
         }
     });
@@ -264,6 +466,23 @@ inline double reduce_bytes(const struct launch *launch) {
     return outputs * (double(args.length) + 1) * dtype_size(launch->dtype);
 }
 #define REDUCE_TRAFFIC "each element read once"
+
+/* count_nan of integers: zeros. */
+inline int reduce_no_nans(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    if (!args.last) return 0;
+    return cudaMemsetAsync(args.y, 0, size_t(args.outer * args.inner) * sizeof(int64_t),
+                           static_cast<cudaStream_t>(launch->stream));
+}
+
+inline bool reduce_has_no_nans(const struct launch *launch) {
+    return launch->args.reduce.operator_ == REDUCE_COUNT_NAN && !dtype_is_float(launch->dtype);
+}
+
+/* For kernel->refuses of variants that cannot skip NaNs. */
+inline const char *reduce_skips_no_nan(const struct launch *launch) {
+    return launch->args.reduce.skip_nan ? "this variant does not skip NaNs" : NULL;
+}
 
 inline double reduce_divisor(const reduce_args &args) {
     return args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;

@@ -11,7 +11,7 @@
  * so every run gives the same bits. Splits depend on the shape alone, so every GPU gives the same bits, too.
  *
  *     workspace:  unsigned tickets[512]                       counters; zero before and after every launch
- *                 struct reduce_state partial[splits][outputs]
+ *                 struct reduce_state (or reduce_moments) partial[splits][outputs]
  *
  * A variant is a Strategy, passed to the kernel by value:
  *     template <typename A, typename T> A gather(const T *x, const reduce_walk &walk) const    a thread's own elements
@@ -72,7 +72,8 @@ inline size_t reduce_workspace(const struct launch *launch) {
     const int64_t outputs = args.outer * args.inner;
     const int64_t partials = std::min(
         {outputs * args.length / (8 * REDUCE_UNROLL), REDUCE_PARTIALS + 16 * outputs, int64_t(REDUCE_BLOCKS) * 32});
-    return partials == 0 ? 0 : REDUCE_BLOCKS * sizeof(unsigned) + size_t(partials) * sizeof(struct reduce_state);
+    const size_t size = reduce_state_size(args.operator_, args.skip_nan);
+    return partials == 0 ? 0 : REDUCE_BLOCKS * sizeof(unsigned) + size_t(partials) * size;
 }
 
 /* Takes the elements of a walk one by one, with REDUCE_UNROLL loads in flight. */
@@ -109,8 +110,14 @@ __device__ inline bool reduce_is_last(unsigned *ticket, int splits) {
     return is_last;
 }
 
+/* Blocks per multiprocessor: accumulators of more than 16 bytes, or that count, need more registers. */
+template <typename A> constexpr int reduce_resident = REDUCE_RESIDENT;
+template <typename T> constexpr int reduce_resident<spread_of<T>> = 2;
+template <typename T> constexpr int reduce_resident<exact_spread_of<T>> = 2;
+template <typename T> constexpr int reduce_resident<counted_sum_of<T>> = 2;
+
 template <typename T, typename A, typename Strategy>
-__global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_RESIDENT)
+__global__ void __launch_bounds__(REDUCE_THREADS, reduce_resident<A>)
     reduce_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ reduce_layout layout,
                   void *workspace, double divisor, const Strategy strategy) {
     const int64_t number = block_number();
@@ -139,7 +146,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_RESIDENT)
 
     if (layout.splits > 1) {
         auto *tickets = static_cast<unsigned *>(workspace);
-        auto *partial = reinterpret_cast<struct reduce_state *>(tickets + REDUCE_BLOCKS);
+        auto *partial = states_of<A>(tickets + REDUCE_BLOCKS);
         const int64_t outputs = args.outer * args.inner;
         if (inside && row == 0) partial[split * outputs + output] = a.save();
         if (!reduce_is_last(&tickets[tile], layout.splits)) return;
@@ -151,21 +158,22 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_RESIDENT)
 
     if (!inside || row != 0) return;
     if (!args.first) {
-        A before = A::load(args.state[output]);
+        A before = A::load(states_of<A>(args.state)[output]);
         before.merge(a);
         a = before;
     }
     if (args.last)
-        static_cast<typename A::result_type *>(args.y)[output] = a.result(divisor);
+        static_cast<typename A::result_type *>(args.y)[output] = result_for(a, args, divisor);
     else
-        args.state[output] = a.save();
+        states_of<A>(args.state)[output] = a.save();
 }
 
 template <typename Strategy> int reduce_launch(const struct launch *launch, const Strategy &strategy) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;
+    if (reduce_has_no_nans(launch)) return reduce_no_nans(launch);
     const reduce_layout layout = reduce_lay_out(args);
-    return dispatch_reduce(launch->dtype, args.operator_, [&](auto type, auto accumulator) -> int {
+    return dispatch_reduce(launch->dtype, args.operator_, args.skip_nan, [&](auto type, auto accumulator) -> int {
         using T = typename decltype(type)::type;
         using A = typename decltype(accumulator)::type;
         reduce_kernel<T, A><<<grid_of(layout.tiles * layout.splits), REDUCE_THREADS, 0, stream_of(launch)>>>(

@@ -5,10 +5,13 @@
 enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype) {
     switch (operator_) {
     case REDUCE_ARGMIN:
-    case REDUCE_ARGMAX: return INT64;
+    case REDUCE_ARGMAX:
+    case REDUCE_COUNT_NAN: return INT64;
     case REDUCE_MIN:
     case REDUCE_MAX: return dtype;
     case REDUCE_MEAN:
+    case REDUCE_VAR:
+    case REDUCE_STD:
     case REDUCE_NORM2: return dtype_is_float(dtype) ? dtype : FLOAT64;
     case REDUCE_SUM:
     case REDUCE_PROD: return dtype_is_float(dtype) ? dtype : dtype_is_signed(dtype) ? INT64 : UINT64;
@@ -34,6 +37,80 @@ void reduce_state_finish(enum reduce_operator operator_, enum dtype dtype, const
         store_float(result, y, i, scalbln(state->value.f, state->index));
     else if (operator_ == REDUCE_NORM2)
         store_float(result, y, i, scalbln(sqrt(state->value.f), 600 * state->index));
+    else if (reduce_selects(operator_) && state->index < 0)
+        store_float(result, y, i, NAN); /* NaNs alone, skipped */
     else
         store_float(result, y, i, state->value.f);
+}
+
+/* ---- any state --------------------------------------------------------------------------------------------------- */
+
+void reduce_merge(const struct reduction *reduction, union reduce_any *into, const union reduce_any *from) {
+    enum reduce_operator operator_ = reduction->args->operator_;
+    if (!reduce_has_moments(operator_, reduction->args->skip_nan)) {
+        reduce_state_merge(operator_, reduction->dtype, &into->state, &from->state);
+    } else if (!reduce_spreads(operator_)) {
+        into->moments.count += from->moments.count;
+        into->moments.of.total.sum += from->moments.of.total.sum;
+    } else if (dtype_is_float(reduction->dtype)) {
+        moments_merge(&into->moments, &from->moments);
+    } else {
+        moments_merge_exact(&into->moments, &from->moments);
+    }
+}
+
+/* x^2 of an integer, of any type. */
+static wide_uint square(enum dtype dtype, int64_t x) {
+    const uint64_t magnitude = dtype_is_signed(dtype) && x < 0 ? -(uint64_t)x : (uint64_t)x;
+    return (wide_uint)magnitude * magnitude;
+}
+
+void reduce_take(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position) {
+    const struct reduce_args *args = reduction->args;
+    enum dtype dtype = reduction->dtype;
+    union reduce_any one = {.moments = {.count = 1}};
+    if (args->skip_nan && reduce_is_nan(dtype, args->x, element)) return;
+    if (!reduce_has_moments(args->operator_, args->skip_nan)) {
+        one.state = reduce_state_of(args->operator_, dtype, args->x, element, position);
+    } else if (!reduce_spreads(args->operator_)) {
+        one.moments.of.total.sum = dtype_load(dtype, args->x, element);
+    } else if (dtype_is_float(dtype)) {
+        double x = dtype_load(dtype, args->x, element);
+        one.moments.of.spread.mean = x;
+        one.moments.of.spread.squares = x - x; /* infinities have no variance */
+    } else {
+        int64_t x = dtype_load_integer(dtype, args->x, element);
+        wide_int sum = dtype_is_signed(dtype) ? (wide_int)x : (wide_int)(uint64_t)x;
+        one.moments = (struct reduce_moments){0};
+        moments_add_exact(&one.moments, sum, square(dtype, x), 0);
+    }
+    reduce_merge(reduction, into, &one);
+}
+
+union reduce_any reduce_before(const struct reduction *reduction, int64_t out) {
+    const struct reduce_args *args = reduction->args;
+    size_t size = reduce_state_size(args->operator_, args->skip_nan);
+    union reduce_any state;
+    if (args->first) return reduce_empty(reduction);
+    memcpy(&state, (const char *)args->state + (size_t)out * size, size);
+    return state;
+}
+
+void reduce_leave(const struct reduction *reduction, const union reduce_any *state, int64_t out) {
+    const struct reduce_args *args = reduction->args;
+    size_t size = reduce_state_size(args->operator_, args->skip_nan);
+    enum dtype dtype = reduction->dtype, result = reduce_result_type(args->operator_, dtype);
+    const struct reduce_moments *moments = &state->moments;
+    bool root = args->operator_ == REDUCE_STD;
+    if (!args->last)
+        memcpy((char *)args->state + (size_t)out * size, state, size);
+    else if (!reduce_has_moments(args->operator_, args->skip_nan))
+        reduce_state_finish(args->operator_, dtype, &state->state, args->total, args->y, out);
+    else if (!reduce_spreads(args->operator_))
+        store_float(result, args->y, out,
+                    moments->of.total.sum / (args->operator_ == REDUCE_MEAN ? (double)moments->count : 1));
+    else if (dtype_is_float(dtype))
+        store_float(result, args->y, out, moments_result(moments, args->ddof, root));
+    else
+        store_float(result, args->y, out, moments_result_exact(moments, args->total, args->ddof, root));
 }

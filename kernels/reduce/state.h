@@ -1,4 +1,4 @@
-/* reduce/state.h - the rules of each reduction, NumPy's, for one struct reduce_state at a time.
+/* reduce/state.h - the rules of each reduction, NumPy's, for one state of an output at a time.
  *
  * Integers: sums and products in 64 bits modulo 2^64, which serves signed types too; mean and norm2 in double; min and
  * max compare in 64 bits of the type's own signedness. Floats accumulate in double:
@@ -9,14 +9,18 @@
  *                      overflow, -1 if it is so small that they might underflow, else 0 (J. Blue, 1978)
  *     min, max         a NaN beats every number; -0 is less than +0
  *     argmin, argmax   a NaN beats every number; of equals (-0 equals +0) the one at the least position stays
+ *     var, std         struct reduce_moments, by the rules of reduce/moments.h
+ *     count_nan        an integer
  *
- * For the last four, `index` is the position, -1 if nothing has been seen. A NaN result is always the same quiet NaN
- * without sign and payload, whatever NaNs went in. */
+ * For min to argmax, `index` is the position, -1 if nothing has been seen. A NaN result is always the same quiet NaN
+ * without sign and payload, whatever NaNs went in.
+ *
+ * With skip_nan a NaN is as if it were not there: a mean needs the number of the others, beside the sum; of NaNs alone
+ * the least, the greatest, the mean and the variance are NaN, positions -1, a sum 0 and a product 1. */
 #ifndef KERNELS_REDUCE_STATE_H
 #define KERNELS_REDUCE_STATE_H
 
-#include "../core/kernel.h"
-#include <math.h>
+#include "moments.h"
 #include <string.h>
 
 static inline bool reduce_selects(enum reduce_operator operator_) {
@@ -30,6 +34,7 @@ static inline bool reduce_seeks_least(enum reduce_operator operator_) {
 
 /* Is the value in value.f, rather than in value.i or value.u? */
 static inline bool reduce_in_double(enum reduce_operator operator_, enum dtype dtype) {
+    if (operator_ == REDUCE_COUNT_NAN) return false;
     return (DTYPES_FLOAT & DTYPE_BIT(dtype)) || operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2;
 }
 
@@ -78,10 +83,18 @@ static inline struct reduce_state reduce_state_empty(enum reduce_operator operat
     return state;
 }
 
+static inline bool reduce_is_nan(enum dtype dtype, const void *x, int64_t element) {
+    return (DTYPES_FLOAT & DTYPE_BIT(dtype)) && isnan(dtype_load(dtype, x, element));
+}
+
 /* The state of a single element, x[element], at `position` along the reduced axis. */
 static inline struct reduce_state reduce_state_of(enum reduce_operator operator_, enum dtype dtype, const void *x,
                                                   int64_t element, int64_t position) {
     struct reduce_state state = {.index = position};
+    if (operator_ == REDUCE_COUNT_NAN) {
+        state.value.i = reduce_is_nan(dtype, x, element);
+        return state;
+    }
     if (!reduce_in_double(operator_, dtype)) {
         state.value.i = dtype_load_integer(dtype, x, element);
         return state;
@@ -139,5 +152,33 @@ static inline void reduce_state_merge(enum reduce_operator operator_, enum dtype
 /* Writes the result to y[i]; a mean divides by `total`. */
 void reduce_state_finish(enum reduce_operator operator_, enum dtype dtype, const struct reduce_state *state,
                          int64_t total, void *y, int64_t i);
+
+/* ---- any state --------------------------------------------------------------------------------------------------- */
+
+union reduce_any {
+    struct reduce_state state;
+    struct reduce_moments moments;
+};
+
+/* What a launch reduces, and how. */
+struct reduction {
+    const struct reduce_args *args;
+    enum dtype dtype;
+};
+
+static inline union reduce_any reduce_empty(const struct reduction *reduction) {
+    union reduce_any empty = {.moments = {0}};
+    if (!reduce_has_moments(reduction->args->operator_, reduction->args->skip_nan))
+        empty.state = reduce_state_empty(reduction->args->operator_, reduction->dtype);
+    return empty;
+}
+
+void reduce_merge(const struct reduction *reduction, union reduce_any *into, const union reduce_any *from);
+/* Merges an element of x, at `position` along the reduced axis. */
+void reduce_take(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position);
+/* The state of output number `out` that earlier launches have left; empty in the first launch. */
+union reduce_any reduce_before(const struct reduction *reduction, int64_t out);
+/* Leaves it for the next launch, or in the last one writes the result. */
+void reduce_leave(const struct reduction *reduction, const union reduce_any *state, int64_t out);
 
 #endif

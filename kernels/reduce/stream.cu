@@ -187,8 +187,8 @@ static stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int 
 /* The partial results must be enough for a launch and for any smaller one.
  *
  *     workspace:  stream_turns turns[SHARED_TILES]            zero before and after every launch
- *                 struct reduce_state partial[splits + pieces][outputs], up to partials_of_splits()
- *                 struct reduce_state found[outer][rows][inner], of glued rows, up to partials_of_glued()
+ *                 a state partial[splits + pieces][outputs], up to partials_of_splits()
+ *                 a state found[outer][rows][inner], of glued rows, up to partials_of_glued()
  *
  * A split or a piece covers at least LEAST_STEPS elements. All splits together leave results for at most BLOCKS times
  * THREADS loads of outputs. Pieces leave results only where rows are reduced, at most BLOCKS times PIECES_EACH. */
@@ -210,14 +210,18 @@ static int64_t partials_of_glued(const struct launch *launch) {
     return std::max(paying, must ? std::min(elements, outputs * lanes) : 0);
 }
 
+static size_t state_bytes(const struct launch *launch) {
+    return reduce_state_size(launch->args.reduce.operator_, launch->args.reduce.skip_nan);
+}
+
 static size_t bytes_before_glued(const struct launch *launch) {
-    return SHARED_TILES * sizeof(stream_turns) + size_t(partials_of_splits(launch)) * sizeof(struct reduce_state);
+    return SHARED_TILES * sizeof(stream_turns) + size_t(partials_of_splits(launch)) * state_bytes(launch);
 }
 
 static size_t reduce_stream_workspace(const struct launch *launch) {
     const int64_t of_glued = partials_of_glued(launch);
     if (partials_of_splits(launch) + of_glued == 0) return 0;
-    return bytes_before_glued(launch) + size_t(of_glued) * sizeof(struct reduce_state);
+    return bytes_before_glued(launch) + size_t(of_glued) * state_bytes(launch);
 }
 
 template <typename L, int LANES>
@@ -225,8 +229,7 @@ static int launch_glued(const struct launch *launch, const stream_glue &glue, ui
     const reduce_args &args = launch->args.reduce;
     struct launch wide = *launch;
     wide.args.reduce = glued(args, glue);
-    auto *const found =
-        reinterpret_cast<struct reduce_state *>(static_cast<char *>(launch->workspace) + bytes_before_glued(launch));
+    void *const found = static_cast<char *>(launch->workspace) + bytes_before_glued(launch);
     wide.args.reduce.state = found;
     const int error = launch_columns<L, LANES, false>(&wide, mirror, glue.columns);
     if (error) return error;
@@ -263,7 +266,7 @@ static uint64_t reduce_stream_way(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     uint64_t way = 0;
     if (args.outer == 0 || args.inner == 0) return way;
-    dispatch_lanes(launch->dtype, args.operator_, [&](auto lane) -> int {
+    dispatch_lanes(launch->dtype, args, [&](auto lane) -> int {
         using L = typename decltype(lane)::type;
         using T = typename L::element_type;
         constexpr int LANES = lanes_of<T>, BATCH = batch_of<T>;
@@ -285,7 +288,8 @@ static int reduce_stream_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;
     const uint64_t mirror = reduce_mirror(launch->dtype, args.operator_);
-    return dispatch_lanes(launch->dtype, args.operator_, [&](auto lane) -> int {
+    if (reduce_has_no_nans(launch)) return reduce_no_nans(launch);
+    return dispatch_lanes(launch->dtype, args, [&](auto lane) -> int {
         using L = typename decltype(lane)::type;
         using T = typename L::element_type;
         constexpr int LANES = lanes_of<T>, BATCH = batch_of<T>;
@@ -299,6 +303,12 @@ static int reduce_stream_launch(const struct launch *launch) {
         return loads <= 32 * BATCH ? launch_short<L, LANES>(launch, loads, mirror)
                                    : launch_long<L, LANES>(launch, mirror);
     });
+}
+
+static const char *reduce_stream_refuses(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const bool rare = args.operator_ == REDUCE_PROD || args.operator_ == REDUCE_NORM2;
+    return args.skip_nan && rare ? "products and norms that skip NaNs are left to shuffle" : NULL;
 }
 
 KERNEL(reduce_stream) = {
@@ -318,5 +328,6 @@ KERNEL(reduce_stream) = {
                     .help = "columns: rows of no whole number of loads glued together, where it pays or always"}},
     .way = reduce_stream_way,
     .workspace = reduce_stream_workspace,
+    .refuses = reduce_stream_refuses,
     .launch = reduce_stream_launch,
 };

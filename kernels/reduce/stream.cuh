@@ -37,6 +37,22 @@ template <typename L> constexpr int short_resident = sizeof(typename L::element_
 #endif
 template <typename T> constexpr int short_resident<position_lane<T>> = 3;
 template <typename T> constexpr int short_resident<float_product_of<T>> = 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename T> constexpr int short_resident<spread_lane<T>> = 1;
+template <typename T> constexpr int short_resident<exact_spread_lane<T>> = 1;
+template <typename T> constexpr int long_resident<spread_lane<T>> = 1;
+template <typename T> constexpr int long_resident<exact_spread_lane<T>> = 1;
+#else
+template <typename T> constexpr int short_resident<spread_lane<T>> = 2;
+template <typename T> constexpr int short_resident<exact_spread_lane<T>> = 2;
+#endif
+template <typename T> constexpr int short_resident<counted_total_lane<T>> = 2;
+template <typename T> constexpr int short_resident<number_position_lane<T>> = 3;
+template <typename T, bool RAGGED>
+constexpr int column_resident<spread_lane<T>, RAGGED> = sizeof(T) == 2 || RAGGED ? 1 : long_resident<spread_lane<T>>;
+template <typename T, bool RAGGED>
+constexpr int column_resident<exact_spread_lane<T>, RAGGED> = RAGGED ? 1 : long_resident<exact_spread_lane<T>>;
+template <typename T> constexpr int column_resident<counted_total_lane<T>, false> = 2;
 
 struct stream_layout {
     int groups, rows, columns; /* of a block; their product is THREADS */
@@ -73,6 +89,7 @@ struct stream_turns {
 /* Does a lane count its elements? It counts from where a gathering began, so it must be finished where that ends. */
 template <typename L> constexpr bool counts_elements = false;
 template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
+template <typename T> constexpr bool counts_elements<number_position_lane<T>> = true;
 
 /* Thread 0 draws a number while the block reads the piece before. */
 __device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns *turns) {
@@ -173,9 +190,10 @@ __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uin
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-template <typename L, typename A> __device__ inline auto result_of(const A &a, double divisor, uint64_t mirror) {
-    const typename A::result_type result = a.result(divisor);
-    if constexpr (std::is_same_v<L, extreme_lane<typename L::element_type>>)
+template <typename L, typename A>
+__device__ inline auto result_of(const A &a, const reduce_args &args, double divisor, uint64_t mirror) {
+    const typename A::result_type result = result_for(a, args, divisor);
+    if constexpr (gives_mirrored<L>)
         return quiet(mirrored(result, mirror));
     else
         return result;
@@ -214,18 +232,18 @@ __device__ inline void store_results(const reduce_args &args, int64_t output, A 
     if (!args.first)
 #pragma unroll
         for (int j = 0; j < LANES; j++) {
-            A before = A::load(args.state[output + j]);
+            A before = A::load(states_of<A>(args.state)[output + j]);
             before.merge(a[j]);
             a[j] = before;
         }
     if (!args.last) {
 #pragma unroll
-        for (int j = 0; j < LANES; j++) args.state[output + j] = a[j].save();
+        for (int j = 0; j < LANES; j++) states_of<A>(args.state)[output + j] = a[j].save();
         return;
     }
     R result[LANES];
 #pragma unroll
-    for (int j = 0; j < LANES; j++) result[j] = result_of<L>(a[j], divisor, mirror);
+    for (int j = 0; j < LANES; j++) result[j] = result_of<L>(a[j], args, divisor, mirror);
     store_once(static_cast<R *>(args.y) + output, result);
 }
 

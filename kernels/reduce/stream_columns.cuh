@@ -4,10 +4,12 @@
 
 #include "stream.cuh"
 
-/* Accumulators in shared memory. Those above 16 bytes are stored as states: eight lanes of 24 bytes per thread would
- * not fit. */
-template <typename A> constexpr bool as_state = sizeof(A) > sizeof(struct reduce_state);
-template <typename A> using in_slot = std::conditional_t<as_state<A>, struct reduce_state, A>;
+/* Accumulators in shared memory. Those above the size of their state are stored as states: eight lanes of 24 bytes per
+ * thread would not fit. Where states are larger, half of the lanes are stored at a time. */
+template <typename A> constexpr bool as_state = sizeof(A) > sizeof(state_of<A>);
+template <typename A> using in_slot = std::conditional_t<as_state<A>, state_of<A>, A>;
+template <typename A, int LANES>
+constexpr int lanes_at_once = LANES *THREADS * sizeof(in_slot<A>) <= (40 << 10) ? LANES : LANES / 2;
 
 template <typename A> __device__ inline in_slot<A> put(const A &a) {
     if constexpr (as_state<A>)
@@ -26,22 +28,27 @@ template <typename A> __device__ inline A got(const in_slot<A> &slot) {
  * would take LANES times the code. */
 template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[LANES], int rows, int columns, int row) {
     if (rows == 1) return;
-    __shared__ in_slot<A> slot[LANES][THREADS];
+    constexpr int AT_ONCE = lanes_at_once<A, LANES>;
+    __shared__ in_slot<A> slot[AT_ONCE][THREADS];
     const int thread = int(threadIdx.x);
 #pragma unroll
-    for (int j = 0; j < LANES; j++) slot[j][thread] = put(a[j]);
-    for (int s = rows / 2; s > 0; s /= 2) {
-        __syncthreads();
-        if (row < s)
+    for (int from = 0; from < LANES; from += AT_ONCE) {
+        if (from > 0) __syncthreads();
 #pragma unroll
-            for (int j = 0; j < LANES; j++) {
-                A both = got<A>(slot[j][thread]);
-                both.merge(got<A>(slot[j][thread + s * columns]));
-                slot[j][thread] = put(both);
-            }
+        for (int j = 0; j < AT_ONCE; j++) slot[j][thread] = put(a[from + j]);
+        for (int s = rows / 2; s > 0; s /= 2) {
+            __syncthreads();
+            if (row < s)
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++) {
+                    A both = got<A>(slot[j][thread]);
+                    both.merge(got<A>(slot[j][thread + s * columns]));
+                    slot[j][thread] = put(both);
+                }
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) a[from + j] = got<A>(slot[j][thread]);
     }
-#pragma unroll
-    for (int j = 0; j < LANES; j++) a[j] = got<A>(slot[j][thread]);
 }
 
 /* Takes a thread's elements of LANES neighbouring columns, from `x` on; `count` of the columns exist. RAGGED: rows
@@ -143,7 +150,7 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     combine_columns(a, layout.rows, layout.columns, row);
 
     if (layout.splits > 1) {
-        auto *partial = reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
+        auto *partial = states_of<A>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
         const int64_t outputs = args.outer * args.inner;
         if (inside && row == 0)
 #pragma unroll
@@ -154,7 +161,7 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
         for (int j = 0; j < LANES; j++) a[j] = A::identity();
         if (inside)
             for (int s = row; s < layout.splits; s += AHEAD * layout.rows) {
-                struct reduce_state found[AHEAD][LANES];
+                state_of<A> found[AHEAD][LANES];
 #pragma unroll
                 for (int i = 0; i < AHEAD; i++)
 #pragma unroll
@@ -191,8 +198,8 @@ __device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows
 /* One output per thread, from the results of stream_columns_kernel, [outer][rows][inner], and the rows left over. */
 template <typename L>
 __global__ void __launch_bounds__(THREADS)
-    stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue,
-                       const struct reduce_state *found, double divisor, uint64_t mirror) {
+    stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue, void *states,
+                       double divisor, uint64_t mirror) {
     using T = typename L::element_type;
     using A = accumulator_of<L>;
     constexpr int FOLD = 8, BATCH = batch_of<T>; /* loads in flight */
@@ -201,9 +208,9 @@ __global__ void __launch_bounds__(THREADS)
     const int64_t o = quotient(output, args.inner), c = output - o * args.inner;
 
     A a[1] = {A::identity()};
-    found += o * glue.rows * args.inner + c;
+    const state_of<A> *const found = states_of<A>(states) + o * glue.rows * args.inner + c;
     for (int64_t part = 0; part < glue.rows; part += FOLD) {
-        struct reduce_state batch[FOLD];
+        state_of<A> batch[FOLD];
 #pragma unroll
         for (int i = 0; i < FOLD; i++) batch[i] = found[min(part + i, glue.rows - 1) * args.inner];
 #pragma unroll

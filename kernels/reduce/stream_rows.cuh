@@ -105,8 +105,7 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
     const int64_t steps = (o * args.length % LANES + args.length + LANES - 1) / LANES;
     stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
 
-    auto *const partial =
-        reinterpret_cast<struct reduce_state *>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
+    auto *const partial = states_of<A>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
     const bool leaves_partial = layout.splits > 1 && !layout.clustered;
     A a[1] = {A::identity()};
     L lane[LANES];
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
         a[0] = A::identity();
         if (inside)
             for (int p = row; p < parts; p += AHEAD * layout.rows) {
-                struct reduce_state found[AHEAD];
+                state_of<A> found[AHEAD];
 #pragma unroll
                 for (int i = 0; i < AHEAD; i++)
                     found[i] = partial[min(p + i * layout.rows, parts - 1) * args.outer + o];

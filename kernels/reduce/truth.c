@@ -27,21 +27,27 @@ struct known {
     struct reduce_state state;    /* exact results: integers, selections */
     long double value, magnitude; /* sums, and of their finite terms without signs; a product is value * 2^exponent, */
     int64_t exponent, lowest, highest; /* and these bound the exponent of the running product */
+    int64_t numbers;                   /* elements that are no NaN */
+    long double mean, deviation;       /* the mean as rounded, and the sum of what elements differ from it */
+    wide_int whole;                    /* sum of integers */
 };
 
-enum kind { KIND_STATE, KIND_SUM, KIND_PRODUCT };
+/* Two passes over the input make a variance: means, then deviations from them. */
+enum kind { KIND_STATE, KIND_SUM, KIND_PRODUCT, KIND_MEAN, KIND_DEVIATIONS };
 
 struct walk {
     const struct geometry *geometry;
     enum reduce_operator operator_;
     enum kind kind;
+    bool skip_nan;
     enum dtype widened; /* type of a piece's elements: double or a 64-bit integer */
     int64_t out_stride[MAX_RANK], position_stride[MAX_RANK]; /* in the output's box, and along the reduced axis */
     struct known *known;
 };
 
 static struct known nothing_known(const struct walk *walk) {
-    return (struct known){reduce_state_empty(walk->operator_, walk->widened), walk->kind == KIND_PRODUCT, 0, 0, 0, 0};
+    return (struct known){.state = reduce_state_empty(walk->operator_, walk->widened),
+                          .value = walk->kind == KIND_PRODUCT};
 }
 
 static void note_exponent(struct known *product) {
@@ -55,7 +61,12 @@ static void note_exponent(struct known *product) {
 
 /* `from` covers later elements. */
 static void merge(const struct walk *walk, struct known *into, const struct known *from) {
-    if (walk->kind == KIND_STATE) {
+    into->numbers += from->numbers;
+    if (walk->kind == KIND_MEAN || walk->kind == KIND_DEVIATIONS) {
+        into->value += from->value;
+        into->deviation += from->deviation;
+        into->whole += from->whole;
+    } else if (walk->kind == KIND_STATE) {
         reduce_state_merge(walk->operator_, walk->widened, &into->state, &from->state);
     } else if (walk->kind == KIND_SUM) {
         into->value += from->value;
@@ -164,14 +175,68 @@ static struct block block_of(const struct walk *walk, const struct box *box, con
     return block;
 }
 
+/* ---- variances --------------------------------------------------------------------------------------------------- */
+
+/* One pass over elements. Long double holds 64-bit integers, but not sums of them. */
+static void take_deviations(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
+                            struct known *known) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++) {
+            const void *at = x + r * pitch + c;
+            long double element = walk->widened == FLOAT64 ? (long double)*(const double *)at
+                                  : walk->widened == INT64 ? (long double)*(const int64_t *)at
+                                                           : (long double)*(const uint64_t *)at;
+            if (walk->skip_nan && isnan(element)) continue;
+            if (walk->kind == KIND_MEAN) {
+                known[c].numbers++;
+                known[c].value += element;
+                if (walk->widened != FLOAT64)
+                    known[c].whole +=
+                        walk->widened == INT64 ? (wide_int) * (const int64_t *)at : (wide_int) * (const uint64_t *)at;
+            } else {
+                long double deviation = element - known[c].mean;
+                known[c].deviation += deviation;
+                known[c].value += deviation * deviation;
+            }
+        }
+}
+
+/* After the first pass. */
+static void note_means(const struct walk *walk, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        struct known *known = &walk->known[i];
+        long double sum = walk->widened == FLOAT64 ? known->value : (long double)known->whole;
+        known->mean = sum / (long double)known->numbers;
+        known->value = 0;
+    }
+}
+
+/* What the mean lost by rounding shows in the sum of the deviations. */
+static void tell_spread(const struct walk *walk, const struct known *known, struct truth *truth, int64_t at) {
+    const struct op_options *options = &walk->geometry->options;
+    long double numbers = (long double)known->numbers, divisor = numbers - (long double)options->ddof;
+    long double squares = known->value - known->deviation * known->deviation / numbers;
+    if (squares < 0) squares = 0;
+    long double variance = divisor > 0 ? squares / divisor : (long double)NAN;
+    long double value = walk->operator_ == REDUCE_STD ? sqrtl(variance) : variance;
+    truth_set(truth, at, value, isfinite(value) ? value : 0, INFINITY);
+    /* Squares about another number than the mean are a few times larger. */
+    if (squares > DBL_MAX / 64 / numbers) truth->overflow[at] = OVERFLOW_ANY;
+}
+
+/* ---- elements of a piece ----------------------------------------------------------------------------------------- */
+
 /* Takes one element after another; `operator_` and `widened` are constants where this is inlined. */
 static inline __attribute__((always_inline)) void take_states(enum reduce_operator operator_, enum dtype widened,
                                                               const double *x, int64_t rows, int64_t pitch,
-                                                              int64_t columns, int64_t position, struct known *known) {
+                                                              int64_t columns, int64_t position, bool skip_nan,
+                                                              struct known *known) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
             struct reduce_state one = {.index = position + r};
             memcpy(&one.value, x + r * pitch + c, sizeof one.value); /* 64 bits of any type */
+            if (operator_ == REDUCE_COUNT_NAN) one.value.i = widened == FLOAT64 && isnan(x[r * pitch + c]);
+            if (skip_nan && isnan(x[r * pitch + c])) continue;
             reduce_state_merge(operator_, widened, &known[c].state, &one);
         }
 }
@@ -179,11 +244,11 @@ static inline __attribute__((always_inline)) void take_states(enum reduce_operat
 #define TAKE_STATES(operator_)                                                                                         \
     case operator_:                                                                                                    \
         if (walk->widened == FLOAT64)                                                                                  \
-            take_states(operator_, FLOAT64, x, rows, pitch, columns, position, known);                                 \
+            take_states(operator_, FLOAT64, x, rows, pitch, columns, position, walk->skip_nan, known);                 \
         else if (walk->widened == INT64)                                                                               \
-            take_states(operator_, INT64, x, rows, pitch, columns, position, known);                                   \
+            take_states(operator_, INT64, x, rows, pitch, columns, position, false, known);                            \
         else                                                                                                           \
-            take_states(operator_, UINT64, x, rows, pitch, columns, position, known);                                  \
+            take_states(operator_, UINT64, x, rows, pitch, columns, position, false, known);                           \
         break
 
 static void take_any_states(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
@@ -195,9 +260,12 @@ static void take_any_states(const struct walk *walk, const double *x, int64_t ro
         TAKE_STATES(REDUCE_MAX);
         TAKE_STATES(REDUCE_ARGMIN);
         TAKE_STATES(REDUCE_ARGMAX);
+        TAKE_STATES(REDUCE_COUNT_NAN);
     case REDUCE_MEAN:
     case REDUCE_NORM2:
-    case REDUCE_OPERATOR_COUNT: break; /* mean and norm2 are no states */
+    case REDUCE_VAR:
+    case REDUCE_STD:
+    case REDUCE_OPERATOR_COUNT: break; /* sums, norms and variances are no states */
     }
 }
 
@@ -209,6 +277,8 @@ static void take_run(const struct walk *walk, const struct block *block, int64_t
     bool squares = walk->operator_ == REDUCE_NORM2;
     if (walk->kind == KIND_STATE) {
         take_any_states(walk, x, rows, pitch, columns, block->position + first, known);
+    } else if (walk->kind == KIND_MEAN || walk->kind == KIND_DEVIATIONS) {
+        take_deviations(walk, x, rows, pitch, columns, known);
     } else if (walk->kind == KIND_SUM && pitch == 1) {
         add_neighbours(walk, x, rows, squares, known);
     } else if (walk->kind == KIND_SUM) {
@@ -220,6 +290,17 @@ static void take_run(const struct walk *walk, const struct block *block, int64_t
                 note_exponent(&known[c]);
             }
     }
+}
+
+/* Replaces NaNs by what changes no sum, or no product, and counts the others. */
+static void skip_nans(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
+                      int64_t from, int64_t to, struct known *known) {
+    for (int64_t r = first; r < last; r++)
+        for (int64_t c = from; c < to; c++) {
+            double *x = (double *)block->x + (o * block->length + r) * block->inner + c;
+            known[c - from].numbers += !isnan(*x);
+            if (isnan(*x)) *x = walk->kind == KIND_PRODUCT;
+        }
 }
 
 /* Takes one piece on all cores. A thread takes runs of RUN elements for up to COLUMNS outputs. The runs of one output
@@ -237,8 +318,13 @@ static void take_piece(const struct walk *walk, const struct box *box, const str
                 struct known *known = block.out + o * block.out_stride + from;
                 if (runs > 1) {
                     known = partial + (o * runs + run) * inner + from;
-                    for (int64_t i = from; i < to; i++) known[i - from] = nothing_known(walk);
+                    for (int64_t i = from; i < to; i++) {
+                        known[i - from] = nothing_known(walk);
+                        known[i - from].mean = block.out[o * block.out_stride + i].mean;
+                    }
                 }
+                if (walk->skip_nan && (walk->kind == KIND_SUM || walk->kind == KIND_PRODUCT))
+                    skip_nans(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, known);
                 take_run(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, known);
             }
     for (int64_t i = 0; runs > 1 && i < outer * runs * inner; i++)
@@ -279,19 +365,22 @@ static void tell_product(const struct known *product, double relative, struct tr
 
 static void tell(const struct walk *walk, int64_t count, struct truth *truth, int64_t at) {
     enum reduce_operator operator_ = walk->operator_;
-    long double total = (long double)reduced_elements(walk->geometry);
     double relative = operations[OP_REDUCE]->tolerance(walk->geometry, ACCURACY_FULL).relative;
     for (int64_t i = 0; i < count; i++, at++) {
         const struct known *known = &walk->known[i];
-        if (walk->kind == KIND_PRODUCT) {
+        long double total = (long double)(walk->skip_nan ? known->numbers : reduced_elements(walk->geometry));
+        if (walk->kind == KIND_DEVIATIONS) {
+            tell_spread(walk, known, truth, at);
+        } else if (walk->kind == KIND_PRODUCT) {
             tell_product(known, relative, truth, at);
         } else if (walk->kind == KIND_STATE && walk->widened == FLOAT64 && walk->geometry->out.dtype != INT64) {
-            truth_set(truth, at, known->state.value.f, fabs(known->state.value.f), INFINITY); /* no sum: no overflow */
+            double value = known->state.index < 0 ? (double)NAN : known->state.value.f; /* no sum: no overflow */
+            truth_set(truth, at, value, fabs(value), INFINITY);
         } else if (walk->kind == KIND_STATE) {
             bool index = operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX;
             truth->integer[at] = index ? known->state.index : known->state.value.i;
         } else if (operator_ == REDUCE_MEAN) {
-            truth_set(truth, at, known->value / total, known->magnitude / total, DBL_MAX / (double)total);
+            truth_set(truth, at, known->value / total, known->magnitude / total, DBL_MAX / total);
         } else if (operator_ == REDUCE_NORM2) {
             long double norm = sqrtl(known->value);
             truth_set(truth, at, norm, isfinite(norm) ? norm : 0, DBL_MAX); /* of one sign: infinities stay */
@@ -311,18 +400,26 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
     enum dtype dtype = geometry->in[0].dtype;
     bool in_double = reduce_in_double(operator_, dtype);
     struct walk walk = {.geometry = geometry, .operator_ = operator_, .known = room};
-    walk.kind = reduce_selects(operator_) || !in_double ? KIND_STATE
-                : operator_ == REDUCE_PROD              ? KIND_PRODUCT
-                                                        : KIND_SUM;
+    walk.skip_nan = geometry->options.skip_nan && dtype_is_float(dtype) && operator_ != REDUCE_COUNT_NAN;
+    if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype)) in_double = true; /* as it is read */
+    walk.kind = reduce_spreads(operator_)                                                  ? KIND_MEAN
+                : reduce_selects(operator_) || !in_double || operator_ == REDUCE_COUNT_NAN ? KIND_STATE
+                : operator_ == REDUCE_PROD                                                 ? KIND_PRODUCT
+                                                                                           : KIND_SUM;
     walk.widened = in_double ? FLOAT64 : dtype_is_signed(dtype) ? INT64 : UINT64;
     struct box input = input_box(geometry, part, &walk);
     int64_t outputs = box_elements(part);
     for (int64_t i = 0; i < outputs; i++) walk.known[i] = nothing_known(&walk);
     struct cut cut = pieces_of(&input);
-    for (int64_t number = 0; number < cut.pieces; number++) {
-        struct box box = cut_piece(&cut, number);
-        TRY(piece_read(piece, geometry, reader, 0, &box, error));
-        take_piece(&walk, &input, &box, in_double ? (void *)piece->value : (void *)piece->integer, room + outputs);
+    for (int passes = walk.kind == KIND_MEAN ? 2 : 1; passes > 0; passes--) {
+        for (int64_t number = 0; number < cut.pieces; number++) {
+            struct box box = cut_piece(&cut, number);
+            TRY(piece_read(piece, geometry, reader, 0, &box, error));
+            take_piece(&walk, &input, &box, in_double ? (void *)piece->value : (void *)piece->integer, room + outputs);
+        }
+        if (passes < 2) break;
+        note_means(&walk, outputs);
+        walk.kind = KIND_DEVIATIONS;
     }
     tell(&walk, outputs, truth, at);
     return STATUS_OK;

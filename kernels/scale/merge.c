@@ -3,8 +3,8 @@
 
 #include "../core/axes.h"
 
-enum status scale_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                        struct error *error) {
+enum status scale_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                             struct error *error) {
     (void)options, (void)error;
     int rank = shapes[0].rank;
     for (int axis = 0; axis < rank; axis++) {

@@ -29,8 +29,8 @@ static void take_run(struct axes *axes, const struct shape *shape, const int *or
     for (int axis = first; axis < end; axis++) axes_append(axes, shape->size[order[axis]], named ? order[axis] : axis);
 }
 
-enum status transpose_merge(const struct op_options *options, const struct shape shapes[], struct merged *merged,
-                            struct error *error) {
+enum status transpose_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
+                                 struct error *error) {
     int rank = shapes[0].rank, order[MAX_RANK] = {0}, begin[MAX_RANK + 1] = {0}, runs = 0;
     enum status status = find_order(options, rank, order, error);
     if (status != STATUS_OK) return status;

@@ -110,6 +110,11 @@ static enum status load_job(const struct reproduction *r, struct job **job, stru
     if (!text) return fail(error, STATUS_USAGE, "%s: it holds no job that could be run again", r->path);
     *job = job_parse(r->path, text, &r->job);
     free(text);
+    for (int i = 0; i < (*job)->operation_count; i++) { /* the original's files stay as they are */
+        struct job_operation *operation = &(*job)->operations[i];
+        free(operation->to_file);
+        operation->to_file = NULL;
+    }
     if (yaml_error_count((*job)->document) > 0) return STATUS_OK; /* planning prints what is wrong */
     return recorded_inputs_find(r->base, *job, r->inputs, error);
 }

@@ -5,6 +5,7 @@
 #include "../base/text.h"
 #include "job_expand.h"
 #include "job_only.h"
+#include "job_pattern.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -237,6 +238,7 @@ static void read_job(struct reader *reader, const struct yaml_node *root, const 
     const struct yaml_node *defaults = yaml_get(root, "defaults"), *list = yaml_get(root, "operations");
     uint64_t used =
         parameters_load(&reader->parameters, reader->document, parameters, overrides->sets, overrides->set_count);
+    used |= patterns_expand(reader, inputs, overrides->sets, overrides->set_count);
     for (int i = 0; i < root->count; i++)
         if (root->items[i] != parameters)
             used |= parameters_used(&reader->parameters, reader->document, root->items[i]);

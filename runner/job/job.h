@@ -42,6 +42,8 @@ struct job_input {
     char *file;            /* a file: its path, relative to the current directory or absolute */
     char *file_as_written; /* ...as it stands in the job file */
     char *dataset;
+    bool concatenated; /* `file` is a pattern: all matches are one array... */
+    int concatenate;   /* ...along this axis */
     bool has_rows;
     int64_t rows[2];           /* first, count */
     struct job_select select;  /* a file */
@@ -64,6 +66,7 @@ struct job_variant {
 enum job_verify { VERIFY_AUTO, VERIFY_FULL, VERIFY_SAMPLED, VERIFY_NONE };
 enum job_store { STORE_FIRST, STORE_ALL, STORE_NONE };
 
+enum job_compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_LZF, COMPRESSION_ZSTD };
 enum job_keep { KEEP_AUTO, KEEP_ALWAYS, KEEP_NEVER };
 
 struct run_options {
@@ -77,8 +80,8 @@ struct run_options {
     bool stop_on_error;
     enum job_keep keep_tiles;
     struct shape chunks; /* rank 0: not given */
-    bool gzip;
-    int gzip_level;
+    enum job_compression compression;
+    int level; /* of gzip and zstd */
     bool shuffle, fletcher32;
 };
 
@@ -98,6 +101,10 @@ struct job_operation {
     int variant_count;
     struct job_variant *variants;
     struct run_options run;
+    /* `to`: the file that its result goes to, relative to the current directory or absolute, and the data set in it,
+     * "/group/name"; NULL: the results file. */
+    char *to_file, *to_name;
+    const struct yaml_node *to_where;
     char *resolved; /* canonical one-line text of op, options, run options: for `--resolved` and the resume key */
 };
 

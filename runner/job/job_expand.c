@@ -2,8 +2,10 @@
 #include "job_expand.h"
 
 #include "../base/fail.h"
+#include "../base/match.h"
 #include "../base/text.h"
 #include "job_only.h"
+#include "job_to.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,8 +21,7 @@ const struct definition *definition_find(const struct definitions *definitions, 
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------- */
 
-/* Turns a path relative to the job file into one relative to the current directory. */
-static char *path_beside(const char *job_path, const char *path) {
+char *path_beside(const char *job_path, const char *path) {
     const char *slash = strrchr(job_path, '/');
     if (*path == '/' || !slash) return must_strdup(path);
     return must_printf("%.*s%s", (int)(slash + 1 - job_path), job_path, path);
@@ -73,7 +74,10 @@ static void read_input(struct reader *reader, const struct definition *definitio
     if (input->has_rows && input->select.rank)
         reader_error(reader, input->select.where, "an input has either 'rows' or 'select', not both");
     if (random) read_random(reader, random, input);
-    if (input->file_as_written) input->file = path_beside(reader->job->path, input->file_as_written);
+    input->concatenated = yaml_get(node, "concatenate") != NULL;
+    char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
+    if (input->file_as_written) input->file = path_beside(job_path, input->file_as_written);
+    free(job_path);
 }
 
 void job_input_free(struct job_input *input) {
@@ -241,6 +245,7 @@ static void read_operation(struct reader *reader, const struct definitions *defi
     only_choose(reader, definition, operation);
     reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
     reader_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
+    job_read_to(reader, yaml_get(node, "to"), operation);
     operation->resolved = job_resolve_operation(operation);
 }
 
@@ -249,6 +254,8 @@ void job_operation_free(struct job_operation *operation) {
     free(operation->label);
     for (int i = 0; i < operation->variant_count; i++) job_variant_free(&operation->variants[i]);
     free(operation->variants);
+    free(operation->to_file);
+    free(operation->to_name);
     free(operation->resolved);
 }
 
@@ -291,4 +298,5 @@ void job_expand(struct reader *reader, struct definitions *definitions) {
         }
     }
     reader->swept = 0;
+    job_check_to(reader);
 }

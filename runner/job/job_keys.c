@@ -46,8 +46,11 @@ const struct job_key job_keys[] = {
     {SCOPE_JOB, "defaults", KEY_PART, "", .help = "Run options for operations that do not give their own."},
     {SCOPE_JOB, "operations", KEY_PART, NULL, .help = "What to compute, in order."},
 
-    {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written), .help = "An HDF5 file, relative to the job file."},
+    {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written),
+        .help = "An HDF5 file, relative to the job file; with `*`, `?` or `[...]` all that match, as a sweep."},
     {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
+    {SCOPE_INPUT, "concatenate", KEY_INTEGER, "", .of = FILES, .low = 0, .high = MAX_RANK - 1, INPUT(concatenate),
+        .help = "All files that match are one array, one behind the other along this axis."},
     {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),
         .help = "`[first, count]`: only this band along the first axis."},
     {SCOPE_INPUT, "select", KEY_SELECT, "", .of = FILES, INPUT(select),
@@ -80,6 +83,9 @@ const struct job_key job_keys[] = {
     {SCOPE_OPERATION, "variants", KEY_PART, "[auto]",
         .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
                 "swept). The first that verifies gives the result."},
+    {SCOPE_OPERATION, "to", KEY_TO, "",
+        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the results "
+                "file links to. Of a swept operation with a parameter in it."},
 
     {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},
@@ -88,6 +94,10 @@ const struct job_key job_keys[] = {
     {SCOPE_OPTION, "operator", KEY_OPERATOR, NULL, .of = REDUCE, OPTION(reduce), .help = "What to reduce with."},
     {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .of = REDUCE, OPTION(axis),
         .help = "The axis that disappears, negative from the end; several, `[0, 2]`; or `all`."},
+    {SCOPE_OPTION, "ddof", KEY_REAL, "0", .of = REDUCE, .low = 0, .high = DBL_MAX, OPTION(ddof),
+        .help = "`var` and `std` divide by the number of elements less this."},
+    {SCOPE_OPTION, "skip_nan", KEY_BOOL, "false", .of = REDUCE, OPTION(skip_nan),
+        .help = "NaNs take no part, as in NumPy's `nansum`, `nanmean`, ...; a position among NaNs alone is -1."},
     {SCOPE_OPTION, "axes", KEY_AXES, "", .of = WORDS("transpose"), OPTION(axes),
         .help = "The input's axes in their new order, as NumPy's. Default: the last two swap."},
     {SCOPE_OPTION, "alpha", KEY_REAL, "1", .of = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
@@ -115,9 +125,9 @@ const struct job_key job_keys[] = {
                 "long and that costs less than 2 %."},
     {SCOPE_RUN, "chunks", KEY_SHAPE, "", .low = 1, RUN(chunks),
         .help = "Chunk of the stored output. Default: about 1 MiB."},
-    {SCOPE_RUN, "compression", KEY_WORD, "none", .words = WORDS("none", "gzip"), RUN(gzip),
-        .help = "Of the stored output."},
-    {SCOPE_RUN, "level", KEY_INTEGER, "4", .low = 0, .high = 9, RUN(gzip_level), .help = "Of gzip."},
+    {SCOPE_RUN, "compression", KEY_WORD, "none", .words = WORDS("none", "gzip", "lzf", "zstd"), RUN(compression),
+        .help = "Of the stored output. h5py reads `lzf` as it is, `zstd` with hdf5plugin."},
+    {SCOPE_RUN, "level", KEY_INTEGER, "4", .low = 0, .high = 9, RUN(level), .help = "Of gzip and zstd."},
     {SCOPE_RUN, "shuffle", KEY_BOOL, "false", RUN(shuffle), .help = "Sort bytes by significance before compression."},
     {SCOPE_RUN, "checksum", KEY_WORD, "fletcher32", .words = WORDS("none", "fletcher32"), RUN(fletcher32),
         .help = "Of the stored output's chunks."},
@@ -149,6 +159,7 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
     [KEY_REPEAT] = "an integer or a map {min, max, until}",
     [KEY_DEVICE] = "a device or a list of devices",
     [KEY_MEMORY] = "a size",
+    [KEY_TO] = "FILE:/GROUP/NAME",
 };
 
 bool key_applies(const struct job_key *key, const char *kind) {
@@ -188,6 +199,7 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_REPEAT:
     case KEY_DEVICE:
     case KEY_MEMORY:
+    case KEY_TO:
     case KEY_TYPE_COUNT: break;
     }
     return count;

@@ -36,6 +36,7 @@ enum key_type {
     KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */
     KEY_DEVICE,
     KEY_MEMORY,
+    KEY_TO, /* FILE:/GROUP/NAME; job_to.c reads it */
     KEY_TYPE_COUNT
 };
 

@@ -231,8 +231,8 @@ static const char *find_set(const char *name, const char *const *sets, int set_c
     return NULL;
 }
 
-static void check_sets(const struct parameters *parameters, struct yaml_document *document, const char *const *sets,
-                       int set_count) {
+void parameters_check_sets(const struct parameters *parameters, struct yaml_document *document, const char *const *sets,
+                           int set_count) {
     const char *names[MAX_PARAMETERS];
     for (int i = 0; i < parameters->count; i++) names[i] = parameters->items[i].name;
     for (int i = 0; i < set_count; i++) {
@@ -284,8 +284,23 @@ uint64_t parameters_load(struct parameters *parameters, struct yaml_document *do
         if (parameter->swept) parameters->swept |= UINT64_C(1) << parameters->count;
         parameters->count++;
     }
-    check_sets(parameters, document, sets, set_count);
     return used;
+}
+
+void parameters_add(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *key,
+                    char *const *values, int count, const char *const *sets, int set_count) {
+    uint64_t used = 0;
+    if (parameters->count == MAX_PARAMETERS) {
+        yaml_error(document, key, "more than 64 parameters");
+        return;
+    }
+    struct parameter *parameter = &parameters->items[parameters->count];
+    *parameter = (struct parameter){.where = key, .name = key->text, .swept = true};
+    const char *set = find_set(key->text, sets, set_count);
+    if (set) set_values(parameters, document, parameter, set, true, &used);
+    for (int i = 0; i < count && !set; i++)
+        add_value(parameters, document, parameter, yaml_scalar(document, key, values[i], true), &used);
+    parameters->swept |= UINT64_C(1) << parameters->count++;
 }
 
 void parameters_free(struct parameters *parameters) {

@@ -23,10 +23,16 @@ struct parameters {
 };
 
 /* Reads the map `parameters` (NULL: none) and what --set replaces ("n=4096", "n=512,1024"; a parameter that is a list
- * in the map stays swept). Complains. A value may use earlier parameters that are not swept. Returns the set of
- * parameters that others use. */
+ * in the map stays swept). Complains, but not about what --set says of others: parameters_check_sets does. A value may
+ * use earlier parameters that are not swept. Returns the set of parameters that others use. */
 uint64_t parameters_load(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *map,
                          const char *const *sets, int set_count);
+/* Adds a swept parameter, of which --set may choose values. */
+void parameters_add(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *key,
+                    char *const *values, int count, const char *const *sets, int set_count);
+/* Complains about what --set gives to no parameter. */
+void parameters_check_sets(const struct parameters *parameters, struct yaml_document *document, const char *const *sets,
+                           int set_count);
 void parameters_free(struct parameters *parameters);
 
 /* The set of parameters that a tree uses. If `document` is given, complains about names that are not set. */

@@ -405,6 +405,7 @@ static void read_value(struct reader *reader, const struct job_key *key, const s
     case KEY_DEVICE: read_device(reader, node, object); break;
     case KEY_MEMORY: read_memory(reader, node, object); break;
     case KEY_PART:
+    case KEY_TO:
     case KEY_TYPE_COUNT: break;
     }
 }

@@ -91,6 +91,7 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
               "\"pattern\": \"^[0-9.]+([KMGT]iB|[kMGT]B|%)?$\"}]}",
               to);
         break;
+    case KEY_TO: fputs("{\"type\": \"string\", \"pattern\": \".:/.\"}", to); break;
     case KEY_PART:
     case KEY_TYPE_COUNT: fputs(part_schema(key), to); break;
     }

@@ -73,6 +73,7 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
     case KEY_FRACTION:
     case KEY_DEVICE:
     case KEY_MEMORY:
+    case KEY_TO:
     case KEY_TYPE_COUNT: break; /* no key of an operation's options or of a run's, or told by another */
     }
 }

@@ -1,12 +1,15 @@
 /* assemble.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is
  * written as a whole or not at all. */
 #include "../base/fail.h"
+#include "../base/match.h"
 #include "../plan/space.h"
 #include "../storage/h5journal.h"
 #include "../storage/h5scale.h"
 #include "../storage/h5virtual.h"
 #include "results.h"
 #include "scales.h"
+#include "take.h"
+#include "to.h"
 
 #include "../base/clock.h"
 #include <errno.h>
@@ -21,33 +24,52 @@
 
 /* ---- inputs ---- */
 
-/* The relative path from an absolute folder to an absolute path, "../data/x.h5"; the path itself if they share no
- * folder. The caller frees. */
-static char *relative(const char *folder, const char *path) {
-    size_t common = 0; /* length of the folders that they share, with the last slash */
-    for (size_t i = 0; path[i] && (folder[i] == path[i] || (!folder[i] && path[i] == '/')); i++) {
-        if (path[i] == '/') common = i + 1;
-        if (!folder[i]) break;
+/* The absolute form of a pattern; its folder exists. The caller frees. */
+static char *absolute_pattern(const char *pattern) {
+    int length = match_folder_length(pattern);
+    char *folder = must_printf("%.*s", length, pattern), *real = length ? realpath(folder, NULL) : realpath(".", NULL);
+    char *whole = must_printf("%s/%s", real ? real : folder, pattern + length);
+    free(real);
+    free(folder);
+    return whole;
+}
+
+/* A virtual data set that shows all files of an input in place of a link to one. */
+static enum status write_joined(hid_t group, const struct results *results, const struct array *array,
+                                struct error *error) {
+    const struct array_parts *parts = array->parts;
+    struct shape shape = array->shape;
+    struct h5_source *sources = must_malloc((size_t)parts->count * sizeof *sources);
+    char **ways = must_malloc((size_t)parts->count * sizeof *ways);
+    int count = 0, along = array->input->concatenate;
+    for (int i = 0; i < parts->count; i++) {
+        const struct box *place = &parts->of[i].place;
+        for (int axis = 0; axis < shape.rank; axis++) shape.size[axis] = place->start[axis] + place->count[axis];
+        if (box_elements(place) == 0) continue;
+        char *path = results_absolute(parts->of[i].file);
+        ways[count] = take_relative(results, path);
+        sources[count] = (struct h5_source){ways[count], array->input->dataset, *place};
+        free(path);
+        count++;
     }
-    if (common <= 1) return must_strdup(path);
-    char *way = must_strdup("");
-    for (const char *rest = strlen(folder) < common ? "" : folder + common; *rest;) {
-        char *longer = must_printf("../%s", way);
-        free(way);
-        way = longer;
-        rest += strcspn(rest, "/");
-        rest += strspn(rest, "/");
-    }
-    char *result = must_printf("%s%s", way, path + common);
-    free(way);
-    return result;
+    enum status status = h5_set_integer(group, "concatenate", along, error);
+    if (!status) status = h5_set_integer(group, "files", parts->count, error);
+    char *own = results_path_of("inputs", array->label, array->name), *source = must_printf("%s/source", own);
+    if (!status && count > 0) status = h5_create_virtual(group, source, array->dtype, &shape, sources, count, error);
+    free(source);
+    free(own);
+    for (int i = 0; i < count; i++) free(ways[i]);
+    free(ways);
+    free(sources);
+    return status;
 }
 
 static enum status write_file_input(hid_t group, const struct results *results, const struct reader *reader,
                                     struct error *error) {
     const struct job_input *input = reader->array->input;
-    char *path = results_absolute(input->file), *folder = results_absolute(results->place.folder),
-         *link = relative(folder, path);
+    bool joined = reader->array->parts != NULL;
+    char *path = joined ? absolute_pattern(input->file) : results_absolute(input->file);
+    char *link = take_relative(results, path);
     enum status status = h5_set_text(group, "file", path, error);
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
     if (!status && input->has_rows)
@@ -58,10 +80,10 @@ static enum status write_file_input(hid_t group, const struct results *results, 
         free(select);
     }
     if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
-    if (!status && H5Lcreate_external(link, input->dataset, group, "source", H5P_DEFAULT, H5P_DEFAULT) < 0)
+    if (!status && joined) status = write_joined(group, results, reader->array, error);
+    if (!status && !joined && H5Lcreate_external(link, input->dataset, group, "source", H5P_DEFAULT, H5P_DEFAULT) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());
     free(link);
-    free(folder);
     free(path);
     return status;
 }
@@ -106,98 +128,26 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
 
 /* ---- data from the parts ---- */
 
-/* Copies an object with H5Ocopy, but its attributes one by one: HDF5 1.10 crashes if there are more than eight and some
- * are texts. Those of an output are left out: they are written anew, as the plan has them now. */
-static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name, bool attributes) {
-    hid_t bare = H5Pcreate(H5P_OBJECT_COPY);
-    H5Pset_copy_object(bare, H5O_COPY_WITHOUT_ATTR_FLAG);
-    herr_t copied = H5Ocopy(from, name, group, new_name, bare, H5P_DEFAULT);
-    H5Pclose(bare);
-    if (copied < 0 || !attributes) return copied;
-    hid_t old = H5Oopen(from, name, H5P_DEFAULT), new = H5Oopen(group, new_name, H5P_DEFAULT);
-    copied = H5Aiterate2(old, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, h5_copy_attribute, &new);
-    H5Oclose(new);
-    H5Oclose(old);
-    return copied;
-}
-
-/* Copies an object out of its part, or moves it if the part has become the file itself. */
-static enum status take_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
-                               struct error *error) {
-    const char *slash = strrchr(path, '/');
-    char *parent = must_printf("%.*s", (int)(slash - path), path);
-    hid_t group = H5I_INVALID_HID;
-    enum status status = h5_group(file, parent, &group, error);
-    herr_t taken = 0;
-    if (!status && part == file)
-        taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
-    else if (!status)
-        taken = copy_object(part, name, group, slash + 1, attributes);
-    if (taken < 0) status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
-    if (group >= 0) H5Gclose(group);
-    free(parent);
-    return status;
-}
-
-/* Writes the attributes of `array`, an output. */
-static enum status describe_output(hid_t file, const char *path, const struct task *task, const struct array *array,
-                                   const struct result_row *row, struct error *error) {
-    const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
-    hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
-    if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
-    enum status status = h5_set_integer(output, "run", row->run, error);
-    if (!status) status = h5_set_text(output, "operation", row->operation, error);
-    if (!status) status = h5_set_text(output, "op", row->op, error);
-    if (!status && operator_) status = h5_set_text(output, "operator", operator_, error);
-    if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
-    if (!status) status = h5_set_text(output, "variant", row->variant, error);
-    if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);
-    if (!status && array->units) status = h5_set_text(output, "units", array->units, error);
-    if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
-    if (!status) status = h5_set_real(output, "error", row->error, error);
-    if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
-    H5Dclose(output);
-    return status;
-}
-
-static bool is_virtual(const struct stored *from) {
-    hid_t id = H5Dopen2(from->file, from->output, H5P_DEFAULT);
-    bool is = id >= 0 && h5_is_virtual(id);
-    if (id >= 0) H5Dclose(id);
-    return is;
-}
-
-/* Takes an output from its part, from those of its panels, or from the former OUTPUT. One without axes, or without
- * elements, cannot be virtual. */
-static enum status take_output(const struct stored *from, hid_t file, const struct results *results,
-                               const struct run *run, const char *path, struct error *error) {
-    const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
-    bool panels = from->file < 0, part = from->run < 0;
-    if (results->links && part && shape->rank > 0 && shape_elements(shape) > 0)
-        return link_output(results, run, panels, file, path, error);
-    if (panels) return panels_join(results, run, file, path, error);
-    if (!part && is_virtual(from)) return link_resolve(results, run, from, file, path, error);
-    return take_object(from->file, from->output, file, path, false, error);
-}
-
 /* Takes a run's output. With `store: all` a task's result is one of the variants' outputs, and two names lead to one
  * data set. */
 static enum status take_outputs(const struct stored *from, hid_t file, const struct results *results,
                                 const struct run *run, const struct result_row *row, bool is_result,
                                 struct scales *scales, struct error *error) {
-    const struct task *task = &results->plan->tasks[run->task];
-    const struct job_operation *operation = task->operation;
+    const struct job_operation *operation = results->plan->tasks[run->task].operation;
     enum job_store store = operation->run.store;
     if (store == STORE_NONE || (store == STORE_FIRST && !is_result) || run->kernel->limit) return STATUS_OK;
     char *variants = results_path_of("variants", operation->label, operation->id);
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    const struct array *array = &results->plan->arrays[task->out];
-    enum status status = take_output(from, file, results, run, path, error);
-    if (!status) status = describe_output(file, path, task, array, row, error);
-    if (!status) status = scales_attach(scales, array, path, error);
-    if (!status && is_result && store == STORE_ALL) {
+    bool elsewhere = is_result && to_has(results, run->task);
+    enum status status = elsewhere ? to_link(results, run->task, file, path, error)
+                                   : take_output(from, file, results, run, row, results->links, path, error);
+    if (!status && !elsewhere)
+        status = scales_attach(scales, &results->plan->arrays[results->plan->tasks[run->task].out], path, error);
+    if (!status && is_result && store == STORE_ALL && elsewhere) {
+        status = to_link(results, run->task, file, result, error);
+    } else if (!status && is_result && store == STORE_ALL) {
         hid_t parent = H5I_INVALID_HID;
         result[strlen(result) - strlen(operation->id) - 1] = '\0';
         status = h5_group(file, result, &parent, error);
@@ -235,30 +185,15 @@ static enum status take_all(const struct stored *from, hid_t file, const struct 
     return panels_write_samples(results, run, file, path, error);
 }
 
-static struct stored stored_in_part(hid_t part) {
-    return (struct stored){part, "output", -1};
-}
-
-/* Takes the data of a run that is ok from its part, or from the former OUTPUT. If they are in neither this fails: the
- * file would otherwise claim that the run was done and lack its output. */
+/* Takes the data of a run that is ok from its part, or from the former OUTPUT. */
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     if (!result_row_done(row)) return STATUS_OK;
-    char *path = results_part_path(results, run);
     struct stored from;
-    hid_t part = H5I_INVALID_HID;
-    enum status status = STATUS_OK;
-    if (panels_were_found(results, run)) {
-        from = stored_in_part(H5I_INVALID_HID);
-    } else if (access(path, F_OK) == 0 || !former_stored(results, run, &from)) {
-        status = h5_open_file(path, &part, error); /* as its reader has it, which may still be open */
-        if (status && strstr(error->text, "cannot be locked") && (part = part_open(path)) >= 0) status = STATUS_OK;
-        from = stored_in_part(part);
-    }
+    enum status status = take_open(results, run, &from, error);
     if (!status) status = take_all(&from, file, results, run, row, is_result, scales, error);
-    if (part >= 0) H5Fclose(part);
     if (status) error->status = status = STATUS_IO;
-    free(path);
+    take_close(&from);
     return status;
 }
 
@@ -271,11 +206,13 @@ static enum status take_run(hid_t file, const struct results *results, const str
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
     if (results->links || results->linked) return NULL; /* parts that an OUTPUT shows do not change */
+    if (to_adopts(results)) return NULL;
     off_t most = SPACE_ADOPT_BYTES - 1;
     for (int i = 0; i < results->plan->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
         enum job_store store = results->plan->tasks[run->task].operation->run.store;
-        bool stored = store == STORE_ALL || (store == STORE_FIRST && summary->result_run[run->task] == i);
+        bool result = summary->result_run[run->task] == i;
+        bool stored = result ? store != STORE_NONE && !to_has(results, run->task) : store == STORE_ALL;
         struct stat about;
         char *path = results_part_path(results, run);
         if (stored && result_row_done(&summary->rows[i]) && stat(path, &about) == 0 && about.st_size > most) {
@@ -330,12 +267,12 @@ static enum status write_all(hid_t file, const struct results *results, const st
         status = h5_group(file, groups[i], &group, error);
         if (group >= 0) H5Gclose(group);
     }
-    struct scales *scales = scales_create(results, file);
+    struct scales *scales = scales_create(results, file, "/outputs");
     for (int i = 0; i < plan->run_count && !status; i++) {
         const struct run *run = &plan->runs[i];
         const struct result_row *row = &summary->rows[i];
         bool is_result = summary->result_run[run->task] == i;
-        const struct stored own = stored_in_part(file);
+        const struct stored own = {file, "output", -1, false};
         status = run == adopted ? take_all(&own, file, results, run, row, is_result, scales, error)
                                 : take_run(file, results, run, row, is_result, scales, error);
     }
@@ -360,7 +297,7 @@ static bool sync_bands(int descriptor) {
     return true;
 }
 
-static enum status sync_file(const char *path, struct error *error) {
+enum status results_sync_file(const char *path, struct error *error) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     bool failed = descriptor < 0 || !sync_bands(descriptor) || fsync(descriptor) != 0;
     enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
@@ -376,7 +313,7 @@ static enum status sync_parts(const struct results *results, struct error *error
     parts_list(results->whole, &paths, &count);
     for (int i = 0; i < count; i++) {
         char *folder = place_folder_of(paths[i]);
-        if (!status) status = sync_file(paths[i], error);
+        if (!status) status = results_sync_file(paths[i], error);
         if (!status && strcmp(folder, last) != 0) status = results_sync_folder(folder, error);
         free(last);
         last = folder;
@@ -396,22 +333,26 @@ static void remove_parts(struct results *results) {
 }
 
 /* Writes the file at `path`, closes it and renames it to OUTPUT. */
-static enum status write_and_name(hid_t file, const char *path, const struct results *results,
+static enum status write_and_name(hid_t file, const char *path, struct results *results,
                                   const struct result_summary *summary, const struct run *adopted,
                                   struct error *error) {
     enum status status = write_all(file, results, summary, adopted, error), closed = h5_close_file(file, error);
     if (!status) status = closed;
     if (!status && results->plan->job->sync && results->links) status = sync_parts(results, error);
-    if (!status && results->plan->job->sync) status = sync_file(path, error);
+    if (!status && results->plan->job->sync) status = results_sync_file(path, error);
+    if (!status) status = to_adopt(results, summary, error);
     if (status) return status;
+    bool final = false;
     h5_journal_hold(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
-    status = place_put(&results->place, path, error);
-    h5_journal_release(results->journal, !status);
+    status = to_put(results, &final, error);
+    if (!status) status = place_put(&results->place, path, error);
+    h5_journal_release(results->journal, !status || final);
     return status;
 }
 
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error) {
     hid_t file = H5I_INVALID_HID;
+    TRY(to_write(results, summary, error));
     const struct run *adopted = find_adopted(results, summary);
     char *path = adopted ? results_part_path(results, adopted) : must_printf("%s/assembled.tmp", results->parts);
     if (adopted) reader_close(&results->readers->of[results->plan->tasks[adopted->task].out]);

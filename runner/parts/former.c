@@ -119,6 +119,10 @@ static enum status refuse(const struct results *results, hid_t file, struct erro
     return status;
 }
 
+hid_t former_file(const struct results *results) {
+    return results->former ? results->former->file : H5I_INVALID_HID;
+}
+
 void former_close(struct former *former) {
     if (!former) return;
     if (former->file >= 0) H5Fclose(former->file);
@@ -194,6 +198,7 @@ bool former_stored(const struct results *results, const struct run *run, struct 
     stored->file = results->former->file;
     snprintf(stored->output, sizeof stored->output, "%s%s%s", path, all ? "/" : "", all ? run->label : "");
     stored->run = row->run;
+    stored->opened = false;
     free(path);
     return true;
 }

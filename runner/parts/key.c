@@ -119,6 +119,10 @@ void keys_of_run(struct keys *keys, const struct run *run, char key[33]) {
     key_text(XXH3_128bits_digest(keys->state), key);
 }
 
+void keys_of_task(struct keys *keys, int number, char key[33]) {
+    key_text(task_key(keys, number)->key, key);
+}
+
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]) {
     XXH3_state_t *state = XXH3_createState();
     XXH3_128bits_reset(state);

@@ -3,6 +3,7 @@
  * The mappings name parts by paths relative to OUTPUT's folder ("out.h5.parts/shard-0-of-2/KEY.h5"), where HDF5 looks
  * for them whatever the current folder is, so that both may be moved together. HDF5 shows fill values for a part that
  * is gone: the file's attribute `parts` has tilerun's readers look first (record/link.h). */
+#include "../../kernels/core/axes.h"
 #include "../base/fail.h"
 #include "../storage/h5virtual.h"
 #include "results.h"
@@ -31,6 +32,7 @@ enum status link_mark(const struct results *results, hid_t file, struct error *e
 enum status link_output(const struct results *results, const struct run *run, bool panels, hid_t file, const char *path,
                         struct error *error) {
     const struct operand *out = &results->plan->tasks[run->task].geometry.out;
+    const struct shape shape = operand_array(out);
     char **parts;
     struct box *places;
     int count = 1;
@@ -40,12 +42,12 @@ enum status link_output(const struct results *results, const struct run *run, bo
         parts = must_malloc(sizeof *parts);
         places = must_malloc(sizeof *places);
         parts[0] = results_part_path(results, run);
-        places[0] = box_whole(&out->shape);
+        places[0] = box_whole(&shape);
     }
     struct h5_source *sources = must_malloc((size_t)count * sizeof *sources);
     for (int i = 0; i < count; i++)
         sources[i] = (struct h5_source){seen_from_output(results, parts[i]), "/output", places[i]};
-    enum status status = h5_create_virtual(file, path, out->dtype, &out->shape, sources, count, error);
+    enum status status = h5_create_virtual(file, path, out->dtype, &shape, sources, count, error);
     for (int i = 0; i < count; i++) free(parts[i]);
     free(sources);
     free(places);
@@ -57,7 +59,8 @@ enum status link_resolve(const struct results *results, const struct run *run, c
                          const char *path, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     struct h5_layout layout = plan_layout(&task->operation->run);
-    const struct box whole = box_whole(&task->geometry.out.shape);
+    const struct shape shape = operand_array(&task->geometry.out);
+    const struct box whole = box_whole(&shape);
     struct h5_dataset *source = NULL, *to = NULL;
     void *memory = must_malloc(PIECE_BYTES);
     enum status status = h5_open(results->place.path, from->output, &source, error);

@@ -2,6 +2,7 @@
  * holds that of its own folder alone. So shards do not hinder each other, the same shard does not run twice at once,
  * and none runs while a whole job or `merge` does. */
 #include "results.h"
+#include "to.h"
 
 #include "../base/fail.h"
 #include "../storage/h5journal.h"
@@ -160,6 +161,7 @@ void results_leave(struct results *results) {
          * restored, --resume does its run again. */
         struct h5_journal *journal = __atomic_load_n(&results->journal, __ATOMIC_ACQUIRE);
         if (journal) h5_restore(journal);
+        to_leave(results);
         results_clear(results, false);
         bool counted = results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK;
         /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder

@@ -4,6 +4,7 @@
 #include "../record/environment.h"
 #include "../storage/h5journal.h"
 #include "results.h"
+#include "to.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,34 @@
 /* ---- OUTPUT ---- */
 
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
+    const struct job *job = plan->job;
     struct place place;
     enum status status = place_find("output", output, &place, error);
     if (!status) status = clash_check(&place, plan, error);
     place_free(&place);
+    const char *last = "";
+    for (int i = 0; i < job->operation_count && !status; i++) {
+        const char *file = job->operations[i].to_file;
+        if (file && strcmp(file, last) != 0) status = results_check_other(output, plan, "file", last = file, error);
+    }
+    return status;
+}
+
+/* A file that no result goes to must not be one that results go to. */
+static enum status check_results(const struct place *place, const struct plan *plan, struct error *error) {
+    const struct job *job = plan->job;
+    enum status status = STATUS_OK;
+    const char *last = "";
+    for (int i = 0; i < job->operation_count && !status; i++) {
+        const char *file = job->operations[i].to_file;
+        struct place other;
+        if (!file || strcmp(file, last) == 0) continue;
+        status = place_find("file", last = file, &other, error);
+        if (!status && place_same(place, &other))
+            status = fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
+                          job->operations[i].id);
+        place_free(&other);
+    }
     return status;
 }
 
@@ -34,6 +59,7 @@ enum status results_check_other(const char *output, const struct plan *plan, con
         status = fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
     if (!status && (place_same(&place, &parts) || (stat(folder, &about) == 0 && place_is_at(place.folder, &about))))
         status = fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
+    if (!status && strcmp(kind, "trace") == 0) status = check_results(&place, plan, error);
     free(folder);
     place_free(&place);
     place_free(&target);
@@ -72,11 +98,14 @@ static enum status check_parts(const struct results *results, bool asked, struct
     struct stat folder;
     TRY(results_count_parts(results, &parts, &foreign, error));
     for (int i = 0; i < job->input_count && stat(results->parts, &folder) == 0; i++) {
-        char *real = job->inputs[i].random ? NULL : realpath(job->inputs[i].file, NULL);
-        char *around = real ? place_folder_of(real) : NULL;
-        bool inside = place_is_at(around, &folder);
-        free(around);
-        free(real);
+        bool inside = false;
+        const char *file;
+        for (int number = 0; !inside && (file = array_file(&results->plan->arrays[i], number)); number++) {
+            char *real = realpath(file, NULL), *around = real ? place_folder_of(real) : NULL;
+            inside = place_is_at(around, &folder);
+            free(around);
+            free(real);
+        }
         if (inside)
             return fail(error, STATUS_USAGE, "output %s: the job's input '%s' lies in %s, which goes when it is done",
                         results->place.name, job->inputs[i].name, results->parts);
@@ -115,8 +144,10 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     results->seen = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *results->seen);
     memset(results->seen, 0, (size_t)(plan->run_count + 1) * sizeof *results->seen);
     if (!status) status = check_output(results, overwrite, resume, error);
+    if (!status) status = to_open(results, resume, error);
     if (!status) status = results_take_lock(results, error);
     if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
+    if (!status) status = to_begin(results, resume, error);
     if (!status) status = check_parts(results, overwrite || resume, error);
     if (!status) results->linked = results->place.exists && link_is_at(results->place.path);
     if (!status && results->linked && !resume) status = drop_linked(results, error);
@@ -162,6 +193,7 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     const struct plan *plan = results->plan;
     *done = false;
     if (results->place.exists) TRY(former_open(results, restricted, done, error));
+    TRY(to_resume(results, done, error));
     int parts, foreign, ours = 0;
     TRY(results_count_parts(results, &parts, &foreign, error));
     TRY(settle_done(results, done, error));
@@ -201,6 +233,7 @@ void results_close(struct results *results) {
     former_close(results->former);
     counterpart_free(results->other);
     results_leave(results);
+    to_close(results);
     keys_free(results->keys);
     h5_journal_free(results->journal);
     place_free(&results->place);

@@ -253,7 +253,7 @@ enum status results_write_vector(hid_t file, const char *path, enum dtype dtype,
                                  const char *units, struct error *error) {
     struct shape shape = {1, {count}};
     struct box box = box_whole(&shape);
-    struct h5_layout contiguous = {.gzip = false};
+    struct h5_layout contiguous = {.level = 0};
     struct h5_dataset *dataset;
     enum status status = h5_create(file, path, dtype, &shape, &contiguous, &dataset, error);
     if (!status) status = h5_write(dataset, &box, data, error);

@@ -79,10 +79,12 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
 /* For each run, whether results_resume saw its finished part, or its row in the former OUTPUT. */
 const bool *results_seen(const struct results *results);
 
-/* STATUS_USAGE if OUTPUT is the job file or a file that its inputs read; changes nothing. */
+/* STATUS_USAGE if OUTPUT, or a file that a result goes to, is the job file or a file that its inputs read, or if they
+ * are one file; changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
 /* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
- * OUTPUT.parts or in that folder. `kind` says in messages what the file is. */
+ * OUTPUT.parts or in that folder, or if it is a trace and a file that a result goes to. `kind` says in messages what
+ * the file is. */
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);
 

@@ -1,7 +1,8 @@
 /* results.h - for the files of parts/ alone: open.c (opening and closing), place.c (the folder of parts), lock.c (its
  * locks), shard.c (shards of a job), note.c (where they ran), key.c (keys), part.c (one run's file), panels.c (runs
  * that were done by panels), wait.c (results that other shards make), former.c (an earlier, unfinished OUTPUT),
- * assemble.c (the final file), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it). */
+ * assemble.c (the final file), take.c (its data, out of parts), to.c (files that
+ * results go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
@@ -40,6 +41,7 @@ struct results {
     struct found_part *found; /* a whole job that goes on: the parts that lie here, those of shards too, by key */
     int found_count;
     struct former *former;       /* NULL: none */
+    struct to_files *to;         /* files that results go to; NULL: none */
     const struct panels *panels; /* NULL: the job is not done by panels; */
     struct counterpart *other;   /* else the other of its two plans */
     struct h5_journal *journal;  /* of the part that becomes OUTPUT; NULL: none */
@@ -83,6 +85,8 @@ char *results_part_path(const struct results *results, const struct run *run);
 char *results_part_of_key(const struct results *results, const char key[33]);
 /* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
+/* Makes a file's data durable. */
+enum status results_sync_file(const char *path, struct error *error);
 /* Makes renames in a folder durable. */
 enum status results_sync_folder(const char *folder, struct error *error);
 
@@ -94,6 +98,8 @@ void keys_free(struct keys *keys);
 void keys_use_panels(struct keys *keys, const struct panels *panels);
 /* The key of a run, which names its part. */
 void keys_of_run(struct keys *keys, const struct run *run, char key[33]);
+/* The key of a task, which its result depends on. */
+void keys_of_task(struct keys *keys, int number, char key[33]);
 /* One hash of the keys of all tasks (NULL), or of the tasks that `tasks` marks: it identifies a results file. */
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
 
@@ -144,6 +150,8 @@ bool results_are_at(const char *path, char instead[512]);
  * job's, and `overwrite` was not given. */
 enum status former_open(struct results *results, bool restricted, bool *done, struct error *error);
 void former_close(struct former *former);
+/* The open file; negative: there is none. */
+hid_t former_file(const struct results *results);
 /* In what an open file, made of the job with that resolved text, differs from this job: "is another job than this one,
  * or was edited since". `sha256` may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
@@ -158,7 +166,8 @@ enum status results_write_vector(hid_t file, const char *path, enum dtype dtype,
 struct stored {
     hid_t file;
     char output[512];
-    int run; /* the number under which /samples has them; -1: the file is a part */
+    int run;     /* the number under which /samples has them; -1: the file is a part */
+    bool opened; /* by take_open */
 };
 /* Finds where the former OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
 bool former_stored(const struct results *results, const struct run *run, struct stored *stored);

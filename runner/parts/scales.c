@@ -4,6 +4,7 @@
 
 #include "../base/fail.h"
 #include "../storage/h5scale.h"
+#include "../storage/pieces.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +30,16 @@ struct axis_copies {
 struct scales {
     const struct results *results;
     hid_t file;
+    const char *group; /* that the copies go to */
     int count;
     struct scale_copy *copies;
     struct axis_copies (*of)[MAX_RANK]; /* by number of the array */
 };
 
-struct scales *scales_create(const struct results *results, hid_t file) {
+struct scales *scales_create(const struct results *results, hid_t file, const char *group) {
     struct scales *scales = must_malloc(sizeof *scales);
     size_t bytes = (size_t)results->plan->array_count * sizeof *scales->of;
-    *scales = (struct scales){.results = results, .file = file, .of = must_malloc(bytes + 1)};
+    *scales = (struct scales){.results = results, .file = file, .group = group, .of = must_malloc(bytes + 1)};
     memset(scales->of, 0, bytes);
     return scales;
 }
@@ -53,13 +55,16 @@ void scales_free(struct scales *scales) {
 
 /* ---- copying --------------------------------------------------------------------------------------------------- */
 
-/* Is /outputs/NAME free, and no operation's or label's? */
+/* Is that name free in the copies' group, and no operation's, label's or group's of a `to`? */
 static bool is_free(const struct scales *scales, hid_t outputs, const char *name) {
     const struct job *job = scales->results->plan->job;
+    size_t length = strlen(name);
     if (H5Lexists(outputs, name, H5P_DEFAULT) > 0) return false;
     for (int i = 0; i < job->operation_count; i++) {
         const struct job_operation *operation = &job->operations[i];
+        const char *to = operation->to_name;
         if (strcmp(*operation->label ? operation->label : operation->id, name) == 0) return false;
+        if (to && strncmp(to + 1, name, length) == 0 && (!to[1 + length] || to[1 + length] == '/')) return false;
     }
     return true;
 }
@@ -105,7 +110,7 @@ static int copy_scale(struct scales *scales, hid_t scale, int64_t length, const 
     int found = find_copy(scales, wanted);
     if (found >= 0) return found;
     struct scale_copy copy = *wanted;
-    hid_t outputs = H5Gopen2(scales->file, "/outputs", H5P_DEFAULT);
+    hid_t outputs = H5Gopen2(scales->file, scales->group, H5P_DEFAULT);
     char *name = choose_name(scales, outputs, scale);
     *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, name);
     if (!*why && H5Rcreate(&copy.reference, outputs, name, H5R_OBJECT, -1) < 0) *why = h5_words();
@@ -136,6 +141,10 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
         return copies;
     }
     const struct h5_dataset *dataset = readers->of[number].dataset;
+    if (!dataset && pieces_first(readers->of[number].pieces, &dataset, &error)) {
+        say_left_out(input, axis->number, error.text);
+        return copies;
+    }
     int64_t length = dataset->shape.size[axis->number];
     int seen = 0;
     while (input->axes[seen].number != axis->number || input->axes[seen].of != input) seen++;

@@ -4,6 +4,8 @@
  *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; of an input's band of rows the
  *                         part of the scale that belongs to it. NAME is the scale's own, "NAME_2" where that is taken
  *
+ * In a file of a `to` (to.h) they lie in its root.
+ *
  * Scales are read from the inputs during the assembly. What cannot be read any more is left out, with a word on stderr:
  * results must not be lost for it. */
 #ifndef RUNNER_SCALES_H
@@ -12,7 +14,8 @@
 #include "results.h"
 
 struct scales;
-struct scales *scales_create(const struct results *results, hid_t file);
+/* `group`: that the copies go to, "/outputs". */
+struct scales *scales_create(const struct results *results, hid_t file, const char *group);
 void scales_free(struct scales *scales);
 
 /* Gives the data set at `path`, which holds `array`, the scales and labels of its axes. */

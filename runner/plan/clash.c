@@ -11,11 +11,15 @@ enum status clash_check(const struct place *place, const struct plan *plan, stru
     for (int i = 0; i < job->input_count; i++) {
         const struct job_input *input = &job->inputs[i];
         if (input->random) continue;
-        if (place_is_at(input->file, &place->about))
-            return fail(error, STATUS_USAGE, "%s %s: is the job's input '%s'", place->kind, place->name, input->name);
-        if (h5_reads_file(input->file, input->dataset, &place->about))
-            return fail(error, STATUS_USAGE, "%s %s: the job's input '%s' in %s reads from it", place->kind,
-                        place->name, input->name, input->file);
+        const char *file;
+        for (int number = 0; (file = array_file(&plan->arrays[i], number)); number++) {
+            if (place_is_at(file, &place->about))
+                return fail(error, STATUS_USAGE, "%s %s: is the job's input '%s'", place->kind, place->name,
+                            input->name);
+            if (h5_reads_file(file, input->dataset, &place->about))
+                return fail(error, STATUS_USAGE, "%s %s: the job's input '%s' in %s reads from it", place->kind,
+                            place->name, input->name, file);
+        }
     }
     return STATUS_OK;
 }

@@ -248,7 +248,8 @@ static void make_tasks(struct panels *panels, const int *counts) {
             int number = plan->task_count++;
             plan->tasks[number] = *from;
             panels->whole_task[number] = t;
-            panels->place[number] = box_whole(&from->geometry.out.shape);
+            struct shape shape = operand_array(&from->geometry.out);
+            panels->place[number] = box_whole(&shape);
             struct band band = band_of(from->geometry.extent[loop], loop, p, counts[t]);
             if (counts[t] > 1) make_panel(panels, number, from, &band);
         }

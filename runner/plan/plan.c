@@ -37,9 +37,13 @@ static void describe_input(const struct job *job, const struct job_input *input,
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-static void check_chunks(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
+static void check_layout(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
     const struct shape *chunks = &operation->run.chunks;
+    const char *lacks = h5_compression_lacks(operation->run.compression);
     char text[SHAPE_TEXT];
+    if (lacks)
+        yaml_error(job->document, operation->where, "%s: %s cannot be written here: %s is missing", operation->id,
+                   operation->run.compression == COMPRESSION_LZF ? "LZF" : "zstd", lacks);
     if (chunks->rank > 0 && chunks->rank != shape->rank)
         yaml_error(job->document, operation->where, "%s: chunks has %d sizes, but its result is %s", operation->id,
                    chunks->rank, shape_format(shape, text));
@@ -101,7 +105,7 @@ static void make_task(struct plan *plan, int index) {
         yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
     } else {
         shape = operand_array(&task->geometry.out);
-        check_chunks(job, operation, &shape);
+        check_layout(job, operation, &shape);
     }
     struct array *out = &plan->arrays[task->out];
     *out = (struct array){.name = operation->id,

@@ -8,11 +8,24 @@
 #define GENERATE_RATE 0.5e9 /* Philox */
 #define INFLATE_RATE  0.4e9
 #define DEFLATE_RATE  0.1e9
+#define LZF_RATE      0.4e9 /* either way */
+#define ZSTD_RATE     0.3e9 /* compressing; levels to 5 */
+#define UNZSTD_RATE   0.8e9
 #define CHECKSUM_RATE 1.5e9 /* fletcher32, reading or writing */
 #define HDF5_RATE     2.5e9 /* H5Dread, on any number of cores */
 
+static double decode_rate(enum job_compression compression) {
+    const double rates[] = {CHECKSUM_RATE, INFLATE_RATE, LZF_RATE, UNZSTD_RATE};
+    return rates[compression];
+}
+
+static double encode_rate(enum job_compression compression) {
+    const double rates[] = {CHECKSUM_RATE, DEFLATE_RATE, LZF_RATE, ZSTD_RATE};
+    return rates[compression];
+}
+
 struct h5_layout plan_layout(const struct run_options *options) {
-    return (struct h5_layout){options->chunks, options->gzip, options->gzip_level, options->shuffle,
+    return (struct h5_layout){options->chunks, options->compression, options->level, options->shuffle,
                               options->fletcher32};
 }
 
@@ -44,8 +57,8 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         const struct run_options *options = &plan->tasks[index - plan->input_count].operation->run;
         struct h5_layout layout = plan_layout(options);
         storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
-        storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
-        if (storage.filtered) storage.bytes_per_s = cores * (layout.gzip ? INFLATE_RATE : CHECKSUM_RATE);
+        storage.filtered = storage.chunk.rank > 0 && h5_filtered(&layout);
+        if (storage.filtered) storage.bytes_per_s = cores * decode_rate(layout.compression);
     } else {
         storage.generated = array->input->random;
         storage.chunk = view_grain(&array->view, &array->chunk);
@@ -63,8 +76,8 @@ static struct storage output_storage(const struct plan *plan, const struct run *
     const struct operand *out = &task->geometry.out;
     struct shape shape = operand_array(out);
     struct storage storage = {.chunk = h5_chunk(out->dtype, &shape, &layout), .bytes_per_s = facts->write_bytes_per_s};
-    storage.filtered = storage.chunk.rank > 0 && (layout.gzip || layout.shuffle || layout.fletcher32);
-    double encoded = facts->host_threads * (layout.gzip ? DEFLATE_RATE : CHECKSUM_RATE);
+    storage.filtered = storage.chunk.rank > 0 && h5_filtered(&layout);
+    double encoded = facts->host_threads * encode_rate(layout.compression);
     if (storage.filtered && encoded < storage.bytes_per_s) storage.bytes_per_s = encoded;
     merge_chunks(out, &storage);
     return storage;

@@ -118,6 +118,14 @@ static void print_sum(const struct plan *plan, int width, FILE *to) {
                            known ? size_text(free_bytes, b) : "an unknown number of bytes", folder),
                width, to);
     free(folder);
+    double elsewhere = space_elsewhere(plan, &folder);
+    if (folder) {
+        known = space_free(folder, &free_bytes);
+        print_line(must_printf("disk: %s needed, %s free in %s", size_text(elsewhere, a),
+                               known ? size_text(free_bytes, b) : "an unknown number of bytes", folder),
+                   width, to);
+    }
+    free(folder);
     if (runs > 0)
         print_line(must_strdup(measured(plan) ? "Times follow from measured limits of this machine."
                                               : "Times follow from assumed limits; `tilerun devices --measure` "

@@ -10,14 +10,15 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define DEFLATE_MOST 1032 /* deflate never shrinks data by more than this factor */
+/* A compressor never shrinks data by more than this factor: deflate 1032, LZF 88, zstd 128 KiB to 4 bytes. */
+static const double shrinks_by[] = {1, 1032, 88, 32768};
 
 /* The least bytes that a run's output takes in its part. */
 static double output_bytes(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct operand *out = &task->geometry.out;
     double bytes = (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
-    return task->operation->run.gzip ? bytes / DEFLATE_MOST : bytes;
+    return bytes / shrinks_by[task->operation->run.compression];
 }
 
 /* Does a run write its output to a file? */
@@ -28,8 +29,19 @@ static bool writes(const struct plan *plan, const struct run *run) {
     return !run->kernel->limit && (options->store == STORE_ALL || plan->tasks[run->task].wanted);
 }
 
+/* Does the operation's result lie on the output's file system? */
+static bool is_beside(const struct plan *plan, const struct job_operation *operation) {
+    struct stat output, other;
+    if (!operation->to_file) return true;
+    char *folder = space_folder(plan->job->output), *own = space_folder(operation->to_file);
+    bool apart = stat(folder, &output) == 0 && stat(own, &other) == 0 && output.st_dev != other.st_dev;
+    free(folder);
+    free(own);
+    return !apart;
+}
+
 double space_needed(const struct plan *plan) {
-    double kept = 0, peak = 0, copied = 0, largest = 0;
+    double kept = 0, peak = 0, copied = 0, largest = 0, largest_own = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         enum job_store store = task->operation->run.store;
@@ -42,14 +54,41 @@ double space_needed(const struct plan *plan) {
             if (run->kernel->limit) continue;
             bool keep = store == STORE_ALL || (!has_result && task->wanted);
             bool stored = store == STORE_ALL || (!has_result && store == STORE_FIRST);
+            bool own = !has_result && task->operation->to_file;
             has_result = true;
             if (keep) kept += bytes;
-            if (stored) copied += bytes;
-            if (stored && bytes > largest) largest = bytes;
+            bool beside = stored && (!own || is_beside(plan, task->operation));
+            if (beside) copied += bytes;
+            double *most = own ? &largest_own : &largest;
+            if (beside && bytes > *most) *most = bytes;
         }
     }
-    if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* its part becomes OUTPUT */
+    if (largest_own >= SPACE_ADOPT_BYTES)
+        copied -= largest_own; /* its part becomes the file of a `to`, */
+    else if (largest >= SPACE_ADOPT_BYTES)
+        copied -= largest; /* or else OUTPUT */
     return kept + copied > peak ? kept + copied : peak;
+}
+
+double space_elsewhere(const struct plan *plan, char **folder) {
+    double bytes = 0;
+    dev_t device = 0;
+    struct stat about;
+    *folder = NULL;
+    for (int t = 0; t < plan->task_count; t++) {
+        const struct task *task = &plan->tasks[t];
+        if (task->run_count == 0 || is_beside(plan, task->operation)) continue;
+        char *own = space_folder(task->operation->to_file);
+        if (stat(own, &about) == 0 && (!*folder || about.st_dev == device)) {
+            bytes += output_bytes(plan, &plan->runs[task->first_run]);
+            device = about.st_dev;
+        }
+        if (*folder)
+            free(own);
+        else
+            *folder = own;
+    }
+    return bytes;
 }
 
 /* ---- free space ---- */
@@ -92,6 +131,17 @@ bool space_free(const char *folder, double *bytes) {
     return true;
 }
 
+static enum status require_elsewhere(const struct plan *plan, struct error *error) {
+    char *folder, need[32], have[32];
+    double needed = space_elsewhere(plan, &folder), available = 0;
+    enum status status = STATUS_OK;
+    if (folder && space_free(folder, &available) && needed > available)
+        status = fail(error, STATUS_USAGE, "results that a `to` puts into %s need %s, %s are free", folder,
+                      size_text(needed, need), size_text(available, have));
+    free(folder);
+    return status;
+}
+
 /* `reuse`: what lies in OUTPUT.parts counts as free. It is looked at only if it matters: a thousand shards would each
  * look at the folders of all others. */
 static enum status require(const struct plan *plan, double needed, bool reuse, const char *who, enum status status,
@@ -111,6 +161,7 @@ static enum status require(const struct plan *plan, double needed, bool reuse, c
 }
 
 enum status space_check(const struct plan *plan, struct error *error) {
+    TRY(require_elsewhere(plan, error));
     return require(plan, space_needed(plan), true, "", STATUS_USAGE, error);
 }
 

@@ -8,8 +8,13 @@
 #define SPACE_ADOPT_BYTES (INT64_C(64) << 20)
 
 /* The most bytes that a job's files take at one time: outputs that are kept, one that is only verified, and the copies
- * made when the parts are joined at the end. A compressed output counts with the least that gzip may leave of it. */
+ * made when the parts are joined at the end. A compressed output counts with the least that its compressor may leave of
+ * it. */
 double space_needed(const struct plan *plan);
+
+/* Bytes of results that a `to` puts on another file system, and a folder on it; NULL, which the caller frees: there are
+ * none. Of several other file systems it is the first. */
+double space_elsewhere(const struct plan *plan, char **folder);
 
 /* The folder of an output; the caller frees. */
 char *space_folder(const char *output);

@@ -2,6 +2,7 @@
 #include "recorded.h"
 
 #include "../base/fail.h"
+#include "../base/match.h"
 #include "../record/origin.h"
 #include "../storage/reader.h"
 #include <stdlib.h>
@@ -30,12 +31,22 @@ static const char *below(const char *path) {
     return path;
 }
 
+/* Can the file be read, or is it a pattern that some file matches? */
+static bool is_readable(const char *path) {
+    if (!match_is_pattern(path)) return access(path, R_OK) == 0;
+    char **found;
+    int count = match_files(path, &found);
+    for (int i = 0; i < count; i++) free(found[i]);
+    free(found);
+    return count > 0;
+}
+
 /* The first of some paths that can be read; frees the others. NULL: none, and *looked lists them. */
 static char *first_readable(char *paths[], int count, char **looked) {
     char *found = NULL;
     for (int i = 0; i < count; i++) {
         bool twice = i > 0 && strcmp(paths[i], paths[i - 1]) == 0;
-        if (!found && access(paths[i], R_OK) == 0) {
+        if (!found && is_readable(paths[i])) {
             found = paths[i];
             continue;
         }

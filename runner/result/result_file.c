@@ -2,6 +2,7 @@
 #include "result_file.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../record/link.h"
 #include "../record/origin.h"
 #include "result_unfinished.h"
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 static enum status read_file(struct results_file *file, struct error *error) {
+    FENCE(file->path);
     hid_t id;
     TRY(h5_open_file(file->path, &id, error));
     file->id = id;
@@ -72,6 +74,7 @@ enum status results_file_open(const char *path, struct results_file **file, stru
 
 void results_file_close(struct results_file *file) {
     if (!file) return;
+    FENCE(file->path);
     if (file->id >= 0) H5Fclose(file->id);
     forget(file);
     free(file->path);
@@ -96,6 +99,7 @@ static hid_t open_object(const struct results_file *file, const char *path) {
 }
 
 char *results_file_text(const struct results_file *file, const char *object, const char *attribute) {
+    FENCE(file->path);
     hid_t id = open_object(file, object);
     if (id < 0) return NULL;
     char *text = h5_get_text(id, attribute);
@@ -104,6 +108,7 @@ char *results_file_text(const struct results_file *file, const char *object, con
 }
 
 double results_file_number(const struct results_file *file, const char *object, const char *attribute) {
+    FENCE(file->path);
     double value = NAN;
     hid_t id = open_object(file, object);
     if (id < 0) return NAN;
@@ -118,6 +123,7 @@ double results_file_number(const struct results_file *file, const char *object, 
 }
 
 char *results_file_job(const struct results_file *file, bool resolved) {
+    FENCE(file->path);
     const char *path = resolved ? "/job_resolved" : "/job";
     return file->id >= 0 && exists(file->id, path) ? results_read_text(file->id, path) : NULL;
 }
@@ -137,6 +143,7 @@ static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, v
 }
 
 int results_file_inputs(const struct results_file *file, char ***paths) {
+    FENCE(file->path);
     struct found_inputs found = {0};
     hid_t id = open_object(file, "/inputs");
     if (id >= 0) {
@@ -203,6 +210,7 @@ static enum status read_samples(const struct results_file *file, int run, struct
 
 enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
                                  struct error *error) {
+    FENCE(file->path);
     *samples = (struct samples){.count = 0};
     if (!file->parts) return read_samples(file, row->run, samples, error);
     struct results_file part = {.path = file->path, .id = unfinished_open_part(file, row)};
@@ -211,7 +219,15 @@ enum status results_file_samples(const struct results_file *file, const struct r
     return status;
 }
 
+/* Is there a link of that name to an object that is not there: to a file of a `to` that is gone? */
+static bool leads_nowhere(const struct results_file *file, const char *path) {
+    hid_t id = open_object(file, path);
+    if (id >= 0) H5Oclose(id);
+    return id < 0 && file->id >= 0 && exists(file->id, path);
+}
+
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
+    FENCE(file->path);
     char *variants = results_path_of("variants", row->parameters, row->operation);
     char *path = must_printf("%s/%s", variants, row->variant);
     free(variants);
@@ -221,7 +237,7 @@ char *results_file_output(const struct results_file *file, const struct result_r
     char *by = results_file_text(file, path, "variant");
     bool ours = by && strcmp(by, row->variant) == 0;
     free(by);
-    if (ours) return path;
+    if (ours || leads_nowhere(file, path)) return path; /* who reads it is told */
     free(path);
     return NULL;
 }

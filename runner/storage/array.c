@@ -2,6 +2,8 @@
 #include "array.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
+#include "concatenate.h"
 #include "h5scale.h"
 #include "rawread.h"
 
@@ -23,6 +25,14 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         array->view = view_of_all(&array->shape);
         return STATUS_OK;
     }
+    if (input->concatenated) {
+        TRY(concatenate_describe(input, array, error));
+        array->stored = array->dtype;
+        if (input->has_dtype) array->dtype = input->as;
+        array->view = view_of_all(&array->shape);
+        return STATUS_OK;
+    }
+    FENCE(input->file);
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
@@ -53,6 +63,8 @@ void array_narrow(struct array *array, int axis, int64_t first, int64_t count) {
 enum status array_select(struct array *array, const struct job_select *select, struct error *error) {
     struct array_axis axes[MAX_RANK];
     TRY(view_select(select, &array->view, &array->shape, error));
+    if (array->parts && !view_is_box(&array->view))
+        return fail(error, STATUS_USAGE, "'select' of files that are concatenated takes no steps and no indices");
     memcpy(axes, array->axes, sizeof axes);
     memset(array->axes, 0, sizeof array->axes);
     for (int of = 0, axis = 0; of < array->view.source.rank; of++)
@@ -69,10 +81,19 @@ struct grid array_grid(const struct array *array) {
     return grid;
 }
 
+const char *array_file(const struct array *input, int number) {
+    if (input->parts) return number < input->parts->count ? input->parts->of[number].file : NULL;
+    return number == 0 && !input->input->random ? input->input->file : NULL;
+}
+
 void array_free(struct array *array) {
     free(array->units);
     free(array->long_name);
     array->units = array->long_name = NULL;
+    for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++)
+        free(array->parts->of[i].file);
+    if (array->parts && array->parts->owner == array) free(array->parts);
+    array->parts = NULL;
     for (int i = 0; i < MAX_RANK; i++) {
         if (array->axes[i].of == array) free(array->axes[i].label);
         array->axes[i] = (struct array_axis){NULL, 0, NULL};

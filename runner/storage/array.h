@@ -16,6 +16,18 @@ struct array_axis {
     char *label;            /* owned by `of`; NULL: none */
 };
 
+/* The files of an input that is concatenated. */
+struct array_part {
+    char *file;
+    struct box place; /* of its data set, in the whole */
+    struct stat version;
+};
+struct array_parts {
+    const struct array *owner;
+    int count;
+    struct array_part of[];
+};
+
 struct array {
     const char *name, *label; /* of the input or operation; owned by the job */
     enum dtype dtype;
@@ -27,10 +39,11 @@ struct array {
     /* Of an input: what is seen of its data set, or of the shape that is generated (`rows`, `select`, a panel). */
     struct data_view view;
     /* Only of an input in a file. */
-    enum dtype stored;     /* in the data set; read as `dtype` */
-    struct shape chunk;    /* of the data set; rank 0: not chunked */
-    bool filtered, direct; /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
-    struct stat version;   /* the file's, when it was described; st_ino 0: there is no file */
+    enum dtype stored;         /* in the data set; read as `dtype` */
+    struct shape chunk;        /* of the data set; rank 0: not chunked */
+    bool filtered, direct;     /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
+    struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
+    struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
 };
 
 /* Describes an input: opens its data set, takes its type and shape, and closes it. The keys `rows` and
@@ -44,5 +57,7 @@ enum status array_select(struct array *array, const struct job_select *select, s
 /* Where chunks end in what is seen: where boxes of it are cut. */
 struct grid array_grid(const struct array *array);
 void array_free(struct array *array);
+/* The files that an input lies in: from number 0 on, NULL behind the last. */
+const char *array_file(const struct array *input, int number);
 
 #endif

@@ -34,6 +34,7 @@ const char *codec_name(int filter) {
 static struct libraries {
     int (*lz4)(const char *from, char *to, int stored, int most);
     size_t (*zstd)(void *to, size_t most, const void *from, size_t stored);
+    size_t (*zstd_compress)(void *to, size_t most, const void *from, size_t bytes, int level);
     unsigned long long (*zstd_claims)(const void *from, size_t stored);
     int (*blosc)(const void *from, void *to, size_t most, int threads);
     int (*blosc_validate)(const void *from, size_t stored, size_t *claims);
@@ -48,6 +49,7 @@ static void find(const char *library, const char *name, void *function) {
 static void load(void) {
     find("liblz4.so.1", "LZ4_decompress_safe", (void *)&libraries.lz4);
     find("libzstd.so.1", "ZSTD_decompress", (void *)&libraries.zstd);
+    find("libzstd.so.1", "ZSTD_compress", (void *)&libraries.zstd_compress);
     find("libzstd.so.1", "ZSTD_getFrameContentSize", (void *)&libraries.zstd_claims);
     find("libblosc.so.1", "blosc_decompress_ctx", (void *)&libraries.blosc);
     find("libblosc.so.1", "blosc_cbuffer_validate", (void *)&libraries.blosc_validate);
@@ -70,7 +72,8 @@ bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **ne
     unsigned over = filter == FILTER_BITSHUFFLE ? values[4] : OVER_NOTHING;
     if (filter == FILTER_BITSHUFFLE && over != OVER_NOTHING && over != OVER_LZ4 && over != OVER_ZSTD) return false;
     if ((filter == FILTER_LZ4 || over == OVER_LZ4) && !here->lz4) *needs = lz4;
-    if ((filter == FILTER_ZSTD || over == OVER_ZSTD) && !(here->zstd && here->zstd_claims)) *needs = zstd;
+    if ((filter == FILTER_ZSTD || over == OVER_ZSTD) && !(here->zstd && here->zstd_compress && here->zstd_claims))
+        *needs = zstd;
     if (filter == FILTER_BLOSC && !(here->blosc && here->blosc_validate)) *needs = blosc;
     bool ours = filter == FILTER_LZ4 || filter == FILTER_ZSTD || filter == FILTER_BLOSC || filter == FILTER_BITSHUFFLE;
     return ours && !*needs;
@@ -224,6 +227,16 @@ size_t codec_claims(int filter, const unsigned values[CODEC_VALUES], const void 
         return bytes >= ULLONG_MAX - 1 ? 0 : (size_t)bytes; /* unknown, or an error */
     }
     return read_header(from, stored, &blocks) ? blocks.bytes : 0;
+}
+
+size_t codec_bound(size_t bytes) {
+    return bytes + bytes / 16 + 1024; /* LZF's literals: a byte more for each 32; the others less */
+}
+
+size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level) {
+    if (!open_libraries()->zstd_compress) return 0;
+    size_t length = libraries.zstd_compress(to, room, from, bytes, level);
+    return length > room ? 0 : length; /* errors are the largest numbers */
 }
 
 size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,

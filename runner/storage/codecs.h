@@ -36,6 +36,12 @@ bool codec_complete(int filter);
  * CODEC_TOO_SMALL: there are more than `most`. Any thread may call it. */
 size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
                         size_t most);
+/* Compresses by zstd into `to`, which has room for codec_bound(bytes). Returns how many bytes came out; 0: it failed.
+ * Any thread may call it. */
+size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level);
+/* No compressor makes more of so many bytes. */
+size_t codec_bound(size_t bytes);
+
 /* How many bytes will come out, as the data themselves claim; 0: they do not say. */
 size_t codec_claims(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored);
 

@@ -44,6 +44,11 @@ static bool is_known(H5Z_filter_t id, const unsigned values[CODEC_VALUES]) {
            codec_find(id, values, &needs);
 }
 
+/* Can we apply it, too? */
+static bool is_written(H5Z_filter_t id) {
+    return id == FILTER_LZF || id == FILTER_ZSTD;
+}
+
 /* A filter's number and the first of its parameters; those that it lacks are 0. */
 static H5Z_filter_t read_filter(hid_t creation, unsigned number, unsigned values[CODEC_VALUES]) {
     unsigned flags, configuration;
@@ -75,6 +80,22 @@ char *filters_missing(hid_t creation, unsigned number) {
                              needs ? needs : "", needs ? ", or " : "");
     free(what);
     return text;
+}
+
+const char *h5_compression_lacks(enum job_compression compression) {
+    const char *needs = NULL;
+    const unsigned none[CODEC_VALUES] = {0};
+    if (compression == COMPRESSION_LZF && !TILERUN_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
+    if (compression == COMPRESSION_ZSTD) codec_find(FILTER_ZSTD, none, &needs);
+    return needs;
+}
+
+void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes) {
+    const unsigned lzf[] = {4, 0x0105, (unsigned)chunk_bytes}; /* as h5py: versions of its filter and of LZF */
+    const unsigned level = (unsigned)layout->level;
+    if (layout->compression == COMPRESSION_GZIP) H5Pset_deflate(creation, level);
+    if (layout->compression == COMPRESSION_LZF) H5Pset_filter(creation, FILTER_LZF, H5Z_FLAG_OPTIONAL, 3, lzf);
+    if (layout->compression == COMPRESSION_ZSTD) H5Pset_filter(creation, FILTER_ZSTD, H5Z_FLAG_OPTIONAL, 1, &level);
 }
 
 /* ---- rooms ------------------------------------------------------------------------------------------------------- */
@@ -117,141 +138,8 @@ static void exchange(struct filter_room *room) {
     room->other = data, room->other_size = size;
 }
 
-/* ---- shuffle: byte b of element i is at b * elements + i; bytes of an incomplete element stay at the end ------------
- *
- * Elements are joined from halves, and those from smaller halves. Each step is a loop that compiles to the processor's
- * own interleaving of two registers, ten times as fast as byte by byte. It works in blocks, so that intermediate halves
- * stay in the first-level cache. */
-
-enum { BLOCK = 1024 }; /* elements */
-
-#define HALVES(BITS, TWICE)                                                                                            \
-    static void join_##BITS(const uint##BITS##_t *restrict low, const uint##BITS##_t *restrict high,                   \
-                            uint##TWICE##_t *restrict whole, size_t count) {                                           \
-        _Pragma("omp simd") for (size_t i = 0; i < count; i++) whole[i] =                                              \
-            (uint##TWICE##_t)(low[i] | (uint##TWICE##_t)((uint##TWICE##_t)high[i] << (BITS)));                         \
-    }                                                                                                                  \
-    static void split_##BITS(const uint##TWICE##_t *restrict whole, uint##BITS##_t *restrict low,                      \
-                             uint##BITS##_t *restrict high, size_t count) {                                            \
-        _Pragma("omp simd") for (size_t i = 0; i < count; i++) low[i] = (uint##BITS##_t)whole[i];                      \
-        _Pragma("omp simd") for (size_t i = 0; i < count; i++) high[i] = (uint##BITS##_t)(whole[i] >> (BITS));         \
-    }
-HALVES(8, 16)
-HALVES(16, 32)
-HALVES(32, 64)
-
-static void join_2(const uint8_t *from, size_t plane, uint16_t *to, size_t count) {
-    join_8(from, from + plane, to, count);
-}
-
-static void join_4(const uint8_t *from, size_t plane, uint32_t *to, size_t count) {
-    uint16_t half[2][BLOCK];
-    join_2(from, plane, half[0], count);
-    join_2(from + 2 * plane, plane, half[1], count);
-    join_16(half[0], half[1], to, count);
-}
-
-static void split_2(const uint16_t *from, uint8_t *to, size_t plane, size_t count) {
-    split_8(from, to, to + plane, count);
-}
-
-static void split_4(const uint32_t *from, uint8_t *to, size_t plane, size_t count) {
-    uint16_t half[2][BLOCK];
-    split_16(from, half[0], half[1], count);
-    split_2(half[0], to, plane, count);
-    split_2(half[1], to + 2 * plane, plane, count);
-}
-
-static void unshuffle_block(const uint8_t *from, size_t plane, uint8_t *to, size_t count, size_t size) {
-    uint32_t half[2][BLOCK];
-    if (size == 2) join_2(from, plane, (uint16_t *)to, count);
-    if (size == 4) join_4(from, plane, (uint32_t *)to, count);
-    if (size != 8) return;
-    join_4(from, plane, half[0], count);
-    join_4(from + 4 * plane, plane, half[1], count);
-    join_32(half[0], half[1], (uint64_t *)to, count);
-}
-
-static void shuffle_block(const uint8_t *from, uint8_t *to, size_t plane, size_t count, size_t size) {
-    uint32_t half[2][BLOCK];
-    if (size == 2) split_2((const uint16_t *)from, to, plane, count);
-    if (size == 4) split_4((const uint32_t *)from, to, plane, count);
-    if (size != 8) return;
-    split_32((const uint64_t *)from, half[0], half[1], count);
-    split_4(half[0], to, plane, count);
-    split_4(half[1], to + 4 * plane, plane, count);
-}
-
-static bool has_halves(size_t size) {
-    return size == 2 || size == 4 || size == 8;
-}
-
-/* Both buffers come from malloc, so they are aligned for any element. */
-static void unshuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size) {
-    size_t elements = bytes / size;
-    for (size_t i = 0; has_halves(size) && i < elements; i += BLOCK)
-        unshuffle_block(from + i, elements, to + i * size, elements - i < BLOCK ? elements - i : BLOCK, size);
-    for (size_t b = 0; !has_halves(size) && b < size; b++)
-        for (size_t i = 0; i < elements; i++) to[i * size + b] = from[b * elements + i];
-    memcpy(to + elements * size, from + elements * size, bytes - elements * size);
-}
-
-static void shuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size) {
-    size_t elements = bytes / size;
-    for (size_t i = 0; has_halves(size) && i < elements; i += BLOCK)
-        shuffle_block(from + i * size, to + i, elements, elements - i < BLOCK ? elements - i : BLOCK, size);
-    for (size_t b = 0; !has_halves(size) && b < size; b++)
-        for (size_t i = 0; i < elements; i++) to[b * elements + i] = from[i * size + b];
-    memcpy(to + elements * size, from + elements * size, bytes - elements * size);
-}
-
-/* ---- fletcher32: two sums of 16-bit words, most significant byte first, in ones' complement -------------------------
- *
- *     first = w[0] + ... + w[n-1]        second = n w[0] + (n - 1) w[1] + ... + w[n-1]        (modulo 65535)
- *
- * Words are added in this machine's byte order; exchanging the bytes of a word, and so of a sum, multiplies it by 256
- * modulo 65535. LANES columns are summed side by side, ROWS rows at a time, which is as many as 32 bits hold. Word l of
- * row r has weight (ROWS - r) LANES - l; a column's own second sum accounts for the ROWS - r. */
-
-enum { LANES = 8, ROWS = 256 };
-
-/* The sum modulo 65535, with 65535 for 0 unless all words are 0. */
-static uint32_t fold(uint64_t sum) {
-    return sum ? (uint32_t)((sum - 1) % 65535 + 1) : 0;
-}
-
-static uint32_t fletcher32(const uint8_t *data, size_t bytes) {
-    uint64_t first = 0, second = 0;
-    const uint8_t *end = data + bytes;
-    uint16_t word[LANES];
-    for (; end - data >= (ptrdiff_t)(ROWS * sizeof word); data += ROWS * sizeof word) {
-        uint32_t firsts[LANES] = {0}, seconds[LANES] = {0};
-        for (size_t r = 0; r < ROWS; r++) {
-            memcpy(word, data + r * sizeof word, sizeof word);
-            for (int l = 0; l < LANES; l++) {
-                firsts[l] += word[l];
-                seconds[l] += firsts[l];
-            }
-        }
-        second += first * ROWS * LANES;
-        for (unsigned l = 0; l < LANES; l++) {
-            first += firsts[l];
-            second += (uint64_t)LANES * seconds[l] - (uint64_t)l * firsts[l];
-        }
-        first = fold(first);
-        second = fold(second);
-    }
-    for (; end - data >= 2; data += 2) {
-        memcpy(word, data, 2);
-        first += word[0];
-        second += first;
-    }
-    if (data < end) {
-        first += *data;
-        second += first;
-    }
-    return fold(UINT64_C(256) * fold(second)) << 16 | fold(UINT64_C(256) * fold(first));
-}
+/* ---- fletcher32 ---------------------------------------------------------------------------------------------------
+ */
 
 static void checksum_store(uint32_t sum, char *to) {
     for (int i = 0; i < CHECKSUM_BYTES; i++) to[i] = (char)(sum >> (8 * i));
@@ -330,11 +218,7 @@ static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsign
     return length == TOO_SMALL || (plain && length != plain) ? 0 : length;
 }
 
-static size_t deflate_bound(size_t bytes) {
-    return bytes + bytes / 1000 + 64 + 5 * (bytes / 10000 + 1); /* the larger of zlib's bound and stored blocks' */
-}
-
-/* Returns the compressed bytes in room->other; 0: it failed. */
+/* These two compress `plain` bytes of room->data into room->other and return how many came out; 0: it failed. */
 static size_t deflate_room(struct filter_room *room, size_t plain, unsigned level) {
 #if TILERUN_LIBDEFLATE
     if (!room->compressor || room->level != level) {
@@ -349,6 +233,23 @@ static size_t deflate_room(struct filter_room *room, size_t plain, unsigned leve
     bool good = compress2((Bytef *)room->other, &length, (const Bytef *)room->data, (uLong)plain, (int)level) == Z_OK;
     return good ? (size_t)length : 0;
 #endif
+}
+
+static size_t compact_room(struct filter_room *room, size_t plain) {
+#if TILERUN_LZF
+    if (plain > UINT_MAX || room->other_size > UINT_MAX) return 0;
+    return lzf_compress(room->data, (unsigned)plain, room->other, (unsigned)room->other_size);
+#else
+    (void)room, (void)plain;
+    return 0;
+#endif
+}
+
+static size_t compress_room(struct filter_room *room, H5Z_filter_t id, unsigned level, size_t plain) {
+    if (!grow(&room->other, &room->other_size, codec_bound(plain) + CHECKSUM_BYTES)) return 0;
+    if (id == FILTER_LZF) return compact_room(room, plain);
+    if (id == H5Z_FILTER_DEFLATE) return deflate_room(room, plain, level);
+    return codec_compress(room->data, plain, room->other, room->other_size, (int)level);
 }
 
 /* ---- all filters ------------------------------------------------------------------------------------------------- */
@@ -377,7 +278,7 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             *why = "fletcher32 checksum mismatch";
             if (bytes < CHECKSUM_BYTES) return NULL;
             bytes -= CHECKSUM_BYTES;
-            if (!checksum_fits(fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
+            if (!checksum_fits(bytes_fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
             continue;
         }
         if (is_compressor(filters->id[i])) {
@@ -388,7 +289,7 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             *why = "there is no memory to decode it";
             if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
-            unshuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
+            bytes_unshuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
         }
         exchange(room);
     }
@@ -399,20 +300,19 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
 const char *filters_encode(const struct filters *filters, struct filter_room *room, size_t plain, size_t *stored) {
     size_t bytes = plain;
     for (int i = 0; i < filters->count; i++) {
-        size_t bound = deflate_bound(bytes) + CHECKSUM_BYTES;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
             if (!grow(&room->data, &room->size, bytes + CHECKSUM_BYTES)) return NULL;
-            checksum_store(fletcher32((unsigned char *)room->data, bytes), room->data + bytes);
+            checksum_store(bytes_fletcher32((unsigned char *)room->data, bytes), room->data + bytes);
             bytes += CHECKSUM_BYTES;
             continue;
         }
-        if (!grow(&room->other, &room->other_size, bound)) return NULL;
-        if (filters->id[i] == H5Z_FILTER_DEFLATE) {
-            bytes = deflate_room(room, bytes, filters->values[i][0]);
+        if (is_compressor(filters->id[i])) {
+            bytes = compress_room(room, filters->id[i], filters->values[i][0], bytes);
             if (bytes == 0) return NULL;
         } else {
+            if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
-            shuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
+            bytes_shuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
         }
         exchange(room);
     }
@@ -422,41 +322,45 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
 
 /* ---- for chunks that HDF5 reads itself --------------------------------------------------------------------------- */
 
-/* The body of an H5Z_func_t. If fewer than `whole` bytes come out zeros follow, because HDF5 reads the whole chunk. */
-static size_t decode_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_count, const unsigned given[],
-                              size_t stored, size_t whole, size_t *size, void **data) {
+/* The body of an H5Z_func_t. If fewer than `whole` bytes are decoded zeros follow, because HDF5 reads the whole chunk.
+ */
+static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_count, const unsigned given[], size_t bytes,
+                              size_t whole, size_t *size, void **data) {
     struct filter_room *room = filter_room_create();
     unsigned values[CODEC_VALUES] = {0};
     size_t length = 0;
     const char *why;
-    void *plain = NULL;
+    void *result = NULL;
     memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
-    if (flags & H5Z_FLAG_REVERSE && is_known(id, values) && filter_room_bytes(room, stored)) {
-        memcpy(room->data, *data, stored);
-        length = decompress(room, id, values, stored, 0, &why);
+    if (is_known(id, values) && filter_room_bytes(room, bytes)) {
+        memcpy(room->data, *data, bytes);
+        if (flags & H5Z_FLAG_REVERSE)
+            length = decompress(room, id, values, bytes, 0, &why);
+        else if (is_written(id))
+            length = compress_room(room, id, values[0], bytes);
     }
-    if (whole < length) whole = length;
-    if (length > 0) plain = H5allocate_memory(whole, true);
-    if (plain) {
-        memcpy(plain, room->other, length);
+    if (whole < length || !(flags & H5Z_FLAG_REVERSE)) whole = length;
+    if (length > 0) result = H5allocate_memory(whole, true);
+    if (result) {
+        memcpy(result, room->other, length);
         H5free_memory(*data);
-        *data = plain;
+        *data = result;
         *size = whole;
     }
     filter_room_free(room);
-    return plain ? length : 0;
+    return result ? length : 0;
 }
 
-#define DECODER(NAME, ID, WHOLE)                                                                                       \
-    static size_t NAME(unsigned flags, size_t count, const unsigned values[], size_t stored, size_t *size,             \
+#define FILTER(NAME, ID, WHOLE)                                                                                        \
+    static size_t NAME(unsigned flags, size_t count, const unsigned values[], size_t bytes, size_t *size,              \
                        void **data) {                                                                                  \
-        return decode_for_hdf5(ID, flags, count, values, stored, WHOLE, size, data);                                   \
+        return filter_for_hdf5(ID, flags, count, values, bytes, WHOLE, size, data);                                    \
     }
-DECODER(lzf_filter, FILTER_LZF, count > 2 ? values[2] : 0) /* h5py notes the bytes of a chunk */
-DECODER(blosc_filter, FILTER_BLOSC, 0)
-DECODER(lz4_filter, FILTER_LZ4, 0)
-DECODER(bitshuffle_filter, FILTER_BITSHUFFLE, 0)
-DECODER(zstd_filter, FILTER_ZSTD, 0)
+FILTER(lzf_filter, FILTER_LZF, count > 2 ? values[2] : 0) /* h5py notes the bytes of a chunk */
+FILTER(blosc_filter, FILTER_BLOSC, 0)
+FILTER(lz4_filter, FILTER_LZ4, 0)
+FILTER(bitshuffle_filter, FILTER_BITSHUFFLE, 0)
+FILTER(zstd_filter, FILTER_ZSTD, 0)
 
 /* A plugin that HDF5 finds itself stays where our library is missing. */
 void filters_register(void) {
@@ -471,26 +375,10 @@ void filters_register(void) {
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         const H5Z_class2_t filter = {.version = H5Z_CLASS_T_VERS,
                                      .id = ours[i].id,
+                                     .encoder_present = is_written(ours[i].id),
                                      .decoder_present = 1,
                                      .name = codec_name(ours[i].id),
                                      .filter = ours[i].filter};
         if (ours[i].id == FILTER_LZF ? TILERUN_LZF : codec_complete(ours[i].id)) H5Zregister(&filter);
     }
-}
-
-/* ---- byte order -------------------------------------------------------------------------------------------------- */
-
-#define SWAP(TYPE, SWAPPED)                                                                                            \
-    for (int64_t i = 0; i < elements; i++) {                                                                           \
-        TYPE value;                                                                                                    \
-        memcpy(&value, bytes + i * (int64_t)sizeof value, sizeof value);                                               \
-        value = (TYPE)SWAPPED(value);                                                                                  \
-        memcpy(bytes + i * (int64_t)sizeof value, &value, sizeof value);                                               \
-    }
-
-void swap_bytes(void *data, int64_t elements, size_t size) {
-    unsigned char *bytes = data;
-    if (size == 2) SWAP(uint16_t, __builtin_bswap16)
-    if (size == 4) SWAP(uint32_t, __builtin_bswap32)
-    if (size == 8) SWAP(uint64_t, __builtin_bswap64)
 }

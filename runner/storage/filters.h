@@ -1,11 +1,13 @@
 /* filters.h - HDF5's shuffle, deflate and fletcher32 on memory, so that chunks are decoded and encoded on all cores,
- * outside of the library and its lock. The bytes are those that HDF5 itself stores and expects. Decoded too are what
- * codecs.h undoes, and LZF (h5py's own compression) if tilerun was built with liblzf. */
+ * outside of the library and its lock. The bytes are those that HDF5 itself stores and expects. So are LZF (h5py's own
+ * compression), if tilerun was built with liblzf, and zstd; decoded too is what else codecs.h undoes. */
 #ifndef RUNNER_FILTERS_H
 #define RUNNER_FILTERS_H
 
 #include "../base/fail.h"
+#include "bytes.h"
 #include "codecs.h"
+#include "h5.h"
 
 #include <hdf5.h>
 #include <stdbool.h>
@@ -20,8 +22,8 @@ struct filters {
     unsigned values[FILTERS_MAX][CODEC_VALUES]; /* shuffle: bytes of an element; deflate: level; codecs.h */
 };
 
-/* Registers the decoders that HDF5 lacks with it, for chunks that it reads itself. Call before the first file is
- * opened; calling again does no harm. */
+/* Registers the filters that HDF5 lacks with it, for chunks that it reads or writes itself. Call before the first file
+ * is opened; calling again does no harm. */
 void filters_register(void);
 /* NULL: a filter of a data set can be undone here, by us or by HDF5. Else which it is, and what would help: "filter
  * 32001 (Blosc), which is not installed here: libblosc.so.1 (Debian's libblosc1), or a plugin in HDF5_PLUGIN_PATH". The
@@ -30,6 +32,9 @@ char *filters_missing(hid_t creation, unsigned number);
 
 /* Finds the filters in a data set's creation properties. false: one is not supported here, or there are too many. */
 bool filters_find(hid_t creation, struct filters *filters);
+
+/* Adds the compressor that a layout asks for to a new data set's creation properties. */
+void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes);
 
 /* Memory for one thread at a time; grows as needed. */
 struct filter_room;
@@ -46,8 +51,5 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
 /* Applies the filters to `plain` bytes in the room. Returns the `*stored` stored bytes, in the room's own memory; NULL:
  * out of memory. */
 const char *filters_encode(const struct filters *filters, struct filter_room *room, size_t plain, size_t *stored);
-
-/* Reverses the bytes of each element. */
-void swap_bytes(void *data, int64_t elements, size_t size);
 
 #endif

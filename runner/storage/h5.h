@@ -2,15 +2,18 @@
 #ifndef RUNNER_H5_H
 #define RUNNER_H5_H
 
-#include "../../kernels/core/operation.h"
+#include "../job/job.h"
 
 /* The layout of a new data set in its file. */
 struct h5_layout {
     struct shape chunk; /* rank 0: h5_chunk chooses (chunks of about 1 MiB; contiguous if no filter is asked for) */
-    bool gzip;
-    int gzip_level;
+    enum job_compression compression;
+    int level; /* of gzip and zstd */
     bool shuffle, fletcher32;
 };
+bool h5_filtered(const struct h5_layout *layout); /* does any filter change its chunks? */
+/* What this machine lacks to write chunks so compressed: "libzstd.so.1 (Debian's libzstd1)"; NULL: nothing. */
+const char *h5_compression_lacks(enum job_compression compression);
 
 /* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor
  * filtered. */

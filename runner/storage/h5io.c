@@ -364,29 +364,31 @@ static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     return chunk;
 }
 
+bool h5_filtered(const struct h5_layout *layout) {
+    return layout->compression || layout->shuffle || layout->fletcher32;
+}
+
 struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout) {
-    bool filtered = layout->gzip || layout->shuffle || layout->fletcher32;
-    if (shape->rank == 0 || shape_elements(shape) == 0 || (!filtered && layout->chunk.rank == 0))
+    if (shape->rank == 0 || shape_elements(shape) == 0 || (!h5_filtered(layout) && layout->chunk.rank == 0))
         return (struct shape){.rank = 0};
     struct shape chunk = layout->chunk.rank ? layout->chunk : choose_chunk(dtype, shape);
     for (int i = 0; i < chunk.rank && i < shape->rank; i++) chunk.size[i] = at_most(chunk.size[i], shape->size[i]);
     return chunk;
 }
 
-static hid_t creation_properties(const struct shape *chunk, const struct h5_layout *layout) {
+static hid_t creation_properties(enum dtype dtype, const struct shape *chunk, const struct h5_layout *layout) {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */
     /* Chunks without filters have known sizes, so HDF5 can give them places now; rawwrite.c writes to these places
      * itself. */
-    bool filtered = chunk->rank > 0 && (layout->gzip || layout->shuffle || layout->fletcher32);
-    if (!filtered) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    if (chunk->rank == 0 || !h5_filtered(layout)) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
     if (chunk->rank == 0) return creation;
     hsize_t size[MAX_RANK];
     for (int i = 0; i < chunk->rank; i++) size[i] = (hsize_t)chunk->size[i];
     H5Pset_chunk(creation, chunk->rank, size);
     if (layout->shuffle) H5Pset_shuffle(creation);
-    if (layout->gzip) H5Pset_deflate(creation, (unsigned)layout->gzip_level);
+    filters_add_compressor(creation, layout, (size_t)shape_elements(chunk) * dtype_size(dtype));
     if (layout->fletcher32) H5Pset_fletcher32(creation);
     return creation;
 }
@@ -410,7 +412,7 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
     hsize_t size[MAX_RANK];
     for (int i = 0; i < shape->rank; i++) size[i] = (hsize_t)shape->size[i];
     struct shape chunk = h5_chunk(dtype, shape, layout);
-    hid_t creation = creation_properties(&chunk, layout);
+    hid_t creation = creation_properties(dtype, &chunk, layout);
     hid_t access = access_with_cache(dtype, shape, &chunk), type = h5_type(dtype);
     hid_t space = shape->rank ? H5Screate_simple(shape->rank, size, NULL) : H5Screate(H5S_SCALAR);
     hid_t id = H5Dcreate2(group, name ? name + 1 : path, type, space, H5P_DEFAULT, creation, access);
@@ -425,6 +427,6 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
     *result = must_malloc(sizeof **result);
     **result = (struct h5_dataset){.file = H5I_INVALID_HID, .id = id, .dtype = dtype, .shape = *shape, .chunk = chunk};
     (*result)->write_failure = h5_write_failure(id);
-    (*result)->filtered = chunk.rank && (layout->gzip || layout->shuffle || layout->fletcher32);
+    (*result)->filtered = chunk.rank && h5_filtered(layout);
     return STATUS_OK;
 }

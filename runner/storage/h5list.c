@@ -2,6 +2,7 @@
 #define H5_USE_110_API
 #include "h5list.h"
 
+#include "../base/fence.h"
 #include "filters.h"
 #include "h5type.h"
 #include <stdio.h>
@@ -194,6 +195,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
 
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error) {
     *list = (struct h5_list){0};
+    FENCE(path);
     hid_t file;
     TRY(h5_open_file(path, &file, error));
     char *name = rooted(object);

@@ -18,7 +18,8 @@ struct piece {
 };
 
 struct pieces {
-    int count, next; /* next: the entry of `open` that the next to be opened takes */
+    struct array plain; /* the array as the pieces' readers know it: all of it, a result */
+    int count, next;    /* next: the entry of `open` that the next to be opened takes */
     struct reader *open[PIECES_OPEN];
     struct piece of[];
 };
@@ -26,9 +27,11 @@ struct pieces {
 struct pieces *pieces_create(const struct array *array, int count) {
     struct pieces *pieces = must_malloc(sizeof *pieces + (size_t)count * sizeof *pieces->of);
     *pieces = (struct pieces){.count = count};
+    pieces->plain = (struct array){.name = array->name, .label = array->label, .dtype = array->dtype};
+    pieces->plain.shape = array->shape;
     for (int i = 0; i < count; i++) {
         pieces->of[i] = (struct piece){.place.rank = array->shape.rank};
-        reader_init(&pieces->of[i].reader, array);
+        reader_init(&pieces->of[i].reader, &pieces->plain);
     }
     return pieces;
 }
@@ -41,6 +44,30 @@ void pieces_place(struct pieces *pieces, int number, const struct box *place, co
     piece->reader.version = *version;
 }
 
+/* Opens a piece, and closes the one that was opened PIECES_OPEN pieces before. */
+static enum status open_piece(struct pieces *pieces, struct reader *reader, struct error *error) {
+    if (reader->dataset) return STATUS_OK;
+    struct reader **entry = &pieces->open[pieces->next];
+    if (*entry) reader_close(*entry);
+    *entry = reader;
+    pieces->next = (pieces->next + 1) % PIECES_OPEN;
+    return reader_open(reader, error);
+}
+
+struct pieces *pieces_of_parts(const struct array *array, const char *object) {
+    const struct array_parts *parts = array->parts;
+    struct pieces *pieces = pieces_create(array, parts->count);
+    for (int i = 0; i < parts->count; i++)
+        pieces_place(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
+    return pieces;
+}
+
+enum status pieces_first(struct pieces *pieces, const struct h5_dataset **dataset, struct error *error) {
+    TRY(open_piece(pieces, &pieces->of[0].reader, error));
+    *dataset = pieces->of[0].reader.dataset;
+    return STATUS_OK;
+}
+
 void pieces_close(struct pieces *pieces) {
     for (int i = 0; i < pieces->count; i++) reader_close(&pieces->of[i].reader);
     memset(pieces->open, 0, sizeof pieces->open);
@@ -50,16 +77,6 @@ void pieces_free(struct pieces *pieces) {
     if (!pieces) return;
     for (int i = 0; i < pieces->count; i++) reader_free(&pieces->of[i].reader);
     free(pieces);
-}
-
-/* Opens a piece, and closes the one that was opened PIECES_OPEN pieces before. */
-static enum status open_piece(struct pieces *pieces, struct reader *reader, struct error *error) {
-    if (reader->dataset) return STATUS_OK;
-    struct reader **entry = &pieces->open[pieces->next];
-    if (*entry) reader_close(*entry);
-    *entry = reader;
-    pieces->next = (pieces->next + 1) % PIECES_OPEN;
-    return reader_open(reader, error);
 }
 
 /* What two boxes share; false: nothing. */
@@ -103,7 +120,7 @@ static enum status read_part(struct piece *piece, const struct box *part, const 
 static enum status read_piece(struct piece *piece, const struct box *part, const struct box *box, char *data,
                               struct trace *trace, struct error *error) {
     const struct h5_dataset *dataset = piece->reader.dataset;
-    int64_t size = (int64_t)dtype_size(dataset->dtype), limit = BAND_BYTES / size;
+    int64_t size = (int64_t)dtype_size(piece->reader.array->dtype), limit = BAND_BYTES / size;
     int64_t chunk = dataset->filtered ? shape_elements(&dataset->chunk) : 1;
     if (chunk > limit) limit = chunk;
     struct grid grid = {.grain = dataset->chunk};
@@ -121,14 +138,17 @@ static enum status read_piece(struct piece *piece, const struct box *part, const
     return status;
 }
 
-enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct trace *trace,
-                        struct error *error) {
+enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct read_counts *counts,
+                        struct trace *trace, struct error *error) {
     for (int i = 0; i < pieces->count; i++) {
         struct piece *piece = &pieces->of[i];
         struct box part;
         if (!shared(box, &piece->place, &part)) continue;
         TRY(open_piece(pieces, &piece->reader, error));
+        piece->reader.counts = (struct read_counts){0};
         TRY(read_piece(piece, &part, box, data, trace, error));
+        read_counts_add(counts, &piece->reader.counts);
+        TRY(reader_check(&piece->reader, error));
     }
     return STATUS_OK;
 }

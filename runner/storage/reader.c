@@ -4,6 +4,7 @@
 #include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
 #include "pieces.h"
@@ -21,6 +22,10 @@ enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20, PIECE = 1 <
 void reader_init(struct reader *reader, const struct array *array) {
     *reader = (struct reader){.array = array};
     if (!array->input || array->input->random) return;
+    if (array->parts) {
+        reader->pieces = pieces_of_parts(array, array->input->dataset);
+        return;
+    }
     reader_place(reader, array->input->file, array->input->dataset);
     reader->version = array->version;
 }
@@ -58,6 +63,7 @@ enum status reader_check(const struct reader *reader, struct error *error) {
 
 enum status reader_open(struct reader *reader, struct error *error) {
     if (reader->dataset || !reader->file) return reader_check(reader, error);
+    FENCE(reader->file);
     struct stat version = {.st_ino = 0};
     stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
@@ -70,6 +76,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
 }
 
 void reader_close(struct reader *reader) {
+    FENCE(reader->file);
     rawread_close(reader->raw);
     h5_close(reader->dataset);
     if (reader->pieces) pieces_close(reader->pieces);
@@ -150,17 +157,15 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     const struct array *array = reader->array;
     TRY(interrupt_check(error));
     struct selection selection = view_selection(&array->view, box);
-    if (array->input && array->input->random) { /* whose views are boxes */
-        struct box made = *box;
-        memcpy(made.start, selection.start, sizeof made.start);
+    struct box made = *box; /* views of what is generated, or lies in pieces, are boxes */
+    memcpy(made.start, selection.start, sizeof made.start);
+    if (array->input && array->input->random) {
         random_fill(&array->input->terms, &array->input->shape, array->dtype, &made, data);
         return STATUS_OK;
     }
-    if (reader->pieces) {
-        reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(array->dtype);
-        return pieces_read(reader->pieces, box, data, trace, error);
-    }
+    if (reader->pieces) return pieces_read(reader->pieces, &made, data, &reader->counts, trace, error);
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
+    FENCE_LONG(reader->file);
     const struct read_target target = {data, array->dtype, &reader->counts};
     if (reader->raw) return rawread_selected(reader->raw, &selection, &target, NULL, trace, error);
     reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(reader->dataset->dtype);
@@ -273,7 +278,7 @@ static bool box_is_whole_segments(const struct reader *reader, const struct box 
 }
 
 bool reader_hash_missing(const struct reader *reader) {
-    return reader->array->input && reader->file && reader->hash[0] == '\0';
+    return reader->array->input && (reader->file || reader->pieces) && reader->hash[0] == '\0';
 }
 
 void reader_hash_begin(struct reader *reader) {
@@ -344,12 +349,12 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
 enum status reader_hash(struct reader *reader, struct error *error) {
     if (!reader_hash_missing(reader)) return STATUS_OK;
     const struct array *array = reader->array;
-    bool opened = !reader->dataset;
+    bool opened = !reader->dataset && !reader->pieces;
     TRY(reader_open(reader, error));
     int64_t size = (int64_t)dtype_size(array->dtype);
     int last = array->shape.rank - 1;
     struct grid from = array_grid(array);
-    int64_t chunk = reader->dataset->filtered ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
+    int64_t chunk = array->filtered && from.grain.rank > 0 ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
     if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
     from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
     if (chunk > limit) limit = chunk;

@@ -26,7 +26,7 @@ struct reader {
     struct stat version;          /* the file's, which must not change; st_ino 0: the file was never opened */
     struct h5_dataset *dataset;   /* NULL: not open */
     struct rawread *raw;          /* of `dataset`; NULL: HDF5 has to read it */
-    struct pieces *pieces;        /* the data sets that the array lies in, if they are several; else NULL */
+    struct pieces *pieces;        /* the data sets that the array lies in, if they are several; `file` is then NULL */
     char hash[READER_HASH_TEXT];  /* of an input in a file: "" until it is known; else always "" */
     uint64_t hash_low, hash_high; /* sum over the boxes so far */
     int64_t hashed;               /* elements hashed so far; -1: a box could not be hashed */

@@ -131,7 +131,7 @@ def list_variants():
             found.append(Variant(op, name[1], [], [], {}, False))
         elif types := re.match(r" {12}types: ([^;]*);(?: operators: ([^;]*);)?", line):
             names = referee.DTYPES if types[1] == "all" else types[1].split()
-            operators = types[2].split() if types[2] else referee.OPERATORS
+            operators = types[2].split() if types[2] else referee.EVERY_OPERATOR
             limit = "; a limit: " in line
             accuracy = re.search("; accuracy: (\\w+);", line)
             found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators), limit=limit)

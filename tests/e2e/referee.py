@@ -11,6 +11,7 @@ FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 DTYPES = FLOATS + INTEGERS
 OPERATORS = ["sum", "prod", "min", "max", "mean", "norm2", "argmin", "argmax"]
+EVERY_OPERATOR = [*OPERATORS, "var", "std", "count_nan"]
 
 EPSILON = {"float32": 2.0**-23, "float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 LARGEST = {

@@ -298,7 +298,7 @@ def test_hints(place):
     """Of a short word two edits leave too little for a hint; a variant is known whether the build has it or not."""
     base = {"id": "y", "op": "reduce", "inputs": ["x"], "axis": 0}
     for more, words in [
-        ({"operator": "std"}, r"unknown operator 'std' \(one of: sum"),
+        ({"operator": "ptp"}, r"unknown operator 'ptp' \(one of: sum"),
         ({"operator": "sun"}, r"unknown operator 'sun' \(did you mean 'sum'\?\)"),
         ({"operator": "sum", "variants": ["shufle"]}, r"'shufle' of reduce \(did you mean 'shuffle'\?"),
         ({"operator": "sum", "variants": ["blockd"]}, r"'blockd' of reduce \(did you mean 'blocked'\?\)"),

@@ -1,5 +1,5 @@
 """Chunks under zstd, LZ4, Blosc and bitshuffle are read bit by bit, past HDF5 and by it; what is damaged, or lacks its
-library, is refused by name."""
+library, is refused by name. LZF and zstd are written as others read them."""
 
 import os
 import random
@@ -133,6 +133,64 @@ def test_without_its_library(folder, name, without_codecs):
                "blosc": "libblosc.so.1 (Debian's libblosc1)"}[name.removeprefix("bitshuffle-")]  # fmt: skip
     words = f"'x' is compressed by HDF5 filter {kind} ({h5codecs.NAMES[kind]}), which is not installed here: {library}"
     assert f"{words}, or a plugin in HDF5_PLUGIN_PATH" in done.stderr.replace("'/x'", "'x'")
+
+
+# ---- writing ------------------------------------------------------------------------------------------------------------
+
+
+def written(folder, draw, options):
+    """A transposed array that tilerun wrote with these options, and what it should hold."""
+    shape = tuple(draw.choice([1, 3, 17, 64, 301]) for _ in range(2))
+    x = draw_values(draw, shape, draw.choice([d for d in referee.DTYPES if d != "bfloat16"]))
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["x"] = x
+    operation = {"id": "y", "inputs": ["x"], "variants": ["cpu"], "op": "transpose", **options}
+    if draw.random() < 0.5:
+        operation["chunks"] = [draw.randint(1, size) for size in shape[::-1]]
+    job = {"device": "cpu", "inputs": {"x": {"file": "data.h5", "dataset": "x"}}, "operations": [operation]}
+    harness.write_job(folder / "job.yaml", memory=draw.choice(["64KiB", "1GiB"]), **job)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
+    assert done.returncode == OK, done.stderr
+    return x.T
+
+
+@pytest.mark.parametrize("case", range(CASES))
+@pytest.mark.parametrize("name", ["lzf", "zstd"])
+def test_written(folder, name, case):
+    """h5py reads LZF with its own filter; zstd is undone chunk by chunk; tilerun reads both again."""
+    draw = random.Random(f"written {SEED} {name} {case}")
+    if name == "zstd":
+        skip_without(name)
+    options = {"compression": name, "level": draw.randint(0, 9), "shuffle": draw.random() < 0.5}
+    options["checksum"] = draw.choice(["none", "fletcher32"])
+    x = written(folder, draw, options)
+    with h5py.File(folder / "out.h5") as file:
+        y = file["outputs/y"]
+        filters = [y.id.get_create_plist().get_filter(i) for i in range(y.id.get_create_plist().get_nfilters())]
+        values = h5codecs.read_zstd(y) if name == "zstd" else y[...]
+        assert values.tobytes() == x.tobytes()
+        given = next(f[2] for f in filters if f[0] == (h5codecs.ZSTD if name == "zstd" else h5py.h5z.FILTER_LZF))
+        with h5py.File(folder / "own.h5", "w") as own:
+            like = own.create_dataset("y", y.shape, y.dtype, chunks=y.chunks, compression="lzf")
+            assert given == ((options["level"],) if name == "zstd" else like.id.get_create_plist().get_filter(0)[2])
+    inspected = harness.tilerun("inspect", folder / "out.h5", "outputs/y")
+    assert ("LZF" if name == "lzf" else "zstd") in inspected.stdout, inspected.stdout
+    again = {"id": "z", "inputs": ["y"], "variants": ["cpu"], "op": "transpose"}
+    inputs = {"y": {"file": "out.h5", "dataset": "outputs/y"}}
+    harness.write_job(folder / "again.yaml", device="cpu", inputs=inputs, operations=[again])
+    done = harness.tilerun("run", folder / "again.yaml", "-o", folder / "again.h5")
+    assert done.returncode == OK, done.stderr
+    assert harness.Results(folder / "again.h5").output("z").tobytes() == x.T.tobytes()
+
+
+def test_written_without_its_library(folder, without_codecs):
+    operation = {"id": "y", "inputs": ["x"], "op": "transpose", "compression": "zstd"}
+    inputs = {"x": {"random": {"shape": [9, 5]}}}
+    harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs, operations=[operation])
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", env=without_codecs)
+    assert done.returncode == USAGE and not (folder / "out.h5").exists()
+    assert "y: zstd cannot be written here: libzstd.so.1 (Debian's libzstd1) is missing" in done.stderr
+    assert "job.yaml:" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -74,11 +74,13 @@ enum values {
     VALUES_HUGE,      /* so large that the result is barely finite */
     VALUES_SPOILED,   /* ordinary numbers with a few infinities, and NaNs of any payload */
     VALUES_BITS,      /* any bits */
+    VALUES_OFFSET,    /* numbers that differ in their last bits alone; integers near their type's largest */
+    VALUES_GAPS,      /* every second one is a NaN, or fewer or more */
     VALUES_COUNT
 };
 
-static const char *const values_names[VALUES_COUNT] = {"normal",    "integers", "ties",    "zeros", "wide",
-                                                       "subnormal", "huge",     "spoiled", "bits"};
+static const char *const values_names[VALUES_COUNT] = {"normal", "integers", "ties", "zeros",  "wide", "subnormal",
+                                                       "huge",   "spoiled",  "bits", "offset", "gaps"};
 
 /* How the values of one operand are drawn. */
 struct terms {
@@ -103,6 +105,7 @@ static double number_of(const struct terms *terms, uint64_t bits) {
     const double sign = bits & 1 ? -1 : 1, unit = (double)(bits >> 11) * 0x1p-53; /* [0, 1) */
     const int span = terms->dtype == FLOAT16 ? 5 : 20, middle = terms->dtype == FLOAT16 ? 8 : 20;
     const uint64_t spare = bits >> 1 & 1023;
+    if (terms->values == VALUES_GAPS && (bits >> 32) % 16 < terms->seed % 17) return NAN;
     if (terms->twos > 0) { /* nearly all are 1, so that no order of multiplication leaves the range */
         uint64_t which = (bits >> 11) % (uint64_t)terms->twos;
         return sign * (which == 0 ? (spare % 2 ? 2 : 0.5) : which == 1 ? 1 + dtype_epsilon(terms->dtype) : 1);
@@ -115,6 +118,7 @@ static double number_of(const struct terms *terms, uint64_t bits) {
     case VALUES_SUBNORMAL:
         if (terms->exponent) return ldexp(sign * (0.5 + unit), terms->exponent);
         return sign * floor(ldexp(unit, float_bits(terms->dtype))) * dtype_least(terms->dtype);
+    case VALUES_OFFSET: return 1e3 + (double)(spare % 16) * 1024 * dtype_epsilon(terms->dtype);
     case VALUES_HUGE: return ldexp(sign * (1 + unit) / 2, terms->exponent);
     default: return sign * 1.5 * unit;
     }
@@ -135,6 +139,8 @@ static inline void fill_values(const struct terms *terms, int64_t count, char *d
         uint64_t bits = mixed(terms->seed, (uint64_t)i);
         if (any)
             memcpy(data + (size_t)i * size, &bits, size);
+        else if (terms->values == VALUES_OFFSET && !real)
+            dtype_store_integer(terms->dtype, data, i, (int64_t)(bits >> 60) - (INT64_C(1) << (8 * size - 1)));
         else if (real)
             dtype_store(terms->dtype, data, i, number_of(terms, bits));
         else

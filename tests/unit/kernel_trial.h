@@ -62,7 +62,7 @@ static void describe(const struct trial *trial, char *text, size_t room_for) {
         snprintf(detail, sizeof detail, "%s%s alpha %g", options->transpose_a ? " A'" : "",
                  options->transpose_b ? " B'" : "", options->alpha);
     const char *operator_ = operation_operator(operations[geometry->op], options);
-    if (operator_) snprintf(detail, sizeof detail, " %s axis 1", operator_);
+    if (operator_) snprintf(detail, sizeof detail, " %s%s axis 1", operator_, options->skip_nan ? " skip_nan" : "");
     if (geometry->op == OP_SCALE) snprintf(detail, sizeof detail, " alpha %g beta %g", options->alpha, options->beta);
     snprintf(text, room_for, "%s %s%s %s %s%s, %s values, %d launches: TILERUN_SEED=%llu TILERUN_CASE=%s/%s/%lld", op,
              trial->kernel->name, choices, dtype_name(geometry->in[0].dtype), geometry->shape_text, detail,

@@ -98,7 +98,10 @@ static struct op_options draw_options(struct draws *draws, enum op op, enum dtyp
         if (options.alpha >= 0x1p63) options.alpha = 0x1p62;
         if (options.beta >= 0x1p63) options.beta = 0x1p62;
     }
-    if (op == OP_REDUCE) options.reduce = (enum reduce_operator)operator_, options.axis = 1;
+    if (op == OP_REDUCE) {
+        options.reduce = (enum reduce_operator)operator_, options.axis = 1;
+        options.skip_nan = one_in(draws, 3), options.ddof = (double)draw_below(draws, 5) / 2;
+    }
     return options;
 }
 
@@ -141,7 +144,12 @@ static void draw_geometry(const struct variants *variants, struct problem *probl
 static enum values draw_values(struct draws *draws, const struct geometry *geometry) {
     enum dtype dtype = geometry->in[0].dtype;
     enum values values = (enum values)draw_below(draws, VALUES_COUNT);
-    bool extreme = geometry->op == OP_REDUCE && selects(geometry->options.reduce);
+    const struct op_options *options = &geometry->options;
+    bool reduces = geometry->op == OP_REDUCE, counts = reduces && options->reduce == REDUCE_COUNT_NAN;
+    bool extreme = reduces && (selects(options->reduce) || counts);
+    bool spreads = reduces && (options->reduce == REDUCE_VAR || options->reduce == REDUCE_STD);
+    if (values == VALUES_OFFSET && !spreads && geometry->op != OP_TRANSPOSE) return VALUES_NORMAL;
+    if (values == VALUES_GAPS && !counts && !(reduces && options->skip_nan)) return VALUES_NORMAL;
     if (geometry->op == OP_TRANSPOSE) return one_in(draws, 4) ? VALUES_INTEGERS : VALUES_BITS;
     if (values == VALUES_BITS && dtype_is_float(dtype) && geometry->op != OP_SCALE && !extreme) return VALUES_NORMAL;
     return values;

@@ -28,7 +28,7 @@ struct fixture {
 
 static inline void write_files(struct fixture *f) {
     struct shape shape = {2, {ROWS, COLUMNS}};
-    store_array(f->input, FLOAT32, &shape, &(struct h5_layout){.gzip = false}, f->values);
+    store_array(f->input, FLOAT32, &shape, &(struct h5_layout){.level = 0}, f->values);
     FILE *job = fopen(f->job_path, "w");
     fputs(job_text, job);
     fclose(job);

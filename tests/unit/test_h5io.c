@@ -23,7 +23,7 @@ static void finish(hid_t file) {
     assert_int_equal(h5_close_file(file, &error), STATUS_OK);
 }
 
-static const struct h5_layout contiguous = {.gzip = false};
+static const struct h5_layout contiguous = {.level = 0};
 
 /* Checks that opening fails with a sentence that contains `words`. */
 static void assert_refused(const char *path, const char *dataset, const char *words) {
@@ -96,7 +96,7 @@ static void test_boxes_and_layouts(void **state) {
     const struct h5_layout layouts[] = {
         contiguous,
         {.fletcher32 = true},
-        {.chunk = {3, {1, 4, 100}}, .gzip = true, .gzip_level = 4, .shuffle = true, .fletcher32 = true},
+        {.chunk = {3, {1, 4, 100}}, .compression = COMPRESSION_GZIP, .level = 4, .shuffle = true, .fletcher32 = true},
     };
     struct shape shape = {3, {3, 10, 20}};
     struct box whole = box_whole(&shape), box = {3, {1, 2, 3}, {2, 5, 7}};

@@ -209,7 +209,7 @@ static void test_defaults(void **state) {
     assert_int_equal(run->store, STORE_FIRST);
     assert_false(run->stop_on_error);
     assert_int_equal(run->chunks.rank, 0);
-    assert_true(!run->gzip && run->gzip_level == 4 && !run->shuffle && run->fletcher32);
+    assert_true(!run->compression && run->level == 4 && !run->shuffle && run->fletcher32);
     job_free(job);
 }
 

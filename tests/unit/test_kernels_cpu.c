@@ -120,7 +120,7 @@ static void run_tiles(const struct kernel *kernel, const struct geometry *geomet
         steps *= count[loop];
     }
     int64_t out = shape_elements(&geometry->out.shape);
-    char *packed[4] = {NULL, NULL, aligned((size_t)out * 16), aligned((size_t)out * 8)};
+    char *packed[4] = {NULL, NULL, aligned((size_t)out * (geometry->partial_size + 16)), aligned((size_t)out * 8)};
     for (int i = 0; i < geometry->inputs; i++)
         packed[i] = aligned((size_t)shape_elements(&geometry->in[i].shape) * dtype_size(geometry->in[i].dtype));
     void *workspace = open_workspace(kernel, geometry, step);
@@ -162,6 +162,15 @@ static bool is_right(const struct geometry *geometry, const struct array *out, c
     return fabs(got - truth->value[i]) <= most && isfinite(got) && isfinite(rounded);
 }
 
+static struct launch whole_launch(const struct geometry *geometry) {
+    struct launch launch = {.multiprocessors = 2};
+    struct tile tile = {{0}, {0}};
+    const void *const nowhere[2] = {NULL, NULL};
+    memcpy(tile.count, geometry->extent, sizeof tile.count);
+    operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
+    return launch;
+}
+
 /* Checks one operation on given inputs with every CPU variant that takes them, whole and in tiles. */
 static void check_variants(enum op op, const struct geometry *geometry, struct arrays *arrays) {
     size_t out = (size_t)shape_elements(&geometry->out.shape) + 1;
@@ -176,12 +185,16 @@ static void check_variants(enum op op, const struct geometry *geometry, struct a
         if (kernel->op != op || kernel->device != DEVICE_CPU || !(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)) ||
             !kernel_has_operator(kernel, &geometry->options))
             continue;
+        const struct launch launch = whole_launch(geometry);
+        if (kernel_refusal(kernel, &launch)) continue;
         for (int cut = 0; cut < 2; cut++) {
             memset(arrays->out.data, 0xa5, out * dtype_size(geometry->out.dtype));
             run_tiles(kernel, geometry, cut, arrays);
             for (int64_t i = 0; i < box_elements(&box); i++)
                 if (!is_right(geometry, &arrays->out, &truth, i))
-                    fail_msg("%s %s %s %s %s: element %lld is %g, should be %g", operations[op]->name, kernel->name,
+                    fail_msg("%s %s%s %s %s %s %s: element %lld is %g, should be %g", operations[op]->name,
+                             op == OP_REDUCE ? operation_operator(operations[op], &geometry->options) : "",
+                             geometry->options.skip_nan ? " skip_nan" : "", kernel->name,
                              dtype_name(geometry->in[0].dtype), geometry->shape_text, cut ? "in tiles" : "whole",
                              (long long)i, dtype_load(geometry->out.dtype, arrays->out.data, i),
                              truth.value ? truth.value[i] : dtype_load(geometry->out.dtype, &truth.integer[i], 0));
@@ -251,9 +264,13 @@ static void check_reduce(const struct shape *shape, enum dtype dtype, bool spoil
             bool selects = (REDUCE_BIT(operator_) & (REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) |
                                                      REDUCE_BIT(REDUCE_ARGMIN) | REDUCE_BIT(REDUCE_ARGMAX))) != 0;
             if (selects && (all ? shape_elements(shape) : shape->size[axis]) == 0) continue;
-            struct op_options options = {.reduce = (enum reduce_operator)operator_,
-                                         .axis = all ? REDUCE_ALL_AXES : axis};
-            check(OP_REDUCE, &options, shape, dtype, spoil);
+            for (int skips = 0; skips < 2; skips++) {
+                struct op_options options = {.reduce = (enum reduce_operator)operator_,
+                                             .axis = all ? REDUCE_ALL_AXES : axis,
+                                             .ddof = axis / 2.0,
+                                             .skip_nan = skips};
+                check(OP_REDUCE, &options, shape, dtype, spoil);
+            }
         }
 }
 

@@ -122,7 +122,7 @@ static int faulty_launch(const struct launch *launch) {
     int code = kernel_find(OP_REDUCE, "blocked")->launch(&kept);
     if (fault == BEHIND_AN_EXACT_FIT && args->length % 128 == 0) out[outputs * size] = 1;
     if (fault == BEFORE_WORKSPACE) ((char *)counter)[-1] = 1;
-    if (fault == BEHIND_PARTIAL) *(char *)(args->state + outputs) = 1;
+    if (fault == BEHIND_PARTIAL) ((char *)args->state)[outputs * (int64_t)sizeof(struct reduce_state)] = 1;
     if (fault == INTO_INPUT && elements > 0) x[elements * size - 1] ^= 1;
     if (fault == NAN_FOR_ONE && args->last && outputs > 0) dtype_store(launch->dtype, out, outputs / 2, NAN);
     if (fault == LEAVES_NO_ZERO && args->last && outputs > 0 && (*counter)++ > 0)

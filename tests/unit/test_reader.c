@@ -86,7 +86,7 @@ static void test_hash_sees_place(void **state) {
     (void)state;
     int32_t values[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, swapped[2][4] = {{5, 6, 7, 8}, {1, 2, 3, 4}};
     struct shape shape = {2, {2, 4}};
-    struct h5_layout layout = {.gzip = false};
+    struct h5_layout layout = {.level = 0};
     char one[READER_HASH_TEXT], other[READER_HASH_TEXT];
     stored_hash(INT32, &shape, &layout, values, one);
     stored_hash(INT32, &shape, &layout, swapped, other);
@@ -100,7 +100,7 @@ static void test_band_of_rows(void **state) {
     int32_t values[6][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}}, back[3][2];
     struct shape shape = {2, {6, 2}}, band_shape = {2, {3, 2}};
     struct box whole = box_whole(&band_shape);
-    struct h5_layout layout = {.gzip = false};
+    struct h5_layout layout = {.level = 0};
     char path[64], ignored[READER_HASH_TEXT], expected[READER_HASH_TEXT];
     stored_hash(INT32, &band_shape, &layout, values[2], expected);
     stored_hash(INT32, &shape, &layout, values, ignored);

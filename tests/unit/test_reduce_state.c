@@ -192,12 +192,94 @@ static void extremes_do_not_show_the_order(void **state) {
     }
 }
 
+/* ---- var --------------------------------------------------------------------------------------------------------- */
+
+/* The variance of float64 or of int64, of parts of drawn lengths that are merged in order or as a random tree. */
+static double variance(enum dtype dtype, const void *x, int count, bool in_tree_order, uint64_t *seed) {
+    double y;
+    struct reduce_args args = {.operator_ = REDUCE_VAR, .total = count, .x = x, .y = &y, .first = true, .last = true};
+    const struct reduction reduction = {&args, dtype};
+    union reduce_any part[MOST + 1] = {reduce_empty(&reduction)};
+    int parts = 0;
+    for (int i = 0; i < count; i++) {
+        if (i == 0 || next_random(seed) % 4 == 0) part[parts++] = reduce_empty(&reduction);
+        reduce_take(&reduction, &part[parts - 1], i, i);
+    }
+    for (; parts > 1; parts--) {
+        int from = in_tree_order ? (int)(next_random(seed) % (uint64_t)parts) : 1;
+        union reduce_any taken = part[from];
+        for (int i = from; i < parts - 1; i++) part[i] = part[i + 1];
+        int into = in_tree_order ? (int)(next_random(seed) % (uint64_t)(parts - 1)) : 0;
+        reduce_merge(&reduction, &part[into], &taken);
+    }
+    reduce_leave(&reduction, &part[0], 0);
+    return y;
+}
+
+static long double true_variance(const double *x, int count) {
+    long double mean = 0, sum = 0, squares = 0;
+    for (int i = 0; i < count; i++) mean += ((long double)x[i] - x[0]) / count;
+    for (int i = 0; i < count; i++) {
+        long double apart = (long double)x[i] - x[0] - mean;
+        sum += apart;
+        squares += apart * apart;
+    }
+    return (squares - sum * sum / count) / count;
+}
+
+/* However far from zero the numbers lie, and whatever merges first. */
+static void variances_do_not_cancel(void **state) {
+    (void)state;
+    uint64_t seed = 5;
+    for (int number = 0; number < CASES; number++) {
+        double x[MOST];
+        int count = 1 + (int)(next_random(&seed) % MOST);
+        double offset = number % 3 ? ldexp(1, (int)(next_random(&seed) % 53)) : 0;
+        for (int i = 0; i < count; i++) x[i] = offset + draw(&seed, -4, number % 5 == 0 ? 30 : 0);
+        double exact = (double)true_variance(x, count), allowed = exact * (count + 8) * DBL_EPSILON;
+        for (int order = 0; order < 4; order++) {
+            double found = variance(FLOAT64, x, count, order % 2, &seed);
+            if (!(fabs(found - exact) <= allowed))
+                fail_msg("case %d: variance of %d is %g, should be %g", number, count, found, exact);
+            if (order == 1) shuffle(x, count, &seed);
+        }
+        for (int i = 0; i < count; i++) x[i] = offset + 0.1;
+        assert_true(variance(FLOAT64, x, count, true, &seed) == 0);
+        x[next_random(&seed) % (uint64_t)count] = number % 2 ? INFINITY : NAN;
+        assert_true(isnan(variance(FLOAT64, x, count, true, &seed)));
+    }
+}
+
+/* Integers of any size: the exact variance, rounded once, in every order. Their deviations from the least one are small
+ * enough for 128 bits. */
+static void variances_of_integers_are_exact(void **state) {
+    (void)state;
+    uint64_t seed = 6;
+    for (int number = 0; number < CASES; number++) {
+        int64_t x[MOST];
+        int count = 1 + (int)(next_random(&seed) % MOST);
+        int bits = 1 + (int)(next_random(&seed) % 50);
+        int64_t offset = (int64_t)(next_random(&seed) | 1u) >> (number % 3 ? 2 : 40);
+        wide_uint sum = 0, squares = 0;
+        for (int i = 0; i < count; i++) {
+            uint64_t above = next_random(&seed) >> (64 - bits);
+            x[i] = offset + (int64_t)above;
+            sum += above;
+            squares += (wide_uint)above * above;
+        }
+        wide_uint numerator = squares * (unsigned)count - sum * sum;
+        double exact = (double)((long double)numerator / ((long double)count * count));
+        double first = variance(INT64, x, count, false, &seed);
+        assert_true(fabs(first - exact) <= exact * DBL_EPSILON);
+        for (int order = 0; order < 3; order++) assert_true(variance(INT64, x, count, true, &seed) == first);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mantissas_and_exponents),
-        cmocka_unit_test(products_stay_in_range),
-        cmocka_unit_test(norms_stay_in_range),
-        cmocka_unit_test(extremes_do_not_show_the_order),
+        cmocka_unit_test(mantissas_and_exponents), cmocka_unit_test(products_stay_in_range),
+        cmocka_unit_test(norms_stay_in_range),     cmocka_unit_test(extremes_do_not_show_the_order),
+        cmocka_unit_test(variances_do_not_cancel), cmocka_unit_test(variances_of_integers_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

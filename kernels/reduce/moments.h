@@ -1,0 +1,194 @@
+/* reduce/moments.h - what var and std keep of the elements they have seen; C11 and CUDA C compile the same lines.
+ *
+ * Floats: their number, their mean and the sum of squared deviations from it. Two sets merge by the formula of Chan,
+ * Golub and LeVeque (1983):
+ *
+ *     step     = (mean of b - mean of a) * count of b / count of both
+ *     mean     = mean of a + step
+ *     squares  = squares of a + squares of b + step * (mean of b - mean of a) * count of a
+ *
+ * All terms of `squares` are positive, so nothing cancels there; what cancels is the difference of the means, and these
+ * are kept in two doubles. So however far the numbers lie from zero, the result is as good as if they lay around it.
+ *
+ * Within a set, elements are taken one pass at a time about a pivot p that is one of them, later their mean so far:
+ *
+ *     sum += x - p,  squares += (x - p)^2         and in the end   mean = p + sum/n,   squares -= sum^2/n
+ *
+ * The pivot moves after 1, 2, 4, 8 ... batches (moments_recentre). Therefore sum^2/n is at most a few times the squares
+ * of deviations that it is taken from, whatever the elements and whichever of them comes first. Equal elements give
+ * exactly 0.
+ *
+ * Integers: the exact sum and the exact sum of squares, in 128 and 192 bits. n * squares - sum^2 is exact in 256 bits,
+ * and the result is rounded once, in any order of the elements: the same bits everywhere. */
+#ifndef KERNELS_REDUCE_MOMENTS_H
+#define KERNELS_REDUCE_MOMENTS_H
+
+#include "../core/kernel.h"
+#include <math.h>
+
+/* Does it tell how far elements are spread? */
+static inline bool reduce_spreads(enum reduce_operator operator_) {
+    return operator_ == REDUCE_VAR || operator_ == REDUCE_STD;
+}
+
+/* Is the state a struct reduce_moments, rather than a struct reduce_state? `skip_nan`: of floats. */
+static inline bool reduce_has_moments(enum reduce_operator operator_, bool skip_nan) {
+    return reduce_spreads(operator_) || (skip_nan && (operator_ == REDUCE_MEAN || operator_ == REDUCE_SUM));
+}
+
+static inline size_t reduce_state_size(enum reduce_operator operator_, bool skip_nan) {
+    return reduce_has_moments(operator_, skip_nan) ? sizeof(struct reduce_moments) : sizeof(struct reduce_state);
+}
+
+#ifdef __CUDACC__
+#define MOMENTS_CALL __host__ __device__ __forceinline__ static
+#else
+#define MOMENTS_CALL static inline
+#endif
+
+__extension__ typedef __int128 wide_int;
+__extension__ typedef unsigned __int128 wide_uint;
+
+/* hi + lo == a + b, hi rounded (Knuth). */
+MOMENTS_CALL double moments_add(double a, double b, double *lo) {
+    const double sum = a + b, b_in_sum = sum - a;
+    *lo = (a - (sum - b_in_sum)) + (b - b_in_sum);
+    return sum;
+}
+
+/* About 1 / count, to the last bits or so. */
+MOMENTS_CALL double moments_inverse(double count) {
+#ifdef __CUDA_ARCH__ /* a division is a call, which costs registers */
+    double inverse;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(count));
+    for (int i = 0; i < 3; i++) inverse = fma(inverse, fma(-count, inverse, 1.0), inverse);
+    return inverse;
+#else
+    return 1 / count;
+#endif
+}
+
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
+
+/* Merges `from` into `into`. */
+MOMENTS_CALL void moments_merge(struct reduce_moments *into, const struct reduce_moments *from) {
+    if (from->count == 0) return;
+    if (into->count == 0) {
+        *into = *from;
+        return;
+    }
+    const double own = (double)into->count, inverse = moments_inverse((double)(into->count + from->count));
+    double lost, rest;
+    const double apart = moments_add(from->of.spread.mean, -into->of.spread.mean, &lost);
+    const double delta = apart + (lost + (from->of.spread.rest - into->of.spread.rest));
+    const double step = delta * ((double)from->count * inverse);
+    const double mean = moments_add(into->of.spread.mean, step, &rest);
+    into->count += from->count;
+    into->of.spread.mean = mean;
+    into->of.spread.rest += rest;
+    into->of.spread.squares += from->of.spread.squares + delta * own * step;
+}
+
+/* `count` elements about a pivot become moments. */
+MOMENTS_CALL struct reduce_moments moments_of(double pivot, int64_t count, double sum, double squares) {
+    struct reduce_moments moments = {count, {{0, 0}}};
+    const double step = count > 0 ? sum * moments_inverse((double)count) : 0, about_mean = squares - sum * step;
+    moments.of.spread.mean = count > 0 ? moments_add(pivot, step, &moments.of.spread.rest) : 0;
+    if (count == 0) moments.of.spread.rest = 0;
+    /* Squares out of range, of finite elements, are infinite and not NaN. */
+    moments.of.spread.squares = squares > 1.7976931348623157e308 && sum - sum == 0 ? squares
+                                : about_mean < 0                                   ? 0
+                                                                                   : about_mean;
+    return moments;
+}
+
+/* Moves the pivot to about the mean of the `count` elements so far. */
+MOMENTS_CALL void moments_recentre(double *pivot, double count, double *sum, double *squares) {
+    const double to = *pivot + *sum * moments_inverse(count), by = to - *pivot;
+    if (!(by - by == 0) || !(*squares <= 1.7976931348623157e308)) return; /* infinities and NaNs stay */
+    *pivot = to;
+    *squares -= by * (2 * *sum - count * by);
+    *sum -= count * by;
+}
+
+/* var or std of `count` elements; NaN where ddof leaves none. */
+MOMENTS_CALL double moments_result(const struct reduce_moments *moments, double ddof, bool root) {
+    const double divisor = (double)moments->count - ddof;
+    const double variance = divisor > 0 ? moments->of.spread.squares / divisor : (double)NAN;
+    return root ? sqrt(variance) : variance;
+}
+
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
+
+MOMENTS_CALL wide_int moments_sum(const struct reduce_moments *moments) {
+    return (wide_int)((wide_uint)moments->of.exact[1] << 64 | moments->of.exact[0]);
+}
+
+/* Adds a sum and a sum of squares. */
+MOMENTS_CALL void moments_add_exact(struct reduce_moments *into, wide_int sum, wide_uint squares, uint64_t top) {
+    const wide_uint all = (wide_uint)moments_sum(into) + (wide_uint)sum;
+    const wide_uint low = (wide_uint)into->of.exact[3] << 64 | into->of.exact[2], high = low + squares;
+    into->of.exact[0] = (uint64_t)all;
+    into->of.exact[1] = (uint64_t)(all >> 64);
+    into->of.exact[2] = (uint64_t)high;
+    into->of.exact[3] = (uint64_t)(high >> 64);
+    into->of.exact[4] += top + (high < low);
+}
+
+MOMENTS_CALL void moments_merge_exact(struct reduce_moments *into, const struct reduce_moments *from) {
+    moments_add_exact(into, moments_sum(from), (wide_uint)from->of.exact[3] << 64 | from->of.exact[2],
+                      from->of.exact[4]);
+}
+
+/* words += a * b * 2^(64 at) */
+MOMENTS_CALL void moments_add_product(uint64_t words[4], uint64_t a, uint64_t b, int at) {
+    wide_uint carried = (wide_uint)a * b;
+    for (int i = at; i < 4; i++) {
+        carried += words[i];
+        words[i] = (uint64_t)carried;
+        carried >>= 64;
+    }
+}
+
+/* hi + lo divided by `divisor`; both are so again. */
+MOMENTS_CALL void moments_divide(double *hi, double *lo, double divisor) {
+    const double quotient = *hi / divisor, rest = (fma(-quotient, divisor, *hi) + *lo) / divisor;
+    *hi = quotient + rest;
+    *lo = rest - (*hi - quotient);
+}
+
+/* var or std of `count` integers: (count * squares - sum^2) / (count * (count - ddof)), rounded once. */
+MOMENTS_CALL double moments_result_exact(const struct reduce_moments *moments, int64_t count, double ddof, bool root) {
+    if (!((double)count - ddof > 0)) return (double)NAN;
+    const wide_int sum = moments_sum(moments);
+    const wide_uint magnitude = sum < 0 ? -(wide_uint)sum : (wide_uint)sum;
+    const uint64_t low = (uint64_t)magnitude, high = (uint64_t)(magnitude >> 64);
+    uint64_t words[4] = {0, 0, 0, 0}, squared[4] = {0, 0, 0, 0};
+    for (int i = 0; i < 3; i++) moments_add_product(words, (uint64_t)count, moments->of.exact[2 + i], i);
+    moments_add_product(squared, low, low, 0);
+    moments_add_product(squared, low, high, 1);
+    moments_add_product(squared, low, high, 1);
+    moments_add_product(squared, high, high, 2);
+    uint64_t borrow = 0;
+    for (int i = 0; i < 4; i++) {
+        const wide_uint difference = (wide_uint)words[i] - squared[i] - borrow;
+        words[i] = (uint64_t)difference;
+        borrow = (uint64_t)(difference >> 64) & 1;
+    }
+    double hi = 0, lo = 0, lost;
+    for (int i = 7; i >= 0; i--) {
+        hi = moments_add(hi * 0x1p32, (double)(uint32_t)(words[i / 2] >> (i % 2 * 32)), &lost);
+        lo = lo * 0x1p32 + lost;
+    }
+    if (hi == 0) return 0;
+    const double whole = hi;
+    hi = whole + lo;
+    lo -= hi - whole;
+    moments_divide(&hi, &lo, (double)count);
+    moments_divide(&hi, &lo, (double)count - ddof);
+    if (!root) return hi;
+    const double first = sqrt(hi);
+    return first + (fma(-first, first, hi) + lo) / (2 * first);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* fence.c - the handler of the signals by which a library crashes, and of a timer that counts the thread's own time.
+ * The handler calls only what a signal handler may. */
+#include "fence.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "../../kernels/core/status.h"
+
+extern const char __executable_start[], etext[]; /* the linker's: where the program's own code begins and ends */
+
+static _Thread_local const char *volatile fenced;
+
+static _Thread_local timer_t timer;
+static _Thread_local bool has_timer;
+
+/* Sends TOO_LONG to this thread when it has computed for so many seconds; 0: never. */
+enum { TOO_LONG = SIGVTALRM };
+
+static void limit(int seconds) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = TOO_LONG};
+    const struct itimerspec time = {.it_value = {.tv_sec = seconds}};
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+    if (seconds && !has_timer) has_timer = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0;
+    if (has_timer) timer_settime(timer, 0, &time, NULL);
+}
+
+const char *fence_enter(const char *path, int limited) {
+    const char *outer = fenced;
+    fenced = path;
+    if (limited && !outer) limit(FENCE_SECONDS);
+    return outer;
+}
+
+void fence_leave(const char *const *outer) {
+    fenced = *outer;
+    if (!fenced) limit(0);
+}
+
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+enum { CRASHES = sizeof crashes / sizeof *crashes };
+static struct sigaction before[CRASHES];
+
+/* Where the thread was; 0: not known on this processor. */
+static uintptr_t instruction(const ucontext_t *context) {
+#if defined(__x86_64__)
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (uintptr_t)context->uc_mcontext.pc;
+#else
+    return (void)context, 0;
+#endif
+}
+
+static void say(const char *text) {
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) return;
+}
+
+static void crashed(int number, siginfo_t *about, void *context) {
+    uintptr_t at = instruction(context);
+    bool ours = at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
+    (void)about;
+    if (fenced && (!ours || number == TOO_LONG)) {
+        say("tilerun: ");
+        say(fenced);
+        say(number == TOO_LONG ? ": the HDF5 library comes to no end" : ": the HDF5 library crashed");
+        say(" reading this file, which is damaged or made to do harm\n");
+        _exit(STATUS_IO);
+    }
+    if (number == TOO_LONG) return;
+    /* The instruction is tried again, without us. */
+    for (int i = 0; i < CRASHES; i++)
+        if (crashes[i] == number) sigaction(number, &before[i], NULL);
+    if (number == SIGABRT) raise(number);
+}
+
+void fence_install(void) {
+    static char room[1 << 16]; /* for the main thread's handler: a library that recurses without end leaves no stack */
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
+    struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigaltstack(&stack, NULL);
+    for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], &action, &before[i]);
+    sigaction(TOO_LONG, &action, NULL);
+}

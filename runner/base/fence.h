@@ -1,0 +1,21 @@
+/* fence.h - a library that crashes, or never ends, on a damaged or hostile file becomes a refusal that names the file.
+ *
+ * HDF5 trusts much of what a file says: a few changed bytes can make it read where nothing is, free what it never had,
+ * or go round in circles. While a thread is behind a fence that ends the process with exit code 3 and a sentence;
+ * everything that was finished is kept, as after a kill. A crash in tilerun's own code stays a crash. */
+#ifndef RUNNER_FENCE_H
+#define RUNNER_FENCE_H
+
+/* Call once, at the start. */
+void fence_install(void);
+
+/* From here to the end of the block what crashes, or computes for longer than FENCE_SECONDS (waiting for a disk does
+ * not count), is the fault of the file at `path`, which must live as long. Fences nest; the innermost counts. */
+#define FENCE(path)      const char *fence_outer_ __attribute__((cleanup(fence_leave), unused)) = fence_enter(path, 1)
+#define FENCE_LONG(path) const char *fence_outer_ __attribute__((cleanup(fence_leave), unused)) = fence_enter(path, 0)
+#define FENCE_SECONDS    30
+
+const char *fence_enter(const char *path, int limited); /* returns the fence that the thread is behind; NULL: none */
+void fence_leave(const char *const *outer);
+
+#endif

@@ -1,0 +1,148 @@
+/* match.c - finds files by pattern, and says what is near when there are none. */
+#include "match.h"
+
+#include "fail.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { NAMES_SHOWN = 4 };
+
+static bool is_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* The first wildcard; NULL: there is none. */
+static const char *find_wildcard(const char *pattern) {
+    for (const char *c = pattern; *c; c++) {
+        if (*c == '\\' && c[1])
+            c++;
+        else if (strchr("*?[", *c))
+            return c;
+    }
+    return NULL;
+}
+
+bool match_is_pattern(const char *path) {
+    return find_wildcard(path) && !is_file(path);
+}
+
+int match_compare(const char *one, const char *other) {
+    const char *a = one, *b = other;
+    while (*a && *b) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            a += strspn(a, "0");
+            b += strspn(b, "0");
+            size_t digits = strspn(a, "0123456789"), others = strspn(b, "0123456789");
+            if (digits != others) return digits < others ? -1 : 1;
+            int order = strncmp(a, b, digits);
+            if (order != 0) return order;
+            a += digits;
+            b += digits;
+        } else if (*a != *b) {
+            return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+        } else {
+            a++, b++;
+        }
+    }
+    if (*a || *b) return *a ? 1 : -1;
+    return strcmp(one, other); /* "a01" and "a1" */
+}
+
+static int compare(const void *one, const void *other) {
+    return match_compare(*(const char *const *)one, *(const char *const *)other);
+}
+
+int match_files(const char *pattern, char ***paths) {
+    glob_t found;
+    int count = 0;
+    *paths = NULL;
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+        *paths = must_malloc((found.gl_pathc + 1) * sizeof **paths);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            if (is_file(found.gl_pathv[i])) (*paths)[count++] = must_strdup(found.gl_pathv[i]);
+        globfree(&found);
+        qsort(*paths, (size_t)count, sizeof **paths, compare);
+    }
+    return count;
+}
+
+char *match_escape(const char *path) {
+    char *text = must_malloc(2 * strlen(path) + 1), *to = text;
+    for (; *path; *to++ = *path++)
+        if (strchr("*?[\\", *path)) *to++ = '\\';
+    *to = '\0';
+    return text;
+}
+
+int match_folder_length(const char *pattern) {
+    const char *wildcard = find_wildcard(pattern), *end = wildcard ? wildcard : pattern + strlen(pattern);
+    while (end > pattern && end[-1] != '/') end--;
+    return (int)(end - pattern);
+}
+
+/* ---- what is near ------------------------------------------------------------------------------------------------ */
+
+struct near {
+    char *name;
+    int likeness;
+};
+
+static int compare_near(const void *one, const void *other) {
+    const struct near *a = one, *b = other;
+    if (a->likeness != b->likeness) return a->likeness > b->likeness ? -1 : 1;
+    return match_compare(a->name, b->name);
+}
+
+/* How much of a name's beginning is that of the pattern, whatever the case; one more if they end alike. */
+static int likeness(const char *name, const char *pattern) {
+    int same = 0;
+    while (name[same] && tolower((unsigned char)name[same]) == tolower((unsigned char)pattern[same])) same++;
+    const char *dot = strrchr(name, '.'), *other = strrchr(pattern, '.');
+    return same + (dot && other && strcasecmp(dot, other) == 0);
+}
+
+char *match_none(const char *pattern) {
+    int length = match_folder_length(pattern), count = 0;
+    char *folder = length > 0 ? must_printf("%.*s", length, pattern) : must_strdup("./"), *to = folder;
+    for (const char *from = folder; *from; *to++ = *from++)
+        if (*from == '\\' && from[1]) from++;
+    *to = '\0';
+    DIR *list = opendir(folder);
+    struct near *near = NULL;
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        char *path = must_printf("%s%s", folder, entry->d_name);
+        int alike = is_file(path) ? likeness(entry->d_name, pattern + length) : 0;
+        free(path);
+        if (alike == 0) continue;
+        near = must_realloc(near, (size_t)(count + 1) * sizeof *near);
+        near[count++] = (struct near){must_strdup(entry->d_name), alike};
+    }
+    if (near) qsort(near, (size_t)count, sizeof *near, compare_near);
+    char *text = must_printf("0 files match %s; %s%s", pattern, folder,
+                             !list        ? " is no folder that can be read"
+                             : count == 0 ? " has no file of a like name"
+                                          : " has ");
+    for (int i = 0; i < count && i < NAMES_SHOWN; i++) {
+        char *longer = must_printf("%s%s%s", text, i ? ", " : "", near[i].name);
+        free(text);
+        text = longer;
+    }
+    if (count > NAMES_SHOWN) {
+        char *longer = must_printf("%s and %d more", text, count - NAMES_SHOWN);
+        free(text);
+        text = longer;
+    }
+    for (int i = 0; i < count; i++) free(near[i].name);
+    if (list) closedir(list);
+    free(near);
+    free(folder);
+    return text;
+}

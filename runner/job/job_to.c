@@ -1,0 +1,101 @@
+/* job_to.c - `to: FILE:/GROUP/NAME` of operations, and that no two results go to one place. */
+#include "job_to.h"
+
+#include "../base/fail.h"
+#include "job_expand.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "/group/name": no part of it is empty, "." or "..". */
+static bool is_path(const char *name) {
+    for (const char *part = name; *part == '/';) {
+        size_t length = strcspn(++part, "/");
+        if (length == 0 || (length <= 2 && strspn(part, ".") == length)) return false;
+        part += length;
+        if (!*part) return true;
+    }
+    return false;
+}
+
+void job_read_to(struct reader *reader, const struct yaml_node *node, struct job_operation *operation) {
+    char *text = node ? reader_text(reader, node, "to") : NULL;
+    if (!text) return;
+    char *colon = strstr(text, ":/");
+    if (!colon || colon == text || colon[-1] == '/' || !is_path(colon + 1)) {
+        reader_error(reader, node, "'to' must be FILE:/NAME or FILE:/GROUP/NAME, not '%s'", text);
+    } else if (operation->run.store == STORE_NONE) {
+        reader_error(reader, node, "'to' keeps the result and 'store: none' does not: leave one of them out");
+    } else {
+        *colon = '\0';
+        operation->to_where = node;
+        operation->to_file = path_beside(reader->job->path, text);
+        operation->to_name = must_strdup(colon + 1);
+    }
+    free(text);
+}
+
+/* Sorts by file, then so that what lies in a group follows what has the group's name: '/' comes before all others. */
+static int compare(const void *a, const void *b) {
+    const struct job_operation *one = *(const struct job_operation *const *)a;
+    const struct job_operation *other = *(const struct job_operation *const *)b;
+    int files = strcmp(one->to_file, other->to_file);
+    if (files != 0) return files;
+    const unsigned char *left = (const unsigned char *)one->to_name, *right = (const unsigned char *)other->to_name;
+    while (*left && *left == *right) left++, right++;
+    int order = (*left == '/' ? 1 : *left * 2) - (*right == '/' ? 1 : *right * 2);
+    return order != 0 ? order : (one > other) - (one < other);
+}
+
+/* The first swept parameter of the operation's label that its `to` does not have; "PARAMETER": none. */
+static const char *unused_parameter(const struct job_operation *operation, int *length) {
+    const char *part = operation->label;
+    while (*part) {
+        *length = (int)strcspn(part, "=");
+        char *plain = must_printf("$%.*s", *length, part), *braces = must_printf("${%.*s}", *length, part);
+        bool used = strstr(operation->to_where->text, plain) || strstr(operation->to_where->text, braces);
+        free(plain);
+        free(braces);
+        if (!used) return part;
+        part += strcspn(part, ",");
+        part += *part == ',';
+    }
+    *length = 9;
+    return "PARAMETER";
+}
+
+/* Complains where `other`, which stands later, goes to the place of `one`, or into it. */
+static bool complain(struct reader *reader, const struct job_operation *one, const struct job_operation *other) {
+    size_t length = strlen(one->to_name);
+    bool within = strncmp(one->to_name, other->to_name, length) == 0 && other->to_name[length] == '/';
+    if (strcmp(one->to_file, other->to_file) != 0 || (!within && strcmp(one->to_name, other->to_name) != 0))
+        return false;
+    const struct job_operation *later = one > other ? one : other;
+    int length_of_name;
+    const char *name = unused_parameter(later, &length_of_name);
+    if (within)
+        yaml_error(reader->document, later->to_where, "%s in %s cannot be a group: it is the result of '%s'",
+                   one->to_name, one->to_file, one->id);
+    else if (strcmp(one->id, other->id) == 0)
+        yaml_error(reader->document, later->to_where,
+                   "'%s' is swept, and several of its results would go to one place: put $%.*s into the name of the "
+                   "file or of the group",
+                   one->id, length_of_name, name);
+    else
+        yaml_error(reader->document, later->to_where, "%s in %s is already the place of the result of '%s'",
+                   one->to_name, one->to_file, (later == one ? other : one)->id);
+    return true;
+}
+
+void job_check_to(struct reader *reader) {
+    const struct job *job = reader->job;
+    const struct job_operation **found = must_malloc(((size_t)job->operation_count + 1) * sizeof(*found));
+    int count = 0;
+    for (int i = 0; i < job->operation_count; i++)
+        if (job->operations[i].to_file) found[count++] = &job->operations[i];
+    qsort(found, (size_t)count, sizeof(*found), compare);
+    const struct yaml_node *last = NULL; /* one complaint is enough of a swept operation */
+    for (int i = 1; i < count; i++)
+        if (found[i]->to_where != last && complain(reader, found[i - 1], found[i])) last = found[i]->to_where;
+    free(found);
+}

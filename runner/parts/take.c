@@ -1,0 +1,136 @@
+/* take.c - takes what runs have made out of their parts, those of their panels, or the former OUTPUT. */
+#include "take.h"
+
+#include "../base/fail.h"
+#include "../storage/h5scale.h"
+#include "../storage/h5virtual.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The relative path from an absolute folder to an absolute path; the path itself if they share no folder. */
+static char *relative(const char *folder, const char *path) {
+    size_t common = 0; /* length of the folders that they share, with the last slash */
+    for (size_t i = 0; path[i] && (folder[i] == path[i] || (!folder[i] && path[i] == '/')); i++) {
+        if (path[i] == '/') common = i + 1;
+        if (!folder[i]) break;
+    }
+    if (common <= 1) return must_strdup(path);
+    char *way = must_strdup("");
+    for (const char *rest = strlen(folder) < common ? "" : folder + common; *rest;) {
+        char *longer = must_printf("../%s", way);
+        free(way);
+        way = longer;
+        rest += strcspn(rest, "/");
+        rest += strspn(rest, "/");
+    }
+    char *result = must_printf("%s%s", way, path + common);
+    free(way);
+    return result;
+}
+
+char *take_relative(const struct results *results, const char *path) {
+    char *folder = results_absolute(results->place.folder), *way = relative(folder, path);
+    free(folder);
+    return way;
+}
+
+/* Copies an object with H5Ocopy, but its attributes one by one: HDF5 1.10 crashes if there are more than eight and some
+ * are texts. Those of an output are left out: they are written anew, as the plan has them now. */
+static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name, bool attributes) {
+    hid_t bare = H5Pcreate(H5P_OBJECT_COPY);
+    H5Pset_copy_object(bare, H5O_COPY_WITHOUT_ATTR_FLAG);
+    herr_t copied = H5Ocopy(from, name, group, new_name, bare, H5P_DEFAULT);
+    H5Pclose(bare);
+    if (copied < 0 || !attributes) return copied;
+    hid_t old = H5Oopen(from, name, H5P_DEFAULT), new = H5Oopen(group, new_name, H5P_DEFAULT);
+    copied = H5Aiterate2(old, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, h5_copy_attribute, &new);
+    H5Oclose(new);
+    H5Oclose(old);
+    return copied;
+}
+
+enum status take_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
+                        struct error *error) {
+    const char *slash = strrchr(path, '/');
+    char *parent = must_printf("%.*s", (int)(slash - path), path);
+    hid_t group = H5I_INVALID_HID;
+    enum status status = h5_group(file, parent, &group, error);
+    herr_t taken = 0;
+    if (!status && part == file)
+        taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
+    else if (!status)
+        taken = copy_object(part, name, group, slash + 1, attributes);
+    if (taken < 0) status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
+    if (group >= 0) H5Gclose(group);
+    free(parent);
+    return status;
+}
+
+/* Writes the attributes of `array`, an output. */
+static enum status describe_output(hid_t file, const char *path, const struct task *task, const struct array *array,
+                                   const struct result_row *row, struct error *error) {
+    const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
+    hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
+    if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    enum status status = h5_set_integer(output, "run", row->run, error);
+    if (!status) status = h5_set_text(output, "operation", row->operation, error);
+    if (!status) status = h5_set_text(output, "op", row->op, error);
+    if (!status && operator_) status = h5_set_text(output, "operator", operator_, error);
+    if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
+    if (!status) status = h5_set_text(output, "variant", row->variant, error);
+    if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);
+    if (!status && array->units) status = h5_set_text(output, "units", array->units, error);
+    if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
+    if (!status) status = h5_set_real(output, "error", row->error, error);
+    if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
+    H5Dclose(output);
+    return status;
+}
+
+static bool is_virtual(const struct stored *from) {
+    hid_t id = H5Dopen2(from->file, from->output, H5P_DEFAULT);
+    bool is = id >= 0 && h5_is_virtual(id);
+    if (id >= 0) H5Dclose(id);
+    return is;
+}
+
+/* One without axes, or without elements, cannot be virtual. */
+static enum status take_values(const struct stored *from, hid_t file, const struct results *results,
+                               const struct run *run, bool links, const char *path, struct error *error) {
+    const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
+    bool panels = from->file < 0, part = from->run < 0;
+    if (links && part && shape->rank > 0 && shape_elements(shape) > 0)
+        return link_output(results, run, panels, file, path, error);
+    if (panels) return panels_join(results, run, file, path, error);
+    if (!part && is_virtual(from)) return link_resolve(results, run, from, file, path, error);
+    return take_object(from->file, from->output, file, path, false, error);
+}
+
+enum status take_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
+                        const struct result_row *row, bool links, const char *path, struct error *error) {
+    const struct task *task = &results->plan->tasks[run->task];
+    TRY(take_values(from, file, results, run, links, path, error));
+    return describe_output(file, path, task, &results->plan->arrays[task->out], row, error);
+}
+
+/* ---- where they are ---- */
+
+enum status take_open(const struct results *results, const struct run *run, struct stored *from, struct error *error) {
+    char *path = results_part_path(results, run);
+    enum status status = STATUS_OK;
+    *from = (struct stored){H5I_INVALID_HID, "output", -1, false};
+    if (!panels_were_found(results, run) && (access(path, F_OK) == 0 || !former_stored(results, run, from))) {
+        status = h5_open_file(path, &from->file, error); /* as its reader has it, which may still be open */
+        if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(path)) >= 0)
+            status = STATUS_OK;
+        from->opened = !status;
+    }
+    free(path);
+    return status;
+}
+
+void take_close(struct stored *from) {
+    if (from->opened) H5Fclose(from->file);
+    from->opened = false;
+}

@@ -1,0 +1,25 @@
+/* take.h - takes what runs have made to the file that shall hold it. */
+#ifndef RUNNER_TAKE_H
+#define RUNNER_TAKE_H
+
+#include "results.h"
+
+/* Finds the data of a run that is ok: in its part, in those of its panels (then from->file is negative), or in the
+ * former OUTPUT. It fails if they are in none: a file would otherwise claim that the run was done and lack its output.
+ * Call take_close, whatever the status. */
+enum status take_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
+void take_close(struct stored *from);
+
+/* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. `links`: where it can be
+ * one, a virtual data set. */
+enum status take_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
+                        const struct result_row *row, bool links, const char *path, struct error *error);
+/* Copies an object, or moves it if the part has become the file itself. */
+enum status take_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
+                        struct error *error);
+
+/* The way from OUTPUT's folder to an absolute path, "../data/x.h5", or that path itself if they share no folder. The
+ * caller frees. */
+char *take_relative(const struct results *results, const char *path);
+
+#endif

@@ -1,0 +1,489 @@
+/* to.c - files that results go to. */
+#define H5_USE_110_API
+#include "to.h"
+
+#include "../base/clock.h"
+#include "../base/fail.h"
+#include "../plan/space.h"
+#include "../record/environment.h"
+#include "scales.h"
+#include "take.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define TO_SCHEMA "tilerun-to"
+
+struct to_file {
+    struct place place;
+    char *real;       /* its absolute path, links of folders followed: by it files are told apart */
+    char *unfinished; /* where it is written at first */
+    int first, count; /* its operations, in `sorted` */
+    bool written;
+    const struct run *adopted; /* whose part becomes the file (to_adopt); NULL: none */
+};
+
+struct to_files {
+    int count;
+    struct to_file *of;
+    int *sorted;       /* operations, those of a file together, in their order */
+    int *of_operation; /* the number of its file; -1: none */
+};
+
+/* ---- which files there are --------------------------------------------------------------------------------------- */
+
+/* The file's real path. The caller frees. */
+static char *real_path(const struct place *place) {
+    const char *slash = strrchr(place->path, '/');
+    char *folder = realpath(place->folder, NULL);
+    char *real = must_printf("%s/%s", folder ? folder : place->folder, slash ? slash + 1 : place->path);
+    free(folder);
+    return real;
+}
+
+/* The name under which a file is written at first. Only one process at a time can be on OUTPUT; so none but the one
+ * that may have left it there has this name. */
+static char *unfinished_path(const struct results *results, const struct to_file *file) {
+    char *output = real_path(&results->place), *both = must_printf("%s\n%s", output, file->real);
+    XXH64_hash_t hash = XXH3_64bits(both, strlen(both));
+    free(both);
+    free(output);
+    return must_printf("%s/.tilerun-to-%016llx.tmp", file->place.folder, (unsigned long long)hash);
+}
+
+/* The number of the file that an operation's result goes to. Operations of one file often follow one another. */
+static enum status find_file(struct to_files *to, const struct job_operation *operation, int last, int *number,
+                             struct error *error) {
+    struct to_file file = {.first = 0};
+    if (last >= 0 && strcmp(to->of[last].place.name, operation->to_file) == 0) {
+        *number = last;
+        return STATUS_OK;
+    }
+    enum status status = place_find("file", operation->to_file, &file.place, error);
+    file.real = status ? NULL : real_path(&file.place);
+    for (*number = 0; !status && *number < to->count; ++*number)
+        if (strcmp(to->of[*number].real, file.real) == 0) break;
+    if (status || *number < to->count) {
+        free(file.real);
+        place_free(&file.place);
+        return status;
+    }
+    to->of = must_realloc(to->of, (size_t)(to->count + 1) * sizeof *to->of);
+    to->of[to->count++] = file;
+    return STATUS_OK;
+}
+
+/* Lists the operations of each file. */
+static void sort_operations(struct to_files *to, int most) {
+    int at = 0;
+    for (int i = 0; i < most; i++)
+        if (to->of_operation[i] >= 0) to->of[to->of_operation[i]].count++;
+    for (int i = 0; i < to->count; i++) {
+        to->of[i].first = at;
+        at += to->of[i].count;
+        to->of[i].count = 0;
+    }
+    for (int i = 0; i < most; i++) {
+        struct to_file *file = to->of_operation[i] >= 0 ? &to->of[to->of_operation[i]] : NULL;
+        if (file) to->sorted[file->first + file->count++] = i;
+    }
+}
+
+static enum status find_files(struct results *results, struct error *error) {
+    const struct job *job = results->plan->job;
+    bool any = false;
+    for (int i = 0; i < job->operation_count && !any; i++) any = job->operations[i].to_file != NULL;
+    if (!any) return STATUS_OK;
+    struct to_files *to = must_malloc(sizeof *to);
+    size_t bytes = (size_t)job->operation_count * sizeof(int);
+    *to = (struct to_files){.sorted = must_malloc(bytes), .of_operation = must_malloc(bytes)};
+    results->to = to;
+    for (int i = 0, last = -1; i < job->operation_count; i++) {
+        to->of_operation[i] = -1;
+        if (!job->operations[i].to_file) continue;
+        TRY(find_file(to, &job->operations[i], last, &last, error));
+        to->of_operation[i] = last;
+    }
+    sort_operations(to, job->operation_count);
+    for (int i = 0; i < to->count; i++) to->of[i].unfinished = unfinished_path(results, &to->of[i]);
+    return STATUS_OK;
+}
+
+/* One file may have several names: the job's reader knows only those that are spelled alike. */
+static enum status check_names(const struct results *results, const struct to_file *file, struct error *error) {
+    const struct job_operation *all = results->plan->job->operations;
+    const int *members = &results->to->sorted[file->first];
+    bool alike = true;
+    for (int i = 1; i < file->count && alike; i++)
+        alike = strcmp(all[members[i]].to_file, all[members[0]].to_file) == 0;
+    for (int i = 0; i < file->count && !alike; i++)
+        for (int j = 0; j < file->count; j++) {
+            const char *one = all[members[i]].to_name, *other = all[members[j]].to_name;
+            size_t length = strlen(one);
+            if (i == j || strncmp(one, other, length) != 0 || (other[length] && other[length] != '/')) continue;
+            return fail(error, STATUS_USAGE, "file %s: the results of '%s' and '%s' both go to %s in it",
+                        file->place.name, all[members[i]].id, all[members[j]].id, one);
+        }
+    return STATUS_OK;
+}
+
+/* ---- may they be written? ---------------------------------------------------------------------------------------- */
+
+/* Opens a file that a `to` has written; negative: it is none. */
+static hid_t open_written(const char *path) {
+    struct error ignored = {STATUS_OK, ""};
+    hid_t id;
+    if (h5_open_file(path, &id, &ignored)) return H5I_INVALID_HID;
+    char *schema = h5_get_text(id, "schema");
+    bool is = schema && strcmp(schema, TO_SCHEMA) == 0;
+    free(schema);
+    if (is) return id;
+    H5Fclose(id);
+    return H5I_INVALID_HID;
+}
+
+static enum status refuse(const struct to_file *file, bool resume, struct error *error) {
+    return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->place.name,
+                resume ? " and has not been made by this job as it, its inputs and tilerun are now" : "");
+}
+
+static enum status check_file(const struct results *results, struct to_file *file, bool resume, struct error *error) {
+    TRY(place_look(&file->place, error));
+    TRY(results_check_other(results->place.name, results->plan, "file", file->place.name, error));
+    TRY(place_check(&file->place, error));
+    if (!file->place.exists) return STATUS_OK;
+    if (!S_ISREG(file->place.about.st_mode))
+        return fail(error, STATUS_USAGE, "file %s: is not a regular file", file->place.name);
+    if (results->overwrite) return STATUS_OK;
+    hid_t id = resume ? open_written(file->place.path) : H5I_INVALID_HID;
+    if (id < 0) return refuse(file, resume, error);
+    H5Fclose(id);
+    return STATUS_OK;
+}
+
+static enum status check_files(const struct results *results, bool resume, struct error *error) {
+    for (int i = 0; i < results->to->count; i++) TRY(check_file(results, &results->to->of[i], resume, error));
+    return STATUS_OK;
+}
+
+enum status to_open(struct results *results, bool resume, struct error *error) {
+    TRY(find_files(results, error));
+    if (!results->to) return STATUS_OK;
+    for (int i = 0; i < results->to->count; i++) TRY(check_names(results, &results->to->of[i], error));
+    return check_files(results, resume, error);
+}
+
+enum status to_begin(struct results *results, bool resume, struct error *error) {
+    if (!results->to) return STATUS_OK;
+    to_leave(results); /* what a killed process left */
+    return check_files(results, resume, error);
+}
+
+void to_leave(const struct results *results) {
+    for (int i = 0; results->to && !results->shard && i < results->to->count; i++)
+        if (results->to->of[i].unfinished) unlink(results->to->of[i].unfinished);
+}
+
+void to_close(struct results *results) {
+    struct to_files *to = results->to;
+    if (!to) return;
+    for (int i = 0; i < to->count; i++) {
+        place_free(&to->of[i].place);
+        free(to->of[i].real);
+        free(to->of[i].unfinished);
+    }
+    free(to->of);
+    free(to->sorted);
+    free(to->of_operation);
+    free(to);
+    results->to = NULL;
+}
+
+/* ---- files of an earlier process --------------------------------------------------------------------------------- */
+
+/* What lies in the place of a file: nothing, a file of which all results are this job's, and whether it lacks some. */
+enum earlier { NOTHING, FOREIGN, SOME_OF_OURS, ALL_OF_OURS };
+
+static enum earlier look_at(const struct results *results, const struct job *job, struct keys *keys,
+                            const struct to_file *file) {
+    if (access(file->place.path, F_OK) != 0) return NOTHING;
+    hid_t id = open_written(file->place.path);
+    if (id < 0) return FOREIGN;
+    int64_t there = 0, ours = 0;
+    h5_get_number(id, "results", INT64, &there);
+    for (int i = 0; i < file->count; i++) {
+        int number = results->to->sorted[file->first + i];
+        char wanted[33];
+        keys_of_task(keys, number, wanted);
+        hid_t dataset = H5Oopen(id, job->operations[number].to_name, H5P_DEFAULT);
+        char *key = dataset < 0 ? NULL : h5_get_text(dataset, "key");
+        ours += key && strcmp(key, wanted) == 0;
+        free(key);
+        if (dataset >= 0) H5Oclose(dataset);
+    }
+    H5Fclose(id);
+    return ours == 0 || ours < there ? FOREIGN : ours < file->count ? SOME_OF_OURS : ALL_OF_OURS;
+}
+
+/* What the former OUTPUT has in the place of a task's result. */
+enum held { HELD_NOT, HELD_INSIDE, HELD_THERE, HELD_ELSEWHERE };
+
+static enum held held_by(const struct results *results, const struct job_operation *operation,
+                         const struct to_file *file) {
+    char *path = results_path_of("outputs", operation->label, operation->id);
+    hid_t former = former_file(results);
+    H5L_info_t about;
+    enum held held = HELD_NOT;
+    if (former >= 0 && H5Oexists_by_name(former, path, H5P_DEFAULT) >= 0 &&
+        H5Lget_info(former, path, &about, H5P_DEFAULT) >= 0) {
+        char *value = about.type == H5L_TYPE_EXTERNAL ? must_malloc(about.u.val_size + 1) : NULL;
+        const char *name, *object;
+        unsigned flags;
+        held = value ? HELD_ELSEWHERE : HELD_INSIDE;
+        if (value && file && H5Lget_val(former, path, value, about.u.val_size, H5P_DEFAULT) >= 0 &&
+            H5Lunpack_elink_val(value, about.u.val_size, &flags, &name, &object) >= 0) {
+            char *way = take_relative(results, file->real);
+            if (strcmp(way, name) == 0 && strcmp(object, operation->to_name) == 0) held = HELD_THERE;
+            free(way);
+        }
+        free(value);
+    }
+    free(path);
+    return held;
+}
+
+/* Does the former OUTPUT link to all results of the file, or else to none? */
+static bool is_held(const struct results *results, const struct job *job, const struct to_file *file,
+                    enum earlier earlier) {
+    int there = 0, inside = 0, not = 0;
+    for (int i = 0; i < file->count; i++) {
+        enum held held = held_by(results, &job->operations[results->to->sorted[file->first + i]], file);
+        there += held == HELD_THERE;
+        inside += held == HELD_INSIDE;
+        not += held == HELD_NOT;
+    }
+    return (there == file->count && earlier == ALL_OF_OURS) || (not > 0 && inside + not == file->count);
+}
+
+enum status to_resume(const struct results *results, bool *done, struct error *error) {
+    const struct plan *plan = results->plan;
+    struct keys *keys = results->keys;
+    const struct job *job = plan->job;
+    if (results->shard && !results->place.exists) return STATUS_OK; /* its inputs are not all hashed */
+    if (results->shard) counterpart_keys(results, &plan, &keys);
+    for (int i = 0; *done && i < job->operation_count && former_file(results) >= 0; i++)
+        if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
+    for (int i = 0; results->to && i < results->to->count; i++) {
+        const struct to_file *file = &results->to->of[i];
+        enum earlier earlier = look_at(results, job, keys, file);
+        if (earlier == FOREIGN && !results->overwrite) return refuse(file, true, error);
+        if (*done && former_file(results) >= 0) *done = is_held(results, job, file, earlier);
+    }
+    return STATUS_OK;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* `adopted`: the run whose part has become the file `id`; NULL: none. */
+static enum status write_result(const struct results *results, const struct result_summary *summary, int task,
+                                const struct run *adopted, hid_t id, struct scales *scales, struct error *error) {
+    const struct plan *plan = results->plan;
+    const struct run *run = &plan->runs[summary->result_run[task]];
+    const char *name = plan->tasks[task].operation->to_name;
+    char key[33];
+    struct stored from = {id, "output", -1, false};
+    bool own = adopted && adopted->number == run->number;
+    enum status status = own ? STATUS_OK : take_open(results, run, &from, error);
+    if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], false, name, error);
+    take_close(&from);
+    hid_t dataset = status ? H5I_INVALID_HID : H5Dopen2(id, name, H5P_DEFAULT);
+    keys_of_task(results->keys, task, key);
+    if (!status && dataset < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    if (!status) status = h5_set_text(dataset, "key", key, error);
+    if (dataset >= 0) H5Dclose(dataset);
+    return status ? status : scales_attach(scales, &plan->arrays[plan->tasks[task].out], name, error);
+}
+
+static enum status write_head(const struct results *results, const struct result_summary *summary,
+                              const struct to_file *file, hid_t id, struct error *error) {
+    char finished[TIME_TEXT];
+    TRY(h5_set_text(id, "schema", TO_SCHEMA, error));
+    TRY(h5_set_integer(id, "schema_version", 1, error));
+    TRY(h5_set_integer(id, "results", file->count, error));
+    TRY(h5_set_text(id, "job_name", results->plan->job->name, error));
+    TRY(h5_set_text(id, "tool_version", tilerun_version, error));
+    TRY(h5_set_text(id, "git_commit", tilerun_git_commit, error));
+    TRY(h5_set_text(id, "created", summary->created, error));
+    TRY(h5_set_text(id, "finished", time_text(finished), error));
+    return h5_set_text(id, "command_line", summary->command_line, error);
+}
+
+/* Writes all into an open file and closes it. */
+static enum status fill_file(const struct results *results, const struct result_summary *summary,
+                             const struct to_file *file, hid_t id, const char *path, struct error *error) {
+    struct scales *scales = scales_create(results, id, "/");
+    enum status status = write_head(results, summary, file, id, error);
+    for (int i = 0; i < file->count && !status; i++)
+        status = write_result(results, summary, results->to->sorted[file->first + i], file->adopted, id, scales, error);
+    if (!status) status = scales_finish(scales, error);
+    scales_free(scales);
+    enum status closed = h5_close_file(id, error);
+    if (!status) status = closed;
+    return !status && results->plan->job->sync ? results_sync_file(path, error) : status;
+}
+
+static enum status write_file(struct results *results, const struct result_summary *summary, struct to_file *file,
+                              struct error *error) {
+    hid_t id;
+    TRY(h5_create_file(file->unfinished, &id, error));
+    enum status status = fill_file(results, summary, file, id, file->unfinished, error);
+    file->written = !status;
+    return status;
+}
+
+/* The first of a file's operations that made no result; NULL: all did. */
+static const char *lacking(const struct results *results, const struct result_summary *summary,
+                           const struct to_file *file) {
+    for (int i = 0; i < file->count; i++) {
+        int task = results->to->sorted[file->first + i];
+        if (summary->result_run[task] < 0) return results->plan->tasks[task].operation->id;
+    }
+    return NULL;
+}
+
+/* ---- the part that becomes a file -------------------------------------------------------------------------------- */
+
+/* Of all results that have a `to` on the file system of the parts, the largest, if a part of at least SPACE_ADOPT_BYTES
+ * has it: to copy it would take as long as writing it did. */
+static void choose_adopted(const struct results *results, const struct result_summary *summary) {
+    struct to_file *best = NULL;
+    const struct run *largest = NULL;
+    off_t most = SPACE_ADOPT_BYTES - 1;
+    struct stat folder, about;
+    if (results->links || results->linked) return; /* parts that an OUTPUT shows do not change */
+    for (int i = 0; i < results->to->count; i++) {
+        struct to_file *file = &results->to->of[i];
+        if (lacking(results, summary, file) || stat(file->place.folder, &folder) != 0) continue;
+        for (int j = 0; j < file->count; j++) {
+            const struct run *run = &results->plan->runs[summary->result_run[results->to->sorted[file->first + j]]];
+            char *path = results_part_path(results, run);
+            if (!panels_were_found(results, run) && stat(path, &about) == 0 && about.st_dev == folder.st_dev &&
+                about.st_size > most) {
+                most = about.st_size;
+                largest = run;
+                best = file;
+            }
+            free(path);
+        }
+    }
+    if (best) best->adopted = largest;
+}
+
+/* Removes what only a part has. */
+static enum status strip_part(hid_t id, struct error *error) {
+    static const char *const attributes[] = {"key", "job_runs", "job_skipped", "job_sha256"};
+    bool failed = H5Ldelete(id, "runs", H5P_DEFAULT) < 0;
+    for (int i = 0; i < SAMPLE_KINDS && !failed; i++)
+        failed = H5Lexists(id, sample_kinds[i].in_part, H5P_DEFAULT) > 0 &&
+                 H5Ldelete(id, sample_kinds[i].in_part, H5P_DEFAULT) < 0;
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes && !failed; i++)
+        failed = H5Aexists(id, attributes[i]) > 0 && H5Adelete(id, attributes[i]) < 0;
+    return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words()) : STATUS_OK;
+}
+
+enum status to_adopt(struct results *results, const struct result_summary *summary, struct error *error) {
+    int number = 0;
+    if (!to_adopts(results)) return STATUS_OK;
+    while (!results->to->of[number].adopted) number++;
+    const struct to_file *file = &results->to->of[number];
+    char *path = results_part_path(results, file->adopted);
+    hid_t id;
+    reader_close(&results->readers->of[results->plan->tasks[file->adopted->task].out]);
+    enum status status = h5_reopen_file(path, &results->journal, &id, error);
+    struct error later = {STATUS_OK, ""};
+    if (!status && (status = strip_part(id, error)))
+        h5_close_file(id, &later);
+    else if (!status)
+        status = fill_file(results, summary, file, id, path, error);
+    free(path);
+    return status;
+}
+
+enum status to_write(struct results *results, const struct result_summary *summary, struct error *error) {
+    enum status status = STATUS_OK;
+    if (results->to) choose_adopted(results, summary);
+    for (int i = 0; results->to && i < results->to->count && !status; i++) {
+        struct to_file *file = &results->to->of[i];
+        const char *lacks = lacking(results, summary, file);
+        if (lacks)
+            fprintf(stderr, "tilerun: file %s: is not written, because '%s' has no result%s\n", file->place.name, lacks,
+                    file->count > 1 ? "; what there is of the others lies in the output" : "");
+        else if (file->adopted)
+            file->written = true; /* to_adopt writes it, when all else has been taken out of the part */
+        else
+            status = write_file(results, summary, file, error);
+    }
+    if (!status) return STATUS_OK;
+    to_leave(results);
+    return error->status = STATUS_IO;
+}
+
+bool to_adopts(const struct results *results) {
+    for (int i = 0; results->to && i < results->to->count; i++)
+        if (results->to->of[i].adopted) return true;
+    return false;
+}
+
+bool to_has(const struct results *results, int task) {
+    int number = results->to ? results->to->of_operation[task] : -1;
+    return number >= 0 && results->to->of[number].written;
+}
+
+enum status to_link(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
+    const struct to_file *to = &results->to->of[results->to->of_operation[task]];
+    const char *slash = strrchr(path, '/');
+    char *way = take_relative(results, to->real), *parent = must_printf("%.*s", (int)(slash - path), path);
+    hid_t group = H5I_INVALID_HID;
+    enum status status = h5_group(file, parent, &group, error);
+    const char *name = results->plan->tasks[task].operation->to_name;
+    if (!status && H5Lcreate_external(way, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());
+    if (group >= 0) H5Gclose(group);
+    free(parent);
+    free(way);
+    return status;
+}
+
+/* A file that came there, or was changed, while the job ran. */
+static bool is_new(const struct place *place) {
+    struct stat now;
+    if (stat(place->path, &now) != 0) return false;
+    return !place->exists || now.st_ino != place->about.st_ino || now.st_mtim.tv_sec != place->about.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != place->about.st_mtim.tv_nsec;
+}
+
+enum status to_put(const struct results *results, bool *final, struct error *error) {
+    const struct to_files *to = results->to;
+    for (int i = 0; to && i < to->count; i++)
+        if (to->of[i].written && !results->overwrite && is_new(&to->of[i].place))
+            return fail(error, STATUS_IO,
+                        "file %s: another process has written it while the job ran; move it away and --resume, or "
+                        "replace it with --resume --overwrite",
+                        to->of[i].place.name);
+    for (int i = 0; to && i < to->count; i++) {
+        const struct to_file *file = &to->of[i];
+        if (!file->written) continue;
+        char *part = file->adopted ? results_part_path(results, file->adopted) : NULL;
+        enum status status = place_put(&file->place, part ? part : file->unfinished, error);
+        *final |= part && !status;
+        free(part);
+        if (status) return status;
+    }
+    for (int i = 0; to && i < to->count && results->plan->job->sync; i++)
+        if (to->of[i].written) TRY(results_sync_folder(to->of[i].place.folder, error));
+    return STATUS_OK;
+}

@@ -1,0 +1,39 @@
+/* to.h - the files that results go to (`to`), which OUTPUT links to.
+ *
+ * Each is written during the assembly, under another name in its folder, and renamed just before OUTPUT is. Of large
+ * results the largest is not copied: its part becomes the file, and a kill between that rename and OUTPUT's costs that
+ * run. Where one
+ * of a file's results was not made the file is not written: OUTPUT then holds those that were. Each data set has the
+ * key of its task as an attribute, by which --resume knows the file as this job's. */
+#ifndef RUNNER_TO_H
+#define RUNNER_TO_H
+
+#include "results.h"
+
+/* Finds the files, and looks whether they may be written. STATUS_USAGE: one must not be replaced or cannot be written,
+ * or two results go to one place by different names. Call it before the lock is taken, and to_begin with the lock. */
+enum status to_open(struct results *results, bool resume, struct error *error);
+enum status to_begin(struct results *results, bool resume, struct error *error);
+/* Removes unfinished files; frees nothing, since other threads may still write them. The lock must be held. */
+void to_leave(const struct results *results);
+void to_close(struct results *results);
+
+/* With --resume, after inputs were hashed and OUTPUT was looked at: sets *done to false if a file is not as OUTPUT
+ * says, or as the job does now. STATUS_USAGE: one is not this job's, and may not be overwritten. */
+enum status to_resume(const struct results *results, bool *done, struct error *error);
+
+/* Writes all files. STATUS_IO. */
+enum status to_write(struct results *results, const struct result_summary *summary, struct error *error);
+/* Has to_write written the result of a task? */
+bool to_has(const struct results *results, int task);
+/* Makes `path` in OUTPUT a link to it. */
+enum status to_link(const struct results *results, int task, hid_t file, const char *path, struct error *error);
+/* Does the part of a result become one of the files? */
+bool to_adopts(const struct results *results);
+/* When all else of OUTPUT is written, makes that part the file that it becomes. If that fails, as on a full disk, the
+ * part is restored, as one that becomes OUTPUT is. */
+enum status to_adopt(struct results *results, const struct result_summary *summary, struct error *error);
+/* Gives the files their names. *final: the part that becomes a file is one now. STATUS_IO. */
+enum status to_put(const struct results *results, bool *final, struct error *error);
+
+#endif

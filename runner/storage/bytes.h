@@ -1,0 +1,19 @@
+/* bytes.h - what HDF5's shuffle and fletcher32 filters do to bytes, and byte order. */
+#ifndef RUNNER_BYTES_H
+#define RUNNER_BYTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Byte b of element i of `size` bytes goes to b * elements + i, or comes from there; bytes of an incomplete element
+ * stay at the end. Both buffers are aligned for any element and do not overlap. */
+void bytes_shuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size);
+void bytes_unshuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size);
+
+/* HDF5's checksum of a chunk. */
+uint32_t bytes_fletcher32(const uint8_t *data, size_t bytes);
+
+/* Reverses the bytes of each element. */
+void swap_bytes(void *data, int64_t elements, size_t size);
+
+#endif

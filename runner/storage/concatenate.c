@@ -1,0 +1,123 @@
+/* concatenate.c - finds the files of a concatenated input, and where each lies in the whole. */
+#include "concatenate.h"
+
+#include "../base/fail.h"
+#include "../base/fence.h"
+#include "../base/match.h"
+#include "h5io.h"
+#include "h5scale.h"
+#include "rawread.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What all files say of their values; NULL where two differ. */
+static void agree(char **all, char *one) {
+    if (*all && one && strcmp(*all, one) == 0) {
+        free(one);
+        return;
+    }
+    free(*all);
+    free(one);
+    *all = NULL;
+}
+
+/* The axes that all files have in common are described by the first. */
+static void describe_axes(hid_t dataset, int along, struct array *array) {
+    for (int i = 0; i < array->shape.rank; i++) {
+        if (i == along) continue;
+        char *label = h5_axis_label(dataset, i);
+        if (label || h5_axis_has_scales(dataset, i)) array->axes[i] = (struct array_axis){array, i, label};
+    }
+}
+
+static enum status take_first(const struct h5_dataset *dataset, const struct job_input *input, struct array *array,
+                              struct error *error) {
+    if (dataset->shape.rank <= input->concatenate)
+        return fail(error, STATUS_USAGE, "%s: '%s' has %d ax%s, and cannot be concatenated along axis %d",
+                    array->parts->of[0].file, input->dataset, dataset->shape.rank,
+                    dataset->shape.rank == 1 ? "is" : "es", input->concatenate);
+    array->dtype = dataset->dtype;
+    array->shape = dataset->shape;
+    array->shape.size[input->concatenate] = 0;
+    array->units = h5_get_words(dataset->id, "units");
+    array->long_name = h5_get_words(dataset->id, "long_name");
+    array->direct = true;
+    describe_axes(dataset->id, input->concatenate, array);
+    return STATUS_OK;
+}
+
+/* Does a file fit behind the first? */
+static enum status check(const struct h5_dataset *dataset, const struct job_input *input, const struct array *array,
+                         const char *file, struct error *error) {
+    bool fits = dataset->dtype == array->dtype && dataset->shape.rank == array->shape.rank;
+    for (int i = 0; fits && i < array->shape.rank; i++)
+        fits = i == input->concatenate || dataset->shape.size[i] == array->shape.size[i];
+    if (fits) return STATUS_OK;
+    char own[SHAPE_TEXT], first[SHAPE_TEXT];
+    struct shape shape = array->shape;
+    shape.size[input->concatenate] = array->parts->of[0].place.count[input->concatenate];
+    return fail(error, STATUS_USAGE,
+                "%s: '%s' is %s %s, but %s %s in %s: to be concatenated along axis %d they need one type, and the same "
+                "sizes of the other axes",
+                file, input->dataset, dtype_name(dataset->dtype), shape_format(&dataset->shape, own),
+                dtype_name(array->dtype), shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
+}
+
+static enum status add_file(const struct job_input *input, int number, struct array *array, struct error *error) {
+    struct array_part *part = &array->parts->of[number];
+    FENCE(part->file);
+    struct h5_dataset *dataset = NULL;
+    struct rawread *raw = NULL;
+    int along = input->concatenate;
+    stat(part->file, &part->version); /* a failure is ignored: h5_open gives the better message */
+    enum status status = h5_open(part->file, input->dataset, &dataset, error);
+    if (!status) status = rawread_open(dataset, &raw, error);
+    if (!status && number == 0) status = take_first(dataset, input, array, error);
+    if (!status && number > 0) status = check(dataset, input, array, part->file, error);
+    if (!status) {
+        part->place = box_whole(&dataset->shape);
+        part->place.start[along] = array->shape.size[along];
+        array->shape.size[along] += dataset->shape.size[along];
+        if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;
+        array->filtered |= dataset->filtered;
+        array->direct &= raw != NULL || shape_elements(&dataset->shape) == 0;
+    }
+    if (!status && number > 0) {
+        agree(&array->units, h5_get_words(dataset->id, "units"));
+        agree(&array->long_name, h5_get_words(dataset->id, "long_name"));
+    }
+    rawread_close(raw);
+    h5_close(dataset);
+    return status;
+}
+
+enum status concatenate_describe(const struct job_input *input, struct array *array, struct error *error) {
+    char **paths = NULL;
+    int count = 1;
+    if (match_is_pattern(input->file)) {
+        count = match_files(input->file, &paths);
+        if (count == 0) {
+            char *none = match_none(input->file);
+            fail(error, STATUS_USAGE, "%s", none);
+            free(none);
+            free(paths);
+            return STATUS_USAGE;
+        }
+    } else {
+        paths = must_malloc(sizeof *paths);
+        paths[0] = must_strdup(input->file);
+    }
+    size_t bytes = sizeof *array->parts + (size_t)count * sizeof *array->parts->of;
+    array->parts = memset(must_malloc(bytes), 0, bytes);
+    array->parts->owner = array;
+    array->parts->count = count;
+    for (int i = 0; i < count; i++) array->parts->of[i].file = paths[i];
+    free(paths);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count && !status; i++) status = add_file(input, i, array, error);
+    if (!status && !shape_countable(&array->shape))
+        status = fail(error, STATUS_USAGE, "%s: '%s' in all of them has more elements than 64 bits can count",
+                      input->file, input->dataset);
+    return status;
+}

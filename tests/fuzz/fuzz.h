@@ -1,0 +1,66 @@
+/* fuzz.h - what the fuzz targets share: a scratch folder in memory that becomes the current one, files from bytes, and
+ * commands whose output nobody reads. Each target is one LLVMFuzzerTestOneInput. */
+#ifndef TESTS_FUZZ_H
+#define TESTS_FUZZ_H
+
+#include "../../runner/base/fence.h"
+#include "../../runner/commands/command.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int shown; /* the standard error that libFuzzer reports to */
+
+/* What a fence catches is no finding: the process ends as if it had done its share. */
+void __real__exit(int code) __attribute__((noreturn));
+void __wrap__exit(int code) __attribute__((noreturn));
+void __wrap__exit(int code) {
+    __real__exit(code == STATUS_IO ? 0 : code);
+}
+
+static void fuzz_leave(void) {
+    if (chdir("/") == 0) return;
+}
+
+/* Call first in each input. What is printed goes to /dev/null; libFuzzer and the sanitizers have the other output. */
+static void fuzz_begin(void) {
+    static char folder[] = "/dev/shm/tilerun-fuzz-XXXXXX";
+    if (shown) return;
+    shown = dup(STDERR_FILENO);
+    if (!mkdtemp(folder) || chdir(folder) || !freopen("/dev/null", "w", stdout)) abort();
+    setenv("XDG_CACHE_HOME", folder, 1); /* measured limits: not the user's */
+    setenv("OMP_NUM_THREADS", "1", 1);
+    atexit(fuzz_leave);
+    h5_quiet();
+    fence_install();
+}
+
+static void fuzz_write(const char *path, const void *data, size_t size) {
+    int file = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    if (file < 0 || write(file, data, size) != (ssize_t)size || close(file)) abort();
+}
+
+/* Runs a command with these words, up to a NULL. Its complaints go to /dev/null. */
+static enum status fuzz_command(const struct command *command, char *words[]) {
+    struct error error = {0};
+    int count = 0, quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    while (words[count]) count++;
+    fflush(stderr);
+    dup2(quiet, STDERR_FILENO);
+    optind = 0;
+    enum status status = command->run(count, words, &error);
+    fflush(stdout);
+    fflush(stderr);
+    dup2(shown, STDERR_FILENO);
+    close(quiet);
+    if (status != STATUS_OK && memchr(error.text, '\0', sizeof error.text) == NULL) abort();
+    return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif
