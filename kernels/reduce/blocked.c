@@ -119,7 +119,7 @@ CPU_BODY part_nans_body(bool counts_nans, double neutral, struct piece *piece, s
             bool is_nan = row[c] != row[c];
             sums->value.i[c] += counts_nans & is_nan;
             sums->numbers[c] += !is_nan;
-            row[c] = is_nan & !counts_nans ? neutral : row[c];
+            row[c] = (is_nan & !counts_nans) ? neutral : row[c];
         }
     }
 }

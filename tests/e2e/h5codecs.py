@@ -111,22 +111,26 @@ def bitshuffle(data, size, elements=0, over=0):
     return stored + data[count * size :]
 
 
-def write(path, name, x, chunks, kind, encode, values=(), shuffle=False):
-    """Writes a data set whose chunks `encode` makes of their bytes; `shuffle`: HDF5's, before."""
-    with h5py.File(path, "a") as file:
-        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        properties.set_chunk(chunks)
+def add(file, name, x, chunks, kind, encode, values=(), shuffle=False):
+    """Adds a data set whose chunks `encode` makes of their bytes; `shuffle`: HDF5's, before."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk(chunks)
+    if shuffle:
+        properties.set_filter(h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FLAG_OPTIONAL, (x.itemsize,))
+    properties.set_filter(kind, h5py.h5z.FLAG_OPTIONAL, tuple(values))
+    space = h5py.h5s.create_simple(x.shape)
+    dataset = h5py.h5d.create(file.id, name.encode(), h5py.h5t.py_create(x.dtype), space, properties)
+    for corner in np.ndindex(*(-(-n // c) for n, c in zip(x.shape, chunks))):
+        first = tuple(at * c for at, c in zip(corner, chunks))
+        part = x[tuple(slice(at, at + c) for at, c in zip(first, chunks))]
+        chunk = np.zeros(chunks, x.dtype)
+        chunk[tuple(slice(0, n) for n in part.shape)] = part
+        data = chunk.tobytes()
         if shuffle:
-            properties.set_filter(h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FLAG_OPTIONAL, (x.itemsize,))
-        properties.set_filter(kind, h5py.h5z.FLAG_OPTIONAL, tuple(values))
-        space = h5py.h5s.create_simple(x.shape)
-        dataset = h5py.h5d.create(file.id, name.encode(), h5py.h5t.py_create(x.dtype), space, properties)
-        for corner in np.ndindex(*(-(-n // c) for n, c in zip(x.shape, chunks))):
-            first = tuple(at * c for at, c in zip(corner, chunks))
-            part = x[tuple(slice(at, at + c) for at, c in zip(first, chunks))]
-            chunk = np.zeros(chunks, x.dtype)
-            chunk[tuple(slice(0, n) for n in part.shape)] = part
-            data = chunk.tobytes()
-            if shuffle:
-                data = np.frombuffer(data, np.uint8).reshape(-1, x.itemsize).T.tobytes()
-            dataset.write_direct_chunk(first, encode(data))
+            data = np.frombuffer(data, np.uint8).reshape(-1, x.itemsize).T.tobytes()
+        dataset.write_direct_chunk(first, encode(data))
+
+
+def write(path, name, x, chunks, kind, encode, values=(), shuffle=False):
+    with h5py.File(path, "a") as file:
+        add(file, name, x, chunks, kind, encode, values, shuffle)

@@ -10,13 +10,20 @@ import h5py
 import numpy as np
 import pytest
 
+import h5codecs
 import harness
 import referee
 
 SEED = int(os.environ.get("TILERUN_SEED", 0))
 CASES = int(os.environ.get("TILERUN_CASES", 40))
 CHOSEN = os.environ.get("TILERUN_CASE")
-LAYOUTS = ["contiguous", "chunked", "gzip-shuffle", "fletcher32", "virtual", "compact"]
+CODECS = {
+    "zstd": (h5codecs.ZSTD, h5codecs.zstd, (3,)),
+    "lz4": (h5codecs.LZ4, h5codecs.lz4_filter, ()),
+    "blosc": (h5codecs.BLOSC, lambda data: h5codecs.blosc(data, 1), (2, 2, 1, 0, 5)),
+}
+HERE = [name for name, (kind, *_) in CODECS.items() if h5codecs.are_here(kind)]
+LAYOUTS = ["contiguous", "chunked", "gzip-shuffle", "lzf", "fletcher32", "virtual", "compact", *HERE]
 TYPES = [name for name in referee.DTYPES if name != "bfloat16"]
 
 
@@ -71,14 +78,18 @@ def create(rng, file, name, x, layout):
     """Writes x in a layout, big-endian at times."""
     dtype = x.dtype.newbyteorder(rng.choice(["<", ">"]))
     options = {}
-    if layout in ("chunked", "gzip-shuffle", "fletcher32") and x.size and x.ndim:
+    if layout in ("chunked", "gzip-shuffle", "lzf", "fletcher32", *CODECS) and x.size and x.ndim:
         options["chunks"] = tuple(int(rng.integers(1, size + 1)) for size in x.shape)
         while np.prod(options["chunks"]) * 200 < x.size:  # not too many chunks
             options["chunks"] = tuple(min(size, 2 * chunk) for size, chunk in zip(x.shape, options["chunks"]))
         if layout == "gzip-shuffle":
             options.update(compression="gzip", shuffle=True)
+        if layout == "lzf":
+            options.update(compression="lzf")
         if layout == "fletcher32":
             options.update(fletcher32=True)
+        if layout in CODECS:
+            return h5codecs.add(file, name, x.astype(dtype), options["chunks"], *CODECS[layout], rng.random() < 0.5)
     if layout == "virtual" and x.shape[0] > 1:
         half = x.shape[0] // 2
         virtual = h5py.VirtualLayout(x.shape, dtype)
@@ -94,6 +105,7 @@ def create(rng, file, name, x, layout):
         h5py.Dataset(h5py.h5d.create(file.id, name.encode(), kind, space, creation))[...] = x
     else:
         file.create_dataset(name, data=x.astype(dtype), **options)
+    return None
 
 
 def cast(x, dtype):
