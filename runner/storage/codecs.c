@@ -10,6 +10,8 @@
  * Bitshuffle puts bit b of byte j of all elements of a block side by side, eight to a byte, least significant first. */
 #include "codecs.h"
 
+#include "bytes.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -157,15 +159,50 @@ static uint64_t transpose_bits(uint64_t x) {
     return x ^ t ^ (t << 28);
 }
 
+/* The bits of a that lie `shift` above those of `low` change places with b's at `low`. */
+static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t low) {
+    uint64_t t = ((*a >> shift) ^ *b) & low;
+    *b ^= t;
+    *a ^= t << shift;
+}
+
+/* Byte k of word w becomes byte w of word k. */
+static void transpose_bytes(uint64_t word[8]) {
+    for (int i = 0; i < 4; i++) swap_parts(&word[i], &word[i + 4], 32, UINT64_C(0x00000000ffffffff));
+    for (int i = 0; i < 6; i += i % 2 ? 3 : 1) swap_parts(&word[i], &word[i + 2], 16, UINT64_C(0x0000ffff0000ffff));
+    for (int i = 0; i < 8; i += 2) swap_parts(&word[i], &word[i + 1], 8, UINT64_C(0x00ff00ff00ff00ff));
+}
+
+/* The bytes number `byte` of the 8 elements of a group. */
+static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, size_t group) {
+    uint64_t bits = 0;
+    for (unsigned b = 0; b < 8; b++) bits |= (uint64_t)from[(byte * 8 + b) * row + group] << (8 * b);
+    return transpose_bits(bits);
+}
+
+enum { WIDEST = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
+
+/* STRIP groups from `group` on: their bits become bytes, sorted by significance, and these elements. */
+static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t row, size_t group, size_t size) {
+    uint64_t sorted[WIDEST * STRIP];
+    for (size_t byte = 0; byte < size; byte++)
+        for (size_t at = 0; at < STRIP; at += 8) {
+            uint64_t *word = sorted + byte * STRIP + at;
+            for (size_t b = 0; b < 8; b++) memcpy(&word[b], from + (byte * 8 + b) * row + group + at, sizeof *word);
+            transpose_bytes(word);
+            _Pragma("omp simd") for (size_t b = 0; b < 8; b++) word[b] = transpose_bits(word[b]);
+        }
+    bytes_unshuffle((const uint8_t *)sorted, to + group * 8 * size, STRIP * 8 * size, size);
+}
+
 /* A block of `count` elements, a multiple of 8, of `size` bytes. */
 static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t count, size_t size) {
-    size_t row = count / 8;
-    for (size_t byte = 0; byte < size; byte++)
-        for (size_t group = 0; group < row; group++) {
-            uint64_t bits = 0;
-            for (unsigned b = 0; b < 8; b++) bits |= (uint64_t)from[(byte * 8 + b) * row + group] << (8 * b);
-            bits = transpose_bits(bits);
-            for (unsigned e = 0; e < 8; e++) to[(group * 8 + e) * size + byte] = (unsigned char)(bits >> (8 * e));
+    size_t row = count / 8, group = 0;
+    for (; size <= WIDEST && row - group >= STRIP; group += STRIP) unshuffle_strip(from, to, row, group, size);
+    for (; group < row; group++)
+        for (size_t byte = 0; byte < size; byte++) {
+            uint64_t bytes = group_bytes(from, row, byte, group);
+            for (unsigned e = 0; e < 8; e++) to[(group * 8 + e) * size + byte] = (unsigned char)(bytes >> (8 * e));
         }
 }
 

@@ -94,6 +94,21 @@ def test_drawn_chunks(folder, name, case):
     assert run(folder, file, x) is None
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int64"])
+@pytest.mark.parametrize("name", OVER)
+def test_long_blocks_of_bits(folder, rng, name, dtype):
+    """Blocks of several strips of 512 elements, and what is left of them."""
+    skip_without(name)
+    size = np.dtype(dtype).itemsize
+    for count, elements in ((512, 512), (4096, 0), (5003, 1536), (5003, 4096), (1031, 1024)):
+        x = rng.integers(0, 256, count * size).astype("u1").view(dtype)
+        encode = lambda data: h5codecs.bitshuffle(data, size, elements, OVER[name])  # noqa: E731, B023
+        (folder / "data.h5").unlink(missing_ok=True)
+        values = (0, 4, size, elements, OVER[name])
+        h5codecs.write(folder / "data.h5", "x", x, (count,), h5codecs.BITSHUFFLE, encode, values)
+        assert run(folder, folder / "data.h5", x) is None, (count, elements)
+
+
 @pytest.mark.parametrize("case", range(CASES))
 @pytest.mark.parametrize("name", KINDS)
 def test_damaged_chunks(folder, name, case):
