@@ -211,6 +211,12 @@ static void convert_block(enum dtype from_type, const void *from, int64_t count,
     }
 }
 
+void casts_add(struct casts *to, const struct casts *more) {
+    to->overflowed += more->overflowed;
+    to->wrapped += more->wrapped;
+    to->truncated += more->truncated;
+}
+
 void convert_elements(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
                       struct casts *casts) {
     if (from_type == to_type) {

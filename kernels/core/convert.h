@@ -17,6 +17,8 @@ struct casts {
     int64_t truncated;  /* their fractions are lost to an integer type */
 };
 
+void casts_add(struct casts *to, const struct casts *more);
+
 /* From one type to another, as NumPy's astype: to the nearest float, ties to even, rounded once; towards zero to an
  * integer. Of one type: bit for bit. Where C and NumPy leave it open: an integer type takes the value modulo 2^bits,
  * and 0 for NaN and the infinities. Adds what is lost to *casts. */

@@ -84,22 +84,39 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
+static void say_losses(struct execution *execution, struct reader *reader) {
+    char *losses = reader->casts_said ? NULL : reader_losses(reader);
+    reader->casts_said = true;
+    if (losses) progress_note(&execution->progress, losses);
+    free(losses);
+}
+
 /* What the pass has asked of files, and what conversions have changed. Each input's losses are said once. */
-static void fill_counts(struct execution *execution, const struct task *task, const struct stream_result *passed,
-                        struct result_row *row) {
+static void fill_counts(struct execution *execution, const struct trial *trial, const struct task *task,
+                        const struct stream_result *passed) {
+    struct result_row *row = trial->row;
+    const struct casts casts = part_casts(trial->part);
     row->file_bytes = (double)passed->file_bytes;
-    row->overflowed = row->wrapped = row->truncated = 0;
+    row->overflowed = (double)casts.overflowed;
+    row->wrapped = (double)casts.wrapped;
+    row->truncated = (double)casts.truncated;
     for (int i = 0; i < task->geometry.inputs; i++) {
         struct reader *reader = &execution->readers.of[task->in[i]];
         if (i > 0 && task->in[i] == task->in[0]) continue;
         row->overflowed += (double)reader->casts.overflowed;
         row->wrapped += (double)reader->casts.wrapped;
         row->truncated += (double)reader->casts.truncated;
-        char *losses = reader->casts_said ? NULL : reader_losses(reader);
-        reader->casts_said = true;
-        if (losses) progress_note(&execution->progress, losses);
-        free(losses);
+        say_losses(execution, reader);
     }
+}
+
+/* Says what the conversion of a right result has lost: of several variants' once. */
+static void say_result_losses(struct execution *execution, const struct trial *trial, const struct task *task) {
+    struct reader *reader = &execution->readers.of[task->out];
+    const struct casts casts = part_casts(trial->part);
+    if (trial->run->kernel->limit) return;
+    reader_casts_set(reader, &casts);
+    say_losses(execution, reader);
 }
 
 /* Streams and verifies; a row that is wrong is final. */
@@ -119,12 +136,13 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     progress_verify(&execution->progress);
     TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
     trial->times = passed.times;
-    fill_counts(execution, task, &passed, row);
+    fill_counts(execution, trial, task, &passed);
     plan_device_text(&plan->facts[run->device], passed.devices, row->device, sizeof row->device);
     row->error = verdict.error;
     row->tolerance = verdict.tolerance;
     snprintf(row->verify, sizeof row->verify, "%s", verdict.how);
     if (!verdict.right) return execution_say(row, "wrong", verdict.message), STATUS_OK;
+    say_result_losses(execution, trial, task);
     return part_settle(trial->part, true, error);
 }
 

@@ -195,7 +195,8 @@ static void define_operations(struct reader *reader, const struct yaml_node *lis
         }
         struct job_operation scratch = {.op = OP_COUNT};
         reader_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
-        reader_check_keys(reader, node, 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RUN,
+        reader_check_keys(reader, node,
+                          1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN,
                           scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
         if (scratch.id) check_id(reader, id, scratch.id, definitions);
         struct definition *definition =

@@ -101,6 +101,8 @@ struct job_operation {
     int variant_count;
     struct job_variant *variants;
     struct run_options run;
+    bool has_dtype; /* its result is stored as... */
+    enum dtype as;  /* ...that */
     /* `to`: the file that its result goes to, relative to the current directory or absolute, and the data set in it,
      * "/group/name"; NULL: the results file. */
     char *to_file, *to_name;

@@ -245,6 +245,8 @@ static void read_operation(struct reader *reader, const struct definitions *defi
     only_choose(reader, definition, operation);
     reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
     reader_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
+    reader_read_keys(reader, SCOPE_RESULT, NULL, node, NULL, operation);
+    operation->has_dtype = yaml_get(node, "dtype") != NULL;
     job_read_to(reader, yaml_get(node, "to"), operation);
     operation->resolved = job_resolve_operation(operation);
 }

@@ -12,6 +12,7 @@ enum key_scope {
     SCOPE_RANDOM,    /* its `random`: struct job_input */
     SCOPE_OPERATION, /* an entry of `operations`: struct job_operation */
     SCOPE_OPTION,    /* ...the operation's own options: struct op_options */
+    SCOPE_RESULT,    /* ...and where its result goes: struct job_operation */
     SCOPE_RUN,       /* ...and under `defaults`: struct run_options */
     SCOPE_REPEAT,    /* `repeat` as a map: struct run_options */
     SCOPE_COUNT

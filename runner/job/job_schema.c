@@ -167,7 +167,7 @@ static const struct job_key *find_key(enum key_scope scope, const char *name) {
 }
 
 void job_print_schema(FILE *to) {
-    const unsigned operation = 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RUN;
+    const unsigned operation = 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN;
     fputs("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": \"tilerun job file\",\n",
           to);
     print_properties(to, 1u << SCOPE_JOB, "  ");
@@ -218,6 +218,7 @@ void job_print_reference(FILE *to) {
         [SCOPE_RANDOM] = "`random`",
         [SCOPE_OPERATION] = "An entry of `operations`",
         [SCOPE_OPTION] = "...its operation's own options",
+        [SCOPE_RESULT] = "...its result",
         [SCOPE_RUN] = "...and run options, also under `defaults`",
         [SCOPE_REPEAT] = "`repeat` as a map",
     };

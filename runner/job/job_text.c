@@ -29,7 +29,8 @@ static void print_axes(FILE *to, const char *name, const struct op_options *opti
 static void print_field(FILE *to, const struct job_key *key, const void *object) {
     const void *field = (const char *)object + key->offset;
     const struct run_options *run = object;
-    const struct op_options *options = object; /* where the key is one of an operation */
+    const struct op_options *options = object;      /* where the key is one of an operation */
+    const struct job_operation *operation = object; /* where it is one of a result */
     const struct shape *shape = field;
     const char *words[KEY_MAX_WORDS];
     switch (key->type) {
@@ -47,6 +48,9 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
         for (int i = 0; i < shape->rank; i++)
             fprintf(to, i ? ", %s%lld" : ", %s: [%lld", i ? "" : key->name, (long long)shape->size[i]);
         if (shape->rank > 0) fputc(']', to);
+        break;
+    case KEY_DTYPE:
+        if (operation->has_dtype) fprintf(to, ", %s: %s", key->name, dtype_name(operation->as));
         break;
     case KEY_AXES: print_axes(to, key->name, object); break;
     case KEY_AXIS:
@@ -67,7 +71,6 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
     case KEY_PART:
     case KEY_TEXT:
     case KEY_OP:
-    case KEY_DTYPE:
     case KEY_ROWS:
     case KEY_SELECT:
     case KEY_FRACTION:
@@ -89,6 +92,7 @@ char *job_resolve_operation(const struct job_operation *operation) {
         const struct job_key *key = &job_keys[i];
         if (key->harmless || !key_applies(key, name)) continue;
         if (key->scope == SCOPE_OPTION) print_field(to, key, &operation->options);
+        if (key->scope == SCOPE_RESULT) print_field(to, key, operation);
         if (key->scope == SCOPE_RUN) print_field(to, key, &operation->run);
     }
     fputc('}', to);
@@ -229,6 +233,7 @@ static void print_definition(FILE *to, const struct reader *reader, const struct
             definition->only_count ? &reader->job->operations[definition->first] : NULL;
         print_keys(to, SCOPE_OPERATION, NULL, node, NULL, chosen, "  - {");
         print_keys(to, SCOPE_OPTION, op, node, NULL, NULL, ", ");
+        print_keys(to, SCOPE_RESULT, NULL, node, NULL, NULL, ", ");
         print_keys(to, SCOPE_RUN, NULL, node, defaults, NULL, ", ");
     } else if (random) {
         const struct yaml_node *distribution = yaml_get(random, "distribution");

@@ -31,8 +31,8 @@ enum status link_mark(const struct results *results, hid_t file, struct error *e
 
 enum status link_output(const struct results *results, const struct run *run, bool panels, hid_t file, const char *path,
                         struct error *error) {
-    const struct operand *out = &results->plan->tasks[run->task].geometry.out;
-    const struct shape shape = operand_array(out);
+    const struct array *out = &results->plan->arrays[results->plan->tasks[run->task].out];
+    const struct shape shape = operand_array(&results->plan->tasks[run->task].geometry.out);
     char **parts;
     struct box *places;
     int count = 1;

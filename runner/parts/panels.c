@@ -227,11 +227,12 @@ enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5
     memcpy(grid.shift, place->start, sizeof grid.shift);
     int64_t element = (int64_t)dtype_size(to->dtype);
     struct cut cut = cut_box(&whole, &grid, PIECE_BYTES / element);
+    const struct write_source source = {memory, to->dtype, NULL};
     for (int64_t i = 0; i < cut.pieces; i++) {
         struct box piece = cut_piece(&cut, i), target = piece;
         for (int axis = 0; axis < target.rank; axis++) target.start[axis] += place->start[axis];
         TRY(raw ? rawread_read(raw, &piece, memory, NULL, NULL, error) : h5_read(from, &piece, memory, error));
-        TRY(write ? rawwrite_write(write, &target, memory, NULL, error) : h5_write(to, &target, memory, error));
+        TRY(write ? rawwrite_write(write, &target, &source, NULL, error) : h5_write(to, &target, memory, error));
     }
     return STATUS_OK;
 }
@@ -253,14 +254,14 @@ static enum status join_panel(const struct results *results, const struct run *p
 enum status panels_join(const struct results *results, const struct run *run, hid_t file, const char *path,
                         struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
+    const struct array *out = &results->plan->arrays[task->out];
     struct h5_layout layout = plan_layout(&task->operation->run);
     struct h5_dataset *to = NULL;
     struct rawwrite *write = NULL;
     int count;
     const struct run *first = panels_of(results->panels, run, &count);
     void *memory = must_malloc(PIECE_BYTES);
-    enum status status =
-        h5_create(file, path, task->geometry.out.dtype, &results->plan->arrays[task->out].shape, &layout, &to, error);
+    enum status status = h5_create(file, path, out->dtype, &out->shape, &layout, &to, error);
     /* In a file that may have to be restored HDF5 writes, since it keeps the journal. */
     if (!status && !results->journal) status = rawwrite_open(to, 0, &write, error);
     for (int p = 0; p < count && !status; p++)

@@ -41,6 +41,8 @@ struct part {
     hid_t file;
     struct h5_dataset *output;
     struct rawwrite *raw;     /* of `output`; NULL: HDF5 writes it */
+    struct operand stored;    /* the output as it lies there: perhaps of another type than it is computed in */
+    struct casts casts;       /* what the conversion to that type has lost */
     struct rawread *readback; /* of `output`, all of which is written; NULL: not yet, or HDF5 reads it */
     struct trace *trace;
     bool settled, keeps; /* part_settle was called; it decided that the output stays */
@@ -163,13 +165,15 @@ static struct part *part_new(struct results *results, const struct run *run) {
     struct part *part = must_malloc(sizeof *part);
     *part = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
     part->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
+    const struct task *task = &results->plan->tasks[run->task];
+    part->stored = task->geometry.out;
+    part->stored.dtype = results->plan->arrays[task->out].dtype;
     return part;
 }
 
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct run_options *options = &task->operation->run;
-    const struct operand *out = &task->geometry.out;
     struct h5_layout layout = plan_layout(options);
     struct part *it = part_new(results, run);
     enum status status = h5_create_file(it->path, &it->file, error);
@@ -178,8 +182,8 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
         *part = it;
         return STATUS_OK;
     }
-    struct shape shape = operand_array(out);
-    if (!status) status = h5_create(it->file, "/output", out->dtype, &shape, &layout, &it->output, error);
+    struct shape shape = operand_array(&it->stored);
+    if (!status) status = h5_create(it->file, "/output", it->stored.dtype, &shape, &layout, &it->output, error);
     /* Makes pages ready for as many bytes as the run takes on its device, up to MOST_AHEAD. */
     int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
     if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
@@ -191,14 +195,18 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     return status;
 }
 
+/* As it is computed. */
 static const struct operand *output_of(const struct part *part) {
     return &part->results->plan->tasks[part->run->task].geometry.out;
 }
 
 static enum status write_box(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
-    if (part->raw) return rawwrite_write(part->raw, box, data, part->trace, error);
-    return h5_write(part->output, box, data, error);
+    const struct write_source source = {data, output_of(part)->dtype, &part->casts};
+    if (part->raw) return rawwrite_write(part->raw, box, &source, part->trace, error);
+    uint64_t scalar = 0; /* which HDF5 writes; or there is no element at all */
+    convert_elements(source.dtype, data, box_elements(box), part->stored.dtype, &scalar, &part->casts);
+    return h5_write(part->output, box, &scalar, error);
 }
 
 static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
@@ -214,8 +222,7 @@ struct sink part_sink(struct part *part, struct trace *trace) {
 }
 
 static int64_t output_bytes(const struct part *part) {
-    const struct operand *out = &part->results->plan->tasks[part->run->task].geometry.out;
-    return shape_elements(&out->shape) * (int64_t)dtype_size(out->dtype);
+    return shape_elements(&part->stored.shape) * (int64_t)dtype_size(part->stored.dtype);
 }
 
 static enum status read_part(void *context, const struct box *box, void *data, struct error *error) {
@@ -232,7 +239,7 @@ static enum status read_output(struct part *part, const struct box *box, void *d
         TRY(rawread_open(part->output, &part->readback, error));
     }
     TRY(h5_check_writes(part->output, error));
-    return operand_for_each(output_of(part), box, data, &each, error);
+    return operand_for_each(&part->stored, box, data, &each, error);
 }
 
 static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {
@@ -243,6 +250,10 @@ static enum status read_operand(void *context, int input, const struct box *box,
     const struct operand_reading reading = {.reader = &part->results->readers->of[task->in[input]],
                                             .operand = &task->geometry.in[input]};
     return operand_read(&reading, box, data, error);
+}
+
+struct casts part_casts(const struct part *part) {
+    return part->casts;
 }
 
 struct host_reader part_reader(struct part *part) {

@@ -102,6 +102,8 @@ enum status results_lack(const struct results *results, const bool *missing, str
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run that writes into the part. */
 struct sink part_sink(struct part *part, struct trace *trace);
+/* What the sink has lost where the output is stored as another type than it is computed in. */
+struct casts part_casts(const struct part *part);
 /* A reader, for verification, of the run's inputs and of the output that the sink has written. */
 struct host_reader part_reader(struct part *part);
 /* Once the output is whole and verified: `right` says whether the run made a result. If nothing will read the output,

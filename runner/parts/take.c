@@ -79,7 +79,7 @@ static enum status describe_output(hid_t file, const char *path, const struct ta
     if (!status && operator_) status = h5_set_text(output, "operator", operator_, error);
     if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
     if (!status) status = h5_set_text(output, "variant", row->variant, error);
-    if (!status) status = h5_set_text(output, "dtype", dtype_name(task->geometry.out.dtype), error);
+    if (!status) status = h5_set_text(output, "dtype", dtype_name(array->dtype), error);
     if (!status && array->units) status = h5_set_text(output, "units", array->units, error);
     if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
     if (!status) status = h5_set_real(output, "error", row->error, error);

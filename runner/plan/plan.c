@@ -110,7 +110,7 @@ static void make_task(struct plan *plan, int index) {
     struct array *out = &plan->arrays[task->out];
     *out = (struct array){.name = operation->id,
                           .label = operation->label,
-                          .dtype = task->geometry.out.dtype,
+                          .dtype = operation->has_dtype ? operation->as : task->geometry.out.dtype,
                           .shape = shape,
                           .last_reader = -1};
     derive_axes(plan, task, out);

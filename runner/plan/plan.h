@@ -53,7 +53,8 @@ struct storage {
     struct shape chunk; /* rank 0: not chunked */
     bool filtered;      /* a chunk is read or written whole */
     bool generated;     /* the input is in no file */
-    double bytes_per_s; /* predicted rate of reading or writing it */
+    double file_share;  /* its bytes in the file over those that are computed with: another type */
+    double bytes_per_s; /* predicted rate of reading or writing it, in bytes that are computed with */
 };
 
 /* How a run cuts its loops into tiles, and what that costs; chosen for a budget of device memory. */

@@ -38,6 +38,10 @@ double plan_read_rate(const struct array *input, const struct device_facts *fact
     return rate * (double)dtype_size(input->dtype) / (double)dtype_size(input->stored);
 }
 
+static double size_ratio(enum dtype of, enum dtype to) {
+    return (double)dtype_size(of) / (double)dtype_size(to);
+}
+
 /* What is read piece by piece and put in order on one core (storage/operand.h). */
 #define REARRANGE_RATE 0.5e9
 
@@ -51,7 +55,7 @@ static void merge_chunks(const struct operand *operand, struct storage *storage)
 static struct storage input_storage(const struct plan *plan, int index, const struct operand *operand,
                                     const struct device_facts *facts) {
     const struct array *array = &plan->arrays[index];
-    struct storage storage = {.bytes_per_s = facts->read_bytes_per_s};
+    struct storage storage = {.file_share = 1, .bytes_per_s = facts->read_bytes_per_s};
     double cores = facts->host_threads;
     if (!array->input) { /* a result: read from its part if it has left the device */
         const struct run_options *options = &plan->tasks[index - plan->input_count].operation->run;
@@ -64,6 +68,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         storage.chunk = view_grain(&array->view, &array->chunk);
         storage.filtered = array->filtered;
         storage.bytes_per_s = plan_read_rate(array, facts);
+        if (!storage.generated) storage.file_share = size_ratio(array->stored, array->dtype);
     }
     merge_chunks(operand, &storage);
     return storage;
@@ -75,10 +80,14 @@ static struct storage output_storage(const struct plan *plan, const struct run *
     struct h5_layout layout = plan_layout(&task->operation->run);
     const struct operand *out = &task->geometry.out;
     struct shape shape = operand_array(out);
-    struct storage storage = {.chunk = h5_chunk(out->dtype, &shape, &layout), .bytes_per_s = facts->write_bytes_per_s};
+    enum dtype stored = plan->arrays[task->out].dtype;
+    struct storage storage = {.chunk = h5_chunk(stored, &shape, &layout),
+                              .file_share = size_ratio(stored, out->dtype),
+                              .bytes_per_s = facts->write_bytes_per_s};
     storage.filtered = storage.chunk.rank > 0 && h5_filtered(&layout);
     double encoded = facts->host_threads * encode_rate(layout.compression);
     if (storage.filtered && encoded < storage.bytes_per_s) storage.bytes_per_s = encoded;
+    storage.bytes_per_s /= storage.file_share;
     merge_chunks(out, &storage);
     return storage;
 }

@@ -168,7 +168,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         if (tiling->in_storage[i].generated)
             tiling->generate_s += loads * one;
         else
-            tiling->read_bytes += bytes;
+            tiling->read_bytes += bytes * tiling->in_storage[i].file_share;
         device_bytes += (double)tiling->steps * tile;
         read += loads * one;
         in_first += fmax(one, tile / copy_rate);
@@ -198,7 +198,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     tiling->compute_s = (fmax(flops_s, memory_s) + beside_s) / devices + (double)tiling->steps * STEP_SECONDS;
     tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
                       stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
-    tiling->write_bytes = bytes_out;
+    tiling->write_bytes = bytes_out * tiling->out_storage.file_share;
     if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = tiling->write_bytes = 0; /* it is not written */
     tiling->traffic_bytes = bytes_in + bytes_out;
 

@@ -17,7 +17,7 @@ static const double shrinks_by[] = {1, 1032, 88, 32768};
 static double output_bytes(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct operand *out = &task->geometry.out;
-    double bytes = (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
+    double bytes = (double)shape_elements(&out->shape) * (double)dtype_size(plan->arrays[task->out].dtype);
     return bytes / shrinks_by[task->operation->run.compression];
 }
 

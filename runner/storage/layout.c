@@ -31,9 +31,7 @@ struct box selection_packed(const struct selection *selection) {
 
 void read_counts_add(struct read_counts *to, const struct read_counts *more) {
     to->bytes += more->bytes;
-    to->casts.overflowed += more->casts.overflowed;
-    to->casts.wrapped += more->casts.wrapped;
-    to->casts.truncated += more->casts.truncated;
+    casts_add(&to->casts, &more->casts);
 }
 
 /* ---- walks ------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,9 @@
  *     chunks, filtered    each worker gathers a chunk that the box covers, encodes it, has HDF5 find a place for it and
  *                         writes it there, while other workers encode; parts of chunks are left to HDF5
  *
+ * Elements of another type are converted on this way, in blocks that fit into the first-level cache or in the chunk
+ * that is gathered.
+ *
  * A row is written through a mapping if that is known to be fast and cannot fail for want of space; else by pwrite. A
  * file takes pwrites one at a time (6 GB/s on the host of an H200, with any number of threads), but pages of a mapping
  * from several threads at once (4 threads: 11.5 GB/s; 8 hinder each other: 2.2 GB/s; more if pages are made ready
@@ -28,6 +31,7 @@
 #include <unistd.h>
 
 #define PIECE_BYTES (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
+#define BLOCK_BYTES (16 << 10)         /* of converted elements */
 #define MAPPERS     4                  /* workers that write to one mapping */
 #define ROOMS_BYTES (INT64_C(128) << 20)
 
@@ -154,12 +158,13 @@ void rawwrite_close(struct rawwrite *raw) {
 struct writing {
     struct rawwrite *raw;
     struct trace *trace;
-    const char *data;
+    const struct write_source *source;
+    bool converts;         /* the source is of another type */
     struct rows rows;      /* contiguous */
     struct cells cells;    /* chunked */
     atomic_llong next;     /* number of the next piece or cell */
     atomic_int failure;    /* errno of a failure; 0: none */
-    pthread_mutex_t mutex; /* filtered chunks: held while writing to the file; guards `error` */
+    pthread_mutex_t mutex; /* filtered chunks: held while writing to the file; guards `error` and the source's casts */
     struct error error;    /* the first failure of HDF5 */
 };
 
@@ -180,17 +185,51 @@ static void write_bytes(struct writing *writing, const char *from, int64_t bytes
     }
 }
 
+/* Element number `index` of the source. */
+static const char *source_at(const struct writing *writing, int64_t index) {
+    return (const char *)writing->source->data + index * (int64_t)dtype_size(writing->source->dtype);
+}
+
+/* Brings elements of the source, as the data set's type, to memory. */
+static void take_elements(const struct writing *writing, int64_t index, int64_t count, char *to, struct casts *casts) {
+    convert_elements(writing->source->dtype, source_at(writing, index), count, writing->raw->dataset->dtype, to, casts);
+}
+
+static void write_elements(struct writing *writing, int64_t index, int64_t count, haddr_t address,
+                           struct casts *casts) {
+    int64_t size = writing->raw->size, most = BLOCK_BYTES / size;
+    char block[BLOCK_BYTES];
+    if (!writing->converts) {
+        write_bytes(writing, source_at(writing, index), count * size, address);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += most) {
+        int64_t some = count - at < most ? count - at : most;
+        take_elements(writing, index + at, some, block, casts);
+        write_bytes(writing, block, some * size, address + (haddr_t)(at * size));
+    }
+}
+
+static void add_casts(struct writing *writing, const struct casts *casts) {
+    if (!writing->converts) return;
+    pthread_mutex_lock(&writing->mutex);
+    casts_add(writing->source->casts, casts);
+    pthread_mutex_unlock(&writing->mutex);
+}
+
 static void write_rows(void *context, int64_t lane, int thread) {
     (void)lane;
     (void)thread;
     struct writing *writing = context;
     const struct rawwrite *raw = writing->raw;
+    struct casts casts = {0};
     for (int64_t piece; (piece = atomic_fetch_add(&writing->next, 1)) < writing->rows.pieces;) {
         struct row_run run;
         for (int64_t number = 0; layout_run(&writing->rows, piece, number, &run); number++)
-            write_bytes(writing, writing->data + run.in_box * raw->size, run.elements * raw->size,
-                        raw->address + (haddr_t)(run.in_array * raw->size));
+            write_elements(writing, run.in_box, run.elements, raw->address + (haddr_t)(run.in_array * raw->size),
+                           &casts);
     }
+    add_casts(writing, &casts);
 }
 
 static void write_plain_chunks(void *context, int64_t lane, int thread) {
@@ -198,16 +237,18 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;
     int64_t size = writing->raw->size;
+    struct casts casts = {0};
     for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
         struct cell cell = layout_cell(&writing->cells, number);
         struct walk walk = layout_cell_walk(&writing->cells, &cell, true);
         for (int64_t row = 0; row < walk.rows; row++) {
             int64_t in_chunk, in_box;
             layout_row(&walk, row, &in_chunk, &in_box);
-            write_bytes(writing, writing->data + in_box * size, walk.length * size,
-                        writing->raw->addresses[cell.number] + (haddr_t)(in_chunk * size));
+            write_elements(writing, in_box, walk.length,
+                           writing->raw->addresses[cell.number] + (haddr_t)(in_chunk * size), &casts);
         }
     }
+    add_casts(writing, &casts);
 }
 
 /* The range of the file that a box's bytes lie in. */
@@ -230,7 +271,7 @@ static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *en
 static void write_plain(struct writing *writing, void (*work)(void *context, int64_t lane, int thread)) {
     struct mapping *mapping = writing->raw->mapping;
     haddr_t begin, end;
-    workers_run(mapping ? MAPPERS : 1, work, writing);
+    workers_run(mapping ? MAPPERS : writing->converts ? workers_count() : 1, work, writing);
     if (!mapping) return;
     find_span(writing, &begin, &end);
     mapping_written(mapping, begin, end);
@@ -250,7 +291,8 @@ static int64_t cell_bytes(const struct writing *writing, const struct cell *cell
 }
 
 /* Gathers a chunk's unencoded bytes; those outside of the data set are zero. NULL: out of memory. */
-static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room) {
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room,
+                          struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
     char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
     if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
@@ -258,7 +300,7 @@ static char *gather_chunk(const struct writing *writing, const struct cell *cell
     for (int64_t row = 0; plain && row < walk.rows; row++) {
         int64_t in_chunk, in_box;
         layout_row(&walk, row, &in_chunk, &in_box);
-        memcpy(plain + in_chunk * raw->size, writing->data + in_box * raw->size, (size_t)(walk.length * raw->size));
+        take_elements(writing, in_box, walk.length, plain + in_chunk * raw->size, casts);
     }
     return plain;
 }
@@ -275,13 +317,13 @@ static enum status place_chunk(const struct writing *writing, const struct cell 
     return status;
 }
 
-static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane) {
+static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};
     size_t bytes = 0;
     haddr_t address = HADDR_UNDEF;
     double begin = range_begin(STAGE_DEFLATE);
-    char *plain = gather_chunk(writing, cell, raw->rooms[lane]);
+    char *plain = gather_chunk(writing, cell, raw->rooms[lane], casts);
     const char *stored =
         plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
     trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
@@ -297,7 +339,7 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
 }
 
 /* Has HDF5 write a part of a chunk: it can change an encoded chunk, and keeps chunks in its cache for that. */
-static void write_part(struct writing *writing, const struct cell *cell, int lane) {
+static void write_part(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};
     struct box box = {.rank = raw->dataset->shape.rank};
@@ -310,7 +352,7 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
     for (int64_t row = 0; packed && row < walk.rows; row++, to += walk.length * raw->size) {
         int64_t in_chunk, in_box;
         layout_row(&walk, row, &in_chunk, &in_box);
-        memcpy(to, writing->data + in_box * raw->size, (size_t)(walk.length * raw->size));
+        take_elements(writing, in_box, walk.length, to, casts);
     }
     if (!packed)
         writing->failure = ENOMEM;
@@ -321,20 +363,23 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
 static void write_filtered(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;
+    struct casts casts = {0};
     for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
         struct cell cell = layout_cell(&writing->cells, number);
         if (writing->failure) break;
         if (cell.whole)
-            write_whole_chunk(writing, &cell, (int)lane);
+            write_whole_chunk(writing, &cell, (int)lane, &casts);
         else
-            write_part(writing, &cell, (int)lane);
+            write_part(writing, &cell, (int)lane, &casts);
     }
+    add_casts(writing, &casts);
 }
 
-enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
-                           struct error *error) {
+enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const struct write_source *source,
+                           struct trace *trace, struct error *error) {
     const struct h5_dataset *dataset = raw->dataset;
-    struct writing writing = {.raw = raw, .trace = trace, .data = data};
+    struct writing writing = {
+        .raw = raw, .trace = trace, .source = source, .converts = source->dtype != dataset->dtype};
     struct selection selection = selection_of_box(box);
     pthread_mutex_init(&writing.mutex, NULL);
     if (raw->chunk_bytes > 0) writing.cells = layout_cells(&selection, &dataset->shape, &dataset->chunk);

@@ -6,6 +6,7 @@
 
 #include "../base/trace.h"
 #include "h5io.h"
+#include "selection.h"
 
 struct rawwrite;
 
@@ -15,8 +16,17 @@ struct rawwrite;
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error);
 void rawwrite_close(struct rawwrite *raw);
 
-/* Writes a packed box. One call at a time, from any thread. `trace` gets the encoding of each chunk; it may be NULL. */
-enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const void *data, struct trace *trace,
-                           struct error *error);
+/* Where elements come from, packed, and as which type; what their conversion to the data set's type loses is added to
+ * `casts`, which may be NULL where the types are one. */
+struct write_source {
+    const void *data;
+    enum dtype dtype;
+    struct casts *casts;
+};
+
+/* Writes a packed box, converted by the threads that write. One call at a time, from any thread. `trace` gets the
+ * encoding of each chunk; it may be NULL. */
+enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const struct write_source *source,
+                           struct trace *trace, struct error *error);
 
 #endif

@@ -191,6 +191,11 @@ void reader_casts_add(struct reader *reader, const struct read_counts *before, c
     reader->cast += box_elements(box);
 }
 
+void reader_casts_set(struct reader *reader, const struct casts *casts) {
+    reader->casts = *casts;
+    reader->cast = shape_elements(&reader->array->shape);
+}
+
 char *reader_losses(const struct reader *reader) {
     const struct casts *casts = &reader->casts;
     const struct {
@@ -204,7 +209,8 @@ char *reader_losses(const struct reader *reader) {
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         if (losses[i].count == 0) continue;
         char *longer = text ? must_printf("%s, %lld %s it", text, (long long)losses[i].count, losses[i].what)
-                            : must_printf("input '%s': %lld of %lld elements %s %s", reader->array->name,
+                            : must_printf("%s '%s': %lld of %lld elements %s %s",
+                                          reader->array->input ? "input" : "result of", reader->array->name,
                                           (long long)losses[i].count, (long long)reader->cast, losses[i].what, type);
         free(text);
         text = longer;

@@ -66,6 +66,9 @@ void reader_casts_begin(struct reader *reader);
 /* Adds what was lost since `before`, a copy of `counts`, in a box. */
 void reader_casts_add(struct reader *reader, const struct read_counts *before, const struct box *box);
 
+/* Of a result: what was lost of all elements where it was written. */
+void reader_casts_set(struct reader *reader, const struct casts *casts);
+
 /* "input 'X': 3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
 char *reader_losses(const struct reader *reader);
 

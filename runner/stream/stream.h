@@ -63,7 +63,8 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
  * operands are still in place. false: after several steps, or if one sample without warm-up is wanted, the pass itself
  * was the one sample, and measurement->samples has it. */
 bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement);
-/* Frees the run's buffers. With `keep`, an output that is whole on the device becomes a resident. */
+/* Frees the run's buffers. With `keep`, an output that is whole on the device, in the
+ * type that it is stored in, becomes a resident. */
 void stream_free(struct stream *stream, bool keep);
 
 #endif

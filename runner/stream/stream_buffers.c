@@ -222,13 +222,18 @@ static bool output_is_whole(const struct stream *stream) {
     return stream->out.count == 1;
 }
 
+/* Is the result that later runs read of another type than what lies on the device? */
+static bool is_converted(const struct stream *stream) {
+    return stream->plan->arrays[stream->task->out].dtype != stream->task->geometry.out.dtype;
+}
+
 static void close_output(struct lane *lane, bool keep) {
     const struct stream *stream = lane->stream;
     int64_t bytes = stream->tiling->out_bytes;
     for (int b = 0; b < stream->out.count; b++) {
         if (lane->computed[b]) lane->device->operations->event_destroy(lane->device, lane->computed[b]);
         if (!lane->out[b]) continue;
-        if (keep && lane->works && output_is_whole(stream))
+        if (keep && lane->works && output_is_whole(stream) && !is_converted(stream))
             residents_adopt(lane->residents, &stream->plan->arrays[stream->task->out], &stream->task->geometry.out,
                             &lane->band.store, lane->out[b], bytes);
         else

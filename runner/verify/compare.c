@@ -100,6 +100,89 @@ static double compare_bits(enum dtype dtype, const char *data, const struct trut
     return INFINITY;
 }
 
+/* ---- stored as another type -------------------------------------------------------------------------------------- */
+
+/* The truth as it would be stored: first as the type that is computed in. */
+static void right_elements(const struct geometry *geometry, enum dtype stored, const struct truth *truth, int64_t start,
+                           int64_t count, void *to) {
+    enum dtype computed = geometry->out.dtype;
+    uint64_t right[RUN];
+    struct casts ignored = {0};
+    if (truth->integer)
+        for (int64_t i = 0; i < count; i++)
+            dtype_store_integer(dtype_of_bits(computed), right, i, truth->integer[start + i]);
+    else
+        convert_from_double(computed, truth->value + start, count, right);
+    convert_elements(computed, right, count, stored, to, &ignored);
+}
+
+static double half_spacing(enum dtype dtype, double value) {
+    if (isinf(value)) return 0;
+    return fmax(dtype_least(dtype), value == 0 ? 0 : ldexp(dtype_epsilon(dtype), ilogb(value))) / 2;
+}
+
+static double relative_error(double distance, const struct truth *truth, int64_t i, const struct tolerance *tolerance) {
+    double excess = distance - tolerance->absolute;
+    return excess <= 0 ? 0 : excess / truth->magnitude[i];
+}
+
+/* `right`: the truth as it would be stored. */
+static double float_error(enum dtype computed, enum dtype stored, double out, double right, const struct truth *truth,
+                          int64_t i, const struct tolerance *tolerance) {
+    double value = truth->value[i];
+    if (out == right || (isnan(out) && (isnan(right) || truth->overflow[i] != OVERFLOW_NONE))) return 0;
+    if (isinf(out) && truth->overflow[i] == OVERFLOW_ANY) return 0;
+    if (isnan(out) || !isfinite(value)) return INFINITY;
+    double infinite = fmin(least_infinite(computed), least_infinite(stored));
+    double number = isinf(out) ? copysign(infinite, out) : out;
+    double error = relative_error(fabs(number - value) - half_spacing(stored, out), truth, i, tolerance);
+    return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
+}
+
+/* How far the truth is from the nearest number that becomes `out` when its fraction is cut off and what is left is
+ * taken modulo 2^bits. A NaN and an infinity become 0. */
+static double integer_error(enum dtype computed, enum dtype stored, int64_t out, const struct truth *truth, int64_t i,
+                            const struct tolerance *tolerance) {
+    double value = truth->value[i], whole = trunc(value), fraction = value - whole;
+    if (out == 0 && truth->overflow[i] != OVERFLOW_NONE) return 0;
+    if (!isfinite(value)) return INFINITY;
+    int above = 64 - 8 * (int)dtype_size(stored);
+    uint64_t wrapped;
+    struct casts ignored = {0};
+    convert_elements(FLOAT64, &whole, 1, stored, &wrapped, &ignored);
+    uint64_t apart = ((uint64_t)out - (uint64_t)dtype_load_integer(stored, &wrapped, 0)) << above;
+    double steps = ldexp((double)(int64_t)apart, -above), distance = 0;
+    if (steps > 0) distance = steps - fraction - (whole + steps > 0 ? 0 : 1);
+    if (steps < 0) distance = fraction - steps - (whole + steps < 0 ? 0 : 1);
+    if (out == 0) distance = fmin(distance, least_infinite(computed) - fabs(value));
+    return relative_error(distance, truth, i, tolerance);
+}
+
+/* As compare_floats and compare_bits. */
+static double compare_converted(const struct geometry *geometry, enum dtype stored, const char *data,
+                                const struct truth *truth, int64_t start, int64_t count,
+                                const struct tolerance *tolerance, int64_t *wrong) {
+    enum dtype computed = geometry->out.dtype;
+    uint64_t right[RUN];
+    size_t size = dtype_size(stored);
+    const char *out = data + start * (int64_t)size;
+    double largest = 0;
+    *wrong = -1;
+    right_elements(geometry, stored, truth, start, count, right);
+    if (memcmp(out, right, (size_t)count * size) == 0) return 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (memcmp(out + i * (int64_t)size, (const char *)right + i * (int64_t)size, size) == 0) continue;
+        double error = truth->integer           ? INFINITY
+                       : dtype_is_float(stored) ? float_error(computed, stored, dtype_load(stored, out, i),
+                                                              dtype_load(stored, right, i), truth, start + i, tolerance)
+                                                : integer_error(computed, stored, dtype_load_integer(stored, out, i),
+                                                                truth, start + i, tolerance);
+        if (error > largest) largest = error;
+        if (!(error <= tolerance->relative) && *wrong < 0) *wrong = start + i;
+    }
+    return largest;
+}
+
 /* ---- a box ------------------------------------------------------------------------------------------------------- */
 
 /* Row-major index in the box -> "[3, 17]" in the output, by the axes of its array. */
@@ -125,11 +208,26 @@ static void element_place(const struct operand *out, const struct box *box, int6
     snprintf(text + length, 96 - (size_t)length, "]");
 }
 
-static void say_what_is_wrong(const struct geometry *geometry, const void *data, const struct box *box,
-                              const struct truth *truth, int64_t i, struct verdict *verdict) {
+static void element_print(enum dtype dtype, const void *data, int64_t i, char text[32]) {
+    if (dtype_is_float(dtype))
+        snprintf(text, 32, "%.9g", dtype_load(dtype, data, i));
+    else
+        snprintf(text, 32, dtype_is_signed(dtype) ? "%lld" : "%llu", (long long)dtype_load_integer(dtype, data, i));
+}
+
+static void say_what_is_wrong(const struct geometry *geometry, enum dtype stored, const void *data,
+                              const struct box *box, const struct truth *truth, int64_t i, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;
-    char place[96];
+    char place[96], is[32], should[32];
     element_place(&geometry->out, box, i, place);
+    if (stored != dtype) {
+        uint64_t right;
+        right_elements(geometry, stored, truth, i, 1, &right);
+        element_print(stored, data, i, is);
+        element_print(stored, &right, 0, should);
+        snprintf(verdict->message, sizeof verdict->message, "%s is %s, should be %s", place, is, should);
+        return;
+    }
     if (!dtype_is_float(dtype)) {
         snprintf(verdict->message, sizeof verdict->message,
                  dtype_is_signed(dtype) ? "%s is %lld, should be %lld" : "%s is %llu, should be %llu", place,
@@ -144,7 +242,7 @@ static void say_what_is_wrong(const struct geometry *geometry, const void *data,
              bits ? " with other bits" : "");
 }
 
-void compare_elements(const struct geometry *geometry, const void *data, const struct box *box,
+void compare_elements(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
                       const struct truth *truth, const struct tolerance *tolerance, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;
     enum dtype bits = operations[geometry->op]->exact ? dtype_of_bits(dtype) : dtype;
@@ -153,13 +251,15 @@ void compare_elements(const struct geometry *geometry, const void *data, const s
 #pragma omp parallel for reduction(max : largest) reduction(min : first)
     for (int64_t start = 0; start < elements; start += RUN) {
         int64_t count = min_int64(RUN, elements - start), wrong;
-        double error = truth->integer ? compare_bits(bits, data, truth, start, count, &wrong)
-                                      : compare_floats(dtype, data, truth, start, count, tolerance, &wrong);
+        double error = stored != dtype
+                           ? compare_converted(geometry, stored, data, truth, start, count, tolerance, &wrong)
+                       : truth->integer ? compare_bits(bits, data, truth, start, count, &wrong)
+                                        : compare_floats(dtype, data, truth, start, count, tolerance, &wrong);
         if (error > largest) largest = error;
         if (wrong >= 0 && wrong < first) first = wrong;
     }
     if (largest > verdict->error) verdict->error = largest;
     if (first == INT64_MAX || !verdict->right) return;
     verdict->right = false;
-    say_what_is_wrong(geometry, data, box, truth, first, verdict);
+    say_what_is_wrong(geometry, stored, data, box, truth, first, verdict);
 }

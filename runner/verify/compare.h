@@ -9,9 +9,12 @@
 
 #include "verify.h"
 
-/* `data`: the elements of `box` of the output, packed. Raises verdict->error to the largest error. The first element
+/* `data`: the elements of `box` of the output, packed, as type `stored`: right is what a right element becomes by
+ * conversion. Integers, and elements that are only moved, must equal their converted truth. Of a float stored as
+ * another float, half the distance between neighbours is no error; stored as an integer, the error is the truth's
+ * distance from the nearest number that converts to it. Raises verdict->error to the largest error. The first element
  * that is wrong by `tolerance` sets verdict->right to false and writes the message. Uses all cores. */
-void compare_elements(const struct geometry *geometry, const void *data, const struct box *box,
+void compare_elements(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
                       const struct truth *truth, const struct tolerance *tolerance, struct verdict *verdict);
 
 #endif

@@ -18,11 +18,11 @@ struct truth_cache;
 struct truth_cache *truth_cache_create(void);
 void truth_cache_free(struct truth_cache *cache);
 
-/* Compares a run's output with the truth: every element if that is cheap (VERIFY_AUTO) or asked for (VERIFY_FULL); else
- * sampled boxes, and of a product also the boxes that Freivalds' check suspects. A limit counts as right without a
- * check. `reader` reads the inputs and the run's result. Random choices follow from the operation's resolved text and
- * the seeds of its inputs, so they are the same for the same job. STATUS_RUN: the host is out of memory; other statuses
- * are the reader's. */
+/* Compares a run's output, as it is stored, with the truth: every element if that is cheap (VERIFY_AUTO) or asked for
+ * (VERIFY_FULL); else sampled boxes, and of a product also the boxes that Freivalds' check suspects. A limit counts as
+ * right without a check. `reader` reads the inputs and the run's result. Random choices follow from the operation's
+ * resolved text and the seeds of its inputs, so they are the same for the same job. STATUS_RUN: the host is out of
+ * memory; other statuses are the reader's. */
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error);
 

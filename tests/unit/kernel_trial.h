@@ -220,7 +220,7 @@ static bool is_right(const struct trial *trial) {
     } else {
         struct tolerance tolerance = operations[geometry->op]->tolerance(geometry, trial->kernel->accuracy);
         struct box box = box_whole(shape);
-        compare_elements(geometry, out, &box, &problem->truth, &tolerance, &verdict);
+        compare_elements(geometry, geometry->out.dtype, out, &box, &problem->truth, &tolerance, &verdict);
     }
     if (!verdict.right) tell(trial, verdict.message);
     return verdict.right;

@@ -236,6 +236,7 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     assert_int_equal(h5_create(file, "/x", FLOAT32, shape, layout, &dataset, &error), STATUS_OK);
     assert_int_equal(rawwrite_open(dataset, draw(2) << 20, &raw, &error), STATUS_OK);
     assert_non_null(raw);
+    const struct write_source source = {box_values, FLOAT32, NULL};
     struct box whole = box_whole(shape);
     struct selection all = selection_of_box(&whole);
     struct cells cells = layout_cells(&all, shape, tile);
@@ -251,7 +252,7 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
             layout_row(&rows.walk, row, &from, &to);
             memcpy(box_values + to, values + from, (size_t)rows.walk.length * sizeof *values);
         }
-        assert_int_equal(rawwrite_write(raw, &box, box_values, NULL, &error), STATUS_OK);
+        assert_int_equal(rawwrite_write(raw, &box, &source, NULL, &error), STATUS_OK);
     }
     struct rawread *readback; /* as verification reads, before the end */
     for (int by_hdf5 = draw(2) != 0, i = 0; i < 2; i++, by_hdf5 = !by_hdf5) {
