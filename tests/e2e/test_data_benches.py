@@ -62,7 +62,8 @@ def test_codecs(folder):
     assert [line[:2] for line in lines] == [(name, kind) for name in here for kind in ("counts", "field")], done.stdout
     for *_, numbers, _, ratio in lines:
         _, ours, theirs = map(float, numbers.split())
-        assert float(ratio) == pytest.approx(ours / theirs, abs=0.05, rel=0.05)
+        rounded = 0.006 / ours + 0.006 / theirs  # they are printed with two digits
+        assert float(ratio) == pytest.approx(ours / theirs, rel=0.01 + rounded)
     selections = re.findall(r"::(\d+) +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M)
     assert [int(line[0]) for line in selections] == [2, 2, 2, 16]
     for (_, whole, read, least), share in zip(selections, [0.5, 0.5, 1, 0.5]):
