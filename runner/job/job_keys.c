@@ -87,8 +87,8 @@ const struct job_key job_keys[] = {
         .help = "Store the result as this type, as NumPy's `astype`: computed as without, then converted. Default: as "
                 "computed."},
     {SCOPE_RESULT, "to", KEY_TO, "",
-        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the results "
-                "file links to. Of a swept operation with a parameter in it."},
+        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the "
+                "results file links to. Of a swept operation with a parameter in it."},
 
     {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},
