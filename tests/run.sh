@@ -68,8 +68,8 @@ check() {
 good=0 bad=0
 for file in tests/jobs/bad/*.yaml; do check "$file" 2 "${file%.yaml}.expected"; done
 for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do
-    # Of what a script has yet to make: e2e/test_families.py checks it, with outlines of the data.
-    grep -q data/generated/ "$file" || check "$file" 0 /dev/null
+    # Of data that a script has yet to make, or that the user has: e2e/test_families.py and test_recipe_jobs.py do those.
+    [[ $file == configs/recipes/* ]] || grep -q data/generated/ "$file" || check "$file" 0 /dev/null
 done
 count "jobs" "$good" "$bad" 0
 
