@@ -116,11 +116,11 @@ BITS = "bits"  # as a bound: the value is as stored, and every bit counts, a NaN
 
 def result_type(operator, dtype):
     """NumPy's rules for reductions."""
-    if operator in ("argmin", "argmax"):
+    if operator in ("argmin", "argmax", "count_nan"):
         return "int64"
     if dtype in FLOATS or operator in ("min", "max"):
         return dtype
-    if operator in ("mean", "norm2"):
+    if operator in ("mean", "norm2", "var", "std"):
         return "float64"
     return "uint64" if dtype.startswith("u") else "int64"
 
@@ -191,6 +191,17 @@ def extreme_bits(x, dtype, operator, axis):
     return round_to(np.where(np.isnan(value), np.nan, value), dtype)
 
 
+def spread(x, dtype, operator, axis):
+    """A variance or its root, by two passes, and how far a right one may be off."""
+    wide = x.astype(np.longdouble)
+    length = x.size if axis is None else x.shape[axis]
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = wide - wide.mean(axis, keepdims=True)
+        value = ((apart * apart).sum(axis) - apart.sum(axis) ** 2 / length) / length
+        value = (np.sqrt(value) if operator == "std" else value).astype(np.float64)
+    return value, with_rounding(value, result_type(operator, dtype), (length + 32) * 2.0**-52 * np.abs(value))
+
+
 def reduce(x, dtype, operator, axis):
     """Truth and bound (None: exact) of a reduction; `axis` is a number or "all"."""
     axis = None if axis == "all" else axis
@@ -199,6 +210,10 @@ def reduce(x, dtype, operator, axis):
     x = widen(x, dtype)
     length = x.size if axis is None else x.shape[axis]
     out = result_type(operator, dtype)
+    if operator == "count_nan":
+        return np.isnan(x).sum(axis, dtype=np.int64), None
+    if operator in ("var", "std"):
+        return spread(x, dtype, operator, axis)
     if operator in ("argmin", "argmax"):
         return getattr(np, operator)(x, axis=axis), None
     if operator in ("min", "max"):
