@@ -95,8 +95,15 @@ if [ -n "$shards" ]; then
     all=$id,${merge%%;*}
     echo "job ${merge%%;*}: merge.sbatch, when all shards have ended well"
 fi
+# Where a shard's words go: Slurm names the array's file until its tasks begin, then each task's.
+words=$(scontrol show job "$id" | awk '
+    match($0, /ArrayTaskId=[0-9]+( |$)/) { task = substr($0, RSTART + 12, RLENGTH - 12); sub(/ /, "", task) }
+    sub(/^ *StdOut=/, "") {
+        end = task == "" ? 0 : match($0, task "[^0-9/]*$")
+        if (end) $0 = substr($0, 1, end - 1) "*" substr($0, end + length(task))
+        sub(/4294967294/, "*"); print; exit }')
 cat << END
 queue:   squeue -j $all
-words:   $(scontrol show job "$id" | sed '/^ *StdOut=/!d;s///;s/4294967294/*/;q')
+words:   $words
 results: tilerun show $output
 END
