@@ -18,6 +18,7 @@ extern const char __executable_start[], etext[]; /* the linker's: where the prog
 
 static _Thread_local const char *volatile fenced;
 
+int fence_seconds = 30;
 static _Thread_local timer_t timer;
 static _Thread_local bool has_timer;
 
@@ -38,8 +39,12 @@ static void limit(int seconds) {
 const char *fence_enter(const char *path, int limited) {
     const char *outer = fenced;
     fenced = path;
-    if (limited && !outer) limit(FENCE_SECONDS);
+    if (limited && !outer) limit(fence_seconds);
     return outer;
+}
+
+void fence_renew(void) {
+    if (fenced) limit(fence_seconds);
 }
 
 void fence_leave(const char *const *outer) {

@@ -9,13 +9,15 @@
 /* Call once, at the start. */
 void fence_install(void);
 
-/* From here to the end of the block what crashes, or computes for longer than FENCE_SECONDS (waiting for a disk does
+/* From here to the end of the block what crashes, or computes for longer than fence_seconds (waiting for a disk does
  * not count), is the fault of the file at `path`, which must live as long. Fences nest; the innermost counts. */
 #define FENCE(path)      const char *fence_outer_ __attribute__((cleanup(fence_leave), unused)) = fence_enter(path, 1)
 #define FENCE_LONG(path) const char *fence_outer_ __attribute__((cleanup(fence_leave), unused)) = fence_enter(path, 0)
-#define FENCE_SECONDS    30
 
 const char *fence_enter(const char *path, int limited); /* returns the fence that the thread is behind; NULL: none */
 void fence_leave(const char *const *outer);
+/* The library has come a step further, to the next of many objects: its time begins anew. */
+void fence_renew(void);
+extern int fence_seconds; /* 30; tests make it shorter */
 
 #endif

@@ -144,6 +144,7 @@ static void append(struct h5_list *list, hid_t dataset, char *name) {
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct walk *walk = context;
     (void)link;
+    fence_renew(); /* a file may hold a million */
     char *path = must_printf("%s/%s", walk->group, name);
     hid_t object = H5Oopen(group, name, H5P_DEFAULT);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
