@@ -4,12 +4,20 @@
 #define KERNELS_CLUSTER_CUH
 
 #include <cstdint>
+#include <cuda_runtime.h>
 
 /* The block's place in its cluster, along x. */
 __device__ inline uint32_t cluster_column() {
     uint32_t column;
     asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(column));
     return column;
+}
+
+/* Its number in the cluster; blocks are counted along x first. */
+__device__ inline uint32_t cluster_rank() {
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
 }
 
 /* The address, in block `rank` of the cluster, of the object that lies at `shared` in this block. Blocks are counted
@@ -23,6 +31,58 @@ template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t ra
 /* A barrier for all threads of all blocks; their earlier writes are visible after it. */
 __device__ inline void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* ---- launches that overlap -------------------------------------------------------------------------------------- */
+
+/* Starts a kernel on clusters of `cluster` blocks, which may begin while the kernel before it in the stream still runs:
+ * its blocks come as soon as there is room. Such a kernel must call launch_wait. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes, int cluster,
+                 cudaStream_t stream, const ARGUMENTS &...arguments) {
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {unsigned(cluster), 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = unsigned(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = cluster > 1 ? 2 : 1;
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/* How many such clusters run at the same time; 0 where that cannot be told. */
+template <typename FUNCTION> int launch_clusters(FUNCTION *kernel, int threads, size_t shared_bytes, int cluster) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {unsigned(cluster), 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = unsigned(cluster);
+    config.blockDim = unsigned(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int clusters = 0;
+    return cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess ? clusters : 0;
+}
+
+/* Waits until the kernel before has ended and what it wrote can be read. Before it, a kernel touches no memory but its
+ * parameters and its own shared memory. */
+__device__ inline void launch_wait() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The next kernel may begin, once all blocks have said so. */
+__device__ inline void launch_next() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 #endif

@@ -61,6 +61,11 @@ __device__ inline void mbarrier_init(uint64_t *barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
+/* After the last mbarrier_init: other blocks of the cluster, and the copy engine, will see the barriers ready. */
+__device__ inline void mbarrier_init_fence() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
 /* Arrives, and announces `bytes` that copies will deliver before the phase is complete. */
 __device__ inline void mbarrier_expect(uint64_t *barrier, uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
@@ -119,7 +124,7 @@ template <int STAGES> struct ring_barriers {
             mbarrier_init(&full[i], 1);
             mbarrier_init(&empty[i], consumers);
         }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        mbarrier_init_fence();
     }
 };
 
