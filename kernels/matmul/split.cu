@@ -44,104 +44,116 @@
  *
  * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
  * accuracy from Tensor Cores" (2022). */
-#include "split_lists.cuh"
-#include "split_plain.cuh"
 #include "split_slices.cuh"
 #include "wgmma.cuh"
+#include <cfloat>
 
 DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
 
 #define TILE_N     128
 #define TILE_K     64 /* one slab row: 128 bytes */
 #define CHUNK      32 /* of k that the tensor core sums */
-#define STAGES     3
 #define SHORT      64                   /* below this k the rounding of slices is the largest error */
 #define SPELL      2048                 /* of k in one chain of float32 additions */
 #define SUMS_ASIDE (64 / 4 * WARPGROUP) /* per warpgroup, in float4 */
 
-using stage_t = wgmma_stage<SLICES, TILE_N / 64>;
-using shared_t = wgmma_shared<stage_t, STAGES>;
+template <typename WAY> using split_stage = wgmma_stage<WAY::SLICES, TILE_N / 64>;
+template <typename WAY> constexpr int split_stages = WAY::SLICES == 2 ? 3 : 2;
+template <typename WAY> using split_shared = wgmma_shared<split_stage<WAY>, split_stages<WAY>>;
 
-/* What the tensor cores compute: all rows and columns of C, or those in the list, in its order. */
-struct split_extent {
-    matmul_args args; /* m and n are numbers of places */
-    int64_t all_m, all_n;
-    const int32_t *a_list, *b_list; /* lines by their place; NULL: each line at its own */
-    int64_t tiles;
+/* Elements that two slices did not give. A cluster's tile is listed once; of each thread's 64 sums in it a bit each
+ * tells which. The order of the list depends on timing, its tiles do not. */
+#define FAILED_EACH (WGMMA_CLUSTER * 2 * WARPGROUP) /* threads with sums of a tile */
+struct split_failed {
+    uint32_t *count;
+    uint32_t *listed; /* [tiles] */
+    uint64_t *sums;   /* [tiles][FAILED_EACH] */
+    uint32_t *list;   /* [tiles] */
 };
 
-__device__ inline split_extent split_extent_of(const matmul_args &args, const split_pair &pair) {
-    split_extent extent = {args, args.m, args.n, nullptr, nullptr, 0};
-    const int64_t height = WGMMA_CLUSTER * WGMMA_TILE_M;
-    if (split_is_dense(pair, 0)) {
-        extent.a_list = pair.operand[0].list;
-        extent.args.m = pair.operand[0].ranges->begin[LINE_UNHELD];
-    }
-    if (split_is_dense(pair, 1)) {
-        extent.b_list = pair.operand[1].list;
-        extent.args.n = pair.operand[1].ranges->begin[LINE_UNHELD];
-    }
-    if (split_holds_any(pair))
-        extent.tiles = args.batch * ((extent.args.m + height - 1) / height) * ((extent.args.n + TILE_N - 1) / TILE_N);
-    return extent;
+/* A thread's place among those of its cluster. */
+__device__ inline int64_t failed_at(int64_t number, int consumer) {
+    return number * FAILED_EACH + (cluster_column() * 2 + consumer) * WARPGROUP + threadIdx.x % WARPGROUP;
 }
 
-/* Loads what is known of the lines at places at, at + STEP ...; gives their numbers, the shifts that undo their
- * scaling, and their classes. All loads come first. A line that does not exist is unheld. */
+/* ---- where a thread's 64 sums are ------------------------------------------------------------------------------ */
+
+struct split_corner {
+    int64_t batch, m, n; /* of the first sum */
+};
+
+__device__ inline int64_t split_row(const split_corner &corner, int i) {
+    return corner.m + i / 2 % 2 * 8;
+}
+
+__device__ inline int64_t split_column(const split_corner &corner, int i) {
+    return corner.n + i / 4 * 8 + i % 2;
+}
+
+/* Loads what is known of the lines at, at + STEP ...; a line that does not exist is one of zeros. All loads come
+ * first. */
 template <int COUNT, int STEP>
-__device__ inline void split_lines(const split_line *line, const int32_t *list, int64_t at, int64_t places, int64_t k,
-                                   int (&number)[COUNT], int (&shift)[COUNT], int (&type)[COUNT]) {
-    split_line found[COUNT];
+__device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, split_line (&found)[COUNT]) {
 #pragma unroll
-    for (int i = 0; i < COUNT; i++) {
-        const int64_t place = at + i * STEP;
-        number[i] = place >= places ? -1 : list ? list[place] : int(place);
-    }
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) found[i] = number[i] >= 0 ? line_load(line + number[i]) : split_line();
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) {
-        shift[i] = -line_shift(found[i].high);
-        type[i] = number[i] >= 0 ? line_class(found[i], k) : LINE_UNHELD;
-    }
+    for (int i = 0; i < COUNT; i++) found[i] = at + i * STEP < lines ? line_load(line + at + i * STEP) : split_line();
 }
 
-/* Stores a warpgroup's 64 x 128 sums, except those that slices do not hold. All loads come before the first store and
- * without branches between them, so that they overlap: each lane loads four of the warp's 128 columns and shares them
- * by shuffles. */
-__device__ inline void split_store(const split_extent &extent, const split_line *a_line, const split_line *b_line,
-                                   int64_t batch, int64_t row, int64_t column, float (&sum)[64]) {
-    const matmul_args &args = extent.args;
-    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    const int64_t m = row + warp * 16 + quad, n = column + lane * 2;             /* row and column of the first sum */
+/* Undoes the scaling of lines. In two factors, because the power may exceed float's range where the product does
+ * not. */
+__device__ inline float split_unscale(float sum, int shift) {
+    return sum * power_of_two(shift / 2) * power_of_two(shift - shift / 2);
+}
+
+/* Stores a warpgroup's 64 x 128 sums, except those that fail. All loads come before the first store and without
+ * branches between them, so that they overlap: each lane loads four of the warp's 128 columns and shares them by
+ * shuffles. Gives the sums that failed, a bit each. */
+__device__ inline uint64_t split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
+                                       const split_corner &corner, float (&sum)[64]) {
+    const int lane = int(threadIdx.x) % 4;
     const auto holder = [&](int i) { return i / 4 % 4 * 8 + lane * 2 + i % 2; }; /* the lane with sum i's column */
-    int up[2], rows[2], row_type[2], along[TILE_N / 32], columns[TILE_N / 32], column_type[TILE_N / 32];
-    split_lines<2, 8>(a_line, extent.a_list, m, args.m, args.k, rows, up, row_type);
-    split_lines<TILE_N / 32, 32>(b_line, extent.b_list, column + threadIdx.x % 32, args.n, args.k, columns, along,
-                                 column_type);
-    int all = row_type[0] & row_type[1];
+    split_line row[2], column[TILE_N / 32];
+    split_lines<2, 8>(a_line, corner.m, args.m, row);
+    split_lines<TILE_N / 32, 32>(b_line, corner.n - lane * 2 + threadIdx.x % 32, args.n, column);
+    int up[2], along[TILE_N / 32];
+    bool wide[2], any = false;
+    unsigned wides = 0; /* of the lane's columns, a bit each */
 #pragma unroll
-    for (int i = 0; i < TILE_N / 32; i++) all &= column_type[i];
-    /* Every sum is stored, and in pairs. */
-    const bool whole = __all_sync(~0u, args.n % 2 == 0 && !extent.a_list && !extent.b_list && all & LINE_GOOD);
-#pragma unroll
-    for (int i = 0; i < 64; i++) {
-        /* In two factors, because the power may exceed float's range where the product does not. */
-        const int shift = up[i / 2 % 2] + __shfl_sync(~0u, along[i / 16], holder(i)), first = shift / 2;
-        sum[i] = sum[i] * power_of_two(first) * power_of_two(shift - first);
+    for (int i = 0; i < 2; i++) {
+        up[i] = -line_shift<split_two>(row[i].high);
+        any |= wide[i] = line_is_wide(row[i]);
     }
-    if (!whole) {
+#pragma unroll
+    for (int i = 0; i < TILE_N / 32; i++) {
+        along[i] = -line_shift<split_two>(column[i].high);
+        wides |= unsigned(line_is_wide(column[i])) << i;
+    }
+    uint64_t failed = 0;
+    if (__any_sync(~0u, any || wides)) {
+        const float least = 3 * float(args.k);
 #pragma unroll
         for (int i = 0; i < 64; i++) {
-            const int type = __shfl_sync(~0u, column_type[i / 16], holder(i));
-            const int right = __shfl_sync(~0u, columns[i / 16], holder(i)), down = i / 2 % 2;
-            if (lines_held(row_type[down], type))
-                matmul_store<float>(args, (batch * extent.all_m + rows[down]) * extent.all_n + right, sum[i]);
+            const bool down = __shfl_sync(~0u, wides, holder(i)) >> i / 16 & 1;
+            if ((wide[i / 2 % 2] || down) && !(fabsf(sum[i]) >= least) && split_row(corner, i) < args.m &&
+                split_column(corner, i) < args.n)
+                failed |= uint64_t(1) << i;
         }
-        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        sum[i] = split_unscale(sum[i], up[i / 2 % 2] + __shfl_sync(~0u, along[i / 16], holder(i)));
+    /* Is every sum stored, and in pairs? */
+    const bool inside = corner.m + 8 < args.m && corner.n - lane * 2 + TILE_N <= args.n && args.n % 2 == 0;
+    if (!__all_sync(~0u, inside && !failed)) {
+#pragma unroll
+        for (int i = 0; i < 64; i++) {
+            const int64_t m = split_row(corner, i), n = split_column(corner, i);
+            if (m < args.m && n < args.n && !(failed >> i & 1))
+                matmul_store<float>(args, (corner.batch * args.m + m) * args.n + n, sum[i]);
+        }
+        return failed;
     }
 
-    const int64_t place = (batch * args.m + m) * args.n + n;
+    const int64_t place = (corner.batch * args.m + corner.m) * args.n + corner.n;
     float *const to = static_cast<float *>(args.last ? args.c : args.partial) + place;
     if (!args.first) {
         const float *const partial = static_cast<const float *>(args.partial) + place;
@@ -158,7 +170,52 @@ __device__ inline void split_store(const split_extent &extent, const split_line 
 #pragma unroll
     for (int i = 0; i < 32; i++)
         *reinterpret_cast<float2 *>(to + i % 2 * 8 * args.n + i / 2 * 8) = make_float2(sum[i * 2], sum[i * 2 + 1]);
+    return 0;
 }
+
+/* An element in float32, as the plainest kernel would. */
+__device__ inline float split_dot(const split_pair &pair, const matmul_args &args, const split_corner &corner,
+                                  int64_t m, int64_t n) {
+    const split_operand &a = pair.operand[0], &b = pair.operand[1];
+    const float *x = a.x + (a.count > 1 ? corner.batch * a.stride : 0) + m * (a.by_row ? a.columns : 1);
+    const float *y = b.x + (b.count > 1 ? corner.batch * b.stride : 0) + n * (b.by_row ? b.columns : 1);
+    const int64_t x_step = a.by_row ? 1 : a.columns, y_step = b.by_row ? 1 : b.columns;
+    float sum = 0;
+#pragma unroll 8
+    for (int64_t l = 0; l < args.k; l++) sum = fmaf(x[l * x_step], y[l * y_step], sum);
+    return sum;
+}
+
+/* Stores those sums by three slices that had failed by two. */
+__device__ inline void split_mend(const split_pair &pair, const matmul_args &args, const split_line *a_line,
+                                  const split_line *b_line, const split_corner &corner, const float (&sum)[64],
+                                  uint64_t failed) {
+    const float least = 0x1p-55f * float(args.k);
+    uint64_t again = 0;
+    const auto place = [&](int i) {
+        return (corner.batch * args.m + split_row(corner, i)) * args.n + split_column(corner, i);
+    };
+#pragma unroll
+    for (int i = 0; i < 64; i++) {
+        if (!(failed >> i & 1)) continue;
+        const split_line row = line_load(a_line + split_row(corner, i));
+        const split_line column = line_load(b_line + split_column(corner, i));
+        if (lines_hard(row, column) && !(fabsf(sum[i]) >= least)) {
+            again |= uint64_t(1) << i;
+            continue;
+        }
+        const int shift = -line_shift<split_three>(row.high) - line_shift<split_three>(column.high);
+        matmul_store<float>(args, place(i), split_unscale(sum[i], shift));
+    }
+#pragma unroll 1
+    for (; again; again &= again - 1) {
+        const int i = __ffsll(int64_t(again)) - 1;
+        const float dot = split_dot(pair, args, corner, split_row(corner, i), split_column(corner, i));
+        matmul_store<float>(args, place(i), dot);
+    }
+}
+
+/* ---- sums kept aside ------------------------------------------------------------------------------------------- */
 
 /* Adds a thread's sums to its place in memory and zeroes them; `room` holds what is loaded. `first`: the place is still
  * undefined, so it is overwritten. */
@@ -184,86 +241,166 @@ __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
     }
 }
 
-/* A consumer keeps three sums of its 64 x 128 tile: `part`, hi * hi over one chunk of k; `sum`, the float32 sum of the
- * parts; `small`, lo * hi + hi * lo over all of k, so small that the tensor core's truncation does not show. While the
- * instructions for `small` run, the part is added to `sum`. After every SPELL of k the sums are set aside in memory. */
-template <bool A_MN, bool B_MN>
-__device__ inline void split_consume(const split_extent &extent, const split_pair &pair, float4 *aside,
-                                     shared_t &shared, int consumer) {
-    const matmul_args &args = extent.args;
-    aside += (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
-    ring_position<STAGES> at;
-    for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < extent.tiles; number += gridDim.x / WGMMA_CLUSTER) {
-        float sum[64], small[64], part[64];
+/* ---- producer and consumers ------------------------------------------------------------------------------------ */
+
+/* Calls `use(number)` for each of the cluster's tiles: all in turn, or those listed. */
+template <typename USE>
+__device__ inline void split_walk(const split_failed &failed, const uint32_t *list, int64_t tiles, USE use) {
+    const int64_t all = list ? *failed.count : tiles;
+    for (int64_t i = blockIdx.x / WGMMA_CLUSTER; i < all; i += gridDim.x / WGMMA_CLUSTER) use(list ? list[i] : i);
+}
+
+/* The producer thread copies the slices of this block's tile of A, and of this block's half of B for both. */
+template <typename WAY, bool A_MN, bool B_MN>
+__device__ inline void split_produce(const matmul_args &args, const CUtensorMap *a_map, const CUtensorMap *b_map,
+                                     split_shared<WAY> &shared, ring_position<split_stages<WAY>> &at, int64_t number) {
+    const int a_count = args.a_batch_stride ? int(args.batch) : 1, b_count = args.b_batch_stride ? int(args.batch) : 1;
+    const int half = int(cluster_column());
+    const tile_place tile = wgmma_tile(args, TILE_N, number);
+    const int row = int(tile.row), column = int(tile.column) + half * 64;
+    const int a_matrix = a_count > 1 ? int(tile.batch) : 0, b_matrix = b_count > 1 ? int(tile.batch) : 0;
+    for (int64_t l = 0; l < args.k; l += TILE_K, at.advance()) {
+        split_stage<WAY> &stage = shared.stage[at.stage];
+        uint64_t *const full = &shared.ring.full[at.stage];
+        const int k = int(l);
+        mbarrier_wait(&shared.ring.empty[at.stage], at.phase ^ 1);
+        mbarrier_expect(full, sizeof stage);
 #pragma unroll
-        for (int i = 0; i < 64; i++) sum[i] = small[i] = 0;
-        int reading = -1; /* the stage that pending instructions read */
-        for (int64_t k = 0; k < args.k; k += TILE_K, at.advance()) {
-            mbarrier_wait(&shared.ring.full[at.stage], at.phase);
-            const stage_t &stage = shared.stage[at.stage];
-            const uint64_t a_hi = wgmma_operand(stage.a[HI][consumer]), a_lo = wgmma_operand(stage.a[LO][consumer]);
-            const uint64_t b_hi = wgmma_operand(stage.b[HI][0]), b_lo = wgmma_operand(stage.b[LO][0]);
+        for (int s = 0; s < WAY::SLICES; s++) {
 #pragma unroll
-            for (int chunk = 0; chunk < TILE_K / 16; chunk += CHUNK / 16) {
-                wgmma_fence();
-#pragma unroll
-                for (int i = chunk; i < chunk + CHUNK / 16; i++)
-                    wgmma<__half, A_MN, B_MN>(part, a_hi + i * wgmma_step<A_MN>, b_hi + i * wgmma_step<B_MN>,
-                                              i > chunk);
-                wgmma_commit();
-#pragma unroll
-                for (int i = chunk; i < chunk + CHUNK / 16; i++) {
-                    wgmma<__half, A_MN, B_MN>(small, a_lo + i * wgmma_step<A_MN>, b_hi + i * wgmma_step<B_MN>, true);
-                    wgmma<__half, A_MN, B_MN>(small, a_hi + i * wgmma_step<A_MN>, b_lo + i * wgmma_step<B_MN>, true);
-                }
-                wgmma_commit();
-                wgmma_wait<1>();
-                wgmma_pin(part);
-                if (chunk == 0 && reading >= 0) wgmma_release(shared.ring, reading);
-#pragma unroll
-                for (int i = 0; i < 64; i++) sum[i] += part[i];
-                wgmma_pin(sum);
+            for (int i = 0; i < WGMMA_TILE_M / 64; i++) {
+                const int m = row + i * 64;
+                tma_load(a_map, stage.a[s][i], full, A_MN ? m : k, A_MN ? k : m, s * a_count + a_matrix);
             }
-            reading = at.stage;
-            if ((k + TILE_K) % SPELL == 0 && k + TILE_K < args.k) split_set_aside(aside, sum, part, k < SPELL);
+            tma_load(b_map, stage.b[s][half], full, B_MN ? column : k, B_MN ? k : column, s * b_count + b_matrix,
+                     (1 << WGMMA_CLUSTER) - 1);
         }
-        wgmma_wait<0>();
-        if (reading >= 0) wgmma_release(shared.ring, reading);
-#pragma unroll
-        for (int i = 0; i < 64; i++) sum[i] = fmaf(small[i], 1 / LO_SCALE, sum[i]);
-        if (args.k > SPELL) split_add_aside(aside, sum);
-        const tile_place tile = wgmma_tile(args, TILE_N, number);
-        split_store(extent, pair.operand[0].line + (args.a_batch_stride ? tile.batch * extent.all_m : 0),
-                    pair.operand[1].line + (args.b_batch_stride ? tile.batch * extent.all_n : 0), tile.batch,
-                    tile.row + consumer * 64, tile.column, sum);
     }
 }
 
-template <bool A_MN, bool B_MN>
+template <typename T, bool A_MN, bool B_MN>
+__device__ inline void split_wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
+    if constexpr (std::is_same_v<T, __half>)
+        wgmma<T, A_MN, B_MN>(d, a, b, accumulate);
+    else
+        asm volatile(WGMMA_SHARED("m64n128k16", "bf16", WGMMA_NAMES_64, 64, 65, 66, 67, 68)
+                     : WGMMA_SUMS_64(d)
+                     : "l"(a), "l"(b), "r"(int(accumulate)), "n"(A_MN), "n"(B_MN));
+}
+
+/* A consumer keeps three sums of its 64 x 128 tile: `part`, products of first slices over one chunk of k; `sum`, the
+ * float32 sum of the parts; `small`, the other products over all of k, so small that the tensor core's truncation does
+ * not show. While the instructions for `small` run, the part is added to `sum`. After every SPELL of k the sums are set
+ * aside in memory. Gives the sums. */
+template <typename WAY, bool A_MN, bool B_MN>
+__device__ inline void split_consume(const matmul_args &args, float4 *aside, split_shared<WAY> &shared,
+                                     ring_position<split_stages<WAY>> &at, int consumer, float (&sum)[64]) {
+    using T = typename WAY::type;
+    float small[64], part[64];
+#pragma unroll
+    for (int i = 0; i < 64; i++) sum[i] = small[i] = 0;
+    int reading = -1; /* the stage that pending instructions read */
+    for (int64_t k = 0; k < args.k; k += TILE_K, at.advance()) {
+        mbarrier_wait(&shared.ring.full[at.stage], at.phase);
+        const split_stage<WAY> &stage = shared.stage[at.stage];
+        uint64_t a[WAY::SLICES], b[WAY::SLICES];
+#pragma unroll
+        for (int s = 0; s < WAY::SLICES; s++) {
+            a[s] = wgmma_operand(stage.a[s][consumer]);
+            b[s] = wgmma_operand(stage.b[s][0]);
+        }
+#pragma unroll
+        for (int chunk = 0; chunk < TILE_K / 16; chunk += CHUNK / 16) {
+            const auto multiply = [&](float (&d)[64], int i, int of_a, int of_b, bool accumulate) {
+                split_wgmma<T, A_MN, B_MN>(d, a[of_a] + i * wgmma_step<A_MN>, b[of_b] + i * wgmma_step<B_MN>,
+                                           accumulate);
+            };
+            wgmma_fence();
+#pragma unroll
+            for (int i = chunk; i < chunk + CHUNK / 16; i++) multiply(part, i, 0, 0, i > chunk);
+            wgmma_commit();
+#pragma unroll
+            for (int i = chunk; i < chunk + CHUNK / 16; i++) {
+                multiply(small, i, 1, 0, true);
+                multiply(small, i, 0, 1, true);
+                if constexpr (WAY::SLICES == 3) {
+                    multiply(small, i, 1, 1, true);
+                    multiply(small, i, 2, 0, true);
+                    multiply(small, i, 0, 2, true);
+                }
+            }
+            wgmma_commit();
+            wgmma_wait<1>();
+            wgmma_pin(part);
+            if (chunk == 0 && reading >= 0) wgmma_release(shared.ring, reading);
+#pragma unroll
+            for (int i = 0; i < 64; i++) sum[i] += part[i];
+            wgmma_pin(sum);
+        }
+        reading = at.stage;
+        if ((k + TILE_K) % SPELL == 0 && k + TILE_K < args.k) split_set_aside(aside, sum, part, k < SPELL);
+    }
+    wgmma_wait<0>();
+    if (reading >= 0) wgmma_release(shared.ring, reading);
+    if (args.k > SPELL) split_add_aside(aside, sum);
+#pragma unroll
+    for (int i = 0; i < 64; i++) { /* the other slices of what is not finite are NaN */
+        const float whole = fmaf(small[i], 1 / WAY::LO_SCALE, sum[i]);
+        sum[i] = fabsf(sum[i]) <= FLT_MAX ? whole : sum[i];
+    }
+}
+
+template <typename WAY, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_split_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
                         const __grid_constant__ CUtensorMap b_map, const __grid_constant__ split_pair pair,
-                        float4 *aside, int64_t) {
+                        const split_failed failed, float4 *aside, int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr bool MENDS = WAY::SLICES == 3; /* does the tiles that were listed */
+    if (MENDS && *failed.count == 0) return;
     extern __shared__ __align__(1024) uint8_t memory[];
-    shared_t &shared = *reinterpret_cast<shared_t *>(memory);
+    split_shared<WAY> &shared = *reinterpret_cast<split_shared<WAY> *>(memory);
+    const uint32_t *const list = MENDS ? failed.list : nullptr;
     wgmma_roles(
         shared.ring,
         [&] {
-            const split_extent extent = split_extent_of(args, pair);
-            wgmma_produce<TILE_K, A_MN, B_MN>(extent.args, &a_map, &b_map, shared, extent.tiles, wgmma_all_of_k(args));
+            ring_position<split_stages<WAY>> at;
+            split_walk(failed, list, tiles, [&](int64_t number) {
+                split_produce<WAY, A_MN, B_MN>(args, &a_map, &b_map, shared, at, number);
+            });
         },
-        [&](int consumer) { split_consume<A_MN, B_MN>(split_extent_of(args, pair), pair, aside, shared, consumer); });
+        [&](int consumer) {
+            ring_position<split_stages<WAY>> at;
+            float4 *const own = aside + (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
+            split_walk(failed, list, tiles, [&](int64_t number) {
+                float sum[64];
+                split_consume<WAY, A_MN, B_MN>(args, own, shared, at, consumer, sum);
+                const tile_place tile = wgmma_tile(args, TILE_N, number);
+                const int thread = int(threadIdx.x) % WARPGROUP, quad = thread % 32 / 4;
+                const split_corner corner = {tile.batch, tile.row + consumer * 64 + thread / 32 * 16 + quad,
+                                             tile.column + thread % 4 * 2};
+                const split_line *a_line = pair.operand[0].line + (args.a_batch_stride ? tile.batch * args.m : 0);
+                const split_line *b_line = pair.operand[1].line + (args.b_batch_stride ? tile.batch * args.n : 0);
+                uint64_t *const mine = failed.sums + failed_at(number, consumer);
+                if constexpr (MENDS)
+                    split_mend(pair, args, a_line, b_line, corner, sum, *mine);
+                else if (const uint64_t bits = split_store(args, a_line, b_line, corner, sum)) {
+                    *mine = bits;
+                    if (atomicExch(failed.listed + number, 1) == 0)
+                        failed.list[atomicAdd(failed.count, 1)] = uint32_t(number);
+                }
+            });
+        });
 #endif
 }
 
 /* ---- launch ---------------------------------------------------------------------------------------------------- */
 
-/* The operands and the layout of the workspace: what starts as zero (tally, counters, lines of both), lists of both,
- * slices of both, sums set aside. */
+/* The operands and the layout of the workspace: what starts as zero (what failed, lines of both), list of tiles, slices
+ * of both, sums set aside. */
 struct split_plan {
     split_pair pair;
-    plain_counters plain;
+    split_failed failed;
     float4 *aside;         /* sums set aside by running blocks, where k is long */
     size_t to_zero, bytes; /* of the workspace */
 };
@@ -295,26 +432,21 @@ static split_plan split_plan_make(const struct launch *launch) {
         end += (sizeof *place * count + 255) / 256 * 256;
     };
     split_plan plan = {};
-    take(plan.pair.tally, 1);
-    take(plan.plain.next, args.batch);
-    take(plan.plain.done, PLAIN_DONE);
-    for (split_operand *o : {&a, &b}) {
-        take(o->counted, o->count);
-        take(o->line, o->count * o->lines());
-    }
+    const int64_t tiles = wgmma_tiles(args, TILE_N);
+    take(plan.failed.count, 1);
+    take(plan.failed.listed, tiles);
+    take(plan.failed.sums, tiles * FAILED_EACH);
+    for (split_operand *o : {&a, &b}) take(o->line, o->count * o->lines());
     plan.to_zero = end;
+    take(plan.failed.list, tiles);
     for (split_operand *o : {&a, &b}) {
-        take(o->ranges, o->count);
-        take(o->list, o->count * o->list_room());
-        /* The plain part's copy takes as much as the slices, and a little more. */
-        const int64_t slices = SLICES * o->rows * o->pitch, packed = 2 * o->k() * split_packed_pitch(*o);
-        take(o->slice, o->count * std::max(slices, packed));
+        uint16_t *slices;
+        take(slices, MOST_SLICES * o->count * o->rows * o->pitch);
+        o->slice = slices;
     }
     take(plan.aside, args.k > SPELL ? int64_t(2) * SUMS_ASIDE * launch->multiprocessors : 0);
     plan.bytes = end;
-    plan.pair.operand[0] = a;
-    plan.pair.operand[1] = b;
-    plan.pair.single = args.batch == 1;
+    plan.pair = {{a, b}};
     return plan;
 }
 
@@ -346,70 +478,57 @@ static size_t matmul_split_workspace(const struct launch *launch) {
 
 static const char *matmul_split_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    return wgmma_refuses({args.m, args.n, args.k, SLICES * args.batch});
+    return wgmma_refuses({args.m, args.n, args.k, MOST_SLICES * args.batch, wgmma_tiles(args, TILE_N)});
 }
 
-static int split_encode(CUtensorMap *map, const split_operand &o) {
-    return tma_encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, sizeof(__half),
-                      {o.slice, SLICES * o.count, o.rows, o.columns, o.pitch, o.rows * o.pitch}, 64);
+template <typename WAY> static int split_encode(CUtensorMap *map, const split_operand &o) {
+    const bool two = WAY::SLICES == 2;
+    return tma_encode(map, two ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof(uint16_t),
+                      {o.slice, WAY::SLICES * o.count, o.rows, o.columns, o.pitch, o.rows * o.pitch}, 64);
 }
 
-/* What slices do not give: in a product of good lines, two launches that return at once. */
-static int split_plain_launch(const struct launch *launch, const split_plan &plan) {
-    const matmul_args &args = launch->args.matmul;
-    const cudaStream_t stream = stream_of(launch);
-    const int64_t most = std::max(plan.pair.operand[0].count, plan.pair.operand[1].count), high = 65535;
-    const int64_t packers = ceil_div(launch->multiprocessors * 2, most), blocks = launch->multiprocessors * 2;
-    const dim3 pack_grid(unsigned(packers), unsigned(std::min(most, high)), 2);
-    split_pack_kernel<<<pack_grid, PACK_THREADS, 0, stream>>>(plan.pair);
-    const int error =
-        cudaFuncSetAttribute(split_plain_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(PLAIN_SHARED));
+/* Cuts the operands and multiplies their slices. What three slices mend is unknown here: where nothing failed, both
+ * launches return at once. */
+template <typename WAY, bool A_MN, bool B_MN>
+static int split_start(const struct launch *launch, const split_plan &plan, int64_t patches) {
+    const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
+    CUtensorMap a_map = {}, b_map = {};
+    int error = split_encode<WAY>(&a_map, a);
+    if (!error) error = split_encode<WAY>(&b_map, b);
     if (error) return error;
-    /* Of a stack each matrix has its own blocks, no more than tiles: where unheld lines are few, those are thin. */
-    const int64_t tiles = ceil_div(args.m, PLAIN_THIN) * ceil_div(args.n, PLAIN_TILE) +
-                          ceil_div(args.m, PLAIN_TILE) * ceil_div(args.n, PLAIN_THIN);
-    const dim3 grid(unsigned(args.batch > 1 ? std::min(blocks, tiles) : blocks), unsigned(std::min(args.batch, high)));
-    split_plain_kernel<<<grid, PLAIN_THREADS, PLAIN_SHARED, stream>>>(args, plan.pair, plan.plain);
-    return cudaGetLastError();
+    dim3 grid = grid_of(patches);
+    grid.z = 2;
+    split_cut_kernel<WAY><<<grid, PATCH_THREADS, 0, stream_of(launch)>>>(
+        plan.pair, WAY::SLICES == 2 ? nullptr : plan.failed.count);
+    return wgmma_start(launch, {wgmma_tiles(launch->args.matmul, TILE_N)}, sizeof(split_shared<WAY>),
+                       matmul_split_kernel<WAY, A_MN, B_MN>, launch->args.matmul, a_map, b_map, plan.pair, plan.failed,
+                       plan.aside);
 }
 
-template <bool A_MN> static auto matmul_split_choose(bool b_mn) {
-    return b_mn ? matmul_split_kernel<A_MN, true> : matmul_split_kernel<A_MN, false>;
+template <bool A_MN, bool B_MN> static int split_both(const struct launch *launch, const split_plan &plan) {
+    const int64_t patches = std::max(split_patches(plan.pair.operand[0]), split_patches(plan.pair.operand[1]));
+    const int64_t few = std::min(patches, int64_t(3) * launch->multiprocessors);
+    const int error = split_start<split_two, A_MN, B_MN>(launch, plan, patches);
+    return error ? error : split_start<split_three, A_MN, B_MN>(launch, plan, few);
 }
 
 static int matmul_split_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (split_hands_over(launch)) return matmul_async.launch(launch);
-    const int64_t tiles = wgmma_tiles(args, TILE_N);
-    if (tiles == 0) return 0;
+    if (wgmma_tiles(args, TILE_N) == 0) return 0;
     const split_plan plan = split_plan_make(launch);
-    const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
     const cudaStream_t stream = stream_of(launch);
-    int error = cudaMemsetAsync(launch->workspace, 0, plan.to_zero, stream);
+    const int error = cudaMemsetAsync(launch->workspace, 0, plan.to_zero, stream);
     if (error) return error;
-
-    CUtensorMap a_map = {}, b_map = {};
-    if (args.k > 0) {
-        error = split_encode(&a_map, a);
-        if (!error) error = split_encode(&b_map, b);
-        if (error) return error;
-        dim3 grid = grid_of(std::max(split_patches(a), split_patches(b)));
-        grid.z = 2;
-        split_measure_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
-        dim3 lines = grid_of(ceil_div(std::max(a.count * a.lines(), b.count * b.lines()), PATCH_THREADS));
-        lines.z = 2;
-        split_tally_kernel<<<lines, PATCH_THREADS, 0, stream>>>(plan.pair);
-        split_list_kernel<<<unsigned(launch->multiprocessors * 2), PATCH_THREADS, 0, stream>>>(plan.pair);
-        split_cut_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
-    }
-    const auto kernel =
-        args.transpose_a ? matmul_split_choose<true>(!args.transpose_b) : matmul_split_choose<false>(!args.transpose_b);
-    error = wgmma_start(launch, {tiles}, sizeof(shared_t), kernel, args, a_map, b_map, plan.pair, plan.aside);
-    if (error) return error;
-    return split_plain_launch(launch, plan);
+    dim3 grid = grid_of(std::max(split_patches(plan.pair.operand[0]), split_patches(plan.pair.operand[1])));
+    grid.z = 2;
+    split_measure_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
+    if (args.transpose_a)
+        return args.transpose_b ? split_both<true, false>(launch, plan) : split_both<true, true>(launch, plan);
+    return args.transpose_b ? split_both<false, false>(launch, plan) : split_both<false, true>(launch, plan);
 }
 
-/* What slices cannot hold is known of a line by itself. */
+/* What fails is known of an element by itself. */
 static uint64_t matmul_split_way(const struct launch *launch) {
     return split_hands_over(launch) ? matmul_async.way(launch) << 1 : 1;
 }
@@ -420,9 +539,9 @@ KERNEL(matmul_split) = {
     .device = DEVICE_CUDA,
     .summary = "float32 at float32 accuracy from float16 tensor cores: two slices, three products, sums promoted",
     .dtypes = DTYPE_BIT(FLOAT32),
-    .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, PLAIN_TILE, PATCH_ROWS},
-              {PATCH_COLUMNS, TILE_N, PLAIN_THIN, 8},
-              {TILE_K, CHUNK, PLAIN_BK, SPELL}},
+    .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, PATCH_ROWS},
+              {PATCH_COLUMNS, TILE_N, 8},
+              {TILE_K, CHUNK, SPELL}},
     .accuracy = ACCURACY_FULL,
     .speed = 4,
     .divisible = true,
