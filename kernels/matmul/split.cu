@@ -19,40 +19,48 @@
  * roles are those of wgmma.cu. A single chain of float32 additions over a long k would round too often: after every
  * 2048 of k the sums are added to a place in memory and start again from zero.
  *
- * Slices hold numbers down to 2^-28 of the largest in their row of A or column of B, and smaller ones where these do
- * not matter (split_slices.cuh gives the rule and its bounds). The elements of C that slices cannot give are those of
- * whole rows and columns, and are computed in plain float32 afterwards, so each element is right to 2^-21 |A||B| beside
- * the rounding of its sum (tests/e2e/test_componentwise.py). The launches of a product:
+ * Two slices hold numbers down to 2^-28 of the largest in their row of A or column of B. An element of C that meets
+ * smaller ones is right all the same if its sum is large enough; one whose sum is not has failed (split_slices.cuh has
+ * the rule and its bounds). So each element is right to 2^-21 |A||B| beside the rounding of its sum
+ * (tests/e2e/test_componentwise.py). A tile with elements that failed is done again with three slices of bfloat16,
+ * which hold all 24 bits and float32's range, and of it those elements are stored:
  *
- *     measure, list, cut    what is known of rows and columns; lists of them; slices
- *     tensor cores          the held rows by the held columns; where many are unheld, slices hold no others
- *     pack, plain           the rest, at the speed of float32 (split_plain.cuh)
+ *     A * B  ~  a * a  +  (b * a + a * b + b * b + c * a + a * c)          six products instead of three
  *
- * In a product of ordinary numbers list, pack and plain find nothing to do. No launch waits for the host: lists and
- * their lengths stay on the device. Products that are too narrow or too small to be worth cutting go to matmul/async.cu
- * (split_hands_over).
+ * The launches of a product:
  *
- * Measured on an H200, cutting included: 3.7 to 4.0 times cuBLAS's float32 at 8192 (192 to 205 TFLOP/s), 1.27 times at
- * 1024. tests/e2e/test_accuracy.py compares errors: the Frobenius error is below cuBLAS's (N(0,1), k = 4096: 2.3e-7
- * against 5.8e-7), except where nine numbers in ten are zero (1.3e-7 against 0.7e-7): there cuBLAS rounds seldom, while
- * slices hold 22 bits whatever k is. For the same reason products with k below 64 are not cut.
+ *     measure, cut in two       the largest and least of each row and column; slices
+ *     tensor cores              all tiles; those with elements that failed are listed
+ *     cut in three              in the memory of the two
+ *     tensor cores              the tiles of the list; its other elements stay as they are
+ *
+ * In a product of ordinary numbers nothing fails, and the last two launches return at once. No launch waits for the
+ * host: the list and its length stay on the device. Products that are too narrow or too small to be worth cutting go to
+ * matmul/async.cu (split_hands_over).
+ *
+ * Measured on an H200, cutting included, before elements were tested by their sums: 3.7 times cuBLAS's float32 at 8192,
+ * 1.1 times at 1024. tests/e2e/test_accuracy.py compares errors: the Frobenius error was below cuBLAS's (N(0,1), k =
+ * 4096: 2.3e-7 against 5.8e-7), except where nine numbers in ten are zero (1.3e-7 against 0.7e-7): there cuBLAS rounds
+ * seldom, while two slices hold 22 bits whatever k is. For the same reason products with k below 64 are not cut.
+ *
+ * Rows and columns with numbers that two slices do not hold were once computed in plain float32, whole, wherever that
+ * mattered or not: rows of a softmax or numbers spread over 2^-60 .. 2^60 then ran at 0.53 to 0.66 of cuBLAS's speed,
+ * one odd row in 2000 at half of the ordinary speed, and a product of ordinary numbers had two passes more at 8192,
+ * where one row in 10,000 has a number below 2^-28 of its largest. Elements that fail are few: about one in 10^5 of
+ * numbers spread over 2^-60 .. 2^60, fewer in a softmax. The mending has been run on an emulation only, not yet on a
+ * GPU; from the number of instructions it should leave these data at 1.3 times cuBLAS's speed or more.
  *
  * Parts of 64 of k were no faster and had twice the error; parts of 16 were an eighth slower.
  *
- * The plain part once took tiles of 64 x 64 wherever an element was left out. Data that slices hold badly then ran at a
- * fifth of cuBLAS's speed, and one row with a NaN halved it (split_plain.cuh has today's figures).
- *
  * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
  * accuracy from Tensor Cores" (2022). */
-#include "split_slices.cuh"
-#include "wgmma.cuh"
+#include "split_store.cuh"
 #include <cfloat>
 
 DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
 
-#define TILE_N     128
-#define TILE_K     64 /* one slab row: 128 bytes */
-#define CHUNK      32 /* of k that the tensor core sums */
+#define TILE_K     64                   /* one slab row: 128 bytes */
+#define CHUNK      32                   /* of k that the tensor core sums */
 #define SHORT      64                   /* below this k the rounding of slices is the largest error */
 #define SPELL      2048                 /* of k in one chain of float32 additions */
 #define SUMS_ASIDE (64 / 4 * WARPGROUP) /* per warpgroup, in float4 */
@@ -60,160 +68,6 @@ DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
 template <typename WAY> using split_stage = wgmma_stage<WAY::SLICES, TILE_N / 64>;
 template <typename WAY> constexpr int split_stages = WAY::SLICES == 2 ? 3 : 2;
 template <typename WAY> using split_shared = wgmma_shared<split_stage<WAY>, split_stages<WAY>>;
-
-/* Elements that two slices did not give. A cluster's tile is listed once; of each thread's 64 sums in it a bit each
- * tells which. The order of the list depends on timing, its tiles do not. */
-#define FAILED_EACH (WGMMA_CLUSTER * 2 * WARPGROUP) /* threads with sums of a tile */
-struct split_failed {
-    uint32_t *count;
-    uint32_t *listed; /* [tiles] */
-    uint64_t *sums;   /* [tiles][FAILED_EACH] */
-    uint32_t *list;   /* [tiles] */
-};
-
-/* A thread's place among those of its cluster. */
-__device__ inline int64_t failed_at(int64_t number, int consumer) {
-    return number * FAILED_EACH + (cluster_column() * 2 + consumer) * WARPGROUP + threadIdx.x % WARPGROUP;
-}
-
-/* ---- where a thread's 64 sums are ------------------------------------------------------------------------------ */
-
-struct split_corner {
-    int64_t batch, m, n; /* of the first sum */
-};
-
-__device__ inline int64_t split_row(const split_corner &corner, int i) {
-    return corner.m + i / 2 % 2 * 8;
-}
-
-__device__ inline int64_t split_column(const split_corner &corner, int i) {
-    return corner.n + i / 4 * 8 + i % 2;
-}
-
-/* Loads what is known of the lines at, at + STEP ...; a line that does not exist is one of zeros. All loads come
- * first. */
-template <int COUNT, int STEP>
-__device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, split_line (&found)[COUNT]) {
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) found[i] = at + i * STEP < lines ? line_load(line + at + i * STEP) : split_line();
-}
-
-/* Undoes the scaling of lines. In two factors, because the power may exceed float's range where the product does
- * not. */
-__device__ inline float split_unscale(float sum, int shift) {
-    return sum * power_of_two(shift / 2) * power_of_two(shift - shift / 2);
-}
-
-/* Stores a warpgroup's 64 x 128 sums, except those that fail. All loads come before the first store and without
- * branches between them, so that they overlap: each lane loads four of the warp's 128 columns and shares them by
- * shuffles. Gives the sums that failed, a bit each. */
-__device__ inline uint64_t split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
-                                       const split_corner &corner, float (&sum)[64]) {
-    const int lane = int(threadIdx.x) % 4;
-    const auto holder = [&](int i) { return i / 4 % 4 * 8 + lane * 2 + i % 2; }; /* the lane with sum i's column */
-    split_line row[2], column[TILE_N / 32];
-    split_lines<2, 8>(a_line, corner.m, args.m, row);
-    split_lines<TILE_N / 32, 32>(b_line, corner.n - lane * 2 + threadIdx.x % 32, args.n, column);
-    int up[2], along[TILE_N / 32];
-    bool wide[2], any = false;
-    unsigned wides = 0; /* of the lane's columns, a bit each */
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        up[i] = -line_shift<split_two>(row[i].high);
-        any |= wide[i] = line_is_wide(row[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < TILE_N / 32; i++) {
-        along[i] = -line_shift<split_two>(column[i].high);
-        wides |= unsigned(line_is_wide(column[i])) << i;
-    }
-    uint64_t failed = 0;
-    if (__any_sync(~0u, any || wides)) {
-        const float least = 3 * float(args.k);
-#pragma unroll
-        for (int i = 0; i < 64; i++) {
-            const bool down = __shfl_sync(~0u, wides, holder(i)) >> i / 16 & 1;
-            if ((wide[i / 2 % 2] || down) && !(fabsf(sum[i]) >= least) && split_row(corner, i) < args.m &&
-                split_column(corner, i) < args.n)
-                failed |= uint64_t(1) << i;
-        }
-    }
-#pragma unroll
-    for (int i = 0; i < 64; i++)
-        sum[i] = split_unscale(sum[i], up[i / 2 % 2] + __shfl_sync(~0u, along[i / 16], holder(i)));
-    /* Is every sum stored, and in pairs? */
-    const bool inside = corner.m + 8 < args.m && corner.n - lane * 2 + TILE_N <= args.n && args.n % 2 == 0;
-    if (!__all_sync(~0u, inside && !failed)) {
-#pragma unroll
-        for (int i = 0; i < 64; i++) {
-            const int64_t m = split_row(corner, i), n = split_column(corner, i);
-            if (m < args.m && n < args.n && !(failed >> i & 1))
-                matmul_store<float>(args, (corner.batch * args.m + m) * args.n + n, sum[i]);
-        }
-        return failed;
-    }
-
-    const int64_t place = (corner.batch * args.m + corner.m) * args.n + corner.n;
-    float *const to = static_cast<float *>(args.last ? args.c : args.partial) + place;
-    if (!args.first) {
-        const float *const partial = static_cast<const float *>(args.partial) + place;
-        float2 earlier[32];
-#pragma unroll
-        for (int i = 0; i < 32; i++)
-            earlier[i] = *reinterpret_cast<const float2 *>(partial + i % 2 * 8 * args.n + i / 2 * 8);
-#pragma unroll
-        for (int i = 0; i < 32; i++) sum[i * 2] += earlier[i].x, sum[i * 2 + 1] += earlier[i].y;
-    }
-    if (args.last && args.alpha != 1)
-#pragma unroll
-        for (int i = 0; i < 64; i++) sum[i] = float(args.alpha * sum[i]);
-#pragma unroll
-    for (int i = 0; i < 32; i++)
-        *reinterpret_cast<float2 *>(to + i % 2 * 8 * args.n + i / 2 * 8) = make_float2(sum[i * 2], sum[i * 2 + 1]);
-    return 0;
-}
-
-/* An element in float32, as the plainest kernel would. */
-__device__ inline float split_dot(const split_pair &pair, const matmul_args &args, const split_corner &corner,
-                                  int64_t m, int64_t n) {
-    const split_operand &a = pair.operand[0], &b = pair.operand[1];
-    const float *x = a.x + (a.count > 1 ? corner.batch * a.stride : 0) + m * (a.by_row ? a.columns : 1);
-    const float *y = b.x + (b.count > 1 ? corner.batch * b.stride : 0) + n * (b.by_row ? b.columns : 1);
-    const int64_t x_step = a.by_row ? 1 : a.columns, y_step = b.by_row ? 1 : b.columns;
-    float sum = 0;
-#pragma unroll 8
-    for (int64_t l = 0; l < args.k; l++) sum = fmaf(x[l * x_step], y[l * y_step], sum);
-    return sum;
-}
-
-/* Stores those sums by three slices that had failed by two. */
-__device__ inline void split_mend(const split_pair &pair, const matmul_args &args, const split_line *a_line,
-                                  const split_line *b_line, const split_corner &corner, const float (&sum)[64],
-                                  uint64_t failed) {
-    const float least = 0x1p-55f * float(args.k);
-    uint64_t again = 0;
-    const auto place = [&](int i) {
-        return (corner.batch * args.m + split_row(corner, i)) * args.n + split_column(corner, i);
-    };
-#pragma unroll
-    for (int i = 0; i < 64; i++) {
-        if (!(failed >> i & 1)) continue;
-        const split_line row = line_load(a_line + split_row(corner, i));
-        const split_line column = line_load(b_line + split_column(corner, i));
-        if (lines_hard(row, column) && !(fabsf(sum[i]) >= least)) {
-            again |= uint64_t(1) << i;
-            continue;
-        }
-        const int shift = -line_shift<split_three>(row.high) - line_shift<split_three>(column.high);
-        matmul_store<float>(args, place(i), split_unscale(sum[i], shift));
-    }
-#pragma unroll 1
-    for (; again; again &= again - 1) {
-        const int i = __ffsll(int64_t(again)) - 1;
-        const float dot = split_dot(pair, args, corner, split_row(corner, i), split_column(corner, i));
-        matmul_store<float>(args, place(i), dot);
-    }
-}
 
 /* ---- sums kept aside ------------------------------------------------------------------------------------------- */
 
@@ -311,7 +165,7 @@ __device__ inline void split_consume(const matmul_args &args, float4 *aside, spl
         }
 #pragma unroll
         for (int chunk = 0; chunk < TILE_K / 16; chunk += CHUNK / 16) {
-            const auto multiply = [&](float (&d)[64], int i, int of_a, int of_b, bool accumulate) {
+            const auto multiply = [&](float(&d)[64], int i, int of_a, int of_b, bool accumulate) {
                 split_wgmma<T, A_MN, B_MN>(d, a[of_a] + i * wgmma_step<A_MN>, b[of_b] + i * wgmma_step<B_MN>,
                                            accumulate);
             };
@@ -357,10 +211,11 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
                         const split_failed failed, float4 *aside, int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr bool MENDS = WAY::SLICES == 3; /* does the tiles that were listed */
-    if (MENDS && *failed.count == 0) return;
+    const bool listed = MENDS && failed.count;
+    if (listed && *failed.count == 0) return;
     extern __shared__ __align__(1024) uint8_t memory[];
     split_shared<WAY> &shared = *reinterpret_cast<split_shared<WAY> *>(memory);
-    const uint32_t *const list = MENDS ? failed.list : nullptr;
+    const uint32_t *const list = listed ? failed.list : nullptr;
     wgmma_roles(
         shared.ring,
         [&] {
@@ -383,7 +238,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
                 const split_line *b_line = pair.operand[1].line + (args.b_batch_stride ? tile.batch * args.n : 0);
                 uint64_t *const mine = failed.sums + failed_at(number, consumer);
                 if constexpr (MENDS)
-                    split_mend(pair, args, a_line, b_line, corner, sum, *mine);
+                    split_mend(pair, args, a_line, b_line, corner, sum, listed ? *mine : split_existing(args, corner));
                 else if (const uint64_t bits = split_store(args, a_line, b_line, corner, sum)) {
                     *mine = bits;
                     if (atomicExch(failed.listed + number, 1) == 0)
@@ -450,14 +305,20 @@ static split_plan split_plan_make(const struct launch *launch) {
     return plan;
 }
 
+/* Is everything asked for in three slices? */
+static bool split_in_three(const struct launch *launch) {
+    return launch->choice[1] == 1;
+}
+
 /* The time by slices (H200): launches, two passes over the operands, tiles in rounds of the whole device. */
 static double split_own_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
     const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
+    const double stage = split_in_three(launch) ? 2.6e-6 : 1.3e-6;
     const double rounds = double(ceil_div(wgmma_tiles(args, TILE_N), clusters));
-    return 22e-6 + (a + b) * 3.8e-12 + rounds * (double(ceil_div(args.k, TILE_K)) * 1.3e-6 + 2.5e-6);
+    return 22e-6 + (a + b) * 3.8e-12 + rounds * (double(ceil_div(args.k, TILE_K)) * stage + 2.5e-6);
 }
 
 /* A short k is never cut: its sums round so little that the rounding of slices would show. What is too small or narrow
@@ -498,15 +359,19 @@ static int split_start(const struct launch *launch, const split_plan &plan, int6
     if (error) return error;
     dim3 grid = grid_of(patches);
     grid.z = 2;
-    split_cut_kernel<WAY><<<grid, PATCH_THREADS, 0, stream_of(launch)>>>(
-        plan.pair, WAY::SLICES == 2 ? nullptr : plan.failed.count);
+    split_cut_kernel<WAY>
+        <<<grid, PATCH_THREADS, 0, stream_of(launch)>>>(plan.pair, WAY::SLICES == 2 ? nullptr : plan.failed.count);
     return wgmma_start(launch, {wgmma_tiles(launch->args.matmul, TILE_N)}, sizeof(split_shared<WAY>),
                        matmul_split_kernel<WAY, A_MN, B_MN>, launch->args.matmul, a_map, b_map, plan.pair, plan.failed,
                        plan.aside);
 }
 
-template <bool A_MN, bool B_MN> static int split_both(const struct launch *launch, const split_plan &plan) {
+template <bool A_MN, bool B_MN> static int split_multiply(const struct launch *launch, split_plan &plan) {
     const int64_t patches = std::max(split_patches(plan.pair.operand[0]), split_patches(plan.pair.operand[1]));
+    if (split_in_three(launch)) {
+        plan.failed.count = nullptr;
+        return split_start<split_three, A_MN, B_MN>(launch, plan, patches);
+    }
     const int64_t few = std::min(patches, int64_t(3) * launch->multiprocessors);
     const int error = split_start<split_two, A_MN, B_MN>(launch, plan, patches);
     return error ? error : split_start<split_three, A_MN, B_MN>(launch, plan, few);
@@ -516,7 +381,7 @@ static int matmul_split_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (split_hands_over(launch)) return matmul_async.launch(launch);
     if (wgmma_tiles(args, TILE_N) == 0) return 0;
-    const split_plan plan = split_plan_make(launch);
+    split_plan plan = split_plan_make(launch);
     const cudaStream_t stream = stream_of(launch);
     const int error = cudaMemsetAsync(launch->workspace, 0, plan.to_zero, stream);
     if (error) return error;
@@ -524,8 +389,8 @@ static int matmul_split_launch(const struct launch *launch) {
     grid.z = 2;
     split_measure_kernel<<<grid, PATCH_THREADS, 0, stream>>>(plan.pair);
     if (args.transpose_a)
-        return args.transpose_b ? split_both<true, false>(launch, plan) : split_both<true, true>(launch, plan);
-    return args.transpose_b ? split_both<false, false>(launch, plan) : split_both<false, true>(launch, plan);
+        return args.transpose_b ? split_multiply<true, false>(launch, plan) : split_multiply<true, true>(launch, plan);
+    return args.transpose_b ? split_multiply<false, false>(launch, plan) : split_multiply<false, true>(launch, plan);
 }
 
 /* What fails is known of an element by itself. */
@@ -539,9 +404,7 @@ KERNEL(matmul_split) = {
     .device = DEVICE_CUDA,
     .summary = "float32 at float32 accuracy from float16 tensor cores: two slices, three products, sums promoted",
     .dtypes = DTYPE_BIT(FLOAT32),
-    .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, PATCH_ROWS},
-              {PATCH_COLUMNS, TILE_N, 8},
-              {TILE_K, CHUNK, SPELL}},
+    .edges = {{WGMMA_CLUSTER * WGMMA_TILE_M, PATCH_ROWS}, {PATCH_COLUMNS, TILE_N, 8}, {TILE_K, CHUNK, SPELL}},
     .accuracy = ACCURACY_FULL,
     .speed = 4,
     .divisible = true,
@@ -549,7 +412,10 @@ KERNEL(matmul_split) = {
     .only_below = 100,
     .parameters = {{.name = "hand_over",
                     .values = {"yes", "no"},
-                    .help = "what is too small or narrow for it goes to async"}},
+                    .help = "what is too small or narrow for it goes to async"},
+                   {.name = "slices",
+                    .values = {"two", "three"},
+                    .help = "two: three slices only where two do not hold a result; three: everywhere"}},
     .way = matmul_split_way,
     .workspace = matmul_split_workspace,
     .refuses = matmul_split_refuses,

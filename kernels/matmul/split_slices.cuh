@@ -11,19 +11,20 @@
  * lo lo / 2^24 and the products with a rest. The loss depends on whether hi is a normal float16 number:
  *
  *     x, scaled                  of the largest       |lo / 4096|   |rest|         x y loses at most
- *     from 2^-14 on: normal      down to 2^-28        2^-11 |x|     2^-23 |x|      2^-21 |x y|, both being normal
- *     below: "tiny"              below                2^-25         2^-37          2^-21 |x y| and 1.5 * 2^-21
+ *     from 2^-14 on: normal      down to 2^-28        2^-12 |x|     2^-23 |x|      2^-21 |x y|, both being normal
+ *     below: "tiny"              below                2^-25         2^-37          2^-21 |x y| and 2^-21
  *
- * A line without tiny numbers is "good", any other is "wide". An element of C whose lines are good is right wherever
- * zeros are. One with a wide line has lost at most k * 1.5 * 2^-21 in the scale of its lines: nothing beside its own
- * rounding, if its sum is at least 3 k, for then that is 2^-22 of it. The largest product of two lines may be 2^30, so
- * of ordinary sums practically all are so large, whatever the numbers of a line: rows of a softmax, numbers spread over
- * 2^-60 .. 2^60. What is smaller has failed, and is computed again.
+ * (|y| is 2^15 at most, so a tiny x loses 2^-37 2^15 with its rest and 2^-25 2^3 with lo lo.) A line without tiny
+ * numbers is "good", any other is "wide". An element of C whose lines are good is right wherever zeros are. If its
+ * lines have t tiny numbers, it has lost at most t 2^-21 beside, in the scale of its lines. Where the sum is at least 2
+ * t that is 2^-22 of it, less than its own rounding. The largest product of two lines may be 2^30, so practically all
+ * sums of ordinary numbers are so large, whatever one of the lines is: a row of a softmax, numbers spread over 2^-60 ..
+ * 2^60. What is smaller has failed, and is computed again.
  *
  * Three of bfloat16: six products, slower. All 24 bits of a float are there, and bfloat16 has the range of float32. The
- * products left out, b c, c b and c c, are below 2^-25 of x y. A bit of c is lost only if x, scaled, is below 2^-96; and
- * a product of slices only if x y is. Lines where two such may meet are "hard"; the same test by the sum, which must be
- * 2^-55 k, holds all but products of which nearly all are zero. Such an element is computed by one thread.
+ * products left out, b c, c b and c c, are below 2^-25 of x y. A bit of c is lost only if x, scaled, is below 2^-96;
+ * and a product of slices only if x y is. Lines where two such may meet are "hard"; the same test by the sum, which
+ * must be 2^-55 k, holds all but products of which nearly all are zero. Such an element is computed by one thread.
  *
  * Infinities and NaN are not looked at for a line's scale. They are themselves in the first slice and make NaN of the
  * others, so of a sum that is not finite only the part from first slices counts. That has what arithmetic makes of it:
@@ -45,15 +46,15 @@
 
 /* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
 
-/* What is known of a line: the bits of its largest finite magnitude, and the negated bits of its least one that is not
- * zero. All zero: nothing yet. */
-struct alignas(8) split_line {
-    uint32_t high, low;
+/* What is known of a line: the bits of its largest finite magnitude, the negated bits of its least one that is not
+ * zero; when it has been cut in two, how many of its numbers are tiny. All zero: nothing yet. */
+struct alignas(16) split_line {
+    uint32_t high, low, tiny, unused;
 };
 
 __device__ inline split_line line_load(const split_line *line) {
-    const uint2 two = __ldcg(reinterpret_cast<const uint2 *>(line));
-    return {two.x, two.y};
+    const uint4 four = __ldcg(reinterpret_cast<const uint4 *>(line));
+    return {four.x, four.y, four.z, four.w};
 }
 
 __device__ inline int float_exponent(uint32_t bits) {
@@ -62,9 +63,9 @@ __device__ inline int float_exponent(uint32_t bits) {
 
 /* Merges what a block found. Most blocks find nothing new, and a load is cheaper than an atomic. */
 __device__ inline void line_widen(split_line *line, uint32_t high, uint32_t low) {
-    const split_line known = line_load(line);
-    if (known.high < high) atomicMax(&line->high, high);
-    if (known.low < low) atomicMax(&line->low, low);
+    const uint2 known = __ldcg(reinterpret_cast<const uint2 *>(line));
+    if (known.x < high) atomicMax(&line->high, high);
+    if (known.y < low) atomicMax(&line->low, low);
 }
 
 __device__ inline float power_of_two(int exponent) {
@@ -112,8 +113,13 @@ template <typename WAY> __device__ inline int line_least(const split_line &line)
     return line.high == 0 ? WAY::TOP : float_exponent(0 - line.low) + line_shift<WAY>(line.high);
 }
 
+/* Of two slices: has the line tiny numbers? Is x one, which becomes `scaled`, perhaps zero? */
+#define TINY 0x1p-14f
 __device__ inline bool line_is_wide(const split_line &line) {
     return line_least<split_two>(line) < -14;
+}
+__device__ inline bool is_tiny(float x, float scaled) {
+    return x != 0 && fabsf(scaled) < TINY;
 }
 
 /* May three slices lose bits of a product of these lines? */
@@ -242,22 +248,26 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
 
 /* ---- cut ------------------------------------------------------------------------------------------------------- */
 
-/* Cuts a thread's share of a patch. */
-template <typename WAY>
+/* Cuts a thread's share of a patch, of which a warp has 8 rows of 128 columns, and counts the tiny numbers of wide
+ * lines. */
+template <typename WAY, bool BY_ROW>
 __device__ inline void split_cut(const split_operand &operand, const split_place &at,
                                  const float4 (&four)[PATCH_EACH]) {
     using T = typename WAY::type;
-    const split_line *line = operand.line + at.batch * operand.lines();
+    constexpr int LINES = BY_ROW ? PATCH_EACH : 4;
+    const int64_t first = BY_ROW ? at.row : at.column, lines = operand.lines();
+    split_line *const line = operand.line + at.batch * lines + first;
     T *const to = static_cast<T *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
     const int64_t slice = operand.count * operand.rows * operand.pitch;
-    uint32_t row_high[PATCH_EACH] = {}, column_high[4] = {};
+    int shift[LINES] = {};
+    uint32_t wide = 0, tiny = 0; /* lines, a bit each; tiny numbers of each, four bits each */
 #pragma unroll
-    for (int i = 0; i < PATCH_EACH; i++) {
-        if (operand.by_row && at.row + i < operand.rows) row_high[i] = line[at.row + i].high;
+    for (int i = 0; i < LINES; i++) {
+        if (first + i >= lines) continue;
+        const split_line known = line_load(line + i);
+        shift[i] = line_shift<WAY>(known.high);
+        wide |= uint32_t(line_is_wide(known)) << i;
     }
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        if (!operand.by_row && at.column + j < operand.columns) column_high[j] = line[at.column + j].high;
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) {
         const float number[] = {four[i].x, four[i].y, four[i].z, four[i].w};
@@ -266,10 +276,13 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
         } slices[WAY::SLICES];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
+            const int l = BY_ROW ? i : j;
+            const float scaled = number[j] * power_of_two(shift[l]);
             T found[WAY::SLICES];
-            WAY::cut(number[j] * power_of_two(line_shift<WAY>(operand.by_row ? row_high[i] : column_high[j])), found);
+            WAY::cut(scaled, found);
 #pragma unroll
             for (int s = 0; s < WAY::SLICES; s++) slices[s].x[j] = found[s];
+            tiny += uint32_t(is_tiny(number[j], scaled)) << l * 4;
         }
         if (at.row + i >= operand.rows || at.column >= operand.columns) continue;
 #pragma unroll
@@ -277,20 +290,34 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
             *reinterpret_cast<uint2 *>(to + i * operand.pitch + s * slice) =
                 *reinterpret_cast<const uint2 *>(slices[s].x);
     }
+#pragma unroll
+    for (int i = 0; i < LINES; i++) {
+        if (WAY::SLICES != 2 || !(wide >> i & 1)) continue; /* a row is wide for the whole warp */
+        uint32_t count = tiny >> i * 4 & 15;
+        if (BY_ROW) count = __reduce_add_sync(~0u, count);
+        if (count > 0 && (!BY_ROW || threadIdx.x % 32 == 0)) atomicAdd(&line[i].tiny, count);
+    }
 }
 
+/* Cuts a patch a block; if the grid is smaller, patch after patch. Nothing if nothing is `wanted`. */
 template <typename WAY>
 __global__ void __launch_bounds__(PATCH_THREADS, 3)
     split_cut_kernel(const __grid_constant__ split_pair pair, const uint32_t *wanted) {
     if (wanted && *wanted == 0) return;
     const split_operand &operand = pair.operand[blockIdx.z];
+    int64_t number = block_number();
     const int64_t patches = split_patches(operand);
-    for (int64_t number = block_number(); number < patches; number += int64_t(gridDim.x) * gridDim.y) {
+    while (number < patches) {
         const split_place at = split_patch(operand, number);
         float4 four[PATCH_EACH];
 #pragma unroll
         for (int i = 0; i < PATCH_EACH; i++) four[i] = split_load(operand, at, i);
-        split_cut<WAY>(operand, at, four);
+        if (operand.by_row)
+            split_cut<WAY, true>(operand, at, four);
+        else
+            split_cut<WAY, false>(operand, at, four);
+        if (!wanted) return;
+        number += int64_t(gridDim.x) * gridDim.y;
     }
 }
 
