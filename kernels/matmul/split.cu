@@ -46,7 +46,7 @@
  * Rows and columns with numbers that two slices do not hold were once computed in plain float32, whole, wherever that
  * mattered or not: rows of a softmax or numbers spread over 2^-60 .. 2^60 then ran at 0.53 to 0.66 of cuBLAS's speed,
  * one odd row in 2000 at half of the ordinary speed, and a product of ordinary numbers had two passes more at 8192,
- * where one row in 10,000 has a number below 2^-28 of its largest. Elements that fail are few: about one in 10^5 of
+ * where one row in 10,000 has a number below 2^-28 of its largest. Elements that fail should be few: one in 10^5 of
  * numbers spread over 2^-60 .. 2^60, fewer in a softmax. The mending has been run on an emulation only, not yet on a
  * GPU; from the number of instructions it should leave these data at 1.3 times cuBLAS's speed or more.
  *
