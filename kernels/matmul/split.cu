@@ -34,21 +34,30 @@
  *     cut in three              in the memory of the two
  *     tensor cores              the tiles of the list; its other elements stay as they are
  *
- * In a product of ordinary numbers nothing fails, and the last two launches return at once. No launch waits for the
- * host: the list and its length stay on the device. Products that are too narrow or too small to be worth cutting go to
- * matmul/async.cu (split_hands_over).
+ * In a product of ordinary numbers nothing fails, and the last two launches return at once (2.5 us each). No launch
+ * waits for the host: the list and its length stay on the device. Products that are too narrow to be worth cutting go
+ * to matmul/async.cu, and so do those that would be slower than there if they had to be mended, up to about 1600 cubed
+ * (split_hands_over).
  *
- * Measured on an H200, cutting included, before elements were tested by their sums: 3.7 times cuBLAS's float32 at 8192,
- * 1.1 times at 1024. tests/e2e/test_accuracy.py compares errors: the Frobenius error was below cuBLAS's (N(0,1), k =
- * 4096: 2.3e-7 against 5.8e-7), except where nine numbers in ten are zero (1.3e-7 against 0.7e-7): there cuBLAS rounds
- * seldom, while two slices hold 22 bits whatever k is. For the same reason products with k below 64 are not cut.
+ * Measured on an H200, cutting included, times cuBLAS's float32:
+ *
+ *     numbers of A (B: N(0,1))           1000 cubed    2172 x 2519 x 1938    4096 cubed    8192 cubed
+ *     N(0,1)                               1.2               2.8                3.9           4.1
+ *     rows of a softmax                    0.55              1.7                2.7           2.3
+ *     spread over 2^-60 .. 2^60            0.54              1.7                2.4           2.7
+ *     the same in B too                    0.5               1.1                1.6
+ *     all in three slices                                    1.2 (2000 cubed)   1.5
+ *
+ * A listed tile often has one element that failed, yet is done whole.
+ *
+ * tests/e2e/test_accuracy.py compares errors: the Frobenius error was below cuBLAS's (N(0,1), k = 4096: 2.3e-7 against
+ * 5.8e-7), except where nine numbers in ten are zero (1.3e-7 against 0.7e-7): there cuBLAS rounds seldom, while two
+ * slices hold 22 bits whatever k is. For the same reason products with k below 64 are not cut.
  *
  * Rows and columns with numbers that two slices do not hold were once computed in plain float32, whole, wherever that
  * mattered or not: rows of a softmax or numbers spread over 2^-60 .. 2^60 then ran at 0.53 to 0.66 of cuBLAS's speed,
  * one odd row in 2000 at half of the ordinary speed, and a product of ordinary numbers had two passes more at 8192,
- * where one row in 10,000 has a number below 2^-28 of its largest. Elements that fail should be few: one in 10^5 of
- * numbers spread over 2^-60 .. 2^60, fewer in a softmax. The mending has been run on an emulation only, not yet on a
- * GPU; from the number of instructions it should leave these data at 1.3 times cuBLAS's speed or more.
+ * where one row in 10,000 has a number below 2^-28 of its largest.
  *
  * Parts of 64 of k were no faster and had twice the error; parts of 16 were an eighth slower.
  *
@@ -56,6 +65,7 @@
  * accuracy from Tensor Cores" (2022). */
 #include "split_store.cuh"
 #include <cfloat>
+#include <cmath>
 
 DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
 
@@ -310,22 +320,37 @@ static bool split_in_three(const struct launch *launch) {
     return launch->choice[1] == 1;
 }
 
-/* The time by slices (H200): launches, two passes over the operands, tiles in rounds of the whole device. */
-static double split_own_seconds(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
+/* The time of one way to cut (H200): passes over the operands, tiles in rounds of the whole device. */
+static double split_pass_seconds(const matmul_args &args, double bytes_pace, double rounds, double stage) {
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
-    const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
-    const double stage = split_in_three(launch) ? 2.6e-6 : 1.3e-6;
-    const double rounds = double(ceil_div(wgmma_tiles(args, TILE_N), clusters));
-    return 22e-6 + (a + b) * 3.8e-12 + rounds * (double(ceil_div(args.k, TILE_K)) * stage + 2.5e-6);
+    return (a + b) * bytes_pace + rounds * (double(ceil_div(args.k, TILE_K)) * stage + 2.5e-6);
 }
 
-/* A short k is never cut: its sums round so little that the rounding of slices would show. What is too small or narrow
- * goes to matmul/async.cu. */
+static double split_rounds(const struct launch *launch) {
+    const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
+    return double(ceil_div(wgmma_tiles(launch->args.matmul, TILE_N), clusters));
+}
+
+/* In two slices, with nothing to mend; or all in three. */
+static double split_own_seconds(const struct launch *launch) {
+    return 14e-6 + split_pass_seconds(launch->args.matmul, 3.8e-12, split_rounds(launch),
+                                      split_in_three(launch) ? 3.3e-6 : 1.2e-6);
+}
+
+/* What mending takes of numbers spread over 2^-60 .. 2^60 by ordinary ones: 0.2 to 0.4 of the tiles. */
+static double split_mend_seconds(const struct launch *launch) {
+    if (split_in_three(launch)) return 0;
+    return 5e-6 + split_pass_seconds(launch->args.matmul, 2.8e-12, std::ceil(0.4 * split_rounds(launch)), 3.3e-6);
+}
+
+/* A short k is never cut: its sums round so little that the rounding of slices would show. What is too narrow goes to
+ * matmul/async.cu, and what is so small that it would be slower than there if it had to be mended: what the numbers
+ * are like is known only when two slices have failed. */
 static bool split_hands_over(const struct launch *launch) {
     return launch->args.matmul.k < SHORT ||
-           (launch->choice[0] == 0 && matmul_async.seconds(launch) < split_own_seconds(launch));
+           (launch->choice[0] == 0 &&
+            matmul_async.seconds(launch) < split_own_seconds(launch) + split_mend_seconds(launch));
 }
 
 static double matmul_split_seconds(const struct launch *launch) {
