@@ -22,12 +22,12 @@
  *     the loop over columns is outside: the operand of a column is reused from the register cache
  *
  * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, where matmul/cut.cuh expects them to be faster.
+ * Other tiles, and small ones whose k is shared by warps and by clusters of blocks, are in matmul/shares.cuh.
  *
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
  * The limit: one instruction does 32 multiply-adds. Tensor cores do more with one. */
-#include "async.cuh"
-#include <algorithm>
+#include "shares.cuh"
 
 #define BK   8 /* of k per stage */
 #define ROWS 8 /* of C per thread */
@@ -42,13 +42,25 @@ template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape 
     static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
     static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, BLOCKS, BK, least, flops, alone};
+        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
     }
 };
 using async_large = async_shape<128, 16, 3, 2>;
 using async_small = async_shape<64, 8, 4, 6>;
-static constexpr matmul_cut large_cut = async_large::cut(256, 3.9e+11, 0.62),
-                            small_cut = async_small::cut(64, 3.3e+11, 0.35);
+
+/* The tiles of matmul/shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. The
+ * first is for rows just under 96 and for whole waves of blocks, the last for products of microseconds. */
+using async_shares =
+    std::tuple<share_shape<float, 96, 128, 48, 32, 1, 32, 3, 1>, share_shape<float, 64, 96, 32, 48, 1, 16, 4, 2>,
+               share_shape<float, 64, 64, 32, 32, 1, 16, 4, 3>, share_shape<float, 32, 32, 32, 32, 4, 32, 4, 3>>;
+template <int WHICH> using async_share = std::tuple_element_t<WHICH, async_shares>;
+
+static constexpr matmul_cut all_cuts[] = {
+    async_large::cut(256, 3.9e+11, 0.62),          async_small::cut(64, 3.3e+11, 0.35),
+    async_share<0>::cut(256, 3.4e+11, 1, 1.5e-6),  async_share<1>::cut(128, 3.4e+11, 0.6, 1.5e-6),
+    async_share<2>::cut(64, 3.2e+11, 0.5, 1.2e-6), async_share<3>::cut(64, 2.8e+11, 0.5, 1e-6)};
+static constexpr int MEASURED = 2; /* `auto` considers these alone: the others' numbers are expected, not measured */
+static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts)), MEASURED};
 
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
@@ -111,12 +123,12 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 }
 
 static matmul_choice matmul_async_choice(const struct launch *launch) {
-    return matmul_choose(launch, large_cut, small_cut, launch->choice[0]);
+    return matmul_choose(launch, cuts, launch->choice[0]);
 }
 
 static uint64_t matmul_async_way(const struct launch *launch) {
     const matmul_choice choice = matmul_async_choice(launch);
-    return matmul_way(launch, choice, choice.small ? small_cut : large_cut);
+    return matmul_way(launch, choice, cuts.cut[choice.cut]);
 }
 
 static double matmul_async_seconds(const struct launch *launch) {
@@ -124,18 +136,23 @@ static double matmul_async_seconds(const struct launch *launch) {
 }
 
 static size_t matmul_async_workspace(const struct launch *launch) {
-    return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
+    return matmul_planes(launch, cuts, sizeof(float));
 }
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_async_start(const struct launch *launch) {
     const matmul_choice choice = matmul_async_choice(launch);
-    const auto start = [&](auto shape, const matmul_cut &cut) {
+    const matmul_cut &cut = cuts.cut[choice.cut];
+    const auto start = [&](auto shape) {
         using SHAPE = decltype(shape);
-        return matmul_pieces<float>(launch, matmul_async_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice.splits,
+        return matmul_pieces<float>(launch, matmul_async_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice,
                                     SHAPE::THREADS, SHAPE::STAGES * int(SHAPE::STAGE_BYTES));
     };
-    return choice.small ? start(async_small(), small_cut) : start(async_large(), large_cut);
+    constexpr layout A_AS_IT_LIES = A == K_TURNED ? K_KEPT : A, B_AS_IT_LIES = B == K_TURNED ? K_KEPT : B;
+    if (choice.cut >= 2)
+        return share_start<async_shares, A_AS_IT_LIES, A_WIDTH, B_AS_IT_LIES, B_WIDTH>(launch, choice.cut - 2, cut,
+                                                                                       choice);
+    return choice.cut == 1 ? start(async_small()) : start(async_large());
 }
 
 template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {
@@ -159,12 +176,12 @@ KERNEL(matmul_async) = {
     .device = DEVICE_CUDA,
     .summary = "128x128 tiles, 8x16 outputs a thread, three stages of asynchronous copies, k split for small results",
     .dtypes = DTYPE_BIT(FLOAT32),
-    .edges = {{128, 64, 4}, {128, 64, 4}, {BK, 4, small_cut.least, large_cut.least}},
+    .edges = {{128, 96, 64, 32, 4}, {128, 96, 64, 32, 4}, {BK, 16, 32, 4, 64, 128, 256}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
     .parameters = {{.name = "tile",
-                    .values = {"auto", "128", "64"},
+                    .values = {"auto", "128", "64", "96x128", "64x96", "64x64", "32x32"},
                     .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
     .way = matmul_async_way,
     .workspace = matmul_async_workspace,

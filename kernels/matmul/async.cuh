@@ -47,10 +47,13 @@ template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) feeder_piece 
 template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS> struct feeder {
     static constexpr bool HELD = LAYOUT == K_TURNED, SINGLE = !HELD && WIDTH * sizeof(T) < 4;
     static_assert(!SINGLE || WIDTH == 1, "too little for an asynchronous copy: one by one");
-    static constexpr int ACROSS = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* threads along adjacent memory */
+    static constexpr int WHOLE = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* copies along adjacent memory, */
+    static constexpr int SIDE = WHOLE % 3 == 0 ? 3 : 1;                   /* which a thread makes side by side */
+    static constexpr int ACROSS = WHOLE / SIDE;                           /* threads along it */
     static constexpr int DOWN = THREADS / ACROSS;
-    static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN;
+    static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN * SIDE;
     static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
+    static_assert(SIDE == 1 || (LAYOUT == LINES && !SINGLE), "only asynchronous copies stand side by side");
     static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + padding<T>;
     static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* per stage */
 
@@ -86,8 +89,10 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         } else {
 #pragma unroll
             for (int c = COPIES * part / parts; c < COPIES * (part + 1) / parts; c++) {
-                const unsigned at = offset + unsigned(c * DOWN * ROW) * unsigned(sizeof(T));
-                copy_async<WIDTH *int(sizeof(T))>(shared_address(to) + at, from, c * DOWN < exist);
+                const int aside = c % SIDE * ACROSS * WIDTH;
+                const unsigned at = offset + unsigned(c / SIDE * DOWN * ROW + aside) * unsigned(sizeof(T));
+                const bool exists = c / SIDE * DOWN < exist && (SIDE == 1 || aside < lines);
+                copy_async<WIDTH *int(sizeof(T))>(shared_address(to) + at, from, exists);
                 advance(c);
             }
         }
@@ -95,7 +100,12 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
 
     /* Moves on to the next copy; from the last copy of a stage to the first of the next stage (along k). */
     __device__ void advance(int c) {
-        from += LAYOUT == LINES || c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
+        if (c % SIDE < SIDE - 1)
+            from += ACROSS * WIDTH;
+        else if (LAYOUT == LINES)
+            from += step - (SIDE - 1) * ACROSS * WIDTH;
+        else
+            from += c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
     }
 
     __device__ void copy_single(unsigned offset, int exist) {
@@ -136,8 +146,10 @@ struct matmul_piece {
     int64_t split, k_begin, k_end;
 };
 
-__device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, const matmul_work &work) {
-    const int64_t tiles = work.rows * work.columns, number = block_number();
+/* `number`: of the block, or of its cluster. */
+__device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, const matmul_work &work,
+                                                     int64_t number = block_number()) {
+    const int64_t tiles = work.rows * work.columns;
     const int64_t matrix = number < tiles ? 0 : quotient(number, tiles), at = number - matrix * tiles;
     const int64_t split = matrix < args.batch ? 0 : quotient(matrix, args.batch);
     const int64_t band = quotient(at, GROUP * work.columns), first = band * GROUP;
@@ -153,9 +165,12 @@ __device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, co
 /* Walks a piece's k, BK at a time, through a ring of stages: while one is multiplied, STEP of k at a time, the copies
  * of STAGES - 1 later ones are under way. `load(buffer, offset, l)` brings the operands of STEP of k, from l on in the
  * stage `offset` bytes from stage 0, into registers; `multiply(buffer)` uses them, while the next are loaded into the
- * other buffer. A stage is left, and waited for, STEP of k before its end. */
-template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, typename A, typename B, typename LOAD, typename MULTIPLY>
+ * other buffer. A stage is left, and waited for, STEP of k before its end. OWN: those of a stage's k that the thread
+ * multiplies, where warps share them. */
+template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
+          typename MULTIPLY>
 __device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
+    static_assert(OWN / STEP % 2 == 0, "buffers take turns");
     const int k = int(piece.k_end - piece.k_begin); /* a k beyond 2^31 would not fit a device */
     for (int s = 0; s < STAGES - 1; s++) {
         a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
@@ -169,18 +184,18 @@ __device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piec
     for (int left = k; left > 0; left -= BK) {
         const int a_exist = a.existing(left - (STAGES - 1) * BK), b_exist = b.existing(left - (STAGES - 1) * BK);
 #pragma unroll
-        for (int l = 0; l < BK; l += STEP) {
-            if (l == BK - STEP) {
+        for (int l = 0; l < OWN; l += STEP) {
+            if (l == OWN - STEP) {
                 write = read;
                 read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
                 copy_wait<STAGES - 2>();
                 __syncthreads();
             }
-            load((l / STEP + 1) % 2, read, (l + STEP) % BK);
-            if (l < BK - STEP) {
-                a.copy(l / STEP, BK / STEP - 1, write, a_exist);
-                b.copy(l / STEP, BK / STEP - 1, write, b_exist);
-                if (l == BK - 2 * STEP) copy_commit();
+            load((l / STEP + 1) % 2, read, (l + STEP) % OWN);
+            if (l < OWN - STEP) {
+                a.copy(l / STEP, OWN / STEP - 1, write, a_exist);
+                b.copy(l / STEP, OWN / STEP - 1, write, b_exist);
+                if (l == OWN - 2 * STEP) copy_commit();
             }
             multiply(l / STEP % 2);
         }
@@ -277,17 +292,28 @@ static __global__ void __launch_bounds__(512)
     if (at < elements) matmul_store<T>(args, at, sum);
 }
 
-/* Starts `kernel` on every piece of the work and, where k was split, the addition. `bytes`: shared memory per block. */
+/* Starts `kernel` on every piece of the work, those of a tile in clusters, and the addition of planes if there are any.
+ * `bytes`: shared memory per block. */
 template <typename T>
 int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
-                  int64_t splits, int threads, int bytes) {
+                  const matmul_choice &choice, int threads, int bytes) {
     const matmul_args &args = launch->args.matmul;
-    const matmul_work work = matmul_divide(launch, cut, splits);
-    const int64_t blocks = work.splits * matmul_tiles(args, cut), elements = args.batch * args.m * args.n;
+    const matmul_work work = matmul_divide(launch, cut, choice);
+    const int64_t blocks = choice.splits * choice.shares * matmul_tiles(args, cut);
+    const int64_t elements = args.batch * args.m * args.n;
     if (blocks == 0) return 0;
-    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (code != cudaSuccess) return code;
-    kernel<<<grid_of(blocks), threads, size_t(bytes), stream_of(launch)>>>(args, work);
+    cudaLaunchAttribute cluster = {.id = cudaLaunchAttributeClusterDimension};
+    cluster.val.clusterDim = {work.shares, 1, 1};
+    const cudaLaunchConfig_t config = {.gridDim = grid_of(blocks),
+                                       .blockDim = dim3(unsigned(threads)),
+                                       .dynamicSmemBytes = size_t(bytes),
+                                       .stream = stream_of(launch),
+                                       .attrs = &cluster,
+                                       .numAttrs = work.shares > 1 ? 1u : 0u};
+    code = cudaLaunchKernelEx(&config, kernel, args, work);
+    if (code != cudaSuccess) return code;
     if (work.splits > 1) {
         const dim3 block = work.splits > 16 ? dim3(32, 16) : dim3(256);
         matmul_gather_kernel<T><<<grid_of(ceil_div(elements, block.x)), block, 0, stream_of(launch)>>>(args, work);

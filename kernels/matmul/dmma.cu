@@ -14,12 +14,12 @@
  * The instruction for 8 of k needs twice the operands at once, which leaves no registers for a second set; it ran at
  * 0.73 of cuBLAS's speed. Before compute capability 9.0 the 16 rows take two instructions of 8.
  *
+ * Tiles of other shapes, and small ones whose k is shared by warps and by clusters of blocks, are in matmul/shares.cuh.
+ *
  * Measured on an H200 at 8192: 0.97 to 0.98 of cuBLAS's speed, 50 to 59 TFLOP/s (without tensor cores,
  * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
  * else. */
-#include "async.cuh"
-#include "fragments.cuh"
-#include <algorithm>
+#include "shares.cuh"
 
 #define BK     16
 #define WARP_M 64 /* rows and columns of C per warp */
@@ -31,13 +31,27 @@ template <int TILE_, int STAGES_, int BLOCKS_> struct dmma_shape {
     static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
 
     static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, BLOCKS, BK, least, flops, alone};
+        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
     }
 };
 using dmma_large = dmma_shape<128, 4, 1>;
 using dmma_small = dmma_shape<64, 3, 3>;
-static constexpr matmul_cut large_cut = dmma_large::cut(256, 4.4e+11, 1),
-                            small_cut = dmma_small::cut(64, 3.8e+11, 0.42);
+
+/* The tiles of matmul/shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. The
+ * first is for rows just under 96 and for whole waves of blocks, the last for products of microseconds. */
+using dmma_shares =
+    std::tuple<share_shape<double, 96, 128, 48, 32, 1, 16, 4, 1>, share_shape<double, 64, 96, 32, 48, 1, 16, 3, 2>,
+               share_shape<double, 64, 64, 32, 32, 1, 16, 3, 3>, share_shape<double, 32, 32, 32, 32, 4, 32, 3, 3>>;
+template <int WHICH> using dmma_share = std::tuple_element_t<WHICH, dmma_shares>;
+
+static constexpr matmul_cut all_cuts[] = {dmma_large::cut(256, 4.4e+11, 1),
+                                          dmma_small::cut(64, 3.8e+11, 0.42),
+                                          dmma_share<0>::cut(256, 4.4e+11, 1, 1.5e-6),
+                                          dmma_share<1>::cut(128, 4.2e+11, 0.6, 1.5e-6),
+                                          dmma_share<2>::cut(64, 4e+11, 0.5, 1.2e-6),
+                                          dmma_share<3>::cut(64, 3.6e+11, 0.5, 1e-6)};
+static constexpr int MEASURED = 2; /* `auto` considers these alone: the others' numbers are expected, not measured */
+static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts)), MEASURED};
 
 template <typename SHAPE, enum layout LAYOUT, int WIDTH>
 using double_feeder = feeder<double, LAYOUT, WIDTH, SHAPE::TILE, BK, SHAPE::THREADS>;
@@ -90,12 +104,12 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 }
 
 static matmul_choice matmul_dmma_choice(const struct launch *launch) {
-    return matmul_choose(launch, large_cut, small_cut, launch->choice[0]);
+    return matmul_choose(launch, cuts, launch->choice[0]);
 }
 
 static uint64_t matmul_dmma_way(const struct launch *launch) {
     const matmul_choice choice = matmul_dmma_choice(launch);
-    return matmul_way(launch, choice, choice.small ? small_cut : large_cut);
+    return matmul_way(launch, choice, cuts.cut[choice.cut]);
 }
 
 static double matmul_dmma_seconds(const struct launch *launch) {
@@ -103,19 +117,21 @@ static double matmul_dmma_seconds(const struct launch *launch) {
 }
 
 static size_t matmul_dmma_workspace(const struct launch *launch) {
-    return std::max(matmul_planes(launch, large_cut, sizeof(double)), matmul_planes(launch, small_cut, sizeof(double)));
+    return matmul_planes(launch, cuts, sizeof(double));
 }
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_dmma_start(const struct launch *launch) {
     const matmul_choice choice = matmul_dmma_choice(launch);
-    const auto start = [&](auto shape, const matmul_cut &cut) {
+    const matmul_cut &cut = cuts.cut[choice.cut];
+    const auto start = [&](auto shape) {
         using SHAPE = decltype(shape);
         const int stage = double_feeder<SHAPE, A, A_WIDTH>::ELEMENTS + double_feeder<SHAPE, B, B_WIDTH>::ELEMENTS;
-        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice.splits,
+        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice,
                                      SHAPE::THREADS, SHAPE::STAGES * stage * int(sizeof(double)));
     };
-    return choice.small ? start(dmma_small(), small_cut) : start(dmma_large(), large_cut);
+    if (choice.cut >= 2) return share_start<dmma_shares, A, A_WIDTH, B, B_WIDTH>(launch, choice.cut - 2, cut, choice);
+    return choice.cut == 1 ? start(dmma_small()) : start(dmma_large());
 }
 
 template <enum layout A, enum layout B> static int matmul_dmma_with(const struct launch *launch) {
@@ -138,12 +154,12 @@ KERNEL(matmul_dmma) = {
     .device = DEVICE_CUDA,
     .summary = "float64 on tensor cores: 128x128 tiles, four stages of asynchronous copies",
     .dtypes = DTYPE_BIT(FLOAT64),
-    .edges = {{128, 64, 2}, {128, 64, 2}, {BK, 2, small_cut.least, large_cut.least}},
+    .edges = {{128, 96, 64, 32, 2}, {128, 96, 64, 32, 2}, {BK, 32, 2, 64, 128, 256}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
     .parameters = {{.name = "tile",
-                    .values = {"auto", "128", "64"},
+                    .values = {"auto", "128", "64", "96x128", "64x96", "64x64", "32x32"},
                     .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
     .way = matmul_dmma_way,
     .workspace = matmul_dmma_workspace,

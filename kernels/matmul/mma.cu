@@ -24,7 +24,6 @@
  * matmul/wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine. */
 #include "async.cuh"
 #include "fragments.cuh"
-#include <algorithm>
 
 #define WARP_M 64 /* rows of C per warp */
 
@@ -37,13 +36,14 @@ template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
     static constexpr int THREADS = TILE / WARP_M * 64;
 
     static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, BLOCKS, BK, least, flops, alone};
+        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
     }
 };
 using mma_large = mma_shape<128, 32, 4, 2>;
 using mma_small = mma_shape<64, 64, 3, 4>; /* for products that wait for memory, which is fastest 128 bytes at a time */
 static constexpr matmul_cut large_cut = mma_large::cut(256, 2.7e+12, 0.6),
-                            small_cut = mma_small::cut(128, 2.3e+12, 0.32);
+                            small_cut = mma_small::cut(128, 2.3e+12, 0.32), both_cuts[] = {large_cut, small_cut};
+static constexpr matmul_cuts cuts = {both_cuts, 2, 2};
 
 template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
 using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;
@@ -115,12 +115,12 @@ static bool in_eights(const matmul_args &args) {
  * so half of them is counted on. Elements that do not lie in eights are copied one by one: ten times as long. */
 static matmul_choice matmul_mma_choice(const struct launch *launch) {
     const bool eights = in_eights(launch->args.matmul);
-    return matmul_choose(launch, large_cut, small_cut, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);
+    return matmul_choose(launch, cuts, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);
 }
 
 static uint64_t matmul_mma_way(const struct launch *launch) {
     const matmul_choice choice = matmul_mma_choice(launch);
-    return matmul_way(launch, choice, choice.small ? small_cut : large_cut);
+    return matmul_way(launch, choice, cuts.cut[choice.cut]);
 }
 
 static double matmul_mma_seconds(const struct launch *launch) {
@@ -128,22 +128,22 @@ static double matmul_mma_seconds(const struct launch *launch) {
 }
 
 static size_t matmul_mma_workspace(const struct launch *launch) {
-    return std::max(matmul_planes(launch, large_cut, sizeof(float)), matmul_planes(launch, small_cut, sizeof(float)));
+    return matmul_planes(launch, cuts, sizeof(float));
 }
 
 /* Elements that do not lie in aligned groups of eight pass through registers one by one; with large tiles the registers
  * would not suffice. */
 template <typename T, enum layout A, enum layout B> static int matmul_mma_with(const struct launch *launch) {
     const matmul_choice choice = matmul_mma_choice(launch);
-    const auto start = [&](auto shape, auto kernel, const matmul_cut &cut) {
+    const auto start = [&](auto shape, auto kernel) {
         using SHAPE = decltype(shape);
         const int stage = mma_feeder<SHAPE, T, A, 8>::ELEMENTS + mma_feeder<SHAPE, T, B, 8>::ELEMENTS;
-        return matmul_pieces<T>(launch, kernel, cut, choice.splits, SHAPE::THREADS,
+        return matmul_pieces<T>(launch, kernel, cuts.cut[choice.cut], choice, SHAPE::THREADS,
                                 SHAPE::STAGES * stage * int(sizeof(T)));
     };
-    if (!in_eights(launch->args.matmul)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>, small_cut);
-    if (choice.small) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>, small_cut);
-    return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>, large_cut);
+    if (!in_eights(launch->args.matmul)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>);
+    if (choice.cut == 1) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>);
+    return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>);
 }
 
 template <typename T> static int matmul_mma_of(const struct launch *launch) {
