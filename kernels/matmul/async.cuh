@@ -18,6 +18,7 @@
 #ifndef KERNELS_MATMUL_ASYNC_CUH
 #define KERNELS_MATMUL_ASYNC_CUH
 
+#include "../core/cluster.cuh"
 #include "copies.cuh"
 #include "cut.cuh"
 
@@ -304,15 +305,13 @@ int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmu
     if (blocks == 0) return 0;
     int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (code != cudaSuccess) return code;
-    cudaLaunchAttribute cluster = {.id = cudaLaunchAttributeClusterDimension};
-    cluster.val.clusterDim = {work.shares, 1, 1};
-    const cudaLaunchConfig_t config = {.gridDim = grid_of(blocks),
-                                       .blockDim = dim3(unsigned(threads)),
-                                       .dynamicSmemBytes = size_t(bytes),
-                                       .stream = stream_of(launch),
-                                       .attrs = &cluster,
-                                       .numAttrs = work.shares > 1 ? 1u : 0u};
-    code = cudaLaunchKernelEx(&config, kernel, args, work);
+    if (cut.shares && matmul_cluster() > 1) {
+        code = launch_early(kernel, grid_of(blocks), threads, size_t(bytes), int(work.shares), stream_of(launch), args,
+                            work);
+    } else {
+        kernel<<<grid_of(blocks), threads, bytes, stream_of(launch)>>>(args, work);
+        code = cudaGetLastError();
+    }
     if (code != cudaSuccess) return code;
     if (work.splits > 1) {
         const dim3 block = work.splits > 16 ? dim3(32, 16) : dim3(256);

@@ -204,32 +204,43 @@ __device__ inline void share_sync(const matmul_work &) {
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* Adds this block's part of the tile's planes, those of the first block's first warps first, and leaves the sums. */
-template <typename SHAPE>
+/* Adds this block's part of the tile's planes, those of the first block's first warps first, and leaves the sums: WIDTH
+ * neighbours a thread, so that neighbouring threads write a row of C without gaps, and BATCH such at a time, so that
+ * reads of shared memory do not wait for one another. */
+template <typename SHAPE, int WIDTH>
 __device__ inline void share_add(const matmul_args &args, const matmul_work &work, const matmul_piece &piece,
                                  typename SHAPE::T *planes) {
     using T = typename SHAPE::T;
-    constexpr int VECTOR = SHAPE::VECTOR, ACROSS = SHAPE::COLUMNS / VECTOR;
-    struct alignas(16) vector {
-        T x[VECTOR];
+    constexpr int ACROSS = SHAPE::COLUMNS / WIDTH, COUNT = SHAPE::ROWS * ACROSS, BATCH = 4;
+    struct alignas(WIDTH * sizeof(T)) vector {
+        T x[WIDTH];
     };
-    for (int at = int(share_rank(work)) * SHAPE::THREADS + int(threadIdx.x); at < SHAPE::ROWS * ACROSS;
-         at += int(work.shares) * SHAPE::THREADS) {
-        const int y = at / ACROSS, x = at % ACROSS * VECTOR;
-        const int64_t row = piece.tile.row * SHAPE::ROWS + y, column = piece.tile.column * SHAPE::COLUMNS + x;
-        if (row >= args.m || column >= args.n) continue;
-        vector sum;
+    const int stride = int(work.shares) * SHAPE::THREADS;
+    for (int at = int(share_rank(work)) * SHAPE::THREADS + int(threadIdx.x); at < COUNT; at += BATCH * stride) {
+        vector sums[BATCH];
         for (unsigned share = 0; share < work.shares; share++) {
-            const T *const from = share_of(work, planes + y * SHAPE::PITCH + x, share);
+            const T *const from = share_of(work, planes, share);
 #pragma unroll
-            for (int w = 0; w < SHAPE::WARPS_K; w++) {
-                const vector more = *reinterpret_cast<const vector *>(from + w * SHAPE::PLANE);
+            for (int w = 0; w < SHAPE::WARPS_K; w++)
 #pragma unroll
-                for (int i = 0; i < VECTOR; i++) sum.x[i] = share == 0 && w == 0 ? more.x[i] : sum.x[i] + more.x[i];
-            }
+                for (int i = 0; i < BATCH; i++) {
+                    const int place = at + i * stride < COUNT ? at + i * stride : at;
+                    const vector more = *reinterpret_cast<const vector *>(
+                        from + w * SHAPE::PLANE + place / ACROSS * SHAPE::PITCH + place % ACROSS * WIDTH);
+#pragma unroll
+                    for (int e = 0; e < WIDTH; e++)
+                        sums[i].x[e] = share == 0 && w == 0 ? more.x[e] : sums[i].x[e] + more.x[e];
+                }
         }
-        matmul_leave<T, VECTOR>(args, work, piece.split, (piece.tile.batch * args.m + row) * args.n + column, sum.x,
-                                args.n - column, args.n % VECTOR == 0);
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int place = at + i * stride;
+            const int64_t row = piece.tile.row * SHAPE::ROWS + place / ACROSS;
+            const int64_t column = piece.tile.column * SHAPE::COLUMNS + place % ACROSS * WIDTH;
+            if (place < COUNT && row < args.m && column < args.n)
+                matmul_leave<T, WIDTH>(args, work, piece.split, (piece.tile.batch * args.m + row) * args.n + column,
+                                       sums[i].x, args.n - column, true);
+        }
     }
 }
 
@@ -261,6 +272,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     const int y = place / ABREAST * SHAPE::WARP_M, x = place % ABREAST * SHAPE::WARP_N, l = part * SHAPE::OWN;
     worker own(stages + y * a_feeder::LINE + l * a_feeder::K,
                stages + a_feeder::ELEMENTS + x * b_feeder::LINE + l * b_feeder::K);
+    launch_wait();
+    launch_next();
     stages_walk<SHAPE::STAGES, STAGE_BYTES, SHAPE::BK, worker::STEP, SHAPE::OWN>(
         a, b, piece, [&](int buffer, unsigned offset, int at) { own.load(buffer, offset, at); },
         [&](int buffer) { own.work(buffer); });
@@ -268,7 +281,10 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     __syncthreads(); /* the stages are free for sums */
     own.leave(stages + part * SHAPE::PLANE + y * SHAPE::PITCH + x);
     share_sync(work);
-    share_add<SHAPE>(args, work, piece, stages);
+    if (args.n % SHAPE::VECTOR == 0)
+        share_add<SHAPE, SHAPE::VECTOR>(args, work, piece, stages);
+    else
+        share_add<SHAPE, 1>(args, work, piece, stages);
     __syncwarp();
     if (work.shares > 1) share_sync(work); /* others may still be reading here */
 }
