@@ -21,8 +21,8 @@
  *     copies are started one by one with every k, since a burst of copies delays the loads behind it (feeder)
  *     the loop over columns is outside: the operand of a column is reused from the register cache
  *
- * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, where matmul/cut.cuh expects them to be faster.
- * Other tiles, and small ones whose k is shared by warps and by clusters of blocks, are in matmul/shares.cuh.
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, where matmul/cut.cuh expects them to be faster, or
+ * one of matmul/shares.cuh, whose k is shared by warps and by clusters of blocks.
  *
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
@@ -41,26 +41,24 @@ template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape 
     static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's half, then B's */
     static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
-    static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
+    static constexpr matmul_cut cut(int least, double flops, double alone, double start) {
+        return {TILE, TILE, BLOCKS, BK, least, flops, alone, start, 0, false};
     }
 };
 using async_large = async_shape<128, 16, 3, 2>;
 using async_small = async_shape<64, 8, 4, 6>;
 
-/* The tiles of matmul/shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. The
- * first is for rows just under 96 and for whole waves of blocks, the last for products of microseconds. */
+/* The tiles of matmul/shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. */
 using async_shares =
-    std::tuple<share_shape<float, 96, 128, 48, 32, 1, 32, 3, 1>, share_shape<float, 64, 96, 32, 48, 1, 16, 4, 2>,
-               share_shape<float, 64, 64, 32, 32, 1, 16, 4, 3>, share_shape<float, 32, 32, 32, 32, 4, 32, 4, 3>>;
+    std::tuple<share_shape<float, 64, 128, 64, 32, 1, 8, 4, 2>, share_shape<float, 64, 32, 64, 32, 4, 32, 4, 1>,
+               share_shape<float, 32, 32, 32, 32, 4, 32, 4, 2>>;
 template <int WHICH> using async_share = std::tuple_element_t<WHICH, async_shares>;
 
 static constexpr matmul_cut all_cuts[] = {
-    async_large::cut(256, 3.9e+11, 0.62),          async_small::cut(64, 3.3e+11, 0.35),
-    async_share<0>::cut(256, 3.4e+11, 1, 1.5e-6),  async_share<1>::cut(128, 3.4e+11, 0.6, 1.5e-6),
-    async_share<2>::cut(64, 3.2e+11, 0.5, 1.2e-6), async_share<3>::cut(64, 2.8e+11, 0.5, 1e-6)};
-static constexpr int MEASURED = 2; /* `auto` considers these alone: the others' numbers are expected, not measured */
-static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts)), MEASURED};
+    async_large::cut(256, 3.7e+11, 0.7, 3.7e-6), async_small::cut(64, 3.3e+11, 0.42, 0.9e-6),
+    async_share<0>::cut(2.6e+11, 0.9, 1.5e-6), async_share<1>::cut(2.8e+11, 1, 1.7e-6),
+    async_share<2>::cut(2.4e+11, 0.9, 1.4e-6)};
+static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
@@ -122,8 +120,14 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
+/* Do rows of both operands, as they lie, consist of aligned groups of four elements? */
+static bool in_fours(const matmul_args &args) {
+    return (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0 &&
+           args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
+}
+
 static matmul_choice matmul_async_choice(const struct launch *launch) {
-    return matmul_choose(launch, cuts, launch->choice[0]);
+    return matmul_choose(launch, cuts, launch->choice[0], in_fours(launch->args.matmul) ? 1 : 0.84);
 }
 
 static uint64_t matmul_async_way(const struct launch *launch) {
@@ -156,10 +160,8 @@ static int matmul_async_start(const struct launch *launch) {
 }
 
 template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    const bool aligned = (A == LINES ? args.m : args.k) % 4 == 0 && (B == LINES ? args.n : args.k) % 4 == 0 &&
-                         args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
-    return aligned ? matmul_async_start<A, 4, B, 4>(launch) : matmul_async_start<A, 1, B, 1>(launch);
+    return in_fours(launch->args.matmul) ? matmul_async_start<A, 4, B, 4>(launch)
+                                         : matmul_async_start<A, 1, B, 1>(launch);
 }
 
 static int matmul_async_launch(const struct launch *launch) {
@@ -176,13 +178,13 @@ KERNEL(matmul_async) = {
     .device = DEVICE_CUDA,
     .summary = "128x128 tiles, 8x16 outputs a thread, three stages of asynchronous copies, k split for small results",
     .dtypes = DTYPE_BIT(FLOAT32),
-    .edges = {{128, 96, 64, 32, 4}, {128, 96, 64, 32, 4}, {BK, 16, 32, 4, 64, 128, 256}},
+    .edges = {{128, 64, 32, 4}, {128, 64, 32, 4}, {BK, 32, 4, 64, 128, 256}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
     .parameters = {{.name = "tile",
-                    .values = {"auto", "128", "64", "96x128", "64x96", "64x64", "32x32"},
-                    .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
+                    .values = {"auto", "128", "64", "64x128", "64x32k4", "32x32k4"},
+                    .help = "rows and columns of C a block, k4: four warps share k; auto: as a model predicts"}},
     .way = matmul_async_way,
     .workspace = matmul_async_workspace,
     .seconds = matmul_async_seconds,

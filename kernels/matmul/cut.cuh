@@ -21,7 +21,7 @@
 
 #define MOST_ROUNDS     2    /* of blocks, that k is cut for */
 #define MOST_SHARES     8    /* blocks of a cluster */
-#define CLUSTER_SECONDS 1e-6 /* that an addition in a cluster is expected to take; not measured yet */
+#define CLUSTER_SECONDS 8e-7 /* that an addition in a cluster takes */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -83,12 +83,15 @@ inline int64_t matmul_most_pieces(const struct launch *launch, const matmul_cut 
     return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MOST_ROUNDS * slots / tiles, args.k / cut.least));
 }
 
-/* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. */
+/* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. Clusters of three blocks and
+ * more do not find room everywhere: of an H200's 132 multiprocessors, 36 of 3 ran at the same time but not 40, 25 of 4
+ * but not 32, 16 of 6 but not 20, 10 of 8 but not 16. */
 inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
                                  double pace) {
     const matmul_args &args = launch->args.matmul;
     const int64_t pieces = splits * shares, blocks = pieces * matmul_tiles(args, cut);
-    const int64_t busiest = ceil_div(blocks, launch->multiprocessors);
+    const int64_t room = shares > 2 ? std::max(int64_t(1), launch->multiprocessors * int64_t(17) / 20 / shares) : 0;
+    const int64_t busiest = room ? ceil_div(blocks / shares, room) : ceil_div(blocks, launch->multiprocessors);
     const double together = double(std::min(busiest, int64_t(cut.slots)));
     const double share = cut.slots == 1 ? 1 : cut.alone + (1 - cut.alone) * (together - 1) / (cut.slots - 1);
     const double flops = double(busiest) * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
@@ -97,19 +100,20 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
     const double cluster = shares > 1 ? CLUSTER_SECONDS : 0;
-    const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / 3e12 : 0;
-    return 2.5e-6 + std::max(compute, (a + b + c) * element / 3e12) + cluster + planes;
+    const double pace_c = args.n * dtype_size(launch->dtype) % 16 == 0 ? 3e12 : 1e12; /* rows not stored in vectors */
+    const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
+    return 2.2e-6 + std::max(compute, (a + b + c) * element / 3.6e12) + cluster + planes;
 }
 
-/* All cuts of a kernel; those beyond the first `considered` are only taken where a job names them. */
+/* All cuts of a kernel. */
 struct matmul_cuts {
     const matmul_cut *cut;
-    int count, considered;
+    int count;
 };
 
 /* `tile`: 0 for the best of the cuts, else 1 + the index of the only one. */
 inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cuts &cuts, int tile, double pace = 1) {
-    const int begin = tile ? tile - 1 : 0, end = tile ? tile : cuts.considered;
+    const int begin = tile ? tile - 1 : 0, end = tile ? tile : cuts.count;
     matmul_choice best = {begin, 1, 1, INFINITY};
     for (int i = begin; i < end; i++) {
         const matmul_cut &cut = cuts.cut[i];
@@ -133,7 +137,7 @@ inline size_t matmul_planes(const struct launch *launch, const matmul_cuts &cuts
     double bytes = 0;
     for (int i = 0; i < cuts.count; i++) {
         const matmul_cut &cut = cuts.cut[i];
-        if ((i >= cuts.considered && i + 1 != launch->choice[0]) || args.k < 2 * cut.least) continue;
+        if (args.k < 2 * cut.least) continue;
         const double wanted = double(args.k / cut.least) * double(args.batch) * double(args.m) * double(args.n);
         const double most = MOST_ROUNDS * double(cut.slots) * launch->multiprocessors * cut.rows * cut.columns;
         bytes = std::max(bytes, std::min(wanted, most) * double(element));

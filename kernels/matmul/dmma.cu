@@ -14,54 +14,43 @@
  * The instruction for 8 of k needs twice the operands at once, which leaves no registers for a second set; it ran at
  * 0.73 of cuBLAS's speed. Before compute capability 9.0 the 16 rows take two instructions of 8.
  *
- * Tiles of other shapes, and small ones whose k is shared by warps and by clusters of blocks, are in matmul/shares.cuh.
+ * Smaller tiles, whose k is shared by warps and by clusters of blocks, are in matmul/shares.cuh.
  *
  * Measured on an H200 at 8192: 0.97 to 0.98 of cuBLAS's speed, 50 to 59 TFLOP/s (without tensor cores,
  * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
  * else. */
 #include "shares.cuh"
 
-#define BK     16
+#define TILE   128 /* rows and columns of C per block */
+#define BK     16  /* of k per stage */
+#define STAGES 4
 #define WARP_M 64 /* rows and columns of C per warp */
 #define WARP_N 32
 
-template <int TILE_, int STAGES_, int BLOCKS_> struct dmma_shape {
-    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C per block */
-    static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
-    static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
+static constexpr int THREADS = TILE / WARP_M * (TILE / WARP_N) * 32;
 
-    static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
-    }
-};
-using dmma_large = dmma_shape<128, 4, 1>;
-using dmma_small = dmma_shape<64, 3, 3>;
-
-/* The tiles of matmul/shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. The
- * first is for rows just under 96 and for whole waves of blocks, the last for products of microseconds. */
+/* The tiles of matmul/shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. */
 using dmma_shares =
-    std::tuple<share_shape<double, 96, 128, 48, 32, 1, 16, 4, 1>, share_shape<double, 64, 96, 32, 48, 1, 16, 3, 2>,
-               share_shape<double, 64, 64, 32, 32, 1, 16, 3, 3>, share_shape<double, 32, 32, 32, 32, 4, 32, 3, 3>>;
+    std::tuple<share_shape<double, 64, 96, 32, 48, 2, 16, 5, 1>, share_shape<double, 64, 64, 32, 32, 1, 16, 4, 2>,
+               share_shape<double, 64, 64, 32, 32, 2, 16, 5, 1>, share_shape<double, 32, 64, 32, 32, 2, 16, 5, 2>,
+               share_shape<double, 16, 32, 16, 32, 4, 32, 5, 2>>;
 template <int WHICH> using dmma_share = std::tuple_element_t<WHICH, dmma_shares>;
 
-static constexpr matmul_cut all_cuts[] = {dmma_large::cut(256, 4.4e+11, 1),
-                                          dmma_small::cut(64, 3.8e+11, 0.42),
-                                          dmma_share<0>::cut(256, 4.4e+11, 1, 1.5e-6),
-                                          dmma_share<1>::cut(128, 4.2e+11, 0.6, 1.5e-6),
-                                          dmma_share<2>::cut(64, 4e+11, 0.5, 1.2e-6),
-                                          dmma_share<3>::cut(64, 3.6e+11, 0.5, 1e-6)};
-static constexpr int MEASURED = 2; /* `auto` considers these alone: the others' numbers are expected, not measured */
-static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts)), MEASURED};
+static constexpr matmul_cut all_cuts[] = {{TILE, TILE, 1, BK, 256, 5e+11, 1, 5.3e-6, 0, false},
+                                          dmma_share<0>::cut(4.8e+11, 1, 5.3e-6),
+                                          dmma_share<1>::cut(4.7e+11, 0.9, 3.4e-6),
+                                          dmma_share<2>::cut(4.6e+11, 1, 3.4e-6),
+                                          dmma_share<3>::cut(3.6e+11, 0.77, 3.1e-6),
+                                          dmma_share<4>::cut(1.7e+11, 0.9, 1.1e-6)};
+static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
-template <typename SHAPE, enum layout LAYOUT, int WIDTH>
-using double_feeder = feeder<double, LAYOUT, WIDTH, SHAPE::TILE, BK, SHAPE::THREADS>;
+template <enum layout LAYOUT, int WIDTH> using double_feeder = feeder<double, LAYOUT, WIDTH, TILE, BK, THREADS>;
 
-template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
-__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+__global__ void __launch_bounds__(THREADS, 1)
     matmul_dmma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
-    using a_feeder = double_feeder<SHAPE, A, A_WIDTH>;
-    using b_feeder = double_feeder<SHAPE, B, B_WIDTH>;
-    constexpr int TILE = SHAPE::TILE, STAGES = SHAPE::STAGES;
+    using a_feeder = double_feeder<A, A_WIDTH>;
+    using b_feeder = double_feeder<B, B_WIDTH>;
     constexpr unsigned STAGE_BYTES = (a_feeder::ELEMENTS + b_feeder::ELEMENTS) * sizeof(double);
     extern __shared__ double2 shared[];
     double *const stages = reinterpret_cast<double *>(shared);
@@ -103,8 +92,14 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<double>(args, work, piece, row + y, column + x, sums);
 }
 
+/* Do rows of both operands, as they lie, consist of aligned pairs of elements? */
+static bool in_pairs(const matmul_args &args) {
+    return (args.transpose_a ? args.m : args.k) % 2 == 0 && (args.transpose_b ? args.k : args.n) % 2 == 0 &&
+           args.a_batch_stride % 2 == 0 && args.b_batch_stride % 2 == 0;
+}
+
 static matmul_choice matmul_dmma_choice(const struct launch *launch) {
-    return matmul_choose(launch, cuts, launch->choice[0]);
+    return matmul_choose(launch, cuts, launch->choice[0], in_pairs(launch->args.matmul) ? 1 : 0.86);
 }
 
 static uint64_t matmul_dmma_way(const struct launch *launch) {
@@ -124,21 +119,15 @@ template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_dmma_start(const struct launch *launch) {
     const matmul_choice choice = matmul_dmma_choice(launch);
     const matmul_cut &cut = cuts.cut[choice.cut];
-    const auto start = [&](auto shape) {
-        using SHAPE = decltype(shape);
-        const int stage = double_feeder<SHAPE, A, A_WIDTH>::ELEMENTS + double_feeder<SHAPE, B, B_WIDTH>::ELEMENTS;
-        return matmul_pieces<double>(launch, matmul_dmma_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice,
-                                     SHAPE::THREADS, SHAPE::STAGES * stage * int(sizeof(double)));
-    };
-    if (choice.cut >= 2) return share_start<dmma_shares, A, A_WIDTH, B, B_WIDTH>(launch, choice.cut - 2, cut, choice);
-    return choice.cut == 1 ? start(dmma_small()) : start(dmma_large());
+    if (choice.cut > 0) return share_start<dmma_shares, A, A_WIDTH, B, B_WIDTH>(launch, choice.cut - 1, cut, choice);
+    const int stage = double_feeder<A, A_WIDTH>::ELEMENTS + double_feeder<B, B_WIDTH>::ELEMENTS;
+    return matmul_pieces<double>(launch, matmul_dmma_kernel<A, A_WIDTH, B, B_WIDTH>, cut, choice, THREADS,
+                                 STAGES * stage * int(sizeof(double)));
 }
 
 template <enum layout A, enum layout B> static int matmul_dmma_with(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    const bool even = (A == LINES ? args.m : args.k) % 2 == 0 && (B == LINES ? args.n : args.k) % 2 == 0 &&
-                      args.a_batch_stride % 2 == 0 && args.b_batch_stride % 2 == 0;
-    return even ? matmul_dmma_start<A, 2, B, 2>(launch) : matmul_dmma_start<A, 1, B, 1>(launch);
+    return in_pairs(launch->args.matmul) ? matmul_dmma_start<A, 2, B, 2>(launch)
+                                         : matmul_dmma_start<A, 1, B, 1>(launch);
 }
 
 static int matmul_dmma_launch(const struct launch *launch) {
@@ -154,13 +143,13 @@ KERNEL(matmul_dmma) = {
     .device = DEVICE_CUDA,
     .summary = "float64 on tensor cores: 128x128 tiles, four stages of asynchronous copies",
     .dtypes = DTYPE_BIT(FLOAT64),
-    .edges = {{128, 96, 64, 32, 2}, {128, 96, 64, 32, 2}, {BK, 32, 2, 64, 128, 256}},
+    .edges = {{TILE, 64, 32, 16, 2}, {TILE, 96, 64, 32, 2}, {BK, 32, 2, 64, 128, 256}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
     .parameters = {{.name = "tile",
-                    .values = {"auto", "128", "64", "96x128", "64x96", "64x64", "32x32"},
-                    .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
+                    .values = {"auto", "128", "64x96k2", "64x64", "64x64k2", "32x64k2", "16x32k4"},
+                    .help = "rows and columns of C a block, k2: two warps share k; auto: as a model predicts"}},
     .way = matmul_dmma_way,
     .workspace = matmul_dmma_workspace,
     .seconds = matmul_dmma_seconds,

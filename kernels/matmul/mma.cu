@@ -43,7 +43,7 @@ using mma_large = mma_shape<128, 32, 4, 2>;
 using mma_small = mma_shape<64, 64, 3, 4>; /* for products that wait for memory, which is fastest 128 bytes at a time */
 static constexpr matmul_cut large_cut = mma_large::cut(256, 2.7e+12, 0.6),
                             small_cut = mma_small::cut(128, 2.3e+12, 0.32), both_cuts[] = {large_cut, small_cut};
-static constexpr matmul_cuts cuts = {both_cuts, 2, 2};
+static constexpr matmul_cuts cuts = {both_cuts, 2};
 
 template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
 using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;

@@ -19,12 +19,21 @@
  *     multiplied: an operand that matmul/async.cu turns on its way would wait for memory once a stage. Where k is
  *     adjacent in a stage of floats, a thread reads four k of a line at once.
  *
- * Sums go through shared memory even where there is nothing to add: neighbouring threads then write rows of C, 16 bytes
- * each.
+ * Sums go through shared memory even where there is nothing to add: neighbouring threads then write rows of C, in
+ * 16 bytes each where they are aligned. On a GPU with clusters a launch may begin while the one before it ends.
  *
- * Not measured: this has run in an emulation on a CPU, not on a GPU yet. Expected on an H200 is half of the planes'
- * time for squares of 176 to 700, and of tiles of 96 rows a quarter less than 128 take for 189 rows. `auto` takes none
- * of these tiles until that is known (MEASURED in matmul/dmma.cu and matmul/async.cu). */
+ * Measured on an H200, without such early launches; microseconds, cuBLAS, and the best with k in planes alone:
+ *
+ *     float64    176^3           3.4   3.4  10.6      1000^3         41.9  40.3  48.2      1501^3   139  171  198
+ *                473^3          10.7   9.8  19.4      32x4096x4096   38.9  42.1  55.6      3000^3   914  867  959
+ *                700^3          17.2  17.1  27.4      189x4096x4096   111   114   148
+ *     float32    176^3           4.3   5.3   9.9      700^3          24.1  22.7  31.6
+ *                473^3          12.8  11.8  19.3      32x4096x4096   41.1  39.5  55.7
+ *
+ * Large float32 products are left to the tiles of matmul/async.cu. Of the 4.5 that 176^3 of float64 took in tiles of
+ * 32 x 32, 0.6 went by before the first copy, 1.5 with k and 1.1 with the sums. A barrier of a cluster takes 0.6 and
+ * more, so blocks share k only where it is long. Tried for float64 and left out: tiles of 96 x 128, 96 x 96 and
+ * 64 x 128, at most 2 % faster than the best of these, and of 32 x 32, at most 8 %. */
 #ifndef KERNELS_MATMUL_SHARES_CUH
 #define KERNELS_MATMUL_SHARES_CUH
 
@@ -49,8 +58,8 @@ struct share_shape {
     static constexpr int PLANE = ROWS * PITCH;
     static_assert(WARPS_K < 16 && OWN < 256, "as matmul_way numbers them");
 
-    static constexpr matmul_cut cut(int least, double flops, double alone, double start) {
-        return {ROWS, COLUMNS, BLOCKS, BK, least, flops, alone, start, WARPS_K * 256 + OWN, true};
+    static constexpr matmul_cut cut(double flops, double alone, double start) {
+        return {ROWS, COLUMNS, BLOCKS, BK, 64, flops, alone, start, WARPS_K * 256 + OWN, true};
     }
 };
 
