@@ -31,11 +31,13 @@ TILES = [
     for turned in ([{"turned": "no"}, {"turned": "yes"}] if tile in ("256x128", "256x64") else [{}])
 ]
 SQUARE = [{"tile": 128}, {"tile": 64}]
+ASYNC = [*SQUARE, *({"tile": tile} for tile in ("64x128", "64x32k4", "32x32k4"))]
+DMMA = [{"tile": tile} for tile in (128, "64x96k2", "64x64", "64x64k2", "32x64k2", "16x32k4")]
 FORCED = {
     "bfloat16": [*TILES, *({"name": "mma", **tile} for tile in SQUARE)],
     "float16": [*TILES, *({"name": "mma", **tile} for tile in SQUARE)],
-    "float32": [*({"name": "async", **tile} for tile in SQUARE), {"name": "split", "hand_over": "no"}],
-    "float64": [{"name": "dmma", **tile} for tile in SQUARE],
+    "float32": [*({"name": "async", **tile} for tile in ASYNC), {"name": "split", "hand_over": "no"}],
+    "float64": [{"name": "dmma", **tile} for tile in DMMA],
 }
 
 
