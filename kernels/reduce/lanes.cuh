@@ -48,8 +48,8 @@ template <typename T> __device__ inline T greater(T a, T b) {
         float greatest;
         asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
         return greatest;
-    } else
-        return a > b || (a == b && signbit(b)) || a != a ? a : b;
+    } else /* no && and ||: they would be branches */
+        return (a > b) | ((a == b) & (__double2hiint(b) < 0)) | (a != a) ? a : b;
 }
 
 /* The type in which positions of greatest values are compared: the element's own, but float for 16-bit floats. */
@@ -60,7 +60,7 @@ template <typename V> __device__ inline bool displaces(V a, V b) {
     if constexpr (std::is_integral_v<V>)
         return a > b;
     else
-        return !(a <= b) && b == b;
+        return !(a <= b) & (b == b); /* no &&: a branch for every element */
 }
 
 template <typename V> __device__ inline V worst() {
@@ -79,6 +79,12 @@ template <typename T> struct extreme_lane {
     template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) value = greater(x[i], value);
+    }
+    __device__ void merge(const extreme_lane &other) {
+        value = greater(other.value, value);
+    }
+    __device__ extreme_lane shuffle_xor(int lanes) const {
+        return {static_cast<T>(__shfl_xor_sync(~0u, value, lanes))};
     }
     __device__ extreme_of<T, true> finish(int64_t, int64_t, int64_t, int64_t) const {
         return {{static_cast<wide<T>>(widen(value))}};
@@ -157,6 +163,10 @@ template <typename T> constexpr bool any_order<float_product_of<T>> = false;
 template <typename T> constexpr bool any_order<spread_lane<T>> = false;
 template <typename T> constexpr bool any_order<counted_total_lane<T>> = false;
 
+/* Do lanes merge by themselves, in the element's type? */
+template <typename L> constexpr bool lanes_merge = false;
+template <typename T> constexpr bool lanes_merge<extreme_lane<T>> = true;
+
 template <typename L> constexpr bool plain_in_rows = false;
 template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
 template <typename T> constexpr bool plain_in_rows<norm_of<T>> = norm_of<T>::plain_in_rows;
@@ -169,11 +179,17 @@ __device__ inline auto part_of_row(const T (&x)[COUNT], int at, int length, int6
     } else {
         L lane = L::identity();
         lane.take(x, 0);
-        return lane.finish(at, 1, length, offset);
+        if constexpr (lanes_merge<L>)
+            return lane;
+        else
+            return lane.finish(at, 1, length, offset);
     }
 }
 template <typename L> __device__ inline L whole_row(const plain_total<L> &part) {
     return part.whole();
+}
+template <typename T> __device__ inline extreme_of<T, true> whole_row(const extreme_lane<T> &part) {
+    return part.finish(0, 0, 0, 0);
 }
 template <typename A> __device__ inline A whole_row(const A &part) {
     return part;

@@ -33,13 +33,14 @@
  * results in the order of their numbers. In columns that would mean a partial result per piece for each of thousands of
  * outputs, so such reductions of columns keep equal shares.
  *
- * There are three kinds of shape:
+ * There are four kinds of shape:
  *     inner 1, long rows         The threads of a row stand side by side. Loads are aligned; the first and last load of
  *                                a row hold elements of its neighbours, which the neutral element replaces.
  *     inner 1, up to 256 loads   A kernel of its own: a thread holds 8 loads of up to 8 rows. Two threads with the same
  *                                rows divide them: each keeps half, and merges the other's values for it, so that 8
  *                                rows of 4 threads take 6 merges per thread, not 16. So short a row is summed in one
  *                                double.
+ *     between these              A kernel that reads rows whole (reduce/stream_whole.cuh), for most operators.
  *     columns                    Lanes are outputs, if a row is a whole number of loads.
  *
  * Where a row is no whole number of loads ("ragged" columns), a few rows together are one glued row of whole loads:
@@ -67,6 +68,7 @@
  * second launch takes 4 us; the last block's merging takes another few us. */
 #include "stream_columns.cuh"
 #include "stream_rows.cuh"
+#include "stream_whole.cuh"
 #include <numeric>
 
 /* The values of the parameter `glue`. */
@@ -252,6 +254,26 @@ static int launch_short(const struct launch *launch, int64_t loads_of_one, uint6
     return cudaGetLastError();
 }
 
+/* Is a row of middling length? Several turns only where blocks need not share rows. */
+template <typename L> static bool is_whole(const reduce_args &args, int64_t loads) {
+    const int turns = args.outer < BLOCKS ? 1 : whole_turns<L>;
+    return in_one_go<L> && loads > 32 * batch_of<typename L::element_type> && loads <= turns * whole_turn<L>;
+}
+
+template <typename L> static whole_layout lay_out_whole(int64_t loads) {
+    const int turns = int(ceil_div(loads, whole_turn<L>)), warps = int(ceil_div(loads, turns * whole_loads<L> * 32));
+    return {.groups = std::max(1, WHOLE_BLOCK / warps), .warps = warps, .turns = turns};
+}
+
+template <typename L, int LANES> static int launch_whole(const struct launch *launch, int64_t loads, uint64_t mirror) {
+    const reduce_args &args = launch->args.reduce;
+    const whole_layout layout = lay_out_whole<L>(loads);
+    stream_whole_kernel<L, LANES>
+        <<<grid_of(ceil_div(args.outer, layout.groups)), layout.groups * layout.warps * 32, 0, stream_of(launch)>>>(
+            args, layout, reduce_divisor(args), mirror);
+    return cudaGetLastError();
+}
+
 /* For kernel->way: which threads and blocks take what of an output's elements. */
 static uint64_t way_of(const stream_layout &layout, const stream_glue &glue) {
     uint64_t way = 1;
@@ -277,6 +299,8 @@ static uint64_t reduce_stream_way(const struct launch *launch) {
             way = way_of(lay_out(glued(args, glue), LANES, BATCH, glue.columns, columns_in_pieces<L>), glue);
         else if (args.inner != 1)
             way = way_of(lay_out(args, LANES, BATCH, KIB_OF_ROW, columns_in_pieces<L> && !ragged), glue);
+        else if (is_whole<L>(args, loads_of_row(args, LANES)))
+            way = uint64_t(lay_out_whole<L>(loads_of_row(args, LANES)).warps);
         else if (loads_of_row(args, LANES) > 32 * BATCH)
             way = way_of(lay_out(args, LANES, BATCH, KIB_OF_ROW, true), glue);
         return 0;
@@ -300,6 +324,8 @@ static int reduce_stream_launch(const struct launch *launch) {
         }
         if (args.inner != 1) return launch_columns<L, LANES, false>(launch, mirror);
         const int64_t loads = loads_of_row(args, LANES);
+        if constexpr (in_one_go<L>)
+            if (is_whole<L>(args, loads)) return launch_whole<L, LANES>(launch, loads, mirror);
         return loads <= 32 * BATCH ? launch_short<L, LANES>(launch, loads, mirror)
                                    : launch_long<L, LANES>(launch, mirror);
     });

@@ -120,35 +120,46 @@ __device__ inline bool is_last_block(const stream_layout &layout, stream_turns *
 
 template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
 
-/* A whole unit, mirrored if L wants that. */
-template <typename L, int LANES, typename T = typename L::element_type>
-__device__ inline unit_of<T, LANES> load_unit(const T *from, uint64_t mirror) {
+/* A whole unit. Loads give elements as they are in memory: a loop that mirrored each one would wait for it before it
+ * asks for the next. */
+template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_unit(const T *from) {
     unit_of<T, LANES> unit;
     if constexpr (sizeof unit == 16) {
-        uint4 bits = *reinterpret_cast<const uint4 *>(from);
-        if constexpr (mirrors<L>) {
-            const auto low = static_cast<unsigned>(mirror), high = static_cast<unsigned>(mirror >> 32);
-            bits.x ^= low, bits.y ^= high, bits.z ^= low, bits.w ^= high;
-        }
+        const uint4 bits = *reinterpret_cast<const uint4 *>(from);
         memcpy(&unit, &bits, sizeof unit);
     } else {
         unit = *reinterpret_cast<const unit_of<T, LANES> *>(from);
-        if constexpr (mirrors<L>)
-#pragma unroll
-            for (int j = 0; j < LANES; j++) unit.x[j] = mirrored(unit.x[j], mirror);
     }
     return unit;
 }
 
+/* Mirrors what a batch of loads has brought, if L wants that. */
+template <typename L, typename T, int LANES, int BATCH>
+__device__ inline void mirror_units(unit_of<T, LANES> (&batch)[BATCH], uint64_t mirror) {
+    if constexpr (mirrors<L>)
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            if constexpr (sizeof batch[i] == 16) {
+                uint4 bits;
+                memcpy(&bits, &batch[i], sizeof bits);
+                const auto low = static_cast<unsigned>(mirror), high = static_cast<unsigned>(mirror >> 32);
+                bits.x ^= low, bits.y ^= high, bits.z ^= low, bits.w ^= high;
+                memcpy(&batch[i], &bits, sizeof bits);
+            } else {
+#pragma unroll
+                for (int j = 0; j < LANES; j++) batch[i].x[j] = mirrored(batch[i].x[j], mirror);
+            }
+        }
+}
+
 /* A unit that begins on any element, assembled from the two aligned units that it straddles. Both must lie in the
  * array. */
-template <typename L, int LANES, typename T = typename L::element_type>
-__device__ inline unit_of<T, LANES> load_across(const T *from, uint64_t mirror) {
+template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_across(const T *from) {
     constexpr int WORDS = LANES * sizeof(T) / 4;
     const auto *const aligned =
         reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t(LANES * sizeof(T) - 1));
-    const unit_of<T, LANES> first = load_unit<L, LANES>(aligned, mirror);
-    const unit_of<T, LANES> second = load_unit<L, LANES>(aligned + LANES, mirror);
+    const unit_of<T, LANES> first = load_unit<LANES>(aligned);
+    const unit_of<T, LANES> second = load_unit<LANES>(aligned + LANES);
     const unsigned shift = unsigned(reinterpret_cast<uintptr_t>(from)) % (LANES * sizeof(T));
     unsigned word[2 * WORDS];
     memcpy(word, &first, sizeof first);
@@ -174,16 +185,17 @@ __device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
         if (j < low || j >= high) unit.x[j] = L::neutral();
 }
 
-/* The first `count` elements of a unit. A whole unit is one load, unless it may begin on any element. */
+/* The first `count` elements of a unit, and what becomes neutral ones when they are mirrored. A whole unit is one load,
+ * unless it may begin on any element. */
 template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
 __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
     if constexpr (!RAGGED)
-        if (count >= LANES) return load_unit<L, LANES>(from, mirror);
+        if (count >= LANES) return load_unit<LANES>(from);
     unit_of<T, LANES> unit;
 #pragma unroll
     for (int j = 0; j < LANES; j++) {
-        unit.x[j] = L::neutral();
-        if (j < count) unit.x[j] = mirrors<L> ? mirrored(from[j], mirror) : from[j];
+        unit.x[j] = mirrors<L> ? mirrored(L::neutral(), mirror) : L::neutral();
+        if (j < count) unit.x[j] = from[j];
     }
     return unit;
 }

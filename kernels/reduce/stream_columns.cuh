@@ -67,15 +67,16 @@ __device__ inline void gather_columns(const typename L::element_type *x, int64_t
 #pragma unroll
             for (int i = 0; i < BATCH; i++)
                 if constexpr (RAGGED)
-                    batch[i] = load_across<L, LANES>(from + i * step * inner, mirror);
+                    batch[i] = load_across<LANES>(from + i * step * inner);
                 else
-                    batch[i] = load_unit<L, LANES>(from + i * step * inner, mirror);
+                    batch[i] = load_unit<LANES>(from + i * step * inner);
         } else {
 #pragma unroll
             for (int i = 0; i < BATCH; i++)
                 batch[i] =
                     load_first<L, LANES, RAGGED>(from + i * step * inner, s + i * step < end ? count : 0, mirror);
         }
+        mirror_units<L>(batch, mirror);
 #pragma unroll
         for (int j = 0; j < LANES; j++) {
             T column[BATCH];
@@ -228,10 +229,14 @@ __global__ void __launch_bounds__(THREADS)
     const T *from = static_cast<const T *>(args.x) + (o * args.length + first) * args.inner + c;
     L lane = L::identity();
     for (int64_t i = 0; i < left; i += BATCH, from += BATCH * args.inner) {
-        T batch[BATCH];
+        unit_of<T, 1> batch[BATCH];
 #pragma unroll
-        for (int k = 0; k < BATCH; k++) batch[k] = load_first<L, 1>(from + k * args.inner, left - i - k, mirror).x[0];
-        lane.take(batch, unsigned(i));
+        for (int k = 0; k < BATCH; k++) batch[k] = load_first<L, 1>(from + k * args.inner, left - i - k, mirror);
+        mirror_units<L>(batch, mirror);
+        T column[BATCH];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) column[k] = batch[k].x[0];
+        lane.take(column, unsigned(i));
     }
     a[0].merge(lane.finish(first, 1, args.length, args.offset));
     store_results<L>(args, output, a, divisor, mirror);

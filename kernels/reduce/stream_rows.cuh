@@ -63,13 +63,15 @@ __device__ inline void gather_row(const reduce_args &args, const stream_layout &
         unit_of<T, LANES> batch[BATCH];
         if (last < end && s >= whole_from && last < whole_to) {
 #pragma unroll
-            for (int i = 0; i < BATCH; i++) batch[i] = load_unit<L, LANES>(from + i * step * LANES, mirror);
+            for (int i = 0; i < BATCH; i++) batch[i] = load_unit<LANES>(from + i * step * LANES);
+            mirror_units<L>(batch, mirror);
         } else {
 #pragma unroll
             for (int i = 0; i < BATCH; i++) {
                 const int64_t at = s + i * step;
                 batch[i] = load_first<L, LANES>(from + i * step * LANES, at < end ? elements - at * LANES : 0, mirror);
             }
+            mirror_units<L>(batch, mirror);
 #pragma unroll
             for (int i = 0; i < BATCH; i++) {
                 const int64_t low = before - (s + i * step) * LANES;
@@ -190,6 +192,7 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
         const int64_t start = number * apart + at[i];
         batch[i] = load_first<L, LANES>(x + start, at[i] < length ? elements - start : 0, mirror);
     }
+    mirror_units<L>(batch, mirror);
     using part = decltype(part_of_row<L>(batch[0].x, 0, 0, 0));
     part a[BATCH];
 #pragma unroll

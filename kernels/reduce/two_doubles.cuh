@@ -60,6 +60,7 @@ template <typename T> __device__ inline double lost_by_double(T x) {
  * of a merge's shuffles and seven eighths of its additions. */
 template <typename L> struct plain_total {
     double value;
+    static __device__ plain_total identity() { return {0.0}; }
     __device__ void merge(const plain_total &other) { value += other.value; }
     __device__ plain_total shuffle_xor(int lanes) const { return {__shfl_xor_sync(~0u, value, lanes)}; }
     __device__ L whole() const { return {{value, 0.0}}; }
