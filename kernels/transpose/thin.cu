@@ -33,6 +33,9 @@
  * 0.05), strips with 5 to 15 rows or columns 0.73 to 0.94, of 8-byte elements 0.85 to 0.99, stacks of 31 x 31 0.86 (1
  * byte) to 0.99, of 12 x 12 0.73 (1 byte).
  *
+ * Five blocks of `wide` share a multiprocessor; with four, strips of 4-byte elements had 0.69 (10 rows), 0.90 (3) and
+ * 0.88 (15), now 0.73, 0.97 and 0.95. The other shapes lose by a fifth block: 0.75 became 0.62 for 10 columns of bytes.
+ *
  * The limit: thin. Where both sides are longer than 64 and a matrix is larger than a tile, the runs would be too short;
  * transpose/swizzled.cu has square tiles for that. */
 #include "transpose.cuh"
@@ -41,7 +44,6 @@
 #include <type_traits>
 
 #define THREADS  256
-#define RESIDENT 4          /* blocks per multiprocessor: 64 KiB in flight, 64 registers a thread */
 #define TILE     (16 << 10) /* bytes */
 #define LIMIT    64         /* elements of the short side, where a matrix is larger than a tile */
 #define STACKED  128        /* rows of a stack's matrices; if they have more, y's columns are long enough for `tall` */
@@ -52,6 +54,9 @@
 #define SHARED (TILE + TILE / 16 + LINE)
 
 enum shape { WIDE, TALL, STACK };
+
+/* Blocks per multiprocessor: 64 or 80 KiB in flight, 64 or 48 registers a thread. */
+template <enum shape SHAPE> constexpr int resident = SHAPE == WIDE ? 5 : 4;
 
 template <typename T> using unit = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <typename T> constexpr int UNIT = int(sizeof(unit<T>));     /* bytes */
@@ -254,7 +259,7 @@ __device__ inline void store_columns(const unsigned char *shared, const transpos
 }
 
 template <typename T, enum shape SHAPE, bool SKEWED>
-__global__ void __launch_bounds__(THREADS, RESIDENT)
+__global__ void __launch_bounds__(THREADS, resident<SHAPE>)
     transpose_thin_kernel(const __grid_constant__ transpose_args args, const __grid_constant__ tiling tiling) {
     __shared__ alignas(16) unsigned char shared[SHARED];
     const int64_t group = quotient(block_number(), tiling.chunks), chunk = block_number() - group * tiling.chunks;
