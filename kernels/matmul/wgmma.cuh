@@ -1,8 +1,9 @@
 /* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B. Both
  * lie in shared memory; the sums are spread over the warps' registers.
  *
- *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 192, 128 or 64; 32 bytes of k: 16 elements of 16
- * bits
+ *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 192, 160, 128, 64 or 32
+ *
+ * The 16 elements of k are 32 bytes.
  *
  * Each operand lies in slabs (tma.cuh), 64 rows of 128 bytes. A row-major A or a transposed B is "K-major": a slab is
  * 64 rows of m or n with 64 of k each. The others are "MN-major": a slab is 64 rows of k with 64 of m or n each. The
@@ -58,22 +59,19 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
 #define WGMMA_SUMS_8(d, i)                                                                                             \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]),        \
         "+f"(d[i + 7])
+#define WGMMA_SUMS_16(d, i) WGMMA_SUMS_8(d, i), WGMMA_SUMS_8(d, i + 8)
 #define WGMMA_SUMS_32(d, i) WGMMA_SUMS_8(d, i), WGMMA_SUMS_8(d, i + 8), WGMMA_SUMS_8(d, i + 16), WGMMA_SUMS_8(d, i + 24)
 #define WGMMA_SUMS_64(d)    WGMMA_SUMS_32(d, 0), WGMMA_SUMS_32(d, 32)
+#define WGMMA_SUMS_80(d)    WGMMA_SUMS_64(d), WGMMA_SUMS_16(d, 64)
 #define WGMMA_SUMS_96(d)    WGMMA_SUMS_64(d), WGMMA_SUMS_32(d, 64)
 #define WGMMA_SUMS_128(d)   WGMMA_SUMS_96(d), WGMMA_SUMS_32(d, 96)
 
-#define WGMMA_NAMES_32                                                                                                 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                           \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define WGMMA_NAMES_64                                                                                                 \
-    WGMMA_NAMES_32 ", "                                                                                                \
-                   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                  \
-                   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WGMMA_NAMES_96                                                                                                 \
-    WGMMA_NAMES_64 ", "                                                                                                \
-                   "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                  \
-                   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define WGMMA_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define WGMMA_NAMES_32 WGMMA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_NAMES_48 WGMMA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define WGMMA_NAMES_64 WGMMA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WGMMA_NAMES_80 WGMMA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define WGMMA_NAMES_96 WGMMA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define WGMMA_NAMES_128                                                                                                \
     WGMMA_NAMES_96 ", "                                                                                                \
                    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "      \
@@ -98,8 +96,10 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
                          : SUMS                                                                                        \
                          : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));                                              \
     }
+WGMMA_OF(16, "m64n32k16", WGMMA_SUMS_16(d, 0), WGMMA_NAMES_16, 16, 17, 18, 19, 20)
 WGMMA_OF(32, "m64n64k16", WGMMA_SUMS_32(d, 0), WGMMA_NAMES_32, 32, 33, 34, 35, 36)
 WGMMA_OF(64, "m64n128k16", WGMMA_SUMS_64(d), WGMMA_NAMES_64, 64, 65, 66, 67, 68)
+WGMMA_OF(80, "m64n160k16", WGMMA_SUMS_80(d), WGMMA_NAMES_80, 80, 81, 82, 83, 84)
 WGMMA_OF(96, "m64n192k16", WGMMA_SUMS_96(d), WGMMA_NAMES_96, 96, 97, 98, 99, 100)
 WGMMA_OF(128, "m64n256k16", WGMMA_SUMS_128(d), WGMMA_NAMES_128, 128, 129, 130, 131, 132)
 
@@ -137,6 +137,11 @@ template <int REGISTERS> __device__ inline void registers_release() {
 }
 template <int REGISTERS> __device__ inline void registers_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+/* The first threads of a block, of whole warpgroups, wait for each other. */
+template <int BARRIER, int THREADS> __device__ inline void warpgroups_sync() {
+    asm volatile("bar.sync %0, %1;" ::"n"(BARRIER), "n"(THREADS) : "memory");
 }
 
 /* The two blocks of a pair lie one below the other in C and share their tile of B: each fetches half of it for both.

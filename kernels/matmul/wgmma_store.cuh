@@ -94,6 +94,26 @@ __device__ inline void store_row(void *c, int64_t line, int64_t left, float scal
     }
 }
 
+/* A warpgroup's 64 rows of sums, which lie along columns of C: each thread of a quad stores two neighbours. */
+template <typename T, int SUMS>
+__device__ inline void wgmma_store_turned(const wgmma_work &work, int64_t batch, int64_t row, int64_t column,
+                                          const float (&sum)[SUMS]) {
+    const matmul_args &args = work.args;
+    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
+    const float scale = float(args.alpha);
+    const int64_t m = row + warp * 16 + lane * 2;
+#pragma unroll
+    for (int j = 0; j < SUMS; j += 4) {
+        const int64_t n = column + j * 2 + quad;
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const uint32_t word = fragment_transpose(pack<T>(scale * sum[j + half * 2], scale * sum[j + half * 2 + 1]));
+            if (n < args.n)
+                store_word<T>(args.c, wgmma_place(work, batch, m + half * 8, n), word, args.m - m - half * 8);
+        }
+    }
+}
+
 /* Stores a warpgroup's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. */
 template <typename T, int SUMS>
 __device__ inline void wgmma_store(const wgmma_work &work, int64_t batch, int64_t row, int64_t column,
@@ -111,18 +131,7 @@ __device__ inline void wgmma_store(const wgmma_work &work, int64_t batch, int64_
     }
     if constexpr (SUMS <= 64) /* wider tiles are not turned: they would be the same */
         if (work.turned) {
-            const int64_t m = row + warp * 16 + lane * 2;
-#pragma unroll
-            for (int j = 0; j < SUMS; j += 4) {
-                const int64_t n = column + j * 2 + quad;
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    const uint32_t word =
-                        fragment_transpose(pack<T>(scale * sum[j + half * 2], scale * sum[j + half * 2 + 1]));
-                    if (n < args.n)
-                        store_word<T>(args.c, wgmma_place(work, batch, m + half * 8, n), word, args.m - m - half * 8);
-                }
-            }
+            wgmma_store_turned<T>(work, batch, row, column, sum);
             return;
         }
 #pragma unroll
