@@ -29,10 +29,9 @@ inline size_t pack_bytes(const tma_stack &stack, size_t element, bool transposed
 /* Rows with a longer pitch: a thread writes 16 bytes of the copy. Where the row begins between two words of memory,
  * each word of the copy is put together from two; the last elements of a row are copied one by one. */
 template <typename T>
-__global__ void __launch_bounds__(256)
-    pack_rows_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to, int64_t vectors) {
+__device__ inline void pack_rows(const tma_stack &from, const tma_stack &to, int64_t vectors, int64_t number) {
     constexpr int EACH = 16 / sizeof(T), IN_WORD = 4 / sizeof(T);
-    const int64_t number = block_number() * 256 + threadIdx.x, line = quotient(number, vectors);
+    const int64_t line = quotient(number, vectors);
     const int64_t batch = line < from.rows ? 0 : quotient(line, from.rows), row = line - batch * from.rows;
     if (batch >= from.count) return;
     const int64_t column = (number - line * vectors) * EACH;
@@ -52,6 +51,30 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
     for (int i = 0; i < 4; i++) got[i] = __funnelshift_r(got[i], got[i + 1], unsigned(within * sizeof(T) * 8));
     *reinterpret_cast<uint4 *>(out) = make_uint4(got[0], got[1], got[2], got[3]);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256)
+    pack_rows_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to, int64_t vectors) {
+    pack_rows<T>(from, to, vectors, block_number() * 256 + threadIdx.x);
+}
+
+/* An operand and its copy; vectors of 16 bytes in a row, and blocks of 256 vectors in all (0: nothing to copy). */
+struct pack_job {
+    tma_stack from, to;
+    int64_t vectors, blocks;
+};
+
+/* The rows of two operands in one launch, which may begin while the one before it ends (core/cluster.cuh). */
+template <typename T>
+__global__ void __launch_bounds__(256)
+    pack_both_kernel(const __grid_constant__ pack_job one, const __grid_constant__ pack_job other) {
+    launch_wait();
+    launch_next();
+    const bool second = block_number() >= one.blocks;
+    const pack_job &job = second ? other : one;
+    const int64_t block = block_number() - (second ? one.blocks : 0);
+    if (block < job.blocks) pack_rows<T>(job.from, job.to, job.vectors, block * 256 + threadIdx.x);
 }
 
 /* A matrix that lies along the wrong axis. */
@@ -97,6 +120,25 @@ tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transpo
         pack_rows_kernel<T><<<grid_of(blocks), 256, 0, stream>>>(stack, copy, vectors);
     }
     return copy;
+}
+
+/* The same for two operands that need no more than a longer pitch: one launch copies what needs it, and a third kernel
+ * may begin early after it. Returns 0 or a cudaError_t. */
+template <typename T> int pack_both(const struct launch *launch, tma_stack *one, tma_stack *other) {
+    uint8_t *room = static_cast<uint8_t *>(launch->workspace);
+    pack_job jobs[2] = {};
+    for (int i = 0; i < 2; i++) {
+        tma_stack &stack = i ? *other : *one;
+        if (!pack_needed(stack, sizeof(T), false)) continue;
+        const tma_stack copy = pack_stack(stack, sizeof(T), room, false);
+        room += pack_bytes(stack, sizeof(T), false);
+        const int64_t vectors = ceil_div(stack.columns, int64_t(16 / sizeof(T)));
+        jobs[i] = {stack, copy, vectors, ceil_div(stack.count * stack.rows * vectors, 256)};
+        stack = copy;
+    }
+    const int64_t blocks = jobs[0].blocks + jobs[1].blocks;
+    return blocks ? launch_early(pack_both_kernel<T>, grid_of(blocks), 256, 0, 1, stream_of(launch), jobs[0], jobs[1])
+                  : 0;
 }
 
 #endif

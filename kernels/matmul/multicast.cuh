@@ -1,0 +1,168 @@
+/* multicast.cuh - the blocks of matmul/multicast.cu: where a block stands in its cluster, and the ring of stages that
+ * the blocks of a cluster fill for each other.
+ *
+ *     down = 2, across = 2          B 0         B 1          block (i, j) copies half of A i, for its row of blocks,
+ *                           A 0   (0, 0)      (0, 1)         and half of B j, for its column of blocks
+ *                           A 1   (1, 0)      (1, 1)
+ *
+ * A stage is full when all copies into it have arrived, whoever made them. It is empty when the consumers of every
+ * block that gets this block's copies have said so: down + across - 1 blocks. */
+#ifndef KERNELS_MATMUL_MULTICAST_CUH
+#define KERNELS_MATMUL_MULTICAST_CUH
+
+#include "multicast_choice.cuh"
+#include "multicast_store.cuh"
+
+/* A block's shape. Its threads: a warpgroup for each 64 rows, the consumers, and a warp whose first thread copies. */
+template <int ROWS_, int COLUMNS_, int BLOCKS_> struct multicast_shape {
+    static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, BLOCKS = BLOCKS_; /* blocks per multiprocessor, at most */
+    static constexpr int CONSUMERS = ROWS / 64, THREADS = CONSUMERS * WARPGROUP + 32;
+    static constexpr int A_BYTES = ROWS * 128;
+    template <bool B_MN> static constexpr int B_SLABS = B_MN ? (COLUMNS + 63) / 64 : 1; /* copied one by one */
+    template <bool B_MN> static constexpr int B_BYTES = B_MN ? B_SLABS<true> *SLAB_BYTES : COLUMNS * 128;
+};
+
+/* How a launch is laid out. */
+struct multicast_layout {
+    int stages;
+    int down, across, pieces; /* blocks of a cluster: down * across * pieces */
+    int rows, columns;        /* of C, in tiles of clusters */
+    int clusters;             /* tiles of clusters in all */
+};
+
+struct multicast_ring {
+    uint64_t full[MULTICAST_STAGES], empty[MULTICAST_STAGES];
+};
+
+/* A thread's position in the ring, of `stages` (tma.cuh: ring_position, where their number is known to the compiler).
+ */
+struct multicast_position {
+    int stage = 0;
+    uint32_t phase = 0;
+
+    __device__ void advance(int stages) {
+        if (++stage == stages) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+};
+
+/* A block's place: in its cluster, and along k. */
+struct multicast_place {
+    int down = 0, across = 0, piece = 0;
+    int first = 0;  /* rank of the first block of the same piece */
+    int begin, end; /* of k, in steps */
+
+    __device__ multicast_place(const multicast_layout &layout, int64_t k) {
+        const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
+        if (size > 1) {
+            const int rank = int(cluster_rank());
+            piece = rank / sharing;
+            first = piece * sharing;
+            across = (rank - first) / layout.down;
+            down = rank - first - across * layout.down;
+        }
+        const int steps = int((k + TILE_K - 1) / TILE_K), each = (steps + layout.pieces - 1) / layout.pieces;
+        begin = min(each * piece, steps);
+        end = min(begin + each, steps);
+    }
+    __device__ int rank_at(const multicast_layout &layout, int at_down, int at_across) const {
+        return first + at_across * layout.down + at_down;
+    }
+    /* Of the blocks that share A with this one, and of those that share B: a bit for each rank. */
+    __device__ uint16_t row_of_blocks(const multicast_layout &layout) const {
+        uint32_t bits = 0;
+        for (int i = 0; i < layout.across; i++) bits |= 1u << rank_at(layout, down, i);
+        return uint16_t(bits);
+    }
+    __device__ uint16_t column_of_blocks(const multicast_layout &layout) const {
+        return uint16_t(((1u << layout.down) - 1) << rank_at(layout, 0, across));
+    }
+};
+
+/* This block's part of the cluster's tile `number`. Clusters walk down bands of 8 tiles, so that clusters running at
+ * the same time share operands in L2. */
+template <typename SHAPE>
+__device__ inline multicast_tile multicast_tile_of(const multicast_layout &layout, const multicast_place &place,
+                                                   int number) {
+    const int each = layout.rows * layout.columns, batch = number < each ? 0 : number / each, band = 8;
+    const int in_matrix = number - batch * each;
+    const int first = in_matrix < band * layout.columns ? 0 : in_matrix / (band * layout.columns) * band;
+    const int tall = min(band, layout.rows - first), in_band = in_matrix - first * layout.columns;
+    const int column = in_band / tall, row = first + in_band - column * tall;
+    return {batch, int64_t(row * layout.down + place.down) * SHAPE::ROWS,
+            int64_t(column * layout.across + place.across) * SHAPE::COLUMNS};
+}
+
+/* Copies `boxes` boxes, a slab apart in shared memory, 64 elements apart along x in the operand; to this block alone,
+ * or to the blocks whose bits are set. */
+template <int BOXES>
+__device__ inline void multicast_copy(const CUtensorMap *map, uint8_t *to, uint64_t *full, int x, int y, int matrix,
+                                      bool shared, uint16_t blocks) {
+#pragma unroll
+    for (int i = 0; i < BOXES; i++) {
+        if (shared)
+            tma_load(map, to + i * SLAB_BYTES, full, x + i * 64, y, matrix, blocks);
+        else
+            tma_load(map, to + i * SLAB_BYTES, full, x + i * 64, y, matrix);
+    }
+}
+
+/* The copying thread keeps the ring full. Of each operand it copies a share of the tile's lines: rows of 128 bytes, of
+ * m or n where the operand lies along k, else of k. */
+template <typename SHAPE, bool A_MN, bool B_MN>
+__device__ inline void multicast_produce(const matmul_args &args, const multicast_layout &layout,
+                                         const multicast_place &place, const CUtensorMap *a_map,
+                                         const CUtensorMap *b_map, multicast_ring &ring, uint8_t *stages, int first,
+                                         int clusters) {
+    constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
+    const uint16_t a_blocks = place.row_of_blocks(layout), b_blocks = place.column_of_blocks(layout);
+    const int a_line = (A_MN ? TILE_K : SHAPE::ROWS) / layout.across * place.across;
+    const int b_line = (B_MN ? TILE_K : SHAPE::COLUMNS) / layout.down * place.down;
+    multicast_position at;
+    bool again = false; /* has the ring been round once? before that, stages are empty */
+    for (int number = first; number < layout.clusters; number += clusters) {
+        const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+        const int row = int(tile.row), column = int(tile.column);
+        const int a_matrix = args.a_batch_stride ? int(tile.batch) : 0;
+        const int b_matrix = args.b_batch_stride ? int(tile.batch) : 0;
+        for (int step = place.begin; step < place.end; step++) {
+            uint8_t *const a = stages + at.stage * BYTES, *const b = a + SHAPE::A_BYTES;
+            uint64_t *const full = &ring.full[at.stage];
+            const int k = step * TILE_K;
+            if (again) mbarrier_wait(&ring.empty[at.stage], at.phase ^ 1);
+            mbarrier_expect(full, BYTES);
+            multicast_copy<A_MN ? SHAPE::CONSUMERS : 1>(a_map, a + a_line * 128, full, A_MN ? row : k,
+                                                        A_MN ? k + a_line : row + a_line, a_matrix, layout.across > 1,
+                                                        a_blocks);
+            multicast_copy<SHAPE::template B_SLABS<B_MN>>(b_map, b + b_line * 128, full, B_MN ? column : k,
+                                                          B_MN ? k + b_line : column + b_line, b_matrix,
+                                                          layout.down > 1, b_blocks);
+            at.advance(layout.stages);
+            again = again || at.stage == 0;
+        }
+    }
+}
+
+/* A consumer's word to those who copy into a stage: it has been read. Nobody says so of a stage that will not be filled
+ * again. So all that is said to a block is waited for by its copying thread, and a block may end without waiting for
+ * the others of its cluster. */
+struct multicast_release {
+    bool tells;
+    uint32_t whom;
+    int64_t left; /* stages of this block that are still to be filled when the ring is full for the first time */
+
+    __device__ multicast_release(const multicast_layout &layout, const multicast_place &place, int64_t total)
+        : left(total - layout.stages) {
+        const int thread = int(threadIdx.x) % WARPGROUP, beside = thread - layout.down;
+        tells = beside < layout.across - 1;
+        whom = uint32_t(beside < 0 ? place.rank_at(layout, thread, place.across)
+                                   : place.rank_at(layout, place.down, beside + (beside >= place.across)));
+    }
+    __device__ void operator()(uint64_t *empty) {
+        if (left-- > 0 && tells) mbarrier_arrive(empty, whom);
+    }
+};
+
+#endif
