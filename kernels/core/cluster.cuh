@@ -28,9 +28,17 @@ template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t ra
     return reinterpret_cast<T *>(there);
 }
 
-/* A barrier for all threads of all blocks; their earlier writes are visible after it. */
+/* A barrier for all threads of all blocks; their earlier writes are visible after it. Between its two halves a thread
+ * may do what needs no other. */
+__device__ inline void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ inline void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 __device__ inline void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    cluster_arrive();
+    cluster_wait();
 }
 
 /* ---- launches that overlap -------------------------------------------------------------------------------------- */

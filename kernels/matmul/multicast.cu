@@ -87,21 +87,26 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     uint8_t *const stages = memory + MULTICAST_RING;
     const bool copies = threadIdx.x >= SHAPE::CONSUMERS * WARPGROUP;
     const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
-    const int first = int(blockIdx.x) / size, clusters = int(gridDim.x) / size;
-    if (threadIdx.x == SHAPE::CONSUMERS * WARPGROUP) {
-        tma_prefetch(&a_map);
-        tma_prefetch(&b_map);
-        for (int i = 0; i < layout.stages; i++) {
-            mbarrier_init(&ring.full[i], 1);
-            mbarrier_init(&ring.empty[i], SHAPE::CONSUMERS * (layout.down + layout.across - 1));
+    const int first = shared_out(int(blockIdx.x), size), clusters = shared_out(int(gridDim.x), size);
+    if (copies) { /* a warp: a stage for each thread */
+        const int stage = int(threadIdx.x) - SHAPE::CONSUMERS * WARPGROUP;
+        if (stage < layout.stages) {
+            mbarrier_init(&ring.full[stage], 1);
+            mbarrier_init(&ring.empty[stage], SHAPE::CONSUMERS * (layout.down + layout.across - 1));
+            mbarrier_init_fence();
         }
-        mbarrier_init_fence();
+        if (stage == 0) {
+            tma_prefetch(&a_map);
+            tma_prefetch(&b_map);
+        }
+        __syncwarp();
     }
+    if (size > 1) cluster_arrive();
+    const multicast_place place(layout, work.args.k);
     if (size > 1)
-        cluster_sync();
+        cluster_wait();
     else
         __syncthreads();
-    const multicast_place place(layout, work.args.k);
     launch_wait();
     launch_next();
     if (!copies) {
@@ -126,7 +131,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
 /* The job's words, by their place in the descriptor's lists; 0 where the model decides. */
-static const int row_words[] = {0, 128, 64}, column_words[] = {0, 256, 192, 160, 128, 64, 32},
+static const int row_words[] = {0, 128, 64}, column_words[] = {0, 256, 192, 160, 128, 64, 32, 16},
                  multicast_piece_words[] = {0, 1, 2, 4, 8};
 
 static multicast_config matmul_multicast_config(const struct launch *launch) {
@@ -208,16 +213,18 @@ static int matmul_multicast_start(const struct launch *launch, const multicast_c
 template <typename T> static int matmul_multicast_of(const struct launch *launch) {
     const multicast_config config = matmul_multicast_config(launch);
     if (config.tile.rows == 64) switch (config.tile.columns) {
-        case 128: return matmul_multicast_start<multicast_shape<64, 128, 2>, T>(launch, config);
+        case 192: return matmul_multicast_start<multicast_shape<64, 192, 1>, T>(launch, config);
+        case 128: return matmul_multicast_start<multicast_shape<64, 128, 1>, T>(launch, config);
         case 64: return matmul_multicast_start<multicast_shape<64, 64, 2>, T>(launch, config);
-        default: return matmul_multicast_start<multicast_shape<64, 32, 2>, T>(launch, config);
+        case 32: return matmul_multicast_start<multicast_shape<64, 32, 2>, T>(launch, config);
+        default: return matmul_multicast_start<multicast_shape<64, 16, 2>, T>(launch, config);
         }
     switch (config.tile.columns) {
     case 256: return matmul_multicast_start<multicast_shape<128, 256, 1>, T>(launch, config);
     case 192: return matmul_multicast_start<multicast_shape<128, 192, 1>, T>(launch, config);
     case 160: return matmul_multicast_start<multicast_shape<128, 160, 1>, T>(launch, config);
     case 128: return matmul_multicast_start<multicast_shape<128, 128, 1>, T>(launch, config);
-    default: return matmul_multicast_start<multicast_shape<128, 64, 2>, T>(launch, config);
+    default: return matmul_multicast_start<multicast_shape<128, 64, 1>, T>(launch, config);
     }
 }
 
@@ -240,7 +247,7 @@ KERNEL(matmul_multicast) = {
     .only_below = 100,
     .parameters = {{.name = "rows", .values = {"auto", "128", "64"}, .help = "of a block's tile"},
                    {.name = "columns",
-                    .values = {"auto", "256", "192", "160", "128", "64", "32"},
+                    .values = {"auto", "256", "192", "160", "128", "64", "32", "16"},
                     .help = "of a block's tile; auto: what a model predicts to be fastest"},
                    {.name = "pieces",
                     .values = {"auto", "1", "2", "4", "8"},

@@ -25,7 +25,7 @@ template <int ROWS_, int COLUMNS_, int BLOCKS_> struct multicast_shape {
 /* How a launch is laid out. */
 struct multicast_layout {
     int stages;
-    int down, across, pieces; /* blocks of a cluster: down * across * pieces */
+    int down, across, pieces; /* blocks of a cluster: down * across * pieces; powers of 2 */
     int rows, columns;        /* of C, in tiles of clusters */
     int clusters;             /* tiles of clusters in all */
 };
@@ -48,6 +48,11 @@ struct multicast_position {
     }
 };
 
+/* x / y, where y is a power of 2. (A division takes a hundred cycles.) */
+__device__ inline int shared_out(int x, int y) {
+    return x >> (31 - __clz(y));
+}
+
 /* A block's place: in its cluster, and along k. */
 struct multicast_place {
     int down = 0, across = 0, piece = 0;
@@ -58,12 +63,12 @@ struct multicast_place {
         const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
         if (size > 1) {
             const int rank = int(cluster_rank());
-            piece = rank / sharing;
+            piece = shared_out(rank, sharing);
             first = piece * sharing;
-            across = (rank - first) / layout.down;
+            across = shared_out(rank - first, layout.down);
             down = rank - first - across * layout.down;
         }
-        const int steps = int((k + TILE_K - 1) / TILE_K), each = (steps + layout.pieces - 1) / layout.pieces;
+        const int steps = int((k + TILE_K - 1) / TILE_K), each = shared_out(steps + layout.pieces - 1, layout.pieces);
         begin = min(each * piece, steps);
         end = min(begin + each, steps);
     }
@@ -90,7 +95,7 @@ __device__ inline multicast_tile multicast_tile_of(const multicast_layout &layou
     const int in_matrix = number - batch * each;
     const int first = in_matrix < band * layout.columns ? 0 : in_matrix / (band * layout.columns) * band;
     const int tall = min(band, layout.rows - first), in_band = in_matrix - first * layout.columns;
-    const int column = in_band / tall, row = first + in_band - column * tall;
+    const int column = tall == band ? in_band / band : tall == 1 ? in_band : in_band / tall, row = first + in_band - column * tall;
     return {batch, int64_t(row * layout.down + place.down) * SHAPE::ROWS,
             int64_t(column * layout.across + place.across) * SHAPE::COLUMNS};
 }

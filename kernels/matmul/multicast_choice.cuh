@@ -27,7 +27,8 @@ struct multicast_tile_size {
     int blocks; /* that share a multiprocessor where there are enough */
 };
 static const multicast_tile_size multicast_tiles[] = {{128, 256, 1}, {128, 192, 1}, {128, 160, 1}, {128, 128, 1},
-                                                      {128, 64, 2},  {64, 128, 2},  {64, 64, 2},   {64, 32, 2}};
+                                                      {128, 64, 1},  {64, 192, 1},  {64, 128, 1},  {64, 64, 2},
+                                                      {64, 32, 2},   {64, 16, 2}};
 
 /* Blocks of a cluster that share operands: down * across. */
 struct multicast_share {

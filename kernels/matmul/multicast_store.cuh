@@ -31,18 +31,24 @@ __device__ inline void multicast_store(const wgmma_work &work, const multicast_t
     }
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
     const float scale = float(args.alpha);
-    const int64_t m = tile.row + warp * 16 + lane % 2 * 8;
+    const int64_t m = tile.row + warp * 16 + lane % 2 * 8, n = tile.column + lane / 2 * 8 + quad;
+    T *const to = static_cast<T *>(args.c) + wgmma_place(work, tile.batch, m, n);
+    const int64_t left = m < args.m ? args.n - n : 0;
+    constexpr int SQUARES = squares_at_once<SUMS / 8>;
 #pragma unroll
-    for (int j = 0; j < SUMS; j += 8) {
-        uint32_t word[4];
+    for (int j = 0; j < SUMS; j += 8 * SQUARES) {
+        uint32_t word[SQUARES][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            word[i] = fragment_transpose(pack<T>(scale * sum[j + i * 2], scale * sum[j + i * 2 + 1]));
+        for (int i = 0; i < SQUARES * 4; i++)
+            word[i / 4][i % 4] = fragment_transpose(pack<T>(scale * sum[j + i * 2], scale * sum[j + i * 2 + 1]));
         quad_transpose(word);
-        const int64_t n = tile.column + j * 2 + lane / 2 * 8 + quad;
-        if (m < args.m && n < args.n)
-            *reinterpret_cast<uint4 *>(static_cast<T *>(args.c) + wgmma_place(work, tile.batch, m, n)) =
-                make_uint4(word[0], word[1], word[2], word[3]);
+#pragma unroll
+        for (int i = 0; i < SQUARES; i++) {
+            const int line = (j + i * 8) * 2;
+            if (line < left)
+                *reinterpret_cast<uint4 *>(to + line * args.m) =
+                    make_uint4(word[i][0], word[i][1], word[i][2], word[i][3]);
+        }
     }
 }
 

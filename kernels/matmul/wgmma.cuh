@@ -1,7 +1,7 @@
 /* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B. Both
  * lie in shared memory; the sums are spread over the warps' registers.
  *
- *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 192, 160, 128, 64 or 32
+ *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 192, 160, 128, 64, 32 or 16
  *
  * The 16 elements of k are 32 bytes.
  *
@@ -66,6 +66,7 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
 #define WGMMA_SUMS_96(d)    WGMMA_SUMS_64(d), WGMMA_SUMS_32(d, 64)
 #define WGMMA_SUMS_128(d)   WGMMA_SUMS_96(d), WGMMA_SUMS_32(d, 96)
 
+#define WGMMA_NAMES_8  "%0, %1, %2, %3, %4, %5, %6, %7"
 #define WGMMA_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define WGMMA_NAMES_32 WGMMA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define WGMMA_NAMES_48 WGMMA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
@@ -96,6 +97,7 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
                          : SUMS                                                                                        \
                          : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));                                              \
     }
+WGMMA_OF(8, "m64n16k16", WGMMA_SUMS_8(d, 0), WGMMA_NAMES_8, 8, 9, 10, 11, 12)
 WGMMA_OF(16, "m64n32k16", WGMMA_SUMS_16(d, 0), WGMMA_NAMES_16, 16, 17, 18, 19, 20)
 WGMMA_OF(32, "m64n64k16", WGMMA_SUMS_32(d, 0), WGMMA_NAMES_32, 32, 33, 34, 35, 36)
 WGMMA_OF(64, "m64n128k16", WGMMA_SUMS_64(d), WGMMA_NAMES_64, 64, 65, 66, 67, 68)

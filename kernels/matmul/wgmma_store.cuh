@@ -29,21 +29,28 @@ template <typename T> __device__ inline bool wgmma_plain(const matmul_args &args
     return args.first && args.last && matmul_in_float<T>(args.alpha);
 }
 
-/* Transposes a 4 x 4 square of words between the four threads of a quad. Before: each thread holds word i of four
- * 16-byte vectors. After: each thread holds one whole vector. */
-__device__ inline void quad_transpose(uint32_t (&word)[4]) {
+/* Transposes 4 x 4 squares of words between the four threads of a quad. Before: each thread holds word i of four
+ * 16-byte vectors. After: each thread holds one whole vector. An exchange takes some 25 cycles, whoever else waits, and
+ * a multiprocessor has few warps here: so those of all squares are under way together. */
+template <int SQUARES> __device__ inline void quad_transpose(uint32_t (&word)[SQUARES][4]) {
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
+    uint32_t got[SQUARES][2];
 #pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-        const uint32_t got = __shfl_xor_sync(~0u, odd ? word[i] : word[i + 1], 1);
-        (odd ? word[i] : word[i + 1]) = got;
+    for (int i = 0; i < SQUARES * 2; i++) {
+        const int at = i % 2 * 2;
+        got[i / 2][i % 2] = __shfl_xor_sync(~0u, odd ? word[i / 2][at] : word[i / 2][at + 1], 1);
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const uint32_t got = __shfl_xor_sync(~0u, high ? word[i] : word[i + 2], 2);
-        (high ? word[i] : word[i + 2]) = got;
-    }
+    for (int i = 0; i < SQUARES * 2; i++) (odd ? word[i / 2][i % 2 * 2] : word[i / 2][i % 2 * 2 + 1]) = got[i / 2][i % 2];
+#pragma unroll
+    for (int i = 0; i < SQUARES * 2; i++)
+        got[i / 2][i % 2] = __shfl_xor_sync(~0u, high ? word[i / 2][i % 2] : word[i / 2][i % 2 + 2], 2);
+#pragma unroll
+    for (int i = 0; i < SQUARES * 2; i++) (high ? word[i / 2][i % 2] : word[i / 2][i % 2 + 2]) = got[i / 2][i % 2];
 }
+
+/* How many squares, of so many, are transposed at a time. */
+template <int ALL> constexpr int squares_at_once = ALL % 4 == 0 ? 4 : ALL % 3 == 0 ? 3 : ALL % 2 == 0 ? 2 : 1;
 
 /* Transposes an 8 x 8 fragment of 16-bit elements, two neighbours of a row per thread. */
 __device__ inline uint32_t fragment_transpose(uint32_t word) {
@@ -134,21 +141,27 @@ __device__ inline void wgmma_store(const wgmma_work &work, int64_t batch, int64_
             wgmma_store_turned<T>(work, batch, row, column, sum);
             return;
         }
+    constexpr int SQUARES = squares_at_once<(SUMS + 15) / 16>;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const int64_t m = row + warp * 16 + half * 8 + quad, line = (batch * args.m + m) * args.n + column;
         if (args.n % 8 == 0) {
 #pragma unroll
-            for (int j = 0; j < SUMS; j += 16) {
-                const int at = j * 2 + lane * 8;
-                uint32_t word[4];
+            for (int j = 0; j < SUMS; j += 16 * SQUARES) {
+                uint32_t word[SQUARES][4];
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    word[i] = pack<T>(scale * sum[j + i * 4 + half * 2], scale * sum[j + i * 4 + half * 2 + 1]);
+                for (int i = 0; i < SQUARES * 4; i++) {
+                    const int at = j + i * 4 + half * 2;
+                    word[i / 4][i % 4] = pack<T>(scale * sum[at % SUMS], scale * sum[at % SUMS + 1]);
+                }
                 quad_transpose(word);
-                if (m < args.m && column + at < args.n)
-                    *reinterpret_cast<uint4 *>(static_cast<T *>(args.c) + line + at) =
-                        make_uint4(word[0], word[1], word[2], word[3]);
+#pragma unroll
+                for (int i = 0; i < SQUARES; i++) {
+                    const int at = (j + i * 16) * 2 + lane * 8;
+                    if (m < args.m && column + at < args.n && at < SUMS * 2)
+                        *reinterpret_cast<uint4 *>(static_cast<T *>(args.c) + line + at) =
+                            make_uint4(word[i][0], word[i][1], word[i][2], word[i][3]);
+                }
             }
         } else {
             store_row<T>(args.c, line, args.n - column, scale, m < args.m, half * 2, sum);
