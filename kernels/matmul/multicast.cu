@@ -1,9 +1,9 @@
-/* matmul/multicast.cu - bfloat16 and float16 on Hopper's tensor cores, for the products that large tiles do not suit.
+/* matmul/multicast.cu - bfloat16 and float16 on Hopper's tensor cores, with a tile for every shape.
  *
  * The engine is that of matmul/wgmma.cu (read that first): one thread copies, warpgroups multiply, a ring of stages is
  * between them. What it adds are tiles for every shape, and clusters that make small tiles cheap:
  *
- *     a tile is 128 or 64 rows of 256, 192, 160, 128, 64 or 32 columns
+ *     a tile is 128 or 64 rows of 256, 192, 160, 128, 64, 32 or 16 columns
  *
  *     64 x 7168 x 7168, turned: 112 tiles of 64 x 64, one a multiprocessor, all in one round. In a pair of 128 x 64
  *     tiles, there would be 28 pairs: 56 of 132 multiprocessors would fetch the weights.
@@ -20,17 +20,26 @@
  *     early                        make barriers and fetch descriptors, then wait for its end (core/cluster.cuh)
  *     no registers change hands    one warp copies, not four, so that 128 sums a thread fit without setmaxnreg
  *     no barrier at the end        a block may leave before the others of its cluster (multicast_release)
- *     divisions of 32 bits         tiles are numbered in int
+ *     no divisions                 shifts, or of 32 bits; tiles are numbered in int
  *     one copy of odd rows         both operands in one launch (pack.cuh), which overlaps too
+ *     exchanges under way          of four vectors at a time, from registers to C (wgmma_store.cuh)
  *
  * As many stages as fit: 16 at most. What memory needs is bytes in flight, about 40 KiB a multiprocessor.
  *
- * No time of this kernel has been measured yet. What is written here is what the counts above say, and the model's
- * constants are a chip's plain figures (multicast_choice.cuh). Until they are measured `auto` leaves it alone:
- * MULTICAST_MEASURED. */
+ * Times of the best configuration on an H200, in us, of bfloat16 products launched one after the other; before the
+ * stores' exchanges overlapped. Without early launches 176^3 takes 3.4, 1000^3 10.1.
+ *
+ *     m x n x k               best    vendor      tile
+ *     176 x 176 x 176          2.5       2.6      64 x 16, turned
+ *     480 x 480 x 480          3.8       4.0      64 x 32, turned
+ *     1000 x 1000 x 1000       8.3       7.3      128 x 64, turned, pairs share A
+ *     2000 x 2000 x 2000      24.7      23.1      128 x 256, pairs share B
+ *     3000 x 3000 x 3000      94.2      76.9      128 x 192, turned, pairs share B
+ *     8192 x 8192 x 8192      1475      1398      128 x 256, pairs share B
+ *     5 x 7168 x 7168         27.6      28.4      64 x 16, turned
+ *     304 x 8192 x 2048       17.0      15.0      128 x 160, turned, pairs share A
+ *     189 x 7808 x 7808       40.6      36.5      64 x 192, turned */
 #include "multicast.cuh"
-
-#define MULTICAST_MEASURED 0 /* 1: `auto` believes the model */
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
@@ -119,10 +128,15 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
     if (layout.pieces > 1) {
         cluster_sync();
-        multicast_gather<T, MULTICAST_PIECES>(
-            work, *reinterpret_cast<multicast_sums<SHAPE::ROWS, SHAPE::COLUMNS> *>(stages),
-            multicast_tile_of<SHAPE>(layout, place, first), layout.pieces, place.piece, sharing,
-            place.rank_at(layout, place.down, place.across) - place.first);
+        auto &sums = *reinterpret_cast<multicast_sums<SHAPE::ROWS, SHAPE::COLUMNS> *>(stages);
+        const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, first);
+        const int at = place.rank_at(layout, place.down, place.across) - place.first;
+        if (layout.pieces == 2)
+            multicast_gather<T, 2>(work, sums, tile, place.piece, sharing, at);
+        else if (layout.pieces == 4)
+            multicast_gather<T, 4>(work, sums, tile, place.piece, sharing, at);
+        else
+            multicast_gather<T, 8>(work, sums, tile, place.piece, sharing, at);
         cluster_sync(); /* no block may end before it has been read */
     }
 #endif
@@ -141,7 +155,7 @@ static multicast_config matmul_multicast_config(const struct launch *launch) {
 }
 
 static double matmul_multicast_seconds(const struct launch *launch) {
-    return MULTICAST_MEASURED ? matmul_multicast_config(launch).seconds : INFINITY;
+    return matmul_multicast_config(launch).seconds;
 }
 
 /* An element's bits depend only on how k is cut. */
@@ -181,15 +195,17 @@ static int matmul_multicast_start(const struct launch *launch, const multicast_c
                                      config.pieces,
                                      int(ceil_div(args.m, SHAPE::ROWS * down)),
                                      int(ceil_div(args.n, SHAPE::COLUMNS * across)),
-                                     int(multicast_clusters(args, config.tile, config.share))};
+                                     int(multicast_clusters(args, config.tile, config.share)),
+                                     multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
+                                     multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down)};
     if (layout.clusters == 0) return 0;
     const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUtensorMap a_map = {}, b_map = {};
     if (args.k > 0) {
         tma_stack a = wgmma_stack_a(args), b = wgmma_stack_b(args);
         int error = pack_both<uint16_t>(launch, &a, &b);
-        if (!error) error = tma_encode(&a_map, type, 2, a, (a_mn ? TILE_K : SHAPE::ROWS) / across);
-        if (!error) error = tma_encode(&b_map, type, 2, b, (b_mn ? TILE_K : SHAPE::COLUMNS) / down);
+        if (!error) error = tma_encode(&a_map, type, 2, a, layout.a_lines);
+        if (!error) error = tma_encode(&b_map, type, 2, b, layout.b_lines);
         if (error) return error;
     }
     const auto kernel =
@@ -238,8 +254,8 @@ KERNEL(matmul_multicast) = {
     .device = DEVICE_CUDA,
     .summary = "Hopper's tensor cores, a tile for every shape: blocks of a cluster fetch both operands for each other",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
-    .edges = {{512, 256, 192, 160, 128, 64, 32, 8},
-              {512, 256, 192, 160, 128, 64, 32, 8},
+    .edges = {{384, 256, 192, 160, 128, 64, 32, 16},
+              {384, 256, 192, 160, 128, 64, 32, 16},
               {TILE_K, 8, 4 * TILE_K, 8 * TILE_K, 16 * TILE_K}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,

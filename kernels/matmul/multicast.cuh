@@ -28,6 +28,7 @@ struct multicast_layout {
     int down, across, pieces; /* blocks of a cluster: down * across * pieces; powers of 2 */
     int rows, columns;        /* of C, in tiles of clusters */
     int clusters;             /* tiles of clusters in all */
+    int a_lines, b_lines;     /* of an operand's tile, copied by one block: rows of 128 bytes */
 };
 
 struct multicast_ring {
@@ -95,18 +96,29 @@ __device__ inline multicast_tile multicast_tile_of(const multicast_layout &layou
     const int in_matrix = number - batch * each;
     const int first = in_matrix < band * layout.columns ? 0 : in_matrix / (band * layout.columns) * band;
     const int tall = min(band, layout.rows - first), in_band = in_matrix - first * layout.columns;
-    const int column = tall == band ? in_band / band : tall == 1 ? in_band : in_band / tall, row = first + in_band - column * tall;
+    const int column = tall == band ? in_band / band
+                       : tall == 1  ? in_band
+                                    : in_band / tall,
+              row = first + in_band - column * tall;
     return {batch, int64_t(row * layout.down + place.down) * SHAPE::ROWS,
             int64_t(column * layout.across + place.across) * SHAPE::COLUMNS};
+}
+
+/* How many boxes of an operand's tile are copied, where `left` of m or n are left from its first line on. A line beyond
+ * the operand's end, of which the copy engine makes zeros, takes it eight times as long as another. So boxes of nothing
+ * but zeros are left out, and what is then in the stage multiplies into sums that are not stored. */
+template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
+    return left <= 0 ? 0 : MN ? min(BOXES, (left + 63) / 64) : 1;
 }
 
 /* Copies `boxes` boxes, a slab apart in shared memory, 64 elements apart along x in the operand; to this block alone,
  * or to the blocks whose bits are set. */
 template <int BOXES>
 __device__ inline void multicast_copy(const CUtensorMap *map, uint8_t *to, uint64_t *full, int x, int y, int matrix,
-                                      bool shared, uint16_t blocks) {
+                                      int boxes, bool shared, uint16_t blocks) {
 #pragma unroll
     for (int i = 0; i < BOXES; i++) {
+        if (i >= boxes) break;
         if (shared)
             tma_load(map, to + i * SLAB_BYTES, full, x + i * 64, y, matrix, blocks);
         else
@@ -123,8 +135,9 @@ __device__ inline void multicast_produce(const matmul_args &args, const multicas
                                          int clusters) {
     constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
     const uint16_t a_blocks = place.row_of_blocks(layout), b_blocks = place.column_of_blocks(layout);
-    const int a_line = (A_MN ? TILE_K : SHAPE::ROWS) / layout.across * place.across;
-    const int b_line = (B_MN ? TILE_K : SHAPE::COLUMNS) / layout.down * place.down;
+    constexpr int A_BOXES = A_MN ? SHAPE::CONSUMERS : 1, B_BOXES = SHAPE::template B_SLABS<B_MN>;
+    const int a_line = layout.a_lines * place.across, a_box = layout.a_lines * layout.across * 128;
+    const int b_line = layout.b_lines * place.down, b_box = layout.b_lines * layout.down * 128;
     multicast_position at;
     bool again = false; /* has the ring been round once? before that, stages are empty */
     for (int number = first; number < layout.clusters; number += clusters) {
@@ -132,18 +145,18 @@ __device__ inline void multicast_produce(const matmul_args &args, const multicas
         const int row = int(tile.row), column = int(tile.column);
         const int a_matrix = args.a_batch_stride ? int(tile.batch) : 0;
         const int b_matrix = args.b_batch_stride ? int(tile.batch) : 0;
+        const int a_boxes = multicast_boxes<A_BOXES, A_MN>(int(args.m) - row);
+        const int b_boxes = multicast_boxes<B_BOXES, B_MN>(int(args.n) - column);
         for (int step = place.begin; step < place.end; step++) {
             uint8_t *const a = stages + at.stage * BYTES, *const b = a + SHAPE::A_BYTES;
             uint64_t *const full = &ring.full[at.stage];
             const int k = step * TILE_K;
             if (again) mbarrier_wait(&ring.empty[at.stage], at.phase ^ 1);
-            mbarrier_expect(full, BYTES);
-            multicast_copy<A_MN ? SHAPE::CONSUMERS : 1>(a_map, a + a_line * 128, full, A_MN ? row : k,
-                                                        A_MN ? k + a_line : row + a_line, a_matrix, layout.across > 1,
-                                                        a_blocks);
-            multicast_copy<SHAPE::template B_SLABS<B_MN>>(b_map, b + b_line * 128, full, B_MN ? column : k,
-                                                          B_MN ? k + b_line : column + b_line, b_matrix,
-                                                          layout.down > 1, b_blocks);
+            mbarrier_expect(full, a_boxes * a_box + b_boxes * b_box);
+            multicast_copy<A_BOXES>(a_map, a + a_line * 128, full, A_MN ? row : k, A_MN ? k + a_line : row + a_line,
+                                    a_matrix, a_boxes, layout.across > 1, a_blocks);
+            multicast_copy<B_BOXES>(b_map, b + b_line * 128, full, B_MN ? column : k,
+                                    B_MN ? k + b_line : column + b_line, b_matrix, b_boxes, layout.down > 1, b_blocks);
             at.advance(layout.stages);
             again = again || at.stage == 0;
         }

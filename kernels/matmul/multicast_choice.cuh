@@ -1,16 +1,20 @@
 /* multicast_choice.cuh - which tile and which cluster suit a product: a model of matmul/multicast.cu's time.
  *
  * A configuration is a block's tile, whether the product is turned (C^T = B^T A^T), how many blocks of a cluster lie
- * below and beside each other, and in how many pieces k is cut. A block takes, for 64 of k, the longest of
+ * below and beside each other, and in how many pieces k is cut. A step is 64 of k of one tile. It takes the longest of
  *
- *     tensor core     4 instructions a consumer, each N / 2 cycles
- *     L2              what the block itself copies: A / across + B / down, at its share of L2's rate
+ *     tensor core     4 instructions of each 64 rows, N / 2 cycles each, or what reading A from shared memory takes
+ *     arrival         bytes that arrive in a multiprocessor, whoever asked for them, and those that it asked L2 for
+ *     lines           a cycle for each line of 128 bytes, five for one beyond the operand's end, which is made of zeros
+ *     the far half    where operands do not fit into L2 twice, half of what is asked for crosses the chip
  *
- * and the launch takes
+ * and a launch takes
  *
- *     launch + rounds * (steps * step + tile) + gather          or bytes / rate of memory, and a tenth of the less
+ *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory, and a quarter of the less
  *
- * These are a chip's plain figures, an H200's, and not yet fitted to times: `tests/bench/choices.py` would tell. */
+ * The constants were fitted to the times of 120 configurations of 12 products on an H200, from 176^3 to 8192^3. On each
+ * of them the choice is within 5 % of the best, but for 2048 x 128 x 2048 (9 %). `tests/bench/choices.py` times all
+ * configurations beside the one chosen. */
 #ifndef KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 #define KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 
@@ -53,36 +57,70 @@ inline int64_t multicast_clusters(const matmul_args &args, const multicast_tile_
     return args.batch * ceil_div(args.m, tile.rows * share.down) * ceil_div(args.n, tile.columns * share.across);
 }
 
+/* The lines of 128 bytes, of an operand's tile, that each of `blocks` copies: of k where the operand lies along m or n
+ * (`tile` 0), else of m or n, and of these no more than there are. Where blocks share them, groups of 8 (tma.cuh). */
+inline int multicast_lines(int64_t extent, int tile, int blocks) {
+    if (tile == 0) return TILE_K / blocks;
+    const int lines = int(std::min<int64_t>(tile, extent));
+    return blocks == 1 ? lines : int(ceil_div(lines, blocks * 8)) * 8;
+}
+
 /* The share of the chip that clusters of so many blocks can fill: they must fit into one part of it. */
 inline double multicast_room(int cluster) {
-    return cluster <= 2 ? 1 : cluster == 4 ? 0.96 : 0.9;
+    return cluster <= 2 ? 1 : cluster == 4 ? 0.91 : 0.85;
 }
+
+/* What a block copies of one operand in a step. */
+struct multicast_copies {
+    double own, all; /* lines that it asks for itself, that arrive */
+    double zeros;    /* of its own, those beyond the operand's end, in the last tile */
+    double cost;     /* of a line, relatively: rows that begin within a sector of 32 bytes touch more sectors */
+    bool shared;     /* not all blocks want the same lines at the same time, which L2 serves at once */
+    double bytes;    /* of the operand */
+
+    multicast_copies(const tma_stack &stack, int64_t extent, int tile, int blocks, bool along)
+        : cost(ceil_div(stack.columns, 8) % 2 ? 1.24 : 1), shared(extent > 2 * tile), bytes(wgmma_stack_bytes(stack)) {
+        own = along ? double(ceil_div(std::min<int64_t>(tile, extent), 64) * multicast_lines(extent, 0, blocks))
+                    : multicast_lines(extent, tile, blocks);
+        all = own * blocks;
+        zeros = along || extent <= tile ? 0 : double(ceil_div(extent, tile) * tile - extent) / blocks;
+    }
+};
 
 /* Of one launch, `args` being turned if it is; without the copies that TMA may need. Fills in the stages. */
 inline double multicast_seconds_of(const matmul_args &args, multicast_config &config, int multiprocessors) {
-    const double clock = 1.7e9, l2 = 6.5e12, dram = 4.0e12;
+    const double clock = 1.64e9, arrival = 7.2e-12, asked = 4.3e-12, far = 6.6e12, dram = 4.4e12, half_l2 = 25e6;
     const multicast_tile_size &tile = config.tile;
     const multicast_share &share = config.share;
-    const int cluster = share.down * share.across * config.pieces,
-              bytes = multicast_stage_bytes(tile, !args.transpose_b);
+    const int pieces = config.pieces, cluster = share.down * share.across * pieces;
+    config.stages = std::min(MULTICAST_STAGES, (MULTICAST_SHARED / tile.blocks - MULTICAST_RING - 1024) /
+                                                   multicast_stage_bytes(tile, !args.transpose_b));
     const double blocks = double(multicast_clusters(args, tile, share)) * cluster;
-    const double room = multiprocessors * multicast_room(cluster);
-    const int beside = blocks > room ? tile.blocks : 1; /* blocks on a multiprocessor */
-    config.stages = std::min(MULTICAST_STAGES, (MULTICAST_SHARED / beside - MULTICAST_RING - 1024) / bytes);
+    const double room = multiprocessors * multicast_room(cluster), busy = std::min(blocks, room * tile.blocks);
+    const double beside = std::max(1.0, busy / room); /* blocks on a multiprocessor */
+    const double steps = double(ceil_div(ceil_div(args.k, TILE_K), pieces));
+    const double rounds = std::ceil(blocks / (room * tile.blocks));
 
-    const double steps = double(ceil_div(ceil_div(args.k, TILE_K), config.pieces));
-    const double rounds = std::ceil(blocks / (room * beside)), busy = std::min(blocks, room * beside);
-    const double multiply = tile.rows / 64 * 4 * std::max(tile.columns / 2.0, 24.0) / clock * beside;
-    const double own = tile.rows * 128.0 / share.across + (bytes - tile.rows * 128.0) / share.down;
-    const double copy = own * busy / l2;
-    const double store = 0.8e-6 + 1.5e-6 * tile.rows * tile.columns / (128 * 256);
-    const double gather = config.pieces > 1 ? 1.2e-6 : 0;
-    const double moved = wgmma_stack_bytes(wgmma_stack_a(args)) + wgmma_stack_bytes(wgmma_stack_b(args)) +
-                         2.0 * double(args.batch) * double(args.m) * double(args.n);
-    const double in_flight = busy * std::min(double(config.stages), steps) * own;
-    const double reach = std::min(dram, in_flight / 1e-6); /* a microsecond from request to arrival */
-    const double compute = rounds * (steps * std::max(multiply, copy) + store) + gather, memory = moved / reach + 1e-6;
-    return 2e-6 + std::max(compute, memory) + 0.1 * std::min(compute, memory); /* they hardly hide each other whole */
+    const multicast_copies a(wgmma_stack_a(args), args.m, tile.rows, share.across, args.transpose_a),
+        b(wgmma_stack_b(args), args.n, tile.columns, share.down, !args.transpose_b);
+    double arrives = 0, lines = 0, crosses = 0;
+    for (const multicast_copies &of : {a, b}) {
+        arrives += (of.all * arrival + (of.shared ? of.own * asked : 0)) * 128 * of.cost;
+        lines += of.own + 4 * of.zeros;
+        if (a.bytes + b.bytes > half_l2 && of.bytes > half_l2 / 3) crosses += of.own * 128 * busy / far;
+    }
+    const double multiply = tile.rows / 64 * 4 * std::max(tile.columns / 2.0, 16 + tile.columns / 8.0) / clock;
+    const double step = std::max({multiply * std::ceil(beside), arrives * beside, lines * beside / clock, crosses});
+    double store = 0.2e-6 + 1.2e-6 * tile.columns / 256;
+    if (pieces > 1) { /* 8 reads of other blocks' sums at a time, then stores */
+        const double threads = tile.rows * 2 + 32, each = tile.rows * tile.columns / 4 / threads;
+        store = 1.8e-6 + 0.4e-6 * std::ceil(each / 8) * (config.turned ? 3 : 1);
+    }
+    double compute = rounds * steps * step;
+    compute *= 1 + 0.15 * compute / (compute + 500e-6); /* the clock falls */
+    const double memory = (a.bytes + b.bytes) / dram;
+    return (2.1e-6 + std::max(compute, memory) + 0.24 * std::min(compute, memory) + rounds * store) *
+           (1 + 0.006 * (cluster - 1));
 }
 
 /* The least of all; `rows`, `columns`, `pieces` and `turned` above 0 (turned: 1 no, 2 yes) admit only these. */
@@ -99,7 +137,7 @@ inline multicast_config multicast_choose(const struct launch *launch, int rows, 
             for (const multicast_share &share : multicast_shares) {
                 /* Blocks beyond the edge of C would only keep others waiting. */
                 if ((share.down > 1 && seen.m <= tile.rows * (share.down / 2)) ||
-                    (share.across > 1 && seen.n <= tile.columns * (share.across / 2)))
+                    (share.across > 1 && seen.n <= tile.columns * (share.across / 2)) || tile.columns / share.down < 8)
                     continue;
                 const int64_t clusters = multicast_clusters(seen, tile, share);
                 for (int cut = 1; cut * share.down * share.across <= MULTICAST_PIECES; cut *= 2) {

@@ -10,6 +10,7 @@
 #ifndef KERNELS_MATMUL_MULTICAST_STORE_CUH
 #define KERNELS_MATMUL_MULTICAST_STORE_CUH
 
+#include "multicast_choice.cuh"
 #include "wgmma_store.cuh"
 
 /* A block's tile: the matrix of the stack, its first row and column. */
@@ -74,26 +75,35 @@ __device__ inline void multicast_leave(multicast_sums<ROWS, COLUMNS> &sums, int 
 
 /* Adds up one tile, after all blocks of the cluster have left their sums. Block `piece` adds a share of the rows,
  * reading the shared memory of the others: those whose rank is `place` within their piece, of `sharing` blocks. Pieces
- * are added in order: the same bits every run. Threads go along what is adjacent in C. */
+ * are added in order: the same bits every run. Threads go along what is adjacent in C. Another block's memory is far,
+ * so a thread has 8 reads under way: with fewer pieces, of several places. */
 template <typename T, int PIECES, int ROWS, int COLUMNS>
 __device__ inline void multicast_gather(const wgmma_work &work, multicast_sums<ROWS, COLUMNS> &sums,
-                                        const multicast_tile &tile, int pieces, int piece, int sharing, int place) {
-    constexpr int FOURS = COLUMNS / 4;
-    const int rows = ROWS / pieces;
-    for (int i = int(threadIdx.x); i < rows * FOURS; i += int(blockDim.x)) {
-        const int within = work.turned ? i % rows : i / FOURS, column = (work.turned ? i / rows : i % FOURS) * 4;
-        const int row = piece * rows + within;
-        float4 part[PIECES];
+                                        const multicast_tile &tile, int piece, int sharing, int place) {
+    constexpr int FOURS = COLUMNS / 4, SHARE = ROWS / PIECES, ALL = SHARE * FOURS, EACH = MULTICAST_PIECES / PIECES;
+    for (int first = int(threadIdx.x); first < ALL; first += int(blockDim.x) * EACH) {
+        float4 part[EACH][PIECES];
+        int row[EACH], column[EACH];
 #pragma unroll
-        for (int other = 0; other < PIECES; other++)
-            part[other] = other < pieces ? *reinterpret_cast<const float4 *>(cluster_shared(
-                                               &sums.row[row][column], uint32_t(other * sharing + place)))
-                                         : float4();
-        float sum[4] = {};
+        for (int each = 0; each < EACH; each++) {
+            const int at = first + each * int(blockDim.x), i = min(at, ALL - 1);
+            row[each] = at < ALL ? piece * SHARE + (work.turned ? i % SHARE : i / FOURS) : ROWS;
+            column[each] = (work.turned ? i / SHARE : i % FOURS) * 4;
+            const float *here = &sums.row[min(row[each], ROWS - 1)][column[each]];
 #pragma unroll
-        for (const float4 &add : part) sum[0] += add.x, sum[1] += add.y, sum[2] += add.z, sum[3] += add.w;
-        const int64_t m = tile.row + row;
-        if (m < work.args.m) wgmma_store_four<T>(work, tile.batch, m, tile.column + column, sum);
+            for (int other = 0; other < PIECES; other++)
+                part[each][other] =
+                    *reinterpret_cast<const float4 *>(cluster_shared(here, uint32_t(other * sharing + place)));
+        }
+#pragma unroll
+        for (int each = 0; each < EACH; each++) {
+            float sum[4] = {};
+#pragma unroll
+            for (const float4 &add : part[each]) sum[0] += add.x, sum[1] += add.y, sum[2] += add.z, sum[3] += add.w;
+            const int64_t m = tile.row + row[each];
+            if (row[each] < ROWS && m < work.args.m)
+                wgmma_store_four<T>(work, tile.batch, m, tile.column + column[each], sum);
+        }
     }
 }
 

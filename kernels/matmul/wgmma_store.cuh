@@ -41,7 +41,8 @@ template <int SQUARES> __device__ inline void quad_transpose(uint32_t (&word)[SQ
         got[i / 2][i % 2] = __shfl_xor_sync(~0u, odd ? word[i / 2][at] : word[i / 2][at + 1], 1);
     }
 #pragma unroll
-    for (int i = 0; i < SQUARES * 2; i++) (odd ? word[i / 2][i % 2 * 2] : word[i / 2][i % 2 * 2 + 1]) = got[i / 2][i % 2];
+    for (int i = 0; i < SQUARES * 2; i++)
+        (odd ? word[i / 2][i % 2 * 2] : word[i / 2][i % 2 * 2 + 1]) = got[i / 2][i % 2];
 #pragma unroll
     for (int i = 0; i < SQUARES * 2; i++)
         got[i / 2][i % 2] = __shfl_xor_sync(~0u, high ? word[i / 2][i % 2] : word[i / 2][i % 2 + 2], 2);
@@ -50,7 +51,12 @@ template <int SQUARES> __device__ inline void quad_transpose(uint32_t (&word)[SQ
 }
 
 /* How many squares, of so many, are transposed at a time. */
-template <int ALL> constexpr int squares_at_once = ALL % 4 == 0 ? 4 : ALL % 3 == 0 ? 3 : ALL % 2 == 0 ? 2 : 1;
+template <int ALL>
+constexpr int squares_at_once = ALL % 16 == 0  ? 4
+                                : ALL % 3 == 0 ? 3
+                                : ALL % 4 == 0 ? 4
+                                : ALL % 2 == 0 ? 2
+                                               : 1;
 
 /* Transposes an 8 x 8 fragment of 16-bit elements, two neighbours of a row per thread. */
 __device__ inline uint32_t fragment_transpose(uint32_t word) {

@@ -7,7 +7,7 @@ variants can be forced to, and by the vendor's library, in one job on this GPU.
 
 For each family: the time of the best configuration over that of `auto` (geometric mean, least, share within 5 %), and
 the same for the vendor's. The last lines are the worst choices. The constants of a model (kernels/matmul/cut.cuh,
-wgmma_choice.cuh) are right for a GPU where these are near 1.
+wgmma_choice.cuh, multicast_choice.cuh) are right for a GPU where these are near 1.
 """
 
 import argparse
@@ -30,12 +30,19 @@ TILES = [
     for pieces in (1, 2, 4)
     for turned in ([{"turned": "no"}, {"turned": "yes"}] if tile in ("256x128", "256x64") else [{}])
 ]
+MULTICAST = [
+    {"name": "multicast", "rows": rows, "columns": columns, "pieces": pieces, "turned": turned}
+    for rows, several in ((128, (256, 192, 160, 128, 64)), (64, (192, 128, 64, 32, 16)))
+    for columns in several
+    for pieces in (1, 2, 4)
+    for turned in ("no", "yes")
+]
 SQUARE = [{"tile": 128}, {"tile": 64}]
 ASYNC = [*SQUARE, *({"tile": tile} for tile in ("64x128", "64x32k4", "32x32k4"))]
 DMMA = [{"tile": tile} for tile in (128, "64x96k2", "64x64", "64x64k2", "32x64k2", "16x32k4")]
 FORCED = {
-    "bfloat16": [*TILES, *({"name": "mma", **tile} for tile in SQUARE)],
-    "float16": [*TILES, *({"name": "mma", **tile} for tile in SQUARE)],
+    "bfloat16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE)],
+    "float16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE)],
     "float32": [*({"name": "async", **tile} for tile in ASYNC), {"name": "split", "hand_over": "no"}],
     "float64": [{"name": "dmma", **tile} for tile in DMMA],
 }

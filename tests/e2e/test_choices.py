@@ -59,8 +59,8 @@ def test_no_results(folder):
         ("float32", [20000, 16, 16], [20000, 16, 16], "stacks"),
         ("float64", [20000, 16, 16], [20000, 16, 16], "stacks"),
         ("float64", [2000, 2000], [2000, 2000], "dmma"),
-        ("bfloat16", [2000, 2000], [2000, 2000], "wgmma"),
-        ("bfloat16", [2431, 59], [59, 135], "wgmma"),
+        ("bfloat16", [2000, 2000], [2000, 2000], "multicast"),
+        ("bfloat16", [2431, 59], [59, 135], "multicast"),
     ],
 )
 def test_auto_on_an_h200(folder, dtype, a, b, expected):
