@@ -30,8 +30,8 @@ template <typename T> __device__ inline bool wgmma_plain(const matmul_args &args
 }
 
 /* Transposes 4 x 4 squares of words between the four threads of a quad. Before: each thread holds word i of four
- * 16-byte vectors. After: each thread holds one whole vector. An exchange takes some 25 cycles, whoever else waits, and
- * a multiprocessor has few warps here: so those of all squares are under way together. */
+ * 16-byte vectors. After: each thread holds one whole vector. An exchange takes some 25 cycles, and few warps
+ * run beside each other here: those of all squares are under way together. */
 template <int SQUARES> __device__ inline void quad_transpose(uint32_t (&word)[SQUARES][4]) {
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     uint32_t got[SQUARES][2];
