@@ -52,9 +52,9 @@ template <int SQUARES> __device__ inline void quad_transpose(uint32_t (&word)[SQ
 
 /* How many squares, of so many, are transposed at a time. */
 template <int ALL>
-constexpr int squares_at_once = ALL % 16 == 0  ? 4
+constexpr int squares_at_once = ALL % 4 == 0   ? 4
+                                : ALL % 5 == 0 ? 5
                                 : ALL % 3 == 0 ? 3
-                                : ALL % 4 == 0 ? 4
                                 : ALL % 2 == 0 ? 2
                                                : 1;
 
