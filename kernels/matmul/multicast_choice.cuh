@@ -12,9 +12,12 @@
  *
  *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory, and a quarter of the less
  *
- * The constants were fitted to the times of 120 configurations of 12 products on an H200, from 176^3 to 8192^3. On each
- * of them the choice is within 5 % of the best, but for 2048 x 128 x 2048 (9 %). `tests/bench/choices.py` times all
- * configurations beside the one chosen. */
+ * Rates, launch and the mix were fitted to the times of 120 configurations of 12 products on an H200, from 176^3 to
+ * 8192^3. Set by hand are the far half, the room of clusters, the long launch's clock, and what stores and pieces cost:
+ * these were timed before the stores were changed, and are an estimate. What the terms stand for is inferred from the
+ * times; none was measured alone. Of the 12 choices, 10 were timed: nine are within 5 % of the best, 2048 x 128 x 2048
+ * is 9 % off. The rules were adjusted on these same products, so others may fare worse. `tests/bench/choices.py` times
+ * all configurations beside the one chosen. */
 #ifndef KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 #define KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 
