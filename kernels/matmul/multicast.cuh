@@ -104,9 +104,10 @@ __device__ inline multicast_tile multicast_tile_of(const multicast_layout &layou
             int64_t(column * layout.across + place.across) * SHAPE::COLUMNS};
 }
 
-/* How many boxes of an operand's tile are copied, where `left` of m or n are left from its first line on. A line beyond
- * the operand's end, of which the copy engine makes zeros, takes it eight times as long as another. So boxes of nothing
- * but zeros are left out, and what is then in the stage multiplies into sums that are not stored. */
+/* How many boxes of an operand's tile are copied, where `left` of m or n are left from its first line on. Tiles that
+ * lie largely beyond the operand's end were slower than their bytes explain: it seems that a line that the copy engine
+ * makes of zeros takes it several times as long as another. So boxes of nothing but zeros are left out, and what is
+ * then in the stage multiplies into sums that are not stored. */
 template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
     return left <= 0 ? 0 : MN ? min(BOXES, (left + 63) / 64) : 1;
 }
