@@ -7,31 +7,39 @@
  *                    copied,       being copied        cp.async, as many bytes at a time as a row allows
  *                       v             v
  *     shared       +---------+   +---------+
- *     memory       | group 0 |   | group 1 |           two buffers a block, up to six blocks a multiprocessor
+ *     memory       | group 0 |   | group 1 |           two or three buffers a block, up to six blocks a multiprocessor
  *                  +---------+   +---------+
  *                   | | | |                            each warp multiplies other products, or other tiles of them
  *                   v v v v
- *                 C0 C1 C2 C3                          collected in shared memory, written 16 bytes at a time
+ *                 C0 C1 C2 C3                          written 16 bytes at a time, narrow ones through shared memory
  *
  * The other variants give each C a block of its own, with tiles of at least 64 x 64: of a product of 16 x 16 x 16 that
  * block multiplies 16 times too much, and it waits for its operands with nothing else to do. Here a tile is 16 x 16,
- * 32 x 32 or 64 x 32, whichever wastes least, and belongs to one warp (float32, 16 x 16: half of one). A block stays
- * and walks from group to group; while one is multiplied the next arrives. Small groups make all blocks end together.
+ * 32 x 32, 64 x 32 or 48 x 48, whichever wastes least, and belongs to one warp (float32, 16 x 16: half of one). A block
+ * stays and walks from group to group; while one is multiplied the next arrive. Small groups make all blocks end
+ * together.
  *
  * The tiles know how to multiply from any of the layouts:
  *
- *     float32     4 x 4, 4 x 8 or 8 x 8 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
+ *     float32     4 x 4 to 8 x 8 or 6 x 12 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
  *     float64     tensor cores, 4 of k at a time
- *     16 bits     tensor cores, 16 of k; ldmatrix where rows begin on 16 bytes, which copies by 16, 8 or 4 bytes see
- * to. A row of odd width begins where no copy can reach it: its run stays as it is, and is read by elements
+ *     16 bits     tensor cores, 16 of k, by ldmatrix: its rows must begin on 16 bytes, which copies see to
+ *
+ * A 16-bit row of odd width begins where no copy of 4 bytes or more can reach it. Such runs arrive as they lie, and are
+ * spread from there to rows that begin on 16 bytes: two loads, a byte permute and a store for two elements, once, where
+ * reading them singly for the tensor cores costs two loads each time that they are used.
  *
  * Lines beyond the edge of C repeat its last line. Beyond the last k lies the neighbours' data, in both operands: it is
- * replaced by zeros in registers, since 0 times a NaN is a NaN. A product of which too few would fit
- * into shared memory is cut along k; its sums stay in registers. Each element is one chain of additions in the order of
- * k, whatever the tile.
+ * replaced by zeros in registers, since 0 times a NaN is a NaN. A product of which too few would fit into shared memory
+ * is cut along k; its sums stay in registers. Each element is one chain of additions in the order of k, whatever the
+ * tile.
  *
- * Measured on an H200 against cuBLAS (bfloat16, float32, float64): 20000 of 16 x 16 x 16 3.7, 2.2, 2.2; 3000 of 33 x 33
- * x 33 0.89, 0.68, 1.37; 4096 of 64 x 64 x 64 0.70, 0.65, 0.75.
+ * Measured on an H200 against cuBLAS (bfloat16, float32, float64), with two buffers, odd rows read singly and every C
+ * through shared memory: 20000 of 16 x 16 x 16 3.7, 2.2, 2.2; 3000 of 33 x 33 x 33 0.89, 0.68, 1.37; 4096 of
+ * 64 x 64 x 64 0.70, 0.65, 0.75. Of these last, 57 to 72 KiB a multiprocessor could be on their way, which brought 2.6
+ * TB/s in bfloat16, 3.0 in float64 and 1.6 in float32, where two warps for each scheduler were too few as well. Hence
+ * what stacks.cuh names as not measured: a third buffer, smaller pieces of k, C past shared memory where threads hold
+ * 16 bytes of a row, odd rows spread, tiles of 48 x 48. None of it has run on a GPU.
  *
  * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
  * even width. Above it, what a warp reads from shared memory for each product: matmul/async.cu and matmul/wgmma.cu feed
@@ -41,20 +49,17 @@
 
 /* ---- float32: sums in the threads -------------------------------------------------------------------------------- */
 
-/* COUNT lines, of which LANES threads each hold every LANES-th (LINES: every LANES-th group of four). */
+/* COUNT lines, of which LANES threads each hold every LANES-th (LINES: every LANES-th group of four or two). */
 template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
-    static constexpr int ROWS = LAYOUT == K_KEPT ? COUNT : COUNT / 4;
+    static constexpr int BESIDE = LAYOUT == K_KEPT ? 1 : COUNT % 4 == 0 ? 4 : 2, ROWS = COUNT / BESIDE;
     int at[ROWS]; /* in bytes */
 
-    __device__ static int line(int own, int i) {
-        return LAYOUT == K_KEPT ? i * LANES + own : (i / 4 * LANES + own) * 4 + i % 4;
-    }
+    __device__ static int line(int own, int i) { return (i / BESIDE * LANES + own) * BESIDE + i % BESIDE; }
 
     __device__ stacks_lines(const stacks_operand &o, int first, int own) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
-            at[i] = LAYOUT == K_KEPT ? min(first + line(own, i), o.lines - 1) * o.line
-                                     : min(first + line(own, 4 * i), (o.lines - 1) & ~3) * 4;
+            at[i] = min(first + line(own, BESIDE * i), (o.lines - 1) & ~(BESIDE - 1)) * o.line;
     }
 
     /* Four of k, from l on. */
@@ -65,12 +70,13 @@ template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
                 *reinterpret_cast<float4 *>(values[i]) = *reinterpret_cast<const float4 *>(from + at[i] + l * 4);
         } else {
 #pragma unroll
-            for (int i = 0; i < COUNT; i += 4)
+            for (int i = 0; i < COUNT; i += BESIDE)
 #pragma unroll
                 for (int kk = 0; kk < 4; kk++) {
-                    const float4 four = *reinterpret_cast<const float4 *>(from + at[i / 4] + (l + kk) * o.k);
-                    values[i][kk] = four.x, values[i + 1][kk] = four.y;
-                    values[i + 2][kk] = four.z, values[i + 3][kk] = four.w;
+                    using group = feeder_piece<float, BESIDE>;
+                    const group some = *reinterpret_cast<const group *>(from + at[i / BESIDE] + (l + kk) * o.k);
+#pragma unroll
+                    for (int e = 0; e < BESIDE; e++) values[i + e][kk] = some.element[e];
                 }
         }
     }
@@ -294,14 +300,14 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_hal
 
 /* ---- the choice of a tile ---------------------------------------------------------------------------------------- */
 
-#define SHAPES 3
+#define SHAPES 4 /* 3: without 48 x 48, which has not been measured */
 /* The shares are estimates of what waiting for shared memory leaves. */
-static constexpr stacks_shape float_shapes[SHAPES] = {
-    {16, 16, 16, 24, 0.5}, {32, 32, 32, 16, 0.8}, {64, 32, 32, 12, 0.9}};
-static constexpr stacks_shape double_shapes[SHAPES] = {
-    {16, 16, 32, 24, 0.5}, {32, 32, 32, 16, 0.9}, {64, 32, 32, 10, 0.9}};
-static constexpr stacks_shape half_shapes[SHAPES] = {
-    {16, 16, 32, 24, 0.5}, {32, 32, 32, 20, 0.9}, {64, 32, 32, 16, 0.9}};
+static constexpr stacks_shape float_shapes[] = {
+    {16, 16, 16, 24, 0.5}, {32, 32, 32, 16, 0.8}, {64, 32, 32, 12, 0.9}, {48, 48, 32, 10, 0.9}};
+static constexpr stacks_shape double_shapes[] = {
+    {16, 16, 32, 24, 0.5}, {32, 32, 32, 16, 0.9}, {64, 32, 32, 10, 0.9}, {48, 48, 32, 8, 0.9}};
+static constexpr stacks_shape half_shapes[] = {
+    {16, 16, 32, 24, 0.5}, {32, 32, 32, 20, 0.9}, {64, 32, 32, 16, 0.9}, {48, 48, 32, 12, 0.9}};
 
 static const stacks_shape *stacks_shapes(enum dtype dtype) {
     return dtype == FLOAT32 ? float_shapes : dtype == FLOAT64 ? double_shapes : half_shapes;
@@ -323,7 +329,7 @@ static stacks_choice stacks_choose(const struct launch *launch) {
         const stacks_plan plan = stacks_plan_for(launch, shape);
         int64_t tiles = ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n);
         if (plan.products == 1) tiles = ceil_div(tiles, plan.threads / shape.team) * (plan.threads / shape.team);
-        const double each = double(tiles) * shape.m * shape.n * double(args.k) / shape.rate;
+        const double each = double(tiles) * shape.m * shape.n * double(args.k) / (shape.rate * plan.share);
         if (plan.bytes > 0 && (best.plan.bytes == 0 || each < best.each)) best = {i, plan, each};
     }
     return best;
@@ -371,7 +377,8 @@ static int stacks_start_floats(const struct launch *launch, const stacks_choice 
     switch (choice.shape) {
     case 0: return stacks_start<stacks_floats<4, 4, 4, A, B>>(launch, choice);
     case 1: return stacks_start<stacks_floats<4, 8, 8, A, B>>(launch, choice);
-    default: return stacks_start<stacks_floats<8, 8, 8, A, B>>(launch, choice);
+    case 2: return stacks_start<stacks_floats<8, 8, 8, A, B>>(launch, choice);
+    default: return stacks_start<stacks_floats<6, 12, 8, A, B>>(launch, choice);
     }
 }
 
@@ -379,7 +386,8 @@ static int stacks_start_doubles(const struct launch *launch, const stacks_choice
     switch (choice.shape) {
     case 0: return stacks_start<stacks_doubles<1, 2>>(launch, choice);
     case 1: return stacks_start<stacks_doubles<2, 4>>(launch, choice);
-    default: return stacks_start<stacks_doubles<4, 4>>(launch, choice);
+    case 2: return stacks_start<stacks_doubles<4, 4>>(launch, choice);
+    default: return stacks_start<stacks_doubles<3, 6>>(launch, choice);
     }
 }
 
@@ -387,7 +395,8 @@ template <typename T> static int stacks_start_elements(const struct launch *laun
     switch (choice.shape) {
     case 0: return stacks_start<stacks_elements<T, 1, 2>>(launch, choice);
     case 1: return stacks_start<stacks_elements<T, 2, 4>>(launch, choice);
-    default: return stacks_start<stacks_elements<T, 4, 4>>(launch, choice);
+    case 2: return stacks_start<stacks_elements<T, 4, 4>>(launch, choice);
+    default: return stacks_start<stacks_elements<T, 3, 6>>(launch, choice);
     }
 }
 
@@ -396,7 +405,8 @@ static int stacks_start_matrices(const struct launch *launch, const stacks_choic
     switch (choice.shape) {
     case 0: return stacks_start<stacks_matrices<T, 1, 2, A, B>>(launch, choice);
     case 1: return stacks_start<stacks_matrices<T, 2, 4, A, B>>(launch, choice);
-    default: return stacks_start<stacks_matrices<T, 4, 4, A, B>>(launch, choice);
+    case 2: return stacks_start<stacks_matrices<T, 4, 4, A, B>>(launch, choice);
+    default: return stacks_start<stacks_matrices<T, 3, 6, A, B>>(launch, choice);
     }
 }
 
@@ -418,7 +428,7 @@ static int matmul_stacks_launch(const struct launch *launch) {
         if constexpr (std::is_same_v<T, double>) {
             return stacks_start_doubles(launch, choice);
         } else {
-            if constexpr (sizeof(T) == 2)
+            if constexpr (sizeof(T) == 2 && !STACKS_SPREAD)
                 if (choice.plan.as_they_lie) return stacks_start_elements<T>(launch, choice);
             if (args.transpose_a)
                 return args.transpose_b ? stacks_start_with<T, LINES, K_KEPT>(launch, choice)
@@ -435,12 +445,12 @@ KERNEL(matmul_stacks) = {
     .device = DEVICE_CUDA,
     .summary = "stacks of small products: groups of them, a tile a warp, the next group's copies under way",
     .dtypes = DTYPES_FLOAT,
-    .edges = {{64, 32, 16, 8, 4}, {32, 16, 8, 4}, {64, 32, 16, 8, 4}},
+    .edges = {{64, 48, 32, 16, 8, 4}, {48, 32, 16, 8, 4}, {64, 32, 16, 8, 4}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 80,
     .parameters = {{.name = "tile",
-                    .values = {"auto", "16x16", "32x32", "64x32"},
+                    .values = {"auto", "16x16", "32x32", "64x32", "48x48"},
                     .help = "of C, that a warp computes; auto: the one that wastes least"}},
     .refuses = matmul_stacks_refuses,
     .seconds = matmul_stacks_seconds,

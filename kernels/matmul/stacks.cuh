@@ -17,6 +17,11 @@
 
 #define STACKS_WARPS 8 /* of a block, at most */
 
+/* What has not been measured, each switched by its line. */
+#define STACKS_SPREAD true /* 16-bit rows of odd width are spread in shared memory; false: read by elements */
+#define STACKS_DEEP   true /* single products by stacks_plan_single(); false: by stacks_plan_ruled() */
+#define STACKS_STAGES 3    /* buffers, at most (4 at most) */
+
 /* ---- what a launch does ------------------------------------------------------------------------------------------ */
 
 /* An operand in memory and in a buffer. Its rows, as they lie, are its lines or (by_k) its k. Sizes in bytes, but for
@@ -27,8 +32,10 @@ struct stacks_operand {
     bool by_k;
     int lines;               /* of a matrix */
     int unit;                /* a copy: 16, 8, 4 or 2; 0: the run as it lies, 16 at a time */
+    int width;               /* of a row, in memory */
     unsigned per_row, magic; /* units of a row of a piece; for divided() */
     unsigned gap, pad;       /* what lies behind such a row in memory, and in a buffer */
+    int rows;                /* of a matrix, in a buffer */
     int line, k;             /* in a buffer, from line to line, from k to k */
     int matrix;              /* in a buffer, from product to product; 0: one for all */
 };
@@ -38,6 +45,8 @@ struct stacks_work {
     int64_t groups;
     int products;                   /* of a group */
     int step;                       /* of k in a buffer: all, or where a group is one product perhaps less */
+    int stages;                     /* buffers */
+    int spread_at, spread_b;        /* where runs are spread, if they come as they lie; B there */
     int b_at, buffer, c_at, staged; /* bytes: B in a buffer, a buffer, and C behind both, if it is to go that way */
     unsigned tiles, columns;        /* of a product: tiles, those side by side */
     unsigned tiles_magic, columns_magic;
@@ -98,7 +107,7 @@ __device__ inline void stacks_copy(const stacks_operand &o, const stacks_work &w
         if (o.unit == 4) return stacks_copy_rows<4>(o, to, from, rows, units(4));
     if constexpr (sizeof(T) == 2) {
         if (o.unit == 2) return stacks_copy_rows<2>(o, to, from, rows, units(2));
-        const int skew = stacks_skew(from), end = skew + rows * (o.by_k ? o.k : o.line);
+        const int skew = stacks_skew(from), end = skew + rows * o.width;
         for (int at = int(threadIdx.x) * 16; at < end; at += int(blockDim.x) * 16) {
             if (at + 16 <= end)
                 copy_async<16>(shared_address(to + at), from - skew + at, true);
@@ -106,6 +115,20 @@ __device__ inline void stacks_copy(const stacks_operand &o, const stacks_work &w
                 for (int i = at; i < end; i += 2)
                     *reinterpret_cast<uint16_t *>(to + i) = *reinterpret_cast<const uint16_t *>(from - skew + i);
         }
+    }
+}
+
+/* Spreads the rows of a run that lies in a buffer as it did in memory: two elements at a time, wherever they begin. */
+__device__ inline void stacks_spread(const stacks_operand &o, char *to, const char *run, int count) {
+    const unsigned words = unsigned(o.rows * (o.stride ? count : 1)) * o.per_row;
+    const unsigned pitch = unsigned(o.by_k ? o.k : o.line), skew = unsigned(stacks_skew(run)),
+                   width = unsigned(o.width);
+#pragma unroll 4
+    for (unsigned u = threadIdx.x; u < words; u += blockDim.x) {
+        const unsigned row = divided(u, o.magic), word = u - row * o.per_row, at = skew + row * width + 4 * word;
+        const uint32_t *const from = reinterpret_cast<const uint32_t *>(run - skew + (at & ~3u));
+        *reinterpret_cast<uint32_t *>(to + row * pitch + 4 * word) =
+            __byte_perm(from[0], from[1], at & 2 ? 0x5432 : 0x3210);
     }
 }
 
@@ -190,24 +213,49 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
     const auto k_of = [&](int64_t begin) { return args.k - begin < work.step ? int(args.k - begin) : work.step; };
 
     TILE tile;
-    int64_t group = -1, begin = 0, next = blockIdx.x, next_begin = 0; /* what is multiplied, and what is copied */
-    for (int64_t turn = 0; group < work.groups; turn++) {
-        copy_wait<0>();
-        __syncthreads(); /* `group` has arrived; the other buffer and C's are no longer read */
+    int64_t group = blockIdx.x, begin = 0, next = blockIdx.x,
+            next_begin = 0; /* what is multiplied, and what is copied */
+    int from = 0, to_buffer = 0;
+    int64_t copied = 0;
+    const auto copy_next = [&] {
         if (next < work.groups) {
             const int count = products_of(next), k = k_of(next_begin);
-            char *const to = memory + (turn & 1) * work.buffer;
-            const bool stays = turn >= 2 && work.step >= args.k; /* what serves all products is in both buffers */
+            char *const to = memory + to_buffer * work.buffer;
+            const bool stays =
+                copied >= work.stages && work.step >= args.k; /* what serves all products is in all buffers */
             if (work.a.stride || !stays) stacks_copy<T>(work.a, work, to, next, next_begin, count, k);
             if (work.b.stride || !stays) stacks_copy<T>(work.b, work, to + work.b_at, next, next_begin, count, k);
-            copy_commit();
+            next_begin += work.step;
+            if (next_begin >= args.k) next += gridDim.x, next_begin = 0;
+            copied++;
+            if (++to_buffer == work.stages) to_buffer = 0;
         }
-        if (group >= 0) {
+        copy_commit();
+    };
+    for (int i = 1; i < work.stages; i++) copy_next();
+    while (group < work.groups) {
+        if (work.stages == 2)
+            copy_wait<0>();
+        else if (work.stages == 3)
+            copy_wait<1>();
+        else
+            copy_wait<2>();
+        __syncthreads(); /* `group` has arrived; the buffer before it and C's are no longer read */
+        copy_next();
+        {
             const int count = products_of(group), k = k_of(begin);
             const bool last = begin + work.step >= args.k;
-            const char *const buffer = memory + (~turn & 1) * work.buffer;
-            const char *const a = buffer + stacks_begin(work.a, work, group);
-            const char *const b = buffer + work.b_at + stacks_begin(work.b, work, group);
+            const char *const buffer = memory + from * work.buffer;
+            const char *a = buffer + stacks_begin(work.a, work, group);
+            const char *b = buffer + work.b_at + stacks_begin(work.b, work, group);
+            if constexpr (sizeof(T) == 2 && STACKS_SPREAD)
+                if (work.spread_at) {
+                    char *const spread = memory + work.spread_at;
+                    stacks_spread(work.a, spread, a, count);
+                    stacks_spread(work.b, spread + work.spread_b, b, count);
+                    a = spread, b = spread + work.spread_b;
+                    __syncthreads();
+                }
             const int64_t at = group * work.products * mn; /* the group's C, in elements */
             char *const c = static_cast<char *>(args.c) + at * int64_t(sizeof(T));
             T *const run = reinterpret_cast<T *>(memory + work.c_at + stacks_skew(c));
@@ -226,15 +274,17 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
                 stacks_copy_out<T>(c, memory + work.c_at, count * mn * int(sizeof(T)));
             }
         }
-        group = next, begin = next_begin;
-        next_begin += work.step;
-        if (next_begin >= args.k) next += gridDim.x, next_begin = 0;
+        begin += work.step;
+        if (begin >= args.k) group += gridDim.x, begin = 0;
+        if (++from == work.stages) from = 0;
     }
 }
 
 /* ---- host: the cut ----------------------------------------------------------------------------------------------- */
 
 #define STACKS_SMALL  (36 << 10) /* bytes of a block's shared memory: six share a multiprocessor */
+#define STACKS_FLIGHT (96 << 10) /* bytes on their way to a multiprocessor: 72 KiB gave 3 TB/s */
+#define STACKS_BUSY   10         /* its warps */
 #define STACKS_STAGED (48 << 10) /* of them for C, at most: long rows of C need no staging */
 #define STACKS_MOST   (1 << 16)  /* elements of a C */
 #define STACKS_K      (1 << 28)  /* of k: offsets from row to row take 32 bits */
@@ -250,6 +300,7 @@ struct stacks_plan {
     stacks_work work;
     int64_t bytes; /* of shared memory; 0: it does not fit */
     int64_t products;
+    double share; /* of memory's rate */
     bool as_they_lie;
     int threads;
 };
@@ -273,47 +324,60 @@ inline int64_t stacks_pitch(int64_t bytes, int64_t size) {
 
 /* Describes an operand for `step` of k in a buffer; returns the buffer's bytes for so many products. */
 inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int64_t lines, int64_t k, int64_t stride,
-                               int64_t size, int64_t step, bool as_it_lies, int64_t products) {
+                               int64_t size, int64_t step, bool as_it_lies, int64_t products, int64_t *spread) {
     const int64_t width = (by_k ? lines : k) * size, rows = by_k ? std::min(step, k) : lines;
     const int64_t part = by_k ? width : std::min(step, k) * size; /* of a row, in a piece */
     const int64_t unit = width ? std::min<int64_t>(16, width & -width) : 16;
-    const int64_t pitch = as_it_lies ? width : stacks_pitch(part, size), matrices = stride ? products : 1;
+    const int64_t pitch = as_it_lies && !STACKS_SPREAD ? width : stacks_pitch(part, size),
+                  matrices = stride ? products : 1;
     o = {.from = static_cast<const char *>(x),
          .stride = stride * size,
          .k_stride = by_k ? width : size,
          .by_k = by_k,
          .lines = int(lines),
          .unit = as_it_lies ? 0 : int(unit),
-         .per_row = unsigned(part / unit),
-         .magic = magic_of(part / unit),
+         .width = int(width),
+         .per_row = unsigned(as_it_lies ? ceil_div(width, 4) : part / unit),
+         .magic = magic_of(as_it_lies ? ceil_div(width, 4) : part / unit),
          .gap = unsigned(width - part),
          .pad = unsigned(pitch - part),
+         .rows = int(rows),
          .line = int(by_k ? size : pitch),
          .k = int(by_k ? pitch : size),
          .matrix = int(stride ? rows * pitch : 0)};
-    return ceil_div(matrices * rows * pitch + (as_it_lies ? 32 : 0), 16) * 16;
+    *spread = ceil_div(matrices * rows * pitch, 16) * 16;
+    return as_it_lies ? ceil_div(matrices * rows * width + 32, 16) * 16 : *spread;
 }
 
-/* Groups of so many products, so much of k at a time. Returns the bytes of shared memory, or 0: there is no room. */
+/* Groups of so many products, so much of k at a time, in so many buffers. Returns the bytes of shared memory, or 0:
+ * there is no room. */
 inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const stacks_shape &shape, int64_t products,
-                          int64_t step, bool as_they_lie) {
+                          int64_t step, int64_t stages, bool as_they_lie) {
     const matmul_args &args = launch->args.matmul;
     const int64_t size = int64_t(dtype_size(launch->dtype)), most = stacks_room();
     if ((args.m + args.n) * std::min(step, args.k) * size > most) return 0;
-    work = {
-        .groups = ceil_div(args.batch, products), .products = int(products), .step = int(std::max<int64_t>(step, 1))};
+    work = {.groups = ceil_div(args.batch, products),
+            .products = int(products),
+            .step = int(std::max<int64_t>(step, 1)),
+            .stages = int(stages)};
+    int64_t a_spread, b_spread;
     const int64_t a_bytes = stacks_describe(work.a, args.a, args.transpose_a, args.m, args.k, args.a_batch_stride, size,
-                                            step, as_they_lie, products);
+                                            step, as_they_lie, products, &a_spread);
     const int64_t b_bytes = stacks_describe(work.b, args.b, !args.transpose_b, args.n, args.k, args.b_batch_stride,
-                                            size, step, as_they_lie, products);
+                                            size, step, as_they_lie, products, &b_spread);
     work.columns = unsigned(ceil_div(args.n, shape.n));
     work.tiles = unsigned(ceil_div(args.m, shape.m)) * work.columns;
     work.tiles_magic = magic_of(work.tiles), work.columns_magic = magic_of(work.columns);
-    work.b_at = int(a_bytes), work.buffer = int(a_bytes + b_bytes), work.c_at = 2 * work.buffer;
+    work.b_at = int(a_bytes), work.buffer = int(a_bytes + b_bytes), work.c_at = int(stages) * work.buffer;
+    if (as_they_lie && STACKS_SPREAD)
+        work.spread_at = work.c_at, work.spread_b = int(a_spread), work.c_at += int(a_spread + b_spread);
     /* Tensor cores take 16 of k at a time: what they read behind the last is not used, but must be there. */
     const int64_t behind = 16 * std::max(std::max(work.a.line, work.a.k), std::max(work.b.line, work.b.k)) + 32;
     const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16, operands = work.c_at;
-    work.staged = args.first && args.last && c_bytes <= STACKS_STAGED && operands + std::max(c_bytes, behind) <= most;
+    /* Threads that hold 16 bytes of a row of C write them as well themselves. */
+    const bool in_16 = size == 4 ? args.n % 4 == 0 && !args.transpose_b : size == 8 && args.n % 2 == 0;
+    work.staged = args.first && args.last && c_bytes <= STACKS_STAGED && operands + std::max(c_bytes, behind) <= most &&
+                  !(STACKS_DEEP && products == 1 && in_16);
     const int64_t bytes = operands + (work.staged ? std::max(c_bytes, behind) : behind);
     return bytes <= most ? bytes : 0;
 }
@@ -325,40 +389,76 @@ inline bool stacks_odd(const struct launch *launch) {
            ((args.transpose_a ? args.m : args.k) % 2 || (args.transpose_b ? args.k : args.n) % 2);
 }
 
-/* Cuts a stack for tiles of this shape: as many products a group as leave room for six blocks. A product that is too
- * large for all blocks that could run is cut along k, if a block has threads for all of its C. */
-inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
-    const matmul_args &args = launch->args.matmul;
-    if (double(args.m) * double(args.n) > STACKS_MOST || args.k > STACKS_K) return {};
-    stacks_plan plan = {};
-    const int64_t whole = std::max<int64_t>(args.k, 1), c_bytes = args.m * args.n * int64_t(dtype_size(launch->dtype));
-    const int64_t tiles = ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n);
-    const int64_t warps = ceil_div(tiles * shape.team, 32);
-    plan.bytes = stacks_cut(plan.work, launch, shape, 1, whole, false);
-    if (plan.bytes > 0 && stacks_odd(launch)) {
-        stacks_plan dense = {.as_they_lie = true};
-        dense.bytes = stacks_cut(dense.work, launch, shape, 1, whole, true);
-        if (dense.bytes > 0) plan = dense;
+/* The share of memory's rate that a plan may reach: bytes on their way, and warps that hide what each waits for. */
+inline double stacks_share(const stacks_plan &plan, const stacks_shape &shape, int64_t warps) {
+    const int64_t resident = std::clamp<int64_t>(stacks_room() / (plan.bytes + 1024), 1,
+                                                 std::max<int64_t>(1, shape.warps / std::max<int64_t>(1, warps)));
+    const double on_their_way = double(std::max<int64_t>(1, resident * (plan.work.stages - 1) * plan.work.buffer));
+    return std::min(1.0, on_their_way / STACKS_FLIGHT) * std::min(1.0, double(resident * warps) / STACKS_BUSY);
+}
+
+/* One product a group, in the way that has the largest share. Only if a block has threads for all of its C is it cut
+ * along k; rows of odd width only where they do not fit, since their pieces can only be copied element by element. */
+inline stacks_plan stacks_plan_single(const struct launch *launch, const stacks_shape &shape, int64_t warps) {
+    const int64_t whole = std::max<int64_t>(launch->args.matmul.k, 1), threads = std::min<int64_t>(STACKS_WARPS, warps);
+    const bool odd = stacks_odd(launch);
+    stacks_plan best = {};
+    for (const bool as_they_lie : {true, false})
+        for (const int64_t piece : {INT64_MAX, INT64_C(64), INT64_C(32), INT64_C(16)}) {
+            const int64_t step = std::min(piece, whole);
+            if (as_they_lie ? !odd || step < whole : odd && best.bytes > 0) continue;
+            if (piece < INT64_MAX && (step == whole || warps > STACKS_WARPS)) continue;
+            for (int stages = 2; stages <= STACKS_STAGES; stages++) {
+                stacks_plan plan = {.products = 1, .as_they_lie = as_they_lie, .threads = 32 * int(threads)};
+                plan.bytes = stacks_cut(plan.work, launch, shape, 1, step, stages, as_they_lie);
+                plan.share = (step < whole ? 0.95 : 1) * stacks_share(plan, shape, threads);
+                if (plan.bytes > 0 && plan.share > best.share) best = plan;
+            }
+        }
+    return best;
+}
+
+/* The same by rule: whole, or in the largest piece that leaves room for as many blocks as their registers, three at
+ * most. */
+inline stacks_plan stacks_plan_ruled(const struct launch *launch, const stacks_shape &shape, int64_t warps) {
+    const int64_t whole = std::max<int64_t>(launch->args.matmul.k, 1);
+    stacks_plan plan = {.products = 1, .share = 1, .threads = 32 * int(std::min<int64_t>(STACKS_WARPS, warps))};
+    plan.as_they_lie = stacks_odd(launch);
+    plan.bytes = stacks_cut(plan.work, launch, shape, 1, whole, 2, plan.as_they_lie);
+    if (plan.bytes == 0 && plan.as_they_lie) {
+        plan.as_they_lie = false;
+        plan.bytes = stacks_cut(plan.work, launch, shape, 1, whole, 2, false);
     }
-    /* What leaves room for as many blocks as their registers, three at most. Pieces of odd rows can only be copied
-     * element by element. */
     const int64_t blocks = std::clamp<int64_t>(shape.warps / std::max<int64_t>(1, warps), 1, 3);
     const int64_t enough = plan.as_they_lie ? stacks_room() : stacks_room() / blocks - 1024;
     if ((plan.bytes == 0 || plan.bytes > enough) && warps <= STACKS_WARPS)
         for (int64_t step = 64; step >= 16 && (plan.bytes == 0 || plan.bytes > enough); step /= 2) {
-            stacks_plan pieces = {};
-            pieces.bytes = stacks_cut(pieces.work, launch, shape, 1, step, false);
+            stacks_plan pieces = plan;
+            pieces.as_they_lie = false;
+            pieces.bytes = stacks_cut(pieces.work, launch, shape, 1, step, 2, false);
             if (pieces.bytes > 0 && (plan.bytes == 0 || pieces.bytes < plan.bytes)) plan = pieces;
         }
-    plan.products = 1;
-    plan.threads = 32 * int(std::max<int64_t>(1, std::min<int64_t>(STACKS_WARPS, warps)));
+    return plan;
+}
+
+/* Cuts a stack for tiles of this shape: as many products a group as leave room for six blocks, if that is two or more.
+ */
+inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
+    const matmul_args &args = launch->args.matmul;
+    if (double(args.m) * double(args.n) > STACKS_MOST || args.k > STACKS_K) return {};
+    const int64_t whole = std::max<int64_t>(args.k, 1), c_bytes = args.m * args.n * int64_t(dtype_size(launch->dtype));
+    const int64_t tiles = ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n);
+    const int64_t warps = std::max<int64_t>(1, ceil_div(tiles * shape.team, 32));
+    stacks_plan plan = {.share = 1, .as_they_lie = stacks_odd(launch)};
+    plan.bytes = stacks_cut(plan.work, launch, shape, 1, whole, 2, plan.as_they_lie);
     const int64_t each = 2 * int64_t(plan.work.buffer) + c_bytes;
-    if (plan.bytes > 0 && plan.work.step >= args.k && STACKS_SMALL / each > 1) {
+    if (plan.bytes > 0 && STACKS_SMALL / each > 1) {
         plan.products = STACKS_SMALL / each;
         plan.threads = 32 * int(std::min<int64_t>(4, ceil_div(plan.products * tiles * shape.team, 32)));
-        plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, whole, plan.as_they_lie);
+        plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, whole, 2, plan.as_they_lie);
+        return plan;
     }
-    return plan;
+    return STACKS_DEEP ? stacks_plan_single(launch, shape, warps) : stacks_plan_ruled(launch, shape, warps);
 }
 
 /* Makes groups smaller, so that all of so many blocks have work in the last turn, too. */
@@ -366,7 +466,8 @@ inline void stacks_even_out(stacks_plan &plan, const struct launch *launch, cons
     const matmul_args &args = launch->args.matmul;
     const int64_t turns = ceil_div(args.batch, plan.products * blocks);
     plan.products = ceil_div(args.batch, turns * blocks);
-    plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, plan.work.step, plan.as_they_lie);
+    plan.bytes =
+        stacks_cut(plan.work, launch, shape, plan.products, plan.work.step, plan.work.stages, plan.as_they_lie);
 }
 
 #endif
