@@ -16,8 +16,9 @@
  * memory needs to stay busy. (Where sums take most registers, one block per multiprocessor has 12 or 16 loads a
  * thread.) C' = B' A', so the large operand may be either one.
  *
- *     16-bit types        tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
- *     float32, float64    multiply-adds                                                       skinny_fma.cuh
+ *     16-bit types             tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
+ *     float64, from 3 lines    tensor cores, likewise                                              skinny_dmma.cuh
+ *     float32, float64         multiply-adds                                                       skinny_fma.cuh
  *
  * k is split over the warps of a block; where that makes too few blocks, over blocks: they leave their sums in the
  * workspace, and the last to arrive adds them in order, which saves a second launch. The more warps share their k, the
@@ -29,11 +30,15 @@
  * vectors that a line shares with its neighbours are taken element by element.
  *
  * Measured on an H200 against cuBLAS, float32: 1.2 to 1.9 for 2 to 8 rows of A, 0.9 to 1.0 for one, 1.0 for 16 by 11008
- * (a third of that where C is small: pace_of); float64: 0.9 to 1.06 for one and two, 0.8 to 0.94 for 3 to 8, 0.7 for
- * 16; 16-bit types: 0.87 to 1.3 for one and two, 0.3 to 0.7 for more, where matmul/wgmma.cu is faster.
+ * (a third of that where C is small: pace_of); float64, by multiply-adds: 0.9 to 1.06 for one and two, 0.8 to 0.94 for
+ * 3 to 8, 0.7 for 16; 16-bit types: 0.87 to 1.3 for one and two, 0.3 to 0.7 for more, where matmul/wgmma.cu is faster.
+ * The same worker kept up for one line and not for five: what grows is S, of which every element cost up to two
+ * divisions on its way to shared memory, while X waited. Since then a thread divides twice in all. That, and float64 on
+ * tensor cores, has not run on a GPU; pace_of() tells what was measured before.
  *
  * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
  * addition, which nothing here can hide. */
+#include "skinny_dmma.cuh"
 #include "skinny_fma.cuh"
 #include "skinny_mma.cuh"
 #include <algorithm>
@@ -56,6 +61,9 @@ static skinny_form form_of(const struct launch *launch) {
         stride};
 }
 
+/* Float64 is multiplied by tensor cores where S has more than two lines. 17: never, by multiply-adds for all. */
+static constexpr int TENSOR_DOUBLES = 4;
+
 template <typename T, int COLUMNS, typename F> static int with_columns(const skinny_form &form, F f) {
     if constexpr (sizeof(T) == 2) {
         constexpr int TILES = COLUMNS / 8;
@@ -64,6 +72,13 @@ template <typename T, int COLUMNS, typename F> static int with_columns(const ski
                                 : f(type_is<skinny_mma_by_k<T, TILES, false>>());
         return form.aligned ? f(type_is<skinny_mma_by_lines<T, TILES, true>>())
                             : f(type_is<skinny_mma_by_lines<T, TILES, false>>());
+    } else if constexpr (sizeof(T) == 8 && COLUMNS >= TENSOR_DOUBLES) {
+        constexpr int TILES = COLUMNS / 8;
+        if (form.by_k)
+            return form.aligned ? f(type_is<skinny_dmma_by_k<TILES, true>>())
+                                : f(type_is<skinny_dmma_by_k<TILES, false>>());
+        return form.aligned ? f(type_is<skinny_dmma_by_lines<TILES, true>>())
+                            : f(type_is<skinny_dmma_by_lines<TILES, false>>());
     } else {
         if (form.by_k)
             return form.aligned ? f(type_is<skinny_fma_by_k<T, COLUMNS, true>>())
@@ -81,7 +96,8 @@ template <typename F> static int with_worker(const struct launch *launch, F f) {
         if constexpr (sizeof(T) > 2) {
             if (form.small <= 1) return with_columns<T, 1>(form, f);
             if (form.small <= 2) return with_columns<T, 2>(form, f);
-            if (form.small <= 4) return with_columns<T, 4>(form, f);
+            if constexpr (sizeof(T) == 4 || TENSOR_DOUBLES > 4)
+                if (form.small <= 4) return with_columns<T, 4>(form, f);
         }
         return form.small <= 8 ? with_columns<T, 8>(form, f) : with_columns<T, 16>(form, f);
     });
@@ -164,7 +180,7 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
     const matmul_args &args = launch->args.matmul;
     skinny_work best = {};
     *seconds = INFINITY;
-    for (int abreast = W::BY_K ? 1 : W::WIDEST; abreast <= W::WIDEST; abreast *= 2)
+    for (int abreast = W::NARROWEST; abreast <= W::WIDEST; abreast *= 2)
         for (int full = 0; full <= MOST_BLOCKS; full++) {
             skinny_work work = work_of<W>(launch, form, abreast, 1);
             const int64_t tiles = std::max<int64_t>(work.tiles * args.batch, 1);

@@ -62,6 +62,22 @@ template <typename W> __device__ inline int skinny_phase(int64_t at) {
 
 /* ---- the small operand into shared memory ------------------------------------------------------------------------ */
 
+/* Numbers 0, 1, 2... in runs of `length`: a thread's first, and then every THREADS-th, with two divisions in all. What
+ * each element of S costs here, every block pays before it multiplies. */
+struct skinny_walk {
+    int length, run, at, runs_on, on;
+
+    __device__ explicit skinny_walk(int length_) : length(max(length_, 1)) {
+        run = int(threadIdx.x / unsigned(length)), at = int(threadIdx.x) - run * length;
+        runs_on = int(unsigned(THREADS) / unsigned(length)), on = THREADS - runs_on * length;
+    }
+
+    __device__ void advance() {
+        run += runs_on, at += on;
+        if (at >= length) at -= length, run++;
+    }
+};
+
 /* Copies S from k0 - HALO on, for `chunk` of k, as the worker wants it; zeros where there is none. Few registers are
  * left: X's are on their way. Copies past the registers take 4 bytes at least; of 16-bit types 16 bytes are read at a
  * time, aligned, and taken apart. */
@@ -75,56 +91,64 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_place 
         for (int i = thread; i < words; i += THREADS) reinterpret_cast<uint4 *>(to)[i] = uint4{0, 0, 0, 0};
         __syncthreads();
     }
-    /* `runs` of adjacent elements: the lines, or all at once. */
+    if (count == 0) return;
+    /* Adjacent are a line's k, or a k's lines, and then all of S. */
     const bool by_k = work.small_by_k;
-    const int runs = by_k ? work.small : 1, length = by_k ? count : count * work.small, ahead = begin - k0;
+    const int ahead = begin - k0;
     const int64_t first = place.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);
     const T *const from = static_cast<const T *>(work.s) + first;
-    const auto place_of = [&](int run, int i) {
-        const int k = by_k ? i : int(unsigned(i) / unsigned(work.small)), j = by_k ? run : i - k * work.small;
-        return to + W::at(j, k + ahead, work.chunk);
-    };
-    const bool whole = first % W::P == 0 && work.k % W::P == 0 && length % W::P == 0;
+    const bool whole = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
     if (W::BY_K && W::ALIGNED && by_k && whole) {
-        const int vectors = length / W::P;
 #pragma unroll 1
-        for (int n = thread; n < runs * vectors; n += THREADS) {
-            const int run = int(unsigned(n) / unsigned(vectors)), i = (n - run * vectors) * W::P;
-            copy_async<16>(shared_address(place_of(run, i)), from + int64_t(run) * work.k + i, true);
-        }
+        for (skinny_walk walk(count / W::P); walk.run < work.small; walk.advance())
+            copy_async<16>(shared_address(to + W::at(walk.run, walk.at * W::P + ahead, work.chunk)),
+                           from + int64_t(walk.run) * work.k + walk.at * W::P, true);
         copy_commit();
         copy_wait<0>();
     } else if constexpr (sizeof(T) > 2) {
+        if (by_k)
 #pragma unroll 1
-        for (int n = thread; n < runs * length; n += THREADS) {
-            const int run = by_k ? int(unsigned(n) / unsigned(length)) : 0, i = n - run * length;
-            copy_async<int(sizeof(T))>(shared_address(place_of(run, i)), from + int64_t(run) * work.k + i, true);
-        }
+            for (skinny_walk walk(count); walk.run < work.small; walk.advance())
+                copy_async<int(sizeof(T))>(shared_address(to + W::at(walk.run, walk.at + ahead, work.chunk)),
+                                           from + int64_t(walk.run) * work.k + walk.at, true);
+        else
+#pragma unroll 1
+            for (skinny_walk walk(work.small); walk.run < count; walk.advance())
+                copy_async<int(sizeof(T))>(shared_address(to + W::at(walk.at, walk.run + ahead, work.chunk)),
+                                           from + walk.run * work.small + walk.at, true);
         copy_commit();
         copy_wait<0>();
     } else {
-        const int vectors = length / W::P + 2; /* with those at both ends that are not whole */
+        const int runs = by_k ? work.small : 1, length = by_k ? count : count * work.small;
+        skinny_walk walk(length / W::P + 2); /* vectors, with those at both ends that are not whole */
 #pragma unroll 1
-        for (int n = thread; n < runs * vectors; n += 2 * THREADS) {
+        while (walk.run < runs) {
             uint4 v[2];
             int i[2], run[2];
 #pragma unroll
             for (int u = 0; u < 2; u++) {
-                const int m = n + u * THREADS;
-                run[u] = int(unsigned(m) / unsigned(vectors));
-                i[u] = (m - run[u] * vectors) * W::P - (int(first + int64_t(run[u]) * work.k) & (W::P - 1));
-                if (run[u] >= runs) i[u] = length;
+                run[u] = walk.run;
+                i[u] =
+                    walk.run < runs ? walk.at * W::P - (int(first + int64_t(walk.run) * work.k) & (W::P - 1)) : length;
                 v[u] = load_16(from + int64_t(run[u]) * work.k + i[u], i[u] >= 0 && i[u] + W::P <= length);
+                walk.advance();
             }
 #pragma unroll
             for (int u = 0; u < 2; u++) {
                 const bool loaded = i[u] >= 0 && i[u] + W::P <= length;
+                int k = max(i[u], 0), j = run[u];
+                if (!by_k) j = k, k = int(unsigned(k) / unsigned(work.small)), j -= k * work.small;
                 T x[W::P];
                 memcpy(x, &v[u], sizeof x);
 #pragma unroll
-                for (int p = 0; p < W::P; p++)
-                    if (i[u] + p >= 0 && i[u] + p < length)
-                        *place_of(run[u], i[u] + p) = loaded ? x[p] : from[int64_t(run[u]) * work.k + i[u] + p];
+                for (int p = 0; p < W::P; p++) {
+                    if (i[u] + p < 0 || i[u] + p >= length) continue;
+                    to[W::at(j, k + ahead, work.chunk)] = loaded ? x[p] : from[int64_t(run[u]) * work.k + i[u] + p];
+                    if (by_k)
+                        k++;
+                    else if (++j == work.small)
+                        j = 0, k++;
+                }
             }
         }
     }

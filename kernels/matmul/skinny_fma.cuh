@@ -39,7 +39,7 @@ template <typename T> __device__ inline skinny_vector<T, 16 / int(sizeof(T))> sk
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     using element = T;
     static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, WIDEST = WARPS, TOGETHER = 1;
+    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, NARROWEST = 1, WIDEST = WARPS, TOGETHER = 1;
     static constexpr int ROWS = COLUMNS * sizeof(T) <= 64 ? 4 : 2; /* of a lane: at most 64 registers of sums */
     static constexpr int RESIDENT = ROWS * COLUMNS * sizeof(T) < 256 ? 2 : 1;
     static constexpr int LINES = 4 * ROWS, SLOTS = RESIDENT == 1 && ROWS == 4 ? 3 : IN_FLIGHT / RESIDENT / ROWS,
@@ -171,7 +171,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
     using element = T;
     static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
-    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, LINES = 32 * P, WIDEST = WARPS / P, TOGETHER = 1;
+    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, LINES = 32 * P, WIDEST = WARPS / P, NARROWEST = WIDEST,
+                         TOGETHER = 1;
     static constexpr int RESIDENT = COLUMNS * sizeof(T) * sizeof(T) < 512 ? 2 : 1, STEP = IN_FLIGHT / RESIDENT,
                          HALO = 0;
     static constexpr int SUMS = LINES * COLUMNS;

@@ -29,7 +29,7 @@ template <typename T> __device__ inline uint32_t skinny_pair(T low, T high) {
 template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
     using element = T;
     static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 8, COLUMNS = 8 * TILES, LINES = 16, WIDEST = WARPS, TOGETHER = 128;
+    static constexpr int P = 8, COLUMNS = 8 * TILES, LINES = 16, NARROWEST = 1, WIDEST = WARPS, TOGETHER = 128;
     static constexpr int RESIDENT = 2, SLOTS = IN_FLIGHT / RESIDENT / 2, STEP = SLOTS * 4 * P; /* 256 bytes of a line */
     static constexpr int HALO = ALIGNED ? 0 : P;
     static constexpr int SUMS = LINES * COLUMNS;
@@ -187,7 +187,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
 template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     using element = T;
     static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
-    static constexpr int P = 8, COLUMNS = 8 * TILES, WIDEST = 1, TOGETHER = 1;
+    static constexpr int P = 8, COLUMNS = 8 * TILES, WIDEST = 1, NARROWEST = 1, TOGETHER = 1;
     static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = 2,
                          LINES = SLOTS * 8 * P; /* 128 bytes of a k per load */
     static constexpr int DEPTH = IN_FLIGHT / RESIDENT / 4 / SLOTS, STEP = 16 * DEPTH, HALO = 0;
