@@ -7,7 +7,7 @@
  *                    copied,       being copied        cp.async, as many bytes at a time as a row allows
  *                       v             v
  *     shared       +---------+   +---------+
- *     memory       | group 0 |   | group 1 |           two or three buffers a block, up to six blocks a multiprocessor
+ *     memory       | group 0 |   | group 1 |           two buffers a block, up to six blocks a multiprocessor
  *                  +---------+   +---------+
  *                   | | | |                            each warp multiplies other products, or other tiles of them
  *                   v v v v
@@ -15,31 +15,33 @@
  *
  * The other variants give each C a block of its own, with tiles of at least 64 x 64: of a product of 16 x 16 x 16 that
  * block multiplies 16 times too much, and it waits for its operands with nothing else to do. Here a tile is 16 x 16,
- * 32 x 32, 64 x 32 or 48 x 48, whichever wastes least, and belongs to one warp (float32, 16 x 16: half of one). A block
- * stays and walks from group to group; while one is multiplied the next arrive. Small groups make all blocks end
- * together.
+ * 32 x 32 or 64 x 32 and belongs to one warp (float32, 16 x 16: half of one). A block stays and walks from group to
+ * group; while one is multiplied the next arrive. Small groups make all blocks end together.
  *
  * The tiles know how to multiply from any of the layouts:
  *
- *     float32     4 x 4 to 8 x 8 or 6 x 12 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
+ *     float32     4 x 4 to 8 x 8 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
  *     float64     tensor cores, 4 of k at a time
  *     16 bits     tensor cores, 16 of k, by ldmatrix: its rows must begin on 16 bytes, which copies see to
+ *     odd rows    of 16 bits: copied as they lie, since no larger copy reaches where they begin, and read singly
  *
- * A 16-bit row of odd width begins where no copy of 4 bytes or more can reach it. Such runs arrive as they lie, and are
- * spread from there to rows that begin on 16 bytes: two loads, a byte permute and a store for two elements, once, where
- * reading them singly for the tensor cores costs two loads each time that they are used.
+ * Lines beyond the edge of C repeat its last line, or are what lies there. Beyond the last k lies the neighbours' data,
+ * in both operands: it is replaced by zeros in registers, since 0 times a NaN is a NaN. A product that does not fit
+ * into shared memory is cut along k; its sums stay in registers. Each element is one chain of additions in the order of
+ * k, whatever the tile.
  *
- * Lines beyond the edge of C repeat its last line. Beyond the last k lies the neighbours' data, in both operands: it is
- * replaced by zeros in registers, since 0 times a NaN is a NaN. A product of which too few would fit into shared memory
- * is cut along k; its sums stay in registers. Each element is one chain of additions in the order of k, whatever the
- * tile.
+ * Measured on an H200 against cuBLAS (bfloat16, float32, float64): 20000 of 16 x 16 x 16 3.6, 2.2, 2.2; 4096 of
+ * 64 x 64 x 64 0.96, 0.64, 0.76; 3000 of 33 x 33 x 33 1.3, 0.7, 1.3; 400 of 128 x 128 x 128 0.3, 0.6, 0.6. In float32
+ * 64 x 64 x 64 issued 15900 instructions a product for 8200 multiply-adds, in 60 % of all clocks: 30 instructions for a
+ * copy by each thread, conversions to float64 and back for an `alpha` that needed none, and all of it unrolled, tens of
+ * KiB of code in a straight line, once a product. The profiler named waiting for instructions first (bfloat16,
+ * 33 x 33 x 33). Tiles of 16 x 16, which have least code, were as fast as larger ones that load half as much; a third
+ * buffer, pieces of k that let more blocks run, odd rows spread by another pass were slower (4096 of 64 x 64 x 64 in
+ * bfloat16: 49 us, not 38). So now copies are a short loop that adds, both operands share it, and what writes C is
+ * three loops, the rare ones apart. Counted: 12000 instructions. Predicted, not measured: 4096 of 64 x 64 x 64 in 29,
+ * 85 and 110 us (cuBLAS 37, 79, 98).
  *
- * Measured on an H200 against cuBLAS (bfloat16, float32, float64), with two buffers, odd rows read singly and every C
- * through shared memory: 20000 of 16 x 16 x 16 3.7, 2.2, 2.2; 3000 of 33 x 33 x 33 0.89, 0.68, 1.37; 4096 of
- * 64 x 64 x 64 0.70, 0.65, 0.75. Of these last, 57 to 72 KiB a multiprocessor could be on their way, which brought 2.6
- * TB/s in bfloat16, 3.0 in float64 and 1.6 in float32, where two warps for each scheduler were too few as well. Hence
- * what stacks.cuh names as not measured: a third buffer, smaller pieces of k, C past shared memory where threads hold
- * 16 bytes of a row, odd rows spread, tiles of 48 x 48. None of it has run on a GPU.
+ * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105.
  *
  * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
  * even width. Above it, what a warp reads from shared memory for each product: matmul/async.cu and matmul/wgmma.cu feed
@@ -49,17 +51,18 @@
 
 /* ---- float32: sums in the threads -------------------------------------------------------------------------------- */
 
-/* COUNT lines, of which LANES threads each hold every LANES-th (LINES: every LANES-th group of four or two). */
+/* COUNT lines, of which LANES threads each hold every LANES-th (LINES: every LANES-th group of four). */
 template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
-    static constexpr int BESIDE = LAYOUT == K_KEPT ? 1 : COUNT % 4 == 0 ? 4 : 2, ROWS = COUNT / BESIDE;
+    static constexpr int BESIDE = LAYOUT == K_KEPT ? 1 : 4, ROWS = LAYOUT == K_KEPT ? COUNT : 1;
     int at[ROWS]; /* in bytes */
 
     __device__ static int line(int own, int i) { return (i / BESIDE * LANES + own) * BESIDE + i % BESIDE; }
 
+    /* LINES: what is read beyond the last lies in the next row, or behind the buffer. */
     __device__ stacks_lines(const stacks_operand &o, int first, int own) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
-            at[i] = min(first + line(own, BESIDE * i), (o.lines - 1) & ~(BESIDE - 1)) * o.line;
+            at[i] = LAYOUT == K_KEPT ? min(first + line(own, i), o.lines - 1) * o.line : (first + line(own, 0)) * 4;
     }
 
     /* Four of k, from l on. */
@@ -70,14 +73,15 @@ template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
                 *reinterpret_cast<float4 *>(values[i]) = *reinterpret_cast<const float4 *>(from + at[i] + l * 4);
         } else {
 #pragma unroll
-            for (int i = 0; i < COUNT; i += BESIDE)
+            for (int kk = 0; kk < 4; kk++) {
+                const char *const row = from + at[0] + (l + kk) * o.k;
 #pragma unroll
-                for (int kk = 0; kk < 4; kk++) {
-                    using group = feeder_piece<float, BESIDE>;
-                    const group some = *reinterpret_cast<const group *>(from + at[i / BESIDE] + (l + kk) * o.k);
-#pragma unroll
-                    for (int e = 0; e < BESIDE; e++) values[i + e][kk] = some.element[e];
+                for (int i = 0; i < COUNT; i += 4) {
+                    const float4 some = *reinterpret_cast<const float4 *>(row + i * LANES * 4);
+                    values[i][kk] = some.x, values[i + 1][kk] = some.y;
+                    values[i + 2][kk] = some.z, values[i + 3][kk] = some.w;
                 }
+            }
         }
     }
 };
@@ -105,40 +109,46 @@ template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct 
             for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
     }
 
-    __device__ void multiply_add(const stacks_work &work, const char *a, const char *b, int row, int column, int k) {
-        const a_lines rows(work.a, row, y);
-        const b_lines columns(work.b, column, x);
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
+        const a_lines rows(of_a, row, y);
+        const b_lines columns(of_b, column, x);
 #pragma unroll 1
-        for (int l = 0; l < k; l += 4) {
-            float left[ROWS][4], right[COLUMNS][4];
-            rows.load(left, work.a, a, l);
-            columns.load(right, work.b, b, l);
-            if (k - l < 4) {
+        for (int begin = 0; begin < k; begin += 8)
 #pragma unroll
-                for (int kk = 1; kk < 4; kk++) {
-                    if (l + kk < k) continue;
+            for (int l = begin; l < begin + 8; l += 4) {
+                if (l >= k) break;
+                float left[ROWS][4], right[COLUMNS][4];
+                rows.load(left, of_a, a, l);
+                columns.load(right, of_b, b, l);
+                if (k - l < 4) {
 #pragma unroll
-                    for (int i = 0; i < ROWS; i++) left[i][kk] = 0;
+                    for (int kk = 1; kk < 4; kk++) {
+                        if (l + kk < k) continue;
 #pragma unroll
-                    for (int j = 0; j < COLUMNS; j++) right[j][kk] = 0;
+                        for (int i = 0; i < ROWS; i++) left[i][kk] = 0;
+#pragma unroll
+                        for (int j = 0; j < COLUMNS; j++) right[j][kk] = 0;
+                    }
                 }
+#pragma unroll
+                for (int kk = 0; kk < 4; kk++)
+#pragma unroll
+                    for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                        for (int i = 0; i < ROWS; i++) sums[i][j] += left[i][kk] * right[j][kk];
             }
-#pragma unroll
-            for (int kk = 0; kk < 4; kk++)
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++)
-#pragma unroll
-                    for (int i = 0; i < ROWS; i++) sums[i][j] += left[i][kk] * right[j][kk];
-        }
     }
 
     __device__ void leave(const stacks_end<float> &end, int row, int column) const {
         constexpr int COUNT = B == LINES ? 4 : 1; /* neighbours in a row of C */
+        end.each<COUNT>([&](auto put) {
 #pragma unroll
-        for (int i = 0; i < ROWS; i++)
+            for (int i = 0; i < ROWS; i++)
 #pragma unroll
-            for (int j = 0; j < COLUMNS; j += COUNT)
-                end.leave<COUNT>(row + a_lines::line(y, i), column + b_lines::line(x, j), &sums[i][j]);
+                for (int j = 0; j < COLUMNS; j += COUNT)
+                    put(row + a_lines::line(y, i), column + b_lines::line(x, j), &sums[i][j]);
+        });
     }
 };
 
@@ -162,37 +172,38 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_sums {
 
     __device__ void leave(const stacks_end<T> &end, int row, int column) const {
         const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+        end.template each<2>([&](auto put) {
 #pragma unroll
-        for (int i = 0; i < 2 * ROWS; i++)
+            for (int i = 0; i < 2 * ROWS; i++)
 #pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-                end.template leave<2>(row + i * 8 + g, column + j * 8 + t * 2, &sums[i / 2][j][i % 2 * 2]);
+                for (int j = 0; j < COLUMNS; j++)
+                    put(row + i * 8 + g, column + j * 8 + t * 2, &sums[i / 2][j][i % 2 * 2]);
+        });
     }
 };
 
 template <int ROWS, int COLUMNS> struct stacks_doubles : stacks_sums<double, ROWS, COLUMNS> {
-    __device__ void multiply_add(const stacks_work &work, const char *a, const char *b, int row, int column, int k) {
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
         const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
         int a_at[2 * ROWS], b_at[COLUMNS];
 #pragma unroll
-        for (int i = 0; i < 2 * ROWS; i++)
-            a_at[i] = min(row + i * 8 + g, work.a.lines - 1) * work.a.line + t * work.a.k;
+        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, of_a.lines - 1) * of_a.line + t * of_a.k;
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++)
-            b_at[j] = min(column + j * 8 + g, work.b.lines - 1) * work.b.line + t * work.b.k;
+        for (int j = 0; j < COLUMNS; j++) b_at[j] = min(column + j * 8 + g, of_b.lines - 1) * of_b.line + t * of_b.k;
 #pragma unroll 1
         for (int l = 0; l < k; l += 4) {
-            const bool exists = l + t < k;
             double left[ROWS][2], right[COLUMNS];
 #pragma unroll
-            for (int i = 0; i < 2 * ROWS; i++) {
-                const double value = *reinterpret_cast<const double *>(a + a_at[i] + l * work.a.k);
-                left[i / 2][i % 2] = exists ? value : 0;
-            }
+            for (int i = 0; i < 2 * ROWS; i++)
+                left[i / 2][i % 2] = *reinterpret_cast<const double *>(a + a_at[i] + l * of_a.k);
 #pragma unroll
-            for (int j = 0; j < COLUMNS; j++) {
-                const double value = *reinterpret_cast<const double *>(b + b_at[j] + l * work.b.k);
-                right[j] = exists ? value : 0;
+            for (int j = 0; j < COLUMNS; j++) right[j] = *reinterpret_cast<const double *>(b + b_at[j] + l * of_b.k);
+            if (l + t >= k) {
+#pragma unroll
+                for (int i = 0; i < 2 * ROWS; i++) left[i / 2][i % 2] = 0;
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) right[j] = 0;
             }
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
@@ -246,20 +257,21 @@ struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
                                : min(line + row, o.lines - 1) * o.line + k * 2;
     }
 
-    __device__ void multiply_add(const stacks_work &work, const char *a, const char *b, int row, int column, int k) {
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
         unsigned a_at[ROWS], b_at[COLUMNS / 2];
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) a_at[i] = shared_address(a) + begin<A, true>(work.a, row + i * 16);
+        for (int i = 0; i < ROWS; i++) a_at[i] = shared_address(a) + begin<A, true>(of_a, row + i * 16);
 #pragma unroll
-        for (int j = 0; j < COLUMNS / 2; j++) b_at[j] = shared_address(b) + begin<B, false>(work.b, column + j * 16);
+        for (int j = 0; j < COLUMNS / 2; j++) b_at[j] = shared_address(b) + begin<B, false>(of_b, column + j * 16);
 #pragma unroll 1
         for (int l = 0; l < k; l += 16) {
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
-                load_matrices<A == LINES>(this->rows[i], a_at[i] + l * (A == LINES ? work.a.k : 2));
+                load_matrices<A == LINES>(this->rows[i], a_at[i] + l * (A == LINES ? of_a.k : 2));
 #pragma unroll
             for (int j = 0; j < COLUMNS / 2; j++)
-                load_matrices<B == LINES>(this->columns[j], b_at[j] + l * (B == LINES ? work.b.k : 2));
+                load_matrices<B == LINES>(this->columns[j], b_at[j] + l * (B == LINES ? of_b.k : 2));
             this->multiply_loaded(k - l);
         }
     }
@@ -267,20 +279,22 @@ struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
 
 /* Rows begin anywhere: element by element, from either layout. */
 template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_halves<T, ROWS, COLUMNS> {
+    static constexpr int BLOCKS = ROWS > 1 ? 1 : 3;
+
     /* Two neighbours along k. */
     __device__ static uint32_t pair(const char *from, int k_step) {
         const uint32_t low = *reinterpret_cast<const uint16_t *>(from);
         return low | uint32_t(*reinterpret_cast<const uint16_t *>(from + k_step)) << 16;
     }
 
-    __device__ void multiply_add(const stacks_work &work, const char *a, const char *b, int row, int column, int k) {
-        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, a_k = work.a.k, b_k = work.b.k;
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
+        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, a_k = of_a.k, b_k = of_b.k;
         int a_at[2 * ROWS], b_at[COLUMNS];
 #pragma unroll
-        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, work.a.lines - 1) * work.a.line + 2 * t * a_k;
+        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, of_a.lines - 1) * of_a.line + 2 * t * a_k;
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++)
-            b_at[j] = min(column + j * 8 + g, work.b.lines - 1) * work.b.line + 2 * t * b_k;
+        for (int j = 0; j < COLUMNS; j++) b_at[j] = min(column + j * 8 + g, of_b.lines - 1) * of_b.line + 2 * t * b_k;
 #pragma unroll 1
         for (int l = 0; l < k; l += 16) {
 #pragma unroll
@@ -300,37 +314,62 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_hal
 
 /* ---- the choice of a tile ---------------------------------------------------------------------------------------- */
 
-#define SHAPES 4 /* 3: without 48 x 48, which has not been measured */
-/* The shares are estimates of what waiting for shared memory leaves. */
-static constexpr stacks_shape float_shapes[] = {
-    {16, 16, 16, 24, 0.5}, {32, 32, 32, 16, 0.8}, {64, 32, 32, 12, 0.9}, {48, 48, 32, 10, 0.9}};
-static constexpr stacks_shape double_shapes[] = {
-    {16, 16, 32, 24, 0.5}, {32, 32, 32, 16, 0.9}, {64, 32, 32, 10, 0.9}, {48, 48, 32, 8, 0.9}};
-static constexpr stacks_shape half_shapes[] = {
-    {16, 16, 32, 24, 0.5}, {32, 32, 32, 20, 0.9}, {64, 32, 32, 16, 0.9}, {48, 48, 32, 12, 0.9}};
+/* Counted in what the compiler made; float64: what its instructions keep tensor cores busy. */
+#define SHAPES 3
+static constexpr stacks_shape float_shapes[SHAPES] = {
+    {16, 16, 16, 28, 1.8, 23, 230}, {32, 32, 32, 20, 1.8, 40, 330}, {64, 32, 32, 12, 1.8, 77, 550}};
+static constexpr stacks_shape double_shapes[SHAPES] = {
+    {16, 16, 32, 24, 1.5, 11, 150}, {32, 32, 32, 16, 1.5, 34, 200}, {64, 32, 32, 10, 1.5, 75, 300}};
+static constexpr stacks_shape half_shapes[SHAPES] = {
+    {16, 16, 32, 24, 3, 1, 300}, {32, 32, 32, 16, 3, 2, 450}, {64, 32, 32, 8, 3, 4, 1000}};
+static constexpr stacks_shape element_shapes[SHAPES] = {
+    {16, 16, 32, 24, 3, 3.1, 250}, {32, 32, 32, 12, 3, 5.6, 450}, {64, 32, 32, 8, 3, 8.5, 900}};
 
-static const stacks_shape *stacks_shapes(enum dtype dtype) {
-    return dtype == FLOAT32 ? float_shapes : dtype == FLOAT64 ? double_shapes : half_shapes;
+static const stacks_shape *stacks_shapes(const struct launch *launch) {
+    return launch->dtype == FLOAT32   ? float_shapes
+           : launch->dtype == FLOAT64 ? double_shapes
+           : stacks_odd(launch)       ? element_shapes
+                                      : half_shapes;
 }
 
 struct stacks_choice {
     int shape;
     stacks_plan plan;
-    double each; /* multiply-adds of a product, those beside C and those of waiting threads included */
+    double clocks; /* of a multiprocessor, for a product */
 };
 
-/* The shape that `tile` names, or the one that wastes least. Without a plan where no shape fits. */
-static stacks_choice stacks_choose(const struct launch *launch) {
+/* Clocks of a multiprocessor for a product: its warps' turns at issuing. A warp waits after most of them, so it takes
+ * several to use all clocks of a scheduler. */
+static double stacks_clocks(const struct launch *launch, const stacks_shape &shape, const stacks_plan &plan) {
     const matmul_args &args = launch->args.matmul;
+    const double warps = plan.threads / 32, pieces = double(ceil_div(std::max<int64_t>(args.k, 1), plan.work.step));
+    const int64_t items = plan.products * plan.work.tiles, teams = plan.threads / shape.team;
+    const double rounds =
+        double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill gaps */
+    double turns = rounds * warps * (double(args.k) * shape.each_k + shape.whole) + warps * pieces * 200;
+    for (const stacks_operand &o : plan.work.operand) {
+        const int64_t row = o.by_k ? o.lines : args.k, rows = o.by_k ? args.k : o.lines,
+                      across = int64_t(1) << o.across;
+        const int64_t units = ceil_div(row * int64_t(dtype_size(launch->dtype)), std::max(o.unit, 1));
+        const double each = o.unit ? double(rows * ceil_div(units, across) * across) : double(rows * o.width) / 16;
+        if (o.stride) turns += double(plan.products) * each / 32 * 8;
+    }
+    const double blocks =
+        std::max(1.0, std::min(double((stacks_room() + 1024) / (plan.bytes + 1024)), shape.resident / warps));
+    const double each_scheduler = blocks * warps / 4;
+    return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
+}
+
+/* The shape that `tile` names, or the fastest. Without a plan where no shape fits. */
+static stacks_choice stacks_choose(const struct launch *launch) {
     stacks_choice best = {};
     for (int i = 0; i < SHAPES; i++) {
-        const stacks_shape &shape = stacks_shapes(launch->dtype)[i];
+        const stacks_shape &shape = stacks_shapes(launch)[i];
         if (launch->choice[0] > 0 && launch->choice[0] - 1 != i) continue;
         const stacks_plan plan = stacks_plan_for(launch, shape);
-        int64_t tiles = ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n);
-        if (plan.products == 1) tiles = ceil_div(tiles, plan.threads / shape.team) * (plan.threads / shape.team);
-        const double each = double(tiles) * shape.m * shape.n * double(args.k) / (shape.rate * plan.share);
-        if (plan.bytes > 0 && (best.plan.bytes == 0 || each < best.each)) best = {i, plan, each};
+        if (plan.bytes == 0) continue;
+        const double clocks = stacks_clocks(launch, shape, plan);
+        if (best.plan.bytes == 0 || clocks < best.clocks) best = {i, plan, clocks};
     }
     return best;
 }
@@ -341,17 +380,15 @@ static const char *matmul_stacks_refuses(const struct launch *launch) {
     return stacks_choose(launch).plan.bytes > 0 ? nullptr : "its matrices are not small: a block cannot hold a product";
 }
 
-/* Of a GPU at 1.7 GHz: memory, or the multiprocessor that has most products; a few of them wait for themselves. */
+/* Of a GPU at 1.9 GHz: memory, or the multiprocessor that has most products. */
 static double matmul_stacks_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double a = double(args.m) * double(args.k) * (args.a_batch_stride ? double(args.batch) : 1);
     const double b = double(args.k) * double(args.n) * (args.b_batch_stride ? double(args.batch) : 1);
     const double c = double(args.m) * double(args.n) * double(args.batch);
-    const double per_clock = dtype_size(launch->dtype) == 2 ? 512 : 128; /* multiply-adds of a multiprocessor */
     const double each = double(ceil_div(args.batch, std::max(1, launch->multiprocessors)));
-    const double share = std::min(1.0, 0.15 + each / 8);
-    return 3e-6 + std::max((a + b + c) * double(dtype_size(launch->dtype)) / 3.6e12,
-                           each * stacks_choose(launch).each / (per_clock * 1.7e9 * share));
+    return 3e-6 + std::max((a + b + c) * double(dtype_size(launch->dtype)) / 3.9e12,
+                           each * stacks_choose(launch).clocks / 1.9e9);
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
@@ -366,7 +403,7 @@ template <typename TILE> static int stacks_start(const struct launch *launch, co
         code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, plan.threads, size_t(plan.bytes));
     if (code != cudaSuccess) return code;
     const int64_t blocks = int64_t(std::max(1, resident)) * std::max(1, launch->multiprocessors);
-    stacks_even_out(plan, launch, stacks_shapes(launch->dtype)[choice.shape], blocks);
+    stacks_even_out(plan, launch, stacks_shapes(launch)[choice.shape], blocks);
     kernel<<<unsigned(std::min(blocks, plan.work.groups)), plan.threads, size_t(plan.bytes), stream_of(launch)>>>(
         args, plan.work);
     return cudaGetLastError();
@@ -377,8 +414,7 @@ static int stacks_start_floats(const struct launch *launch, const stacks_choice 
     switch (choice.shape) {
     case 0: return stacks_start<stacks_floats<4, 4, 4, A, B>>(launch, choice);
     case 1: return stacks_start<stacks_floats<4, 8, 8, A, B>>(launch, choice);
-    case 2: return stacks_start<stacks_floats<8, 8, 8, A, B>>(launch, choice);
-    default: return stacks_start<stacks_floats<6, 12, 8, A, B>>(launch, choice);
+    default: return stacks_start<stacks_floats<8, 8, 8, A, B>>(launch, choice);
     }
 }
 
@@ -386,8 +422,7 @@ static int stacks_start_doubles(const struct launch *launch, const stacks_choice
     switch (choice.shape) {
     case 0: return stacks_start<stacks_doubles<1, 2>>(launch, choice);
     case 1: return stacks_start<stacks_doubles<2, 4>>(launch, choice);
-    case 2: return stacks_start<stacks_doubles<4, 4>>(launch, choice);
-    default: return stacks_start<stacks_doubles<3, 6>>(launch, choice);
+    default: return stacks_start<stacks_doubles<4, 4>>(launch, choice);
     }
 }
 
@@ -395,8 +430,7 @@ template <typename T> static int stacks_start_elements(const struct launch *laun
     switch (choice.shape) {
     case 0: return stacks_start<stacks_elements<T, 1, 2>>(launch, choice);
     case 1: return stacks_start<stacks_elements<T, 2, 4>>(launch, choice);
-    case 2: return stacks_start<stacks_elements<T, 4, 4>>(launch, choice);
-    default: return stacks_start<stacks_elements<T, 3, 6>>(launch, choice);
+    default: return stacks_start<stacks_elements<T, 4, 4>>(launch, choice);
     }
 }
 
@@ -405,8 +439,7 @@ static int stacks_start_matrices(const struct launch *launch, const stacks_choic
     switch (choice.shape) {
     case 0: return stacks_start<stacks_matrices<T, 1, 2, A, B>>(launch, choice);
     case 1: return stacks_start<stacks_matrices<T, 2, 4, A, B>>(launch, choice);
-    case 2: return stacks_start<stacks_matrices<T, 4, 4, A, B>>(launch, choice);
-    default: return stacks_start<stacks_matrices<T, 3, 6, A, B>>(launch, choice);
+    default: return stacks_start<stacks_matrices<T, 4, 4, A, B>>(launch, choice);
     }
 }
 
@@ -428,7 +461,7 @@ static int matmul_stacks_launch(const struct launch *launch) {
         if constexpr (std::is_same_v<T, double>) {
             return stacks_start_doubles(launch, choice);
         } else {
-            if constexpr (sizeof(T) == 2 && !STACKS_SPREAD)
+            if constexpr (sizeof(T) == 2)
                 if (choice.plan.as_they_lie) return stacks_start_elements<T>(launch, choice);
             if (args.transpose_a)
                 return args.transpose_b ? stacks_start_with<T, LINES, K_KEPT>(launch, choice)
@@ -450,7 +483,7 @@ KERNEL(matmul_stacks) = {
     .divisible = true,
     .compute_capability = 80,
     .parameters = {{.name = "tile",
-                    .values = {"auto", "16x16", "32x32", "64x32", "48x48"},
+                    .values = {"auto", "16x16", "32x32", "64x32"},
                     .help = "of C, that a warp computes; auto: the one that wastes least"}},
     .refuses = matmul_stacks_refuses,
     .seconds = matmul_stacks_seconds,
