@@ -17,7 +17,7 @@
  * thread.) C' = B' A', so the large operand may be either one.
  *
  *     16-bit types             tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
- *     float64, from 3 lines    tensor cores, likewise                                              skinny_dmma.cuh
+ *     float64, from 5 lines    tensor cores, likewise                                              skinny_dmma.cuh
  *     float32, float64         multiply-adds                                                       skinny_fma.cuh
  *
  * k is split over the warps of a block; where that makes too few blocks, over blocks: they leave their sums in the
@@ -29,12 +29,15 @@
  * elements apart begin equally far behind 16 bytes. Those a warp takes, and it is S or the sums that are shifted. The
  * vectors that a line shares with its neighbours are taken element by element.
  *
- * Measured on an H200 against cuBLAS, float32: 1.2 to 1.9 for 2 to 8 rows of A, 0.9 to 1.0 for one, 1.0 for 16 by 11008
- * (a third of that where C is small: pace_of); float64, by multiply-adds: 0.9 to 1.06 for one and two, 0.8 to 0.94 for
- * 3 to 8, 0.7 for 16; 16-bit types: 0.87 to 1.3 for one and two, 0.3 to 0.7 for more, where matmul/wgmma.cu is faster.
- * The same worker kept up for one line and not for five: what grows is S, of which every element cost up to two
- * divisions on its way to shared memory, while X waited. Since then a thread divides twice in all. That, and float64 on
- * tensor cores, has not run on a GPU; pace_of() tells what was measured before.
+ * Measured on an H200 against cuBLAS, 1 to 16 rows by 7168 by 7168. Float32: 1.0 for one row, 1.5 to 1.9 for 2 to 8,
+ * 1.2 to 1.3 for 16. Float64: 0.92 to 1.07 up to 3, by multiply-adds; on tensor cores 0.83 to 1.1 for 5 and 8, 0.62 to
+ * 0.74 for 16, where multiply-adds had 0.73 to 1.0 and 0.47 to 0.69, but were faster for 3 (99.6 us, 104). 16-bit
+ * types: 0.82 to 0.87 for one and two, 0.6 to 0.75 for 3 to 8, 0.4 to 0.6 for 16; with rows of odd width 1.8 to 2.6,
+ * since cuBLAS loses more by them. S costs each thread two divisions on its way to shared memory; two for each element
+ * took 3 to 15 us more.
+ *
+ * X through shared memory, by cp.async in a ring, takes 29 us where bfloat16 takes 44 by registers (5 rows). It needs
+ * rows that begin on 16 bytes, as do TMA's, by which matmul/wgmma.cu is as fast: so it was left.
  *
  * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
  * addition, which nothing here can hide. */
@@ -61,9 +64,6 @@ static skinny_form form_of(const struct launch *launch) {
         stride};
 }
 
-/* Float64 is multiplied by tensor cores where S has more than two lines. 17: never, by multiply-adds for all. */
-static constexpr int TENSOR_DOUBLES = 4;
-
 template <typename T, int COLUMNS, typename F> static int with_columns(const skinny_form &form, F f) {
     if constexpr (sizeof(T) == 2) {
         constexpr int TILES = COLUMNS / 8;
@@ -72,7 +72,7 @@ template <typename T, int COLUMNS, typename F> static int with_columns(const ski
                                 : f(type_is<skinny_mma_by_k<T, TILES, false>>());
         return form.aligned ? f(type_is<skinny_mma_by_lines<T, TILES, true>>())
                             : f(type_is<skinny_mma_by_lines<T, TILES, false>>());
-    } else if constexpr (sizeof(T) == 8 && COLUMNS >= TENSOR_DOUBLES) {
+    } else if constexpr (sizeof(T) == 8 && COLUMNS >= 8) {
         constexpr int TILES = COLUMNS / 8;
         if (form.by_k)
             return form.aligned ? f(type_is<skinny_dmma_by_k<TILES, true>>())
@@ -96,8 +96,7 @@ template <typename F> static int with_worker(const struct launch *launch, F f) {
         if constexpr (sizeof(T) > 2) {
             if (form.small <= 1) return with_columns<T, 1>(form, f);
             if (form.small <= 2) return with_columns<T, 2>(form, f);
-            if constexpr (sizeof(T) == 4 || TENSOR_DOUBLES > 4)
-                if (form.small <= 4) return with_columns<T, 4>(form, f);
+            if (form.small <= 4) return with_columns<T, 4>(form, f);
         }
         return form.small <= 8 ? with_columns<T, 8>(form, f) : with_columns<T, 16>(form, f);
     });
@@ -195,12 +194,15 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
     return best;
 }
 
-/* How much longer the arithmetic beside the reading takes: tensor cores that multiply few lines wait for each other,
- * and the multiply-adds of more than 8 lines leave room for one block a multiprocessor. */
+/* What the arithmetic beside the reading takes, measured: sums over the threads that share a k (by_k), tensor cores
+ * that multiply few lines and wait for each other, and with more than 8 lines registers for one block a multiprocessor.
+ */
 static double pace_of(const struct launch *launch) {
-    const int64_t few = std::min(launch->args.matmul.m, launch->args.matmul.n);
-    if (dtype_size(launch->dtype) == 2) return few > 8 ? 2.8 : few > 2 ? 1.7 : 1;
-    return few > 8 ? 2.5 : 1;
+    const skinny_form form = form_of(launch);
+    const auto by = [&](double by_k, double by_lines) { return form.by_k ? by_k : by_lines; };
+    if (launch->dtype == FLOAT32) return form.small > 8 ? by(1.83, 1.36) : form.small > 4 ? by(1.2, 1) : 0.95;
+    if (launch->dtype == FLOAT64) return form.small > 8 ? by(1.4, 1.27) : form.small > 4 ? by(1.07, 0.98) : 0.95;
+    return form.small > 8 ? by(1.55, 2.3) : form.small > 2 ? by(1.27, 1.3) : 1.1;
 }
 
 static double matmul_skinny_seconds(const struct launch *launch) {

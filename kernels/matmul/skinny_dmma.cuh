@@ -1,4 +1,4 @@
-/* matmul/skinny_dmma.cuh - the workers of matmul/skinny.cu for float64 on tensor cores, for more than two lines of S.
+/* matmul/skinny_dmma.cuh - the workers of matmul/skinny.cu for float64 on tensor cores, for more than four lines of S.
  *
  * As in skinny_mma.cuh X is the left operand of the instruction, 16 lines by 4 of k, and vectors are taken as they lie
  * in memory. Thread 4g + t has
