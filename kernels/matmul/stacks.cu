@@ -39,7 +39,7 @@
  * buffer, pieces of k that let more blocks run, odd rows spread by another pass were slower (4096 of 64 x 64 x 64 in
  * bfloat16: 49 us, not 38). So now copies are a short loop that adds, both operands share it, and what writes C is
  * three loops, the rare ones apart. Counted: 12000 instructions. Predicted, not measured: 4096 of 64 x 64 x 64 in 29,
- * 85 and 110 us (cuBLAS 37, 79, 98).
+ * 89 and 109 us (cuBLAS 37, 79, 98).
  *
  * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105.
  *
@@ -317,7 +317,7 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_hal
 /* Counted in what the compiler made; float64: what its instructions keep tensor cores busy. */
 #define SHAPES 3
 static constexpr stacks_shape float_shapes[SHAPES] = {
-    {16, 16, 16, 28, 1.8, 23, 230}, {32, 32, 32, 20, 1.8, 40, 330}, {64, 32, 32, 12, 1.8, 77, 550}};
+    {16, 16, 16, 28, 1.8, 24, 230}, {32, 32, 32, 20, 1.8, 40, 330}, {64, 32, 32, 12, 1.8, 77, 550}};
 static constexpr stacks_shape double_shapes[SHAPES] = {
     {16, 16, 32, 24, 1.5, 11, 150}, {32, 32, 32, 16, 1.5, 34, 200}, {64, 32, 32, 10, 1.5, 75, 300}};
 static constexpr stacks_shape half_shapes[SHAPES] = {
