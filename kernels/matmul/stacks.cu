@@ -30,16 +30,16 @@
  * into shared memory is cut along k; its sums stay in registers. Each element is one chain of additions in the order of
  * k, whatever the tile.
  *
- * Measured on an H200 against cuBLAS (bfloat16, float32, float64): 20000 of 16 x 16 x 16 3.6, 2.2, 2.2; 4096 of
- * 64 x 64 x 64 0.96, 0.64, 0.76; 3000 of 33 x 33 x 33 1.3, 0.7, 1.3; 400 of 128 x 128 x 128 0.3, 0.6, 0.6. In float32
- * 64 x 64 x 64 issued 15900 instructions a product for 8200 multiply-adds, in 60 % of all clocks: 30 instructions for a
- * copy by each thread, conversions to float64 and back for an `alpha` that needed none, and all of it unrolled, tens of
- * KiB of code in a straight line, once a product. The profiler named waiting for instructions first (bfloat16,
- * 33 x 33 x 33). Tiles of 16 x 16, which have least code, were as fast as larger ones that load half as much; a third
- * buffer, pieces of k that let more blocks run, odd rows spread by another pass were slower (4096 of 64 x 64 x 64 in
- * bfloat16: 49 us, not 38). So now copies are a short loop that adds, both operands share it, and what writes C is
- * three loops, the rare ones apart. Counted: 12000 instructions. Predicted, not measured: 4096 of 64 x 64 x 64 in 29,
- * 89 and 109 us (cuBLAS 37, 79, 98).
+ * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65), 22.6
+ * (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4 (37),
+ * 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48). Each thread once took 30 instructions for a copy,
+ * converted to float64 and back for an `alpha` that needed none, and all of it was unrolled, tens of KiB of code in a
+ * straight line, once a product: warps waited for instructions. Now copies are a short loop that adds, both operands
+ * share it, and what writes C is three loops, the rare ones apart: 123 us became 88 in float32 64 x 64 x 64 (54 M
+ * instructions in all), 38 became 34 in bfloat16. A third buffer, and odd rows spread by another pass, were slower, and
+ * so were pieces of k that let more blocks run, but in float64: 64 x 64 x 64 whole, one block a multiprocessor, is the
+ * 142.6 above, and in pieces was 109. Copies of 8 bytes by eight threads a row: 99 x 98 x 101 159.6, and by all
+ * threads side by side 139.6. Pieces and short copies are back; 109 and 139.6 are from before the other changes.
  *
  * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105.
  *
@@ -314,16 +314,16 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_hal
 
 /* ---- the choice of a tile ---------------------------------------------------------------------------------------- */
 
-/* Counted in what the compiler made; float64: what its instructions keep tensor cores busy. */
+/* Fitted to all tiles of 62 stacks on an H200; of those chosen nine of ten are within 13 %. */
 #define SHAPES 3
 static constexpr stacks_shape float_shapes[SHAPES] = {
-    {16, 16, 16, 28, 1.8, 24, 230}, {32, 32, 32, 20, 1.8, 40, 330}, {64, 32, 32, 12, 1.8, 77, 550}};
+    {16, 16, 16, 28, 1.6, 23, 140}, {32, 32, 32, 20, 1.6, 38, 225}, {64, 32, 32, 12, 1.6, 58, 570}};
 static constexpr stacks_shape double_shapes[SHAPES] = {
-    {16, 16, 32, 24, 1.5, 11, 150}, {32, 32, 32, 16, 1.5, 34, 200}, {64, 32, 32, 10, 1.5, 75, 300}};
+    {16, 16, 32, 24, 1.7, 11, 42}, {32, 32, 32, 16, 1.7, 34, 250}, {64, 32, 32, 10, 1.7, 69, 0}};
 static constexpr stacks_shape half_shapes[SHAPES] = {
-    {16, 16, 32, 24, 3, 1, 300}, {32, 32, 32, 16, 3, 2, 450}, {64, 32, 32, 8, 3, 4, 1000}};
+    {16, 16, 32, 24, 1.25, 0, 240}, {32, 32, 32, 16, 1.25, 2.1, 450}, {64, 32, 32, 8, 1.25, 3.25, 890}};
 static constexpr stacks_shape element_shapes[SHAPES] = {
-    {16, 16, 32, 24, 3, 3.1, 250}, {32, 32, 32, 12, 3, 5.6, 450}, {64, 32, 32, 8, 3, 8.5, 900}};
+    {16, 16, 32, 24, 0.5, 1.2, 170}, {32, 32, 32, 12, 0.5, 0, 430}, {64, 32, 32, 8, 0.5, 11.8, 1260}};
 
 static const stacks_shape *stacks_shapes(const struct launch *launch) {
     return launch->dtype == FLOAT32   ? float_shapes
@@ -346,16 +346,17 @@ static double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     const int64_t items = plan.products * plan.work.tiles, teams = plan.threads / shape.team;
     const double rounds =
         double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill gaps */
-    double turns = rounds * warps * (double(args.k) * shape.each_k + shape.whole) + warps * pieces * 200;
-    for (const stacks_operand &o : plan.work.operand) {
-        const int64_t row = o.by_k ? o.lines : args.k, rows = o.by_k ? args.k : o.lines,
-                      across = int64_t(1) << o.across;
-        const int64_t units = ceil_div(row * int64_t(dtype_size(launch->dtype)), std::max(o.unit, 1));
-        const double each = o.unit ? double(rows * ceil_div(units, across) * across) : double(rows * o.width) / 16;
-        if (o.stride) turns += double(plan.products) * each / 32 * 8;
-    }
-    const double blocks =
-        std::max(1.0, std::min(double((stacks_room() + 1024) / (plan.bytes + 1024)), shape.resident / warps));
+    const stacks_operand *const o = plan.work.operand;
+    double turns = rounds * warps * (double(args.k) * shape.each_k + shape.whole) + warps * pieces * 295;
+    if (plan.as_they_lie)
+        turns += 2.5 * double(items * ceil_div(args.k, 16)) *
+                 (shape.m / 2 * stacks_reads(o[0]) + shape.n / 2 * stacks_reads(o[1]));
+    for (int i = 0; i < 2; i++)
+        if (o[i].stride) turns += stacks_copy_turns(o[i], plan, args.k);
+    if (plan.work.staged)
+        turns += double(plan.products * args.m * args.n) * double(dtype_size(launch->dtype)) / 512 * 70;
+    const double blocks = std::max(
+        1.0, std::min(double((stacks_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
     const double each_scheduler = blocks * warps / 4;
     return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }
@@ -387,8 +388,8 @@ static double matmul_stacks_seconds(const struct launch *launch) {
     const double b = double(args.k) * double(args.n) * (args.b_batch_stride ? double(args.batch) : 1);
     const double c = double(args.m) * double(args.n) * double(args.batch);
     const double each = double(ceil_div(args.batch, std::max(1, launch->multiprocessors)));
-    return 3e-6 + std::max((a + b + c) * double(dtype_size(launch->dtype)) / 3.9e12,
-                           each * stacks_choose(launch).clocks / 1.9e9);
+    return 2.7e-6 + std::max((a + b + c) * double(dtype_size(launch->dtype)) / 4.06e12,
+                             each * stacks_choose(launch).clocks / 1.9e9);
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */

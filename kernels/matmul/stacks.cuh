@@ -28,7 +28,9 @@ struct stacks_operand {
     int lines;        /* of a matrix */
     int unit;         /* a copy: 16, 8, 4 or 2; 0: the run as it lies, 16 at a time */
     int width, pitch; /* from row to row, in memory and in a buffer */
-    int across;       /* threads side by side copy a row: 2 to the power of it */
+    int across;       /* threads side by side copy a row, 16 bytes each: 2 to the power of it */
+    int per_row;      /* copies of a row in a buffer */
+    unsigned magic;   /* of it */
     int line, k;      /* in a buffer, from line to line, from k to k */
     int matrix;       /* in a buffer, from product to product; 0: one for all */
 };
@@ -55,21 +57,40 @@ inline unsigned magic_of(int64_t d) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* The first `units` units of each of `rows` rows. */
-template <int UNIT>
+/* The first `units` times 16 bytes of each of `rows` rows. */
 __device__ inline void stacks_copy_rows(const stacks_operand &o, char *to, const char *from, int rows, int units) {
     const int across = 1 << o.across, down = int(blockDim.x) >> o.across, y = int(threadIdx.x) >> o.across;
     for (int x = int(threadIdx.x) & (across - 1); x < units; x += across) {
-        const char *here = from + int64_t(y) * o.width + x * UNIT;
-        char *there = to + y * o.pitch + x * UNIT;
+        const char *here = from + int64_t(y) * o.width + x * 16;
+        char *there = to + y * o.pitch + x * 16;
 #pragma unroll 2
         for (int row = y; row < rows; row += down) {
+            copy_async<16>(shared_address(there), here, true);
+            here += int64_t(down) * o.width, there += down * o.pitch;
+        }
+    }
+}
+
+/* The same for short copies, all threads side by side: rows of odd width are many of them, and eight threads a row
+ * would leave threads without work and read memory in scraps. */
+template <int UNIT>
+__device__ inline void stacks_copy_short(const stacks_operand &o, char *to, const char *from, int rows, int units) {
+    const int first = int(divided(threadIdx.x, o.magic)), down = int(divided(blockDim.x, o.magic));
+    const int across = int(blockDim.x) - down * o.per_row;
+    int x = int(threadIdx.x) - first * o.per_row;
+    const char *here = from + int64_t(first) * o.width + x * UNIT;
+    char *there = to + first * o.pitch + x * UNIT;
+#pragma unroll 2
+    for (int row = first; row < rows; row += down) {
+        if (x < units) {
             if constexpr (UNIT >= 4)
                 copy_async<UNIT>(shared_address(there), here, true);
             else
                 *reinterpret_cast<uint16_t *>(there) = *reinterpret_cast<const uint16_t *>(here);
-            here += int64_t(down) * o.width, there += down * o.pitch;
         }
+        x += across, here += int64_t(down) * o.width + across * UNIT, there += down * o.pitch + across * UNIT;
+        if (x >= o.per_row)
+            x -= o.per_row, row++, here += o.width - o.per_row * UNIT, there += o.pitch - o.per_row * UNIT;
     }
 }
 
@@ -93,12 +114,12 @@ __device__ inline void stacks_copy(const stacks_operand &o, const stacks_work &w
                                    int64_t begin, int count, int k) {
     const char *const from = stacks_run(o, work, group) + begin * o.k_stride;
     const int rows = (o.by_k ? k : o.lines) * (o.stride ? count : 1), bytes = o.by_k ? o.width : k * int(sizeof(T));
-    if (o.unit == 16) return stacks_copy_rows<16>(o, to, from, rows, bytes / 16);
-    if (o.unit == 8) return stacks_copy_rows<8>(o, to, from, rows, bytes / 8);
+    if (o.unit == 16) return stacks_copy_rows(o, to, from, rows, bytes / 16);
+    if (o.unit == 8) return stacks_copy_short<8>(o, to, from, rows, bytes / 8);
     if constexpr (sizeof(T) <= 4)
-        if (o.unit == 4) return stacks_copy_rows<4>(o, to, from, rows, bytes / 4);
+        if (o.unit == 4) return stacks_copy_short<4>(o, to, from, rows, bytes / 4);
     if constexpr (sizeof(T) == 2) {
-        if (o.unit == 2) return stacks_copy_rows<2>(o, to, from, rows, bytes / 2);
+        if (o.unit == 2) return stacks_copy_short<2>(o, to, from, rows, bytes / 2);
         const int skew = stacks_skew(from), end = skew + rows * o.width;
         for (int at = int(threadIdx.x) * 16; at < end; at += int(blockDim.x) * 16) {
             if (at + 16 <= end)
@@ -246,7 +267,8 @@ struct stacks_shape {
     int m, n, team;       /* a tile; its threads */
     int resident;         /* warps that registers leave room for on a multiprocessor */
     double idle;          /* warps of a scheduler that wait at any time */
-    double each_k, whole; /* turns at issuing that a warp takes for a k of its tile (or two tiles), and beside */
+    double each_k, whole; /* turns at issuing that a warp takes for a k of its tile (or two tiles), and beside; all
+                           * turns are fitted to what was measured */
 };
 
 struct stacks_plan {
@@ -303,6 +325,8 @@ inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int6
          .width = int(width),
          .pitch = int(pitch),
          .across = stacks_across(part / unit),
+         .per_row = int(part / unit),
+         .magic = magic_of(part / unit),
          .line = int(by_k ? size : pitch),
          .k = int(by_k ? pitch : size),
          .matrix = int(stride ? rows * pitch : 0)};
@@ -347,7 +371,9 @@ inline bool stacks_odd(const struct launch *launch) {
 
 /* Cuts a stack for tiles of this shape: as many products a group as leave room for six blocks, if that is two or more.
  * One product is cut along k only where it does not fit, and a block has threads for all of its C: each piece costs
- * another turn, and few blocks do with what they have on its way. Pieces of odd rows are copied by elements. */
+ * another turn, and few blocks do with what they have on its way. A block of float64
+ * that would be alone is cut for as many as registers hold, three at most: its warps wait for tensor cores. Pieces of
+ * odd rows are copied by elements. */
 inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
     const matmul_args &args = launch->args.matmul;
     if (double(args.m) * double(args.n) > STACKS_MOST || args.k > STACKS_K) return {};
@@ -363,12 +389,39 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
         plan.threads = 32 * int(std::min<int64_t>(4, ceil_div(plan.products * tiles * shape.team, 32)));
         plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, whole, plan.as_they_lie);
     }
+    const auto room_for = [](int64_t blocks) { return (stacks_room() + 1024) / blocks - 1024; };
+    const bool alone = dtype_size(launch->dtype) == 8 && plan.bytes > room_for(2);
+    const int64_t enough = room_for(alone ? std::clamp<int64_t>(shape.resident / warps, 1, 3) : 1);
     for (const int64_t step : {whole, INT64_C(64), INT64_C(32), INT64_C(16)})
-        if (plan.bytes == 0 && step <= whole && (step == whole || warps <= STACKS_WARPS)) {
-            plan.as_they_lie = false;
-            plan.bytes = stacks_cut(plan.work, launch, shape, 1, step, false);
+        if ((plan.bytes == 0 || plan.bytes > enough) && step <= whole && (step == whole || warps <= STACKS_WARPS)) {
+            stacks_plan pieces = plan;
+            pieces.as_they_lie = false;
+            pieces.bytes = stacks_cut(pieces.work, launch, shape, 1, step, false);
+            if (pieces.bytes > 0) plan = pieces;
         }
     return plan;
+}
+
+/* Turns at issuing that a group's copies of an operand take. */
+inline double stacks_copy_turns(const stacks_operand &o, const stacks_plan &plan, int64_t k) {
+    const int64_t step = plan.work.step, across = int64_t(1) << o.across;
+    const int64_t rows = (o.by_k ? std::min(step, k) : o.lines) * (o.stride ? plan.products : 1);
+    if (o.unit == 0) return double(rows * o.width) / 512 * 88;
+    const double each =
+        o.unit < 16 ? 30 * double(ceil_div(rows * o.per_row, plan.threads))
+                    : (26 + 19 * double(ceil_div(rows * across, plan.threads))) * double(ceil_div(o.per_row, across));
+    return each * double(plan.threads / 32 * ceil_div(std::max<int64_t>(k, 1), step));
+}
+
+/* How often shared memory is read, its banks considered, for an element of each of 8 lines and each second of 8 k. */
+inline int stacks_reads(const stacks_operand &o) {
+    int words[32], of_bank[32] = {}, most = 1;
+    for (int lane = 0; lane < 32; lane++) {
+        words[lane] = (lane / 4 * o.line + lane % 4 * 2 * o.k) / 4;
+        if (std::find(words, words + lane, words[lane]) == words + lane)
+            most = std::max(most, ++of_bank[unsigned(words[lane]) % 32]);
+    }
+    return most;
 }
 
 /* Makes groups smaller, so that all of so many blocks have work in the last turn, too. */
