@@ -226,14 +226,15 @@ __device__ inline void share_add(const matmul_args &args, const matmul_work &wor
     };
     const int stride = int(work.shares) * SHAPE::THREADS;
     for (int at = int(share_rank(work)) * SHAPE::THREADS + int(threadIdx.x); at < COUNT; at += BATCH * stride) {
-        vector sums[BATCH];
+        vector sums[BATCH] = {};
         for (unsigned share = 0; share < work.shares; share++) {
             const T *const from = share_of(work, planes, share);
 #pragma unroll
             for (int w = 0; w < SHAPE::WARPS_K; w++)
 #pragma unroll
                 for (int i = 0; i < BATCH; i++) {
-                    const int place = at + i * stride < COUNT ? at + i * stride : at;
+                    const int place = at + i * stride;
+                    if (place >= COUNT) continue;
                     const vector more = *reinterpret_cast<const vector *>(
                         from + w * SHAPE::PLANE + place / ACROSS * SHAPE::PITCH + place % ACROSS * WIDTH);
 #pragma unroll
