@@ -43,14 +43,14 @@ __device__ inline void cluster_sync() {
 
 /* ---- launches that overlap -------------------------------------------------------------------------------------- */
 
-/* Starts a kernel on clusters of `cluster` blocks, which may begin while the kernel before it in the stream still runs:
- * its blocks come as soon as there is room. Such a kernel must call launch_wait. */
+/* Starts a kernel on clusters of `cluster` blocks. `early`: it may begin while the kernel before it in the stream still
+ * runs: its blocks come as soon as there is room. Such a kernel must call launch_wait. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
-int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes, int cluster,
-                 cudaStream_t stream, const ARGUMENTS &...arguments) {
+int launch_clusters_of(bool early, void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes,
+                       int cluster, cudaStream_t stream, const ARGUMENTS &...arguments) {
     cudaLaunchAttribute attributes[2] = {};
     attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[0].val.programmaticStreamSerializationAllowed = early;
     attributes[1].id = cudaLaunchAttributeClusterDimension;
     attributes[1].val.clusterDim = {unsigned(cluster), 1, 1};
     cudaLaunchConfig_t config = {};
@@ -61,6 +61,13 @@ int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t s
     config.attrs = attributes;
     config.numAttrs = cluster > 1 ? 2 : 1;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/* The same, early. */
+template <typename... PARAMETERS, typename... ARGUMENTS>
+int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes, int cluster,
+                 cudaStream_t stream, const ARGUMENTS &...arguments) {
+    return launch_clusters_of(true, kernel, grid, threads, shared_bytes, cluster, stream, arguments...);
 }
 
 /* How many such clusters run at the same time; 0 where that cannot be told. */

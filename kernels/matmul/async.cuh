@@ -306,8 +306,8 @@ int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmu
     int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (code != cudaSuccess) return code;
     if (cut.shares && matmul_cluster() > 1) {
-        code = launch_early(kernel, grid_of(blocks), threads, size_t(bytes), int(work.shares), stream_of(launch), args,
-                            work);
+        code = launch_clusters_of(matmul_early(launch, cut, blocks, choice.shares), kernel, grid_of(blocks), threads,
+                                  size_t(bytes), int(work.shares), stream_of(launch), args, work);
     } else {
         kernel<<<grid_of(blocks), threads, bytes, stream_of(launch)>>>(args, work);
         code = cudaGetLastError();

@@ -22,6 +22,7 @@
 #define MOST_ROUNDS     2    /* of blocks, that k is cut for */
 #define MOST_SHARES     8    /* blocks of a cluster */
 #define CLUSTER_SECONDS 8e-7 /* that an addition in a cluster takes */
+#define EARLY_SECONDS   9e-7 /* that a launch saves which begins early */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -83,6 +84,13 @@ inline int64_t matmul_most_pieces(const struct launch *launch, const matmul_cut 
     return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MOST_ROUNDS * slots / tiles, args.k / cut.least));
 }
 
+/* May blocks of matmul/shares.cuh come while the launch before still runs? Only if both find room at once. Where they
+ * do not, they come as others end: too many on some multiprocessors, and clusters late. */
+inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int64_t blocks, int64_t shares) {
+    if (!cut.shares) return false;
+    return shares <= 2 ? blocks <= launch->multiprocessors : cut.slots > 1 && 2 * blocks <= launch->multiprocessors;
+}
+
 /* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. Clusters of three blocks and
  * more do not find room everywhere: of an H200's 132 multiprocessors, 36 of 3 ran at the same time but not 40, 25 of 4
  * but not 32, 16 of 6 but not 20, 10 of 8 but not 16. */
@@ -102,7 +110,8 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double cluster = shares > 1 ? CLUSTER_SECONDS : 0;
     const double pace_c = args.n * dtype_size(launch->dtype) % 16 == 0 ? 3e12 : 1e12; /* rows not stored in vectors */
     const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
-    return 2.2e-6 + std::max(compute, (a + b + c) * element / 3.6e12) + cluster + planes;
+    const double early = matmul_early(launch, cut, blocks, shares) ? EARLY_SECONDS : 0;
+    return 2.2e-6 + std::max(compute, (a + b + c) * element / 3.6e12) + cluster + planes - early;
 }
 
 /* All cuts of a kernel. */
