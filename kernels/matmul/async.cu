@@ -55,9 +55,9 @@ using async_shares =
 template <int WHICH> using async_share = std::tuple_element_t<WHICH, async_shares>;
 
 static constexpr matmul_cut all_cuts[] = {
-    async_large::cut(256, 3.7e+11, 0.7, 3.7e-6), async_small::cut(64, 3.3e+11, 0.42, 0.9e-6),
-    async_share<0>::cut(2.6e+11, 0.9, 1.5e-6), async_share<1>::cut(2.8e+11, 1, 1.7e-6),
-    async_share<2>::cut(2.4e+11, 0.9, 1.4e-6)};
+    async_large::cut(256, 3.8e+11, 0.75, 3.2e-6), async_small::cut(64, 3.4e+11, 0.48, 3e-7),
+    async_share<0>::cut(3.3e+11, 0.76, 8e-7), async_share<1>::cut(2.5e+11, 1, 9e-7),
+    async_share<2>::cut(2.3e+11, 0.85, 9e-7)};
 static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>

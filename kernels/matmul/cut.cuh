@@ -19,10 +19,11 @@
 #include <algorithm>
 #include <cmath>
 
-#define MOST_ROUNDS     2    /* of blocks, that k is cut for */
-#define MOST_SHARES     8    /* blocks of a cluster */
-#define CLUSTER_SECONDS 8e-7 /* that an addition in a cluster takes */
-#define EARLY_SECONDS   9e-7 /* that a launch saves which begins early */
+#define MOST_ROUNDS     2      /* of blocks, that k is cut for */
+#define MOST_SHARES     8      /* blocks of a cluster */
+#define CLUSTER_SECONDS 1.6e-6 /* that an addition in a cluster of two takes; */
+#define SHARE_SECONDS   4e-7   /* each more block */
+#define EARLY_SECONDS   9e-7   /* that a launch saves which begins early */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -107,7 +108,7 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
-    const double cluster = shares > 1 ? CLUSTER_SECONDS : 0;
+    const double cluster = shares > 1 ? CLUSTER_SECONDS + SHARE_SECONDS * double(shares - 2) : 0;
     const double pace_c = args.n * dtype_size(launch->dtype) % 16 == 0 ? 3e12 : 1e12; /* rows not stored in vectors */
     const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
     const double early = matmul_early(launch, cut, blocks, shares) ? EARLY_SECONDS : 0;

@@ -36,12 +36,12 @@ using dmma_shares =
                share_shape<double, 16, 32, 16, 32, 4, 32, 5, 2>>;
 template <int WHICH> using dmma_share = std::tuple_element_t<WHICH, dmma_shares>;
 
-static constexpr matmul_cut all_cuts[] = {{TILE, TILE, 1, BK, 256, 5e+11, 1, 5.3e-6, 0, false},
-                                          dmma_share<0>::cut(4.8e+11, 1, 5.3e-6),
-                                          dmma_share<1>::cut(4.7e+11, 0.9, 3.4e-6),
-                                          dmma_share<2>::cut(4.6e+11, 1, 3.4e-6),
-                                          dmma_share<3>::cut(3.6e+11, 0.77, 3.1e-6),
-                                          dmma_share<4>::cut(1.7e+11, 0.9, 1.1e-6)};
+static constexpr matmul_cut all_cuts[] = {{TILE, TILE, 1, BK, 256, 5.1e+11, 1, 3.6e-6, 0, false},
+                                          dmma_share<0>::cut(5.2e+11, 1, 2.2e-6),
+                                          dmma_share<1>::cut(4.5e+11, 0.93, 1.4e-6),
+                                          dmma_share<2>::cut(4.1e+11, 1, 1.6e-6),
+                                          dmma_share<3>::cut(3e+11, 0.77, 1.4e-6),
+                                          dmma_share<4>::cut(1.5e+11, 0.95, 5e-7)};
 static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
 template <enum layout LAYOUT, int WIDTH> using double_feeder = feeder<double, LAYOUT, WIDTH, TILE, BK, THREADS>;
@@ -99,7 +99,7 @@ static bool in_pairs(const matmul_args &args) {
 }
 
 static matmul_choice matmul_dmma_choice(const struct launch *launch) {
-    return matmul_choose(launch, cuts, launch->choice[0], in_pairs(launch->args.matmul) ? 1 : 0.86);
+    return matmul_choose(launch, cuts, launch->choice[0], in_pairs(launch->args.matmul) ? 1 : 0.87);
 }
 
 static uint64_t matmul_dmma_way(const struct launch *launch) {

@@ -20,15 +20,16 @@
  *     adjacent in a stage of floats, a thread reads four k of a line at once.
  *
  * Sums go through shared memory even where there is nothing to add: neighbouring threads then write rows of C, in
- * 16 bytes each where they are aligned. On a GPU with clusters a launch may begin while the one before it ends.
+ * 16 bytes each where they are aligned. On a GPU with clusters a launch that leaves room for another may begin while
+ * the one before it ends.
  *
- * Measured on an H200, without such early launches; microseconds, cuBLAS, and the best with k in planes alone:
+ * Measured on an H200; microseconds, cuBLAS, and the best with k in planes alone:
  *
- *     float64    176^3           3.4   3.4  10.6      1000^3         41.9  40.3  48.2      1501^3   139  171  198
- *                473^3          10.7   9.8  19.4      32x4096x4096   38.9  42.1  55.6      3000^3   914  867  959
- *                700^3          17.2  17.1  27.4      189x4096x4096   111   114   148
- *     float32    176^3           4.3   5.3   9.9      700^3          24.1  22.7  31.6
- *                473^3          12.8  11.8  19.3      32x4096x4096   41.1  39.5  55.7
+ *     float64    176^3           2.6   3.4  10.6      1000^3         45.9  40.4  48.5      1501^3   139  171  198
+ *                473^3          10.2   9.8  19.4      32x4096x4096   39.4  42.5  55.6      3000^3   903  868  959
+ *                700^3          17.1  17.3  27.4      189x4096x4096   110   114   148
+ *     float32    176^3           3.9   5.3  10.0      700^3          25.7  22.8  31.8
+ *                473^3          13.3  11.9  19.3      32x4096x4096   48.4  39.4  56.0
  *
  * Large float32 products are left to the tiles of matmul/async.cu. Of the 4.5 that 176^3 of float64 took in tiles of
  * 32 x 32, 0.6 went by before the first copy, 1.5 with k and 1.1 with the sums. A barrier of a cluster takes 0.6 and
