@@ -55,6 +55,7 @@ struct storage {
     bool generated;     /* the input is in no file */
     double file_share;  /* its bytes in the file over those that are computed with: another type */
     double bytes_per_s; /* predicted rate of reading or writing it, in bytes that are computed with */
+    int readers;        /* operands of the job's runs that it is, this one included: one copy serves all */
 };
 
 /* How a run cuts its loops into tiles, and what that costs; chosen for a budget of device memory. */

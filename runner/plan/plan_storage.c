@@ -52,10 +52,22 @@ static void merge_chunks(const struct operand *operand, struct storage *storage)
     if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
 }
 
+static int readers_of(const struct plan *plan, int array, const struct operand *as) {
+    int readers = 0;
+    for (int t = 0; t < plan->task_count; t++) {
+        const struct task *task = &plan->tasks[t];
+        for (int i = 0; i < task->geometry.inputs; i++)
+            if (task->in[i] == array && operands_alike(&task->geometry.in[i], as))
+                readers += task->operation->variant_count;
+    }
+    return readers;
+}
+
 static struct storage input_storage(const struct plan *plan, int index, const struct operand *operand,
                                     const struct device_facts *facts) {
     const struct array *array = &plan->arrays[index];
     struct storage storage = {.file_share = 1, .bytes_per_s = facts->read_bytes_per_s};
+    storage.readers = readers_of(plan, index, operand);
     double cores = facts->host_threads;
     if (!array->input) { /* a result: read from its part if it has left the device */
         const struct run_options *options = &plan->tasks[index - plan->input_count].operation->run;

@@ -12,7 +12,8 @@
  *
  * Reading and copying in overlap piece by piece, as do copying out and writing. These two pairs and the kernels overlap
  * step by step. So a pass takes the loads of the first step, then the slowest of the three, then the last launch and
- * the last store. Large tiles read less; small tiles fill the pipeline sooner. */
+ * the last store. Large tiles read less; small tiles fill the pipeline sooner. An input that is one tile stays on the
+ * device; if several runs read it, each counts only its share of the load. */
 #include "plan_tiles.h"
 
 #include <math.h>
@@ -155,7 +156,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     if (facts->limits && facts->limits->upload_bytes_per_s > 0)
         copy_rate = fmin(facts->limits->upload_bytes_per_s, facts->limits->download_bytes_per_s);
     double host_threads = facts->host_threads < USUAL_THREADS ? facts->host_threads : USUAL_THREADS;
-    double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0;
+    double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0, spared = 0;
     tiling->read_bytes = tiling->generate_s = 0;
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
@@ -172,6 +173,8 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         device_bytes += (double)tiling->steps * tile;
         read += loads * one;
         in_first += fmax(one, tile / copy_rate);
+        if (loads == 1 && tiling->in_storage[i].readers > 1)
+            spared += fmax(one, tile / copy_rate) * (1 - 1 / (double)tiling->in_storage[i].readers);
     }
     double stores = (double)operand_loads(out, tiling->tiles);
     double out_tile = (double)operand_tile_elements(out, tiling->tile) * (double)dtype_size(out->dtype);
@@ -211,7 +214,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double slowest = fmax(fmax(in - in_first, hidden_compute), hidden_store);
     tiling->predicted_s = in_first + slowest + last_launch + last_store;
     tiling->cost_s =
-        tiling->predicted_s + TRAFFIC_WEIGHT * (tiling->read_s + tiling->copy_s + kernels + tiling->write_s);
+        tiling->predicted_s - spared + TRAFFIC_WEIGHT * (tiling->read_s + tiling->copy_s + kernels + tiling->write_s);
     const struct {
         const char *name;
         double seconds;
