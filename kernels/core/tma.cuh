@@ -49,9 +49,10 @@ inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element
     const cuuint64_t pitch = cuuint64_t(stack.pitch) * element;
     const cuuint64_t step[] = {pitch, stack.count > 1 ? cuuint64_t(stack.stride) * element : pitch};
     const cuuint32_t box[] = {cuuint32_t(128 / element), cuuint32_t(box_rows), 1}, every[] = {1, 1, 1};
+    /* L2 asks for 128 bytes at a time: with 256, products whose rows begin within a line took 12 % longer. */
     const CUresult result =
         encode(map, type, 3, const_cast<void *>(stack.base), size, step, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
