@@ -3,7 +3,7 @@
  * The engine is that of matmul/wgmma.cu (read that first): one thread copies, warpgroups multiply, a ring of stages is
  * between them. What it adds are tiles for every shape, and clusters that make small tiles cheap:
  *
- *     a tile is 128 or 64 rows of 256, 192, 160, 128, 64, 32 or 16 columns
+ *     a tile is 128 rows of 256, 192, 160 or 128 columns, or 64 rows of 192, 128, 64, 32 or 16
  *
  *     64 x 7168 x 7168, turned: 112 tiles of 64 x 64, one a multiprocessor, all in one round. In a pair of 128 x 64
  *     tiles, there would be 28 pairs: 56 of 132 multiprocessors would fetch the weights.
@@ -11,7 +11,7 @@
  * A small tile multiplies little for each byte that it fetches: 64 x 64 needs 16 KiB for 128 cycles of the tensor
  * core, four times what L2 can give. So the blocks of a cluster fetch for each other. In a cluster of 2 x 2 a block
  * copies half of its tile of A and half of its tile of B, and the copy engine writes each into both blocks that need it
- * (multicast.cuh). Where tiles are still few, k is cut into as many as 8 pieces and summed through the cluster's
+ * (multicast.cuh). Where tiles are still few, k is cut into 2 or 4 pieces and summed through the cluster's
  * shared memory (multicast_store.cuh).
  *
  * A small product lasts as long as it takes to begin and to end:
@@ -26,20 +26,24 @@
  *
  * As many stages as fit: 16 at most. What memory needs is bytes in flight, about 40 KiB a multiprocessor.
  *
- * Times of a prototype on an H200, in us, of bfloat16 products launched one after the other, by the best of all
- * configurations tried; what is here now (other stores and additions, boxes left out) has not been timed. Without early
- * launches 176^3 takes 3.4, 1000^3 10.1.
+ * Times on an H200, in us, of bfloat16 products launched one after the other, of the best configuration tried. Without
+ * early launches a prototype took 3.4 for 176^3 and 10.1 for 1000^3.
  *
  *     m x n x k               best    vendor      tile
- *     176 x 176 x 176          2.5       2.6      64 x 16, turned
- *     480 x 480 x 480          3.8       4.0      64 x 32, turned
- *     1000 x 1000 x 1000       8.3       7.3      128 x 64, turned, pairs share A
- *     2000 x 2000 x 2000      24.7      23.1      128 x 256, pairs share B
- *     3000 x 3000 x 3000      94.2      76.9      128 x 192, turned, pairs share B
- *     8192 x 8192 x 8192      1475      1398      128 x 256, pairs share B
+ *     176 x 176 x 176          2.5       2.5      64 x 16, turned
+ *     480 x 480 x 480          3.8       3.3      64 x 32, turned, pairs share A
+ *     1000 x 1000 x 1000       8.5       7.3      64 x 192, turned, four share B
+ *     2000 x 2000 x 2000      24.7      23.6      128 x 256, turned
+ *     3000 x 3000 x 3000      89.5      75.4      128 x 160, turned, 2 x 2 share both
+ *     8192 x 8192 x 8192      1517      1378      128 x 256, pairs share B
  *     5 x 7168 x 7168         27.6      28.4      64 x 16, turned
- *     304 x 8192 x 2048       17.0      15.0      128 x 160, turned, pairs share A
- *     189 x 7808 x 7808       40.6      36.5      64 x 192, turned */
+ *     304 x 8192 x 2048       17.4      15.6      128 x 160, turned
+ *     189 x 7808 x 7808       40.1      35.4      64 x 192, turned
+ *     24 x 1792 x 2112         5.4       5.2      64 x 64, 4 pieces; 9.9 in one
+ *     96 x 5120 x 5120        20.8      15.6      128 x 192, 4 pieces
+ *
+ * Tried and left out, as never best by more than 2 %: tiles of 128 x 64, 8 pieces of k, pieces in clusters that also
+ * share operands (but for one product, 2.8 %). */
 #include "multicast.cuh"
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
@@ -134,10 +138,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         const int at = place.rank_at(layout, place.down, place.across) - place.first;
         if (layout.pieces == 2)
             multicast_gather<T, 2>(work, sums, tile, place.piece, sharing, at);
-        else if (layout.pieces == 4)
-            multicast_gather<T, 4>(work, sums, tile, place.piece, sharing, at);
         else
-            multicast_gather<T, 8>(work, sums, tile, place.piece, sharing, at);
+            multicast_gather<T, 4>(work, sums, tile, place.piece, sharing, at);
         cluster_sync(); /* no block may end before it has been read */
     }
 #endif
@@ -147,7 +149,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
 /* The job's words, by their place in the descriptor's lists; 0 where the model decides. */
 static const int row_words[] = {0, 128, 64}, column_words[] = {0, 256, 192, 160, 128, 64, 32, 16},
-                 multicast_piece_words[] = {0, 1, 2, 4, 8};
+                 multicast_piece_words[] = {0, 1, 2, 4};
 
 static multicast_config matmul_multicast_config(const struct launch *launch) {
     const int *choice = launch->choice;
@@ -240,8 +242,7 @@ template <typename T> static int matmul_multicast_of(const struct launch *launch
     case 256: return matmul_multicast_start<multicast_shape<128, 256, 1>, T>(launch, config);
     case 192: return matmul_multicast_start<multicast_shape<128, 192, 1>, T>(launch, config);
     case 160: return matmul_multicast_start<multicast_shape<128, 160, 1>, T>(launch, config);
-    case 128: return matmul_multicast_start<multicast_shape<128, 128, 1>, T>(launch, config);
-    default: return matmul_multicast_start<multicast_shape<128, 64, 1>, T>(launch, config);
+    default: return matmul_multicast_start<multicast_shape<128, 128, 1>, T>(launch, config);
     }
 }
 
@@ -257,7 +258,7 @@ KERNEL(matmul_multicast) = {
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
     .edges = {{384, 256, 192, 160, 128, 64, 32, 16},
               {384, 256, 192, 160, 128, 64, 32, 16},
-              {TILE_K, 8, 4 * TILE_K, 8 * TILE_K, 16 * TILE_K}},
+              {TILE_K, 8, 4 * TILE_K, 8 * TILE_K}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 90,
@@ -267,7 +268,7 @@ KERNEL(matmul_multicast) = {
                     .values = {"auto", "256", "192", "160", "128", "64", "32", "16"},
                     .help = "of a block's tile; auto: what a model predicts to be fastest"},
                    {.name = "pieces",
-                    .values = {"auto", "1", "2", "4", "8"},
+                    .values = {"auto", "1", "2", "4"},
                     .help = "of k, each by blocks of its own, added up in their shared memory"},
                    {.name = "turned", .values = {"auto", "no", "yes"}, .help = "the tile's rows lie along n"}},
     .way = matmul_multicast_way,

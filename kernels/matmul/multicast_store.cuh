@@ -80,7 +80,7 @@ __device__ inline void multicast_leave(multicast_sums<ROWS, COLUMNS> &sums, int 
 template <typename T, int PIECES, int ROWS, int COLUMNS>
 __device__ inline void multicast_gather(const wgmma_work &work, multicast_sums<ROWS, COLUMNS> &sums,
                                         const multicast_tile &tile, int piece, int sharing, int place) {
-    constexpr int FOURS = COLUMNS / 4, SHARE = ROWS / PIECES, ALL = SHARE * FOURS, EACH = MULTICAST_PIECES / PIECES;
+    constexpr int FOURS = COLUMNS / 4, SHARE = ROWS / PIECES, ALL = SHARE * FOURS, EACH = 8 / PIECES;
     for (int first = int(threadIdx.x); first < ALL; first += int(blockDim.x) * EACH) {
         float4 part[EACH][PIECES];
         int row[EACH], column[EACH];

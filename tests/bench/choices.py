@@ -32,7 +32,7 @@ TILES = [
 ]
 MULTICAST = [
     {"name": "multicast", "rows": rows, "columns": columns, "pieces": pieces, "turned": turned}
-    for rows, several in ((128, (256, 192, 160, 128, 64)), (64, (192, 128, 64, 32, 16)))
+    for rows, several in ((128, (256, 192, 160, 128)), (64, (192, 128, 64, 32, 16)))
     for columns in several
     for pieces in (1, 2, 4)
     for turned in ("no", "yes")
