@@ -179,8 +179,7 @@ template <typename SHAPE, typename A, typename B> struct share_floats {
     }
 };
 
-/* ---- clusters: where there are none, a tile has one share ---------------------------------------------------------
- */
+/* ---- clusters: where there are none, a tile has one share -------------------------------------------------------- */
 
 #if __CUDA_ARCH__ >= 900
 __device__ inline unsigned share_rank(const matmul_work &work) {
@@ -214,6 +213,15 @@ __device__ inline void share_sync(const matmul_work &) {
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
+/* Of two NaNs an addition of doubles keeps one: which, depends on the order that the compiler gives it. So all become
+ * the same. */
+__device__ inline float same_nan(float x) {
+    return x;
+}
+__device__ inline double same_nan(double x) {
+    return x != x ? __longlong_as_double(0x7ff8000000000000) : x;
+}
+
 /* Adds this block's part of the tile's planes, those of the first block's first warps first, and leaves the sums: WIDTH
  * neighbours a thread, so that neighbouring threads write a row of C without gaps, and BATCH such at a time, so that
  * reads of shared memory do not wait for one another. */
@@ -245,6 +253,8 @@ __device__ inline void share_add(const matmul_args &args, const matmul_work &wor
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
+#pragma unroll
+            for (int e = 0; e < WIDTH; e++) sums[i].x[e] = same_nan(sums[i].x[e]);
             const int place = at + i * stride;
             const int64_t row = piece.tile.row * SHAPE::ROWS + place / ACROSS;
             const int64_t column = piece.tile.column * SHAPE::COLUMNS + place % ACROSS * WIDTH;
