@@ -1,4 +1,5 @@
 /* main.c - the command table: finds the command, runs it, prints its error and exits with its status. */
+#include "base/fail.h"
 #include "base/fence.h"
 #include "base/text.h"
 #include "commands/help.h"
@@ -24,9 +25,12 @@ static const struct command *const commands[] = {
 };
 
 static const struct exit_code exit_codes[] = {
-    {0, "all done and verified"},   {1, "a run failed or was wrong; compare, reproduce: a result is worse or slower"},
-    {2, "bad usage, job or input"}, {3, "reading or writing failed"},
-    {4, "no such device"},          {75, "interrupted (--resume continues)"},
+    {0, "all done and verified"},
+    {1, "a run failed or was wrong; compare, reproduce: a result is worse or slower"},
+    {2, "bad usage, job or input"},
+    {3, "reading or writing failed"},
+    {4, "no such device, or it or the host is out of memory"},
+    {75, "interrupted (--resume continues)"},
 };
 static const struct program program = {
     .commands = commands,
@@ -121,9 +125,18 @@ static enum status finish_output(struct error *error) {
     return fail(error, STATUS_IO, "stdout: %s", errno ? strerror(errno) : "could not be written");
 }
 
+/* The first file that the command line names, or what an option says of one. */
+static const char *first_operand(int argc, char **argv) {
+    for (int i = 2; i < argc; i++)
+        if (argv[i][0] != '-') return argv[i];
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     settle();
+    fail_about(first_operand(argc, argv));
     fence_install();
+    fence_exits();
     h5_quiet();
     struct error error = {0}, lost = {0};
     enum status status = run_command(argc, argv, &error);
@@ -131,5 +144,6 @@ int main(int argc, char **argv) {
     enum status printed = finish_output(&lost);
     if (printed) fprintf(stderr, "tilerun: %s\n", lost.text);
     if (status == STATUS_OK) status = printed;
+    fence_main_ends();
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }

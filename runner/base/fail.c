@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+static const char *_Atomic subject; /* of fail_about */
 
 enum status fail_write(struct error *error, const char *path, int number) {
     struct rlimit limit;
@@ -22,14 +26,33 @@ enum status fail_write(struct error *error, const char *path, int number) {
 
 enum status fail_call(struct error *error, enum status status, const char *expression, const char *words,
                       const char *file, int line) {
-    if (!words || !*words) return fail(error, status, "%s failed (%s:%d)", expression, file, line);
-    return fail(error, status, "%s failed: %s (%s:%d)", expression, words, file, line);
+    const char *about = atomic_load(&subject), *colon = about ? ": " : "";
+    if (!about) about = "";
+    if (!words || !*words) return fail(error, status, "%s%s%s failed (%s:%d)", about, colon, expression, file, line);
+    return fail(error, status, "%s%s%s failed: %s (%s:%d)", about, colon, expression, words, file, line);
 }
 
-static void *must_have(void *memory) {
+enum status fail_within(struct error *error, const char *kind, const char *name) {
+    const struct error inner = *error;
+    *error = (struct error){.status = STATUS_OK};
+    return fail(error, inner.status, "%s %s: %s", kind, name, inner.text);
+}
+
+const char *fail_about(const char *what) {
+    return atomic_exchange(&subject, what);
+}
+
+const char *fail_subject(void) {
+    return atomic_load(&subject);
+}
+
+/* ---- memory that cannot be missing ------------------------------------------------------------------------------- */
+
+void *must_have(void *memory) {
     if (memory) return memory;
-    fputs("tilerun: out of host memory\n", stderr);
-    abort();
+    const char *about = fail_subject();
+    fprintf(stderr, "tilerun: %s%sout of host memory\n", about ? about : "", about ? ": " : "");
+    _exit(STATUS_DEVICE); /* as after a kill: what was finished is kept, and --resume does the rest */
 }
 
 void *must_malloc(unsigned long bytes) {
@@ -51,4 +74,34 @@ char *must_printf(const char *format, ...) {
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
     return must_have(length < 0 ? NULL : text);
+}
+
+struct growing { /* what must_stream writes to */
+    char **text;
+    size_t *length, room;
+};
+
+static ssize_t grow(void *cookie, const char *data, size_t bytes) {
+    struct growing *growing = cookie;
+    size_t needed = *growing->length + bytes + 1;
+    if (needed > growing->room) {
+        growing->room = 2 * needed;
+        *growing->text = must_realloc(*growing->text, growing->room);
+    }
+    memcpy(*growing->text + *growing->length, data, bytes);
+    (*growing->text)[ *growing->length += bytes] = '\0';
+    return (ssize_t)bytes;
+}
+
+static int stop_growing(void *cookie) {
+    free(cookie);
+    return 0;
+}
+
+FILE *must_stream(char **text, size_t *length) {
+    struct growing *growing = must_malloc(sizeof *growing);
+    *growing = (struct growing){text, length, 1};
+    *text = must_strdup("");
+    *length = 0;
+    return must_have(fopencookie(growing, "w", (cookie_io_functions_t){.write = grow, .close = stop_growing}));
 }

@@ -8,6 +8,8 @@
 
 #include "../../kernels/core/status.h"
 
+#include <stdio.h>
+
 /* For a file that cannot be written, with the errno that says why: STATUS_IO, and what that means for the user. */
 enum status fail_write(struct error *error, const char *path, int number);
 
@@ -17,12 +19,22 @@ enum status fail_write(struct error *error, const char *path, int number);
 enum status fail_call(struct error *error, enum status status, const char *expression, const char *words,
                       const char *file, int line);
 
-/* Memory that cannot be missing: prints and aborts when the host has none left (only for small bookkeeping; buffers for
- * data are allocated with plain malloc and checked). */
+/* What is being worked on, an operation or a file: FAIL_CALL, memory that is missing and a library that gives up say
+ * it. The text must live until it is taken back. Returns what was said before; NULL: nothing. */
+const char *fail_about(const char *what);
+const char *fail_subject(void);
+/* Puts "KIND NAME: " before the sentence. Returns the status. */
+enum status fail_within(struct error *error, const char *kind, const char *name);
+
+/* Memory that cannot be missing: prints and ends the process with STATUS_DEVICE when the host has none left (only for
+ * small bookkeeping; buffers for data are allocated with plain malloc and checked). */
+void *must_have(void *memory); /* NULL: none was left */
 void *must_malloc(unsigned long bytes);
 void *must_realloc(void *memory, unsigned long bytes);
 char *must_strdup(const char *text);
 /* printf into a new string that the caller frees. */
 char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* As open_memstream, which drops what it finds no memory for. */
+FILE *must_stream(char **text, size_t *length);
 
 #endif

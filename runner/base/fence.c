@@ -2,7 +2,12 @@
  * The handler calls only what a signal handler may. */
 #include "fence.h"
 
+#include "fail.h"
+
+#include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,8 +16,6 @@
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include "../../kernels/core/status.h"
 
 extern const char __executable_start[], etext[]; /* the linker's: where the program's own code begins and ends */
 
@@ -71,6 +74,49 @@ static void say(const char *text) {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) return;
 }
 
+static uintptr_t library_begin, library_end; /* HDF5's code */
+static atomic_bool ends;
+
+/* Finds the code that the address is in, unless that is the program's own: a library linked into it. */
+static int find_code(struct dl_phdr_info *object, size_t bytes, void *address) {
+    uintptr_t inside = (uintptr_t)address, own = (uintptr_t)etext - 1;
+    (void)bytes;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t begin = object->dlpi_addr + part->p_vaddr, end = begin + part->p_memsz;
+        if (part->p_type != PT_LOAD || inside < begin || inside >= end) continue;
+        if (own >= begin && own < end) return 1;
+        library_begin = begin;
+        library_end = end;
+        return 1;
+    }
+    return 0;
+}
+
+static void say_subject(void) {
+    const char *subject = fail_subject();
+    say("tilerun: ");
+    say(fenced ? fenced : subject ? subject : "");
+    if (fenced || subject) say(": ");
+}
+
+static void ended(void) {
+    if (ends) return;
+    say_subject();
+    say("a library ended the process: the host is out of memory or threads\n");
+    _exit(fenced ? STATUS_IO : STATUS_DEVICE);
+}
+
+void fence_exits(void) {
+    void *hdf5 = dlsym(RTLD_DEFAULT, "H5open");
+    if (hdf5) dl_iterate_phdr(find_code, hdf5);
+    atexit(ended);
+}
+
+void fence_main_ends(void) {
+    ends = true;
+}
+
 static void crashed(int number, siginfo_t *about, void *context) {
     uintptr_t at = instruction(context);
     bool ours = at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
@@ -83,6 +129,11 @@ static void crashed(int number, siginfo_t *about, void *context) {
         _exit(STATUS_IO);
     }
     if (number == TOO_LONG) return;
+    if (at >= library_begin && at < library_end) {
+        say_subject();
+        say("the HDF5 library crashed: a file cannot be read, or the host is out of memory\n");
+        _exit(STATUS_IO);
+    }
     /* The instruction is tried again, without us. */
     for (int i = 0; i < CRASHES; i++)
         if (crashes[i] == number) sigaction(number, &before[i], NULL);

@@ -85,7 +85,7 @@ void table_cell(struct table *table, int column, const char *format, ...) {
     char *text = NULL;
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    if (length < 0) return;
+    must_have(length < 0 ? NULL : text);
     *cell_at(table, table->rows - 1, column) = store(table, text);
     free(text);
 }

@@ -114,6 +114,7 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
 
 enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
                          struct plan **plan, struct error *error) {
+    fail_about(path);
     *job = job_load(path, overrides);
     return command_plan_job(*job, need_device, plan, error);
 }

@@ -181,6 +181,7 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
                          bool *wrote, struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
     execution.left_by = "a signal came first";
+    const char *before = fail_about(plan->job->output);
     if (wrote) *wrote = false;
     readers_init(&execution.readers, plan->arrays, plan->array_count);
     execution.final = must_malloc((unsigned long)plan->run_count * sizeof *execution.final + 1);
@@ -230,5 +231,6 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     free(execution.awaited);
     free(execution.hashed);
     free(execution.final);
+    fail_about(before);
     return status;
 }

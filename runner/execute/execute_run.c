@@ -429,7 +429,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     return conclude(execution, run, false, error);
 }
 
-enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error) {
+static enum status take_task(struct execution *execution, const struct task *task, struct error *error) {
     const struct run *runs = execution->plan->runs;
     int end = task->first_run + task->run_count;
     for (int number = task->first_run; number < end; number++) {
@@ -447,4 +447,11 @@ enum status execution_take_task(struct execution *execution, const struct task *
         if (again >= 0) number = again - 1;
     }
     return STATUS_OK;
+}
+
+enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error) {
+    const char *before = fail_about(task->operation->id);
+    enum status status = take_task(execution, task, error);
+    fail_about(before);
+    return status;
 }
