@@ -134,11 +134,10 @@ static void leave(void *context) {
                                 : execution->left_by);
     }
     char *sentences = execution_left(plan, rows, kept, !execution->options->single);
-    FILE *to = open_memstream(&table, &length);
-    if (to) {
-        execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
-        if (fclose(to) == 0) interrupt_say(STDOUT_FILENO, table);
-    }
+    FILE *to = must_stream(&table, &length);
+    execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
+    fclose(to);
+    interrupt_say(STDOUT_FILENO, table);
     interrupt_say(STDERR_FILENO, sentences);
     free(sentences);
     free(kept);

@@ -55,8 +55,7 @@ char *execution_left(const struct plan *plan, const struct result_row *rows, con
     free(has_result);
     char *text = NULL;
     size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (!to) return must_strdup("");
+    FILE *to = must_stream(&text, &length);
     fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, own,
             resumable ? "; `tilerun run JOB --resume` continues" : "");
     if (first) {

@@ -100,9 +100,9 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
     if (!strchr(scalar->text, '$')) return scalar;
     char *text = NULL;
     size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
+    FILE *to = must_stream(&text, &length);
     int pieces = 0;
-    bool good = to != NULL, has_parameter = false;
+    bool good = true, has_parameter = false;
     const struct yaml_node *value = NULL;
     struct piece piece;
     for (const char *rest = scalar->text; good && *rest; pieces++) {
@@ -117,12 +117,13 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
             piece.length = (int)strlen(value->text);
         }
         if (good) fwrite(piece.text, 1, (size_t)piece.length, to);
-        if (good && ftell(to) > MAX_PARAMETER_BYTES) {
+        if (good) fflush(to);
+        if (good && length > MAX_PARAMETER_BYTES) {
             yaml_error(document, scalar, "grows beyond 64 KiB when its parameters are replaced");
             good = false;
         }
     }
-    if (to) fclose(to);
+    fclose(to);
     bool quoted = has_parameter ? pieces == 1 && value->quoted : scalar->quoted;
     const struct yaml_node *replaced = good ? yaml_scalar(document, scalar, text, quoted) : NULL;
     free(text);

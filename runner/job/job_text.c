@@ -84,8 +84,7 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
 char *job_resolve_operation(const struct job_operation *operation) {
     char *text = NULL;
     size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (!to) return must_strdup("");
+    FILE *to = must_stream(&text, &length);
     const char *name = operations[operation->op]->name;
     fprintf(to, "{op: %s", name);
     for (int i = 0; i < job_key_count; i++) {
@@ -305,8 +304,7 @@ char *job_resolve(const struct reader *reader, const struct definitions *definit
                   const struct job_overrides *overrides) {
     char *text = NULL;
     size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (!to) return must_strdup("");
+    FILE *to = must_stream(&text, &length);
     uint64_t used = print_head(to, reader, overrides);
     bool has_inputs = false;
     for (int i = 0; i < definitions->count; i++) {

@@ -244,8 +244,7 @@ static enum status fill_section(const struct report *report, struct section *sec
                                 struct error *error) {
     size_t length;
     enum status status = STATUS_OK;
-    FILE *to = open_memstream(&section->content, &length);
-    if (!to) return FAIL_CALL(error, STATUS_IO, "open_memstream", NULL);
+    FILE *to = must_stream(&section->content, &length);
     if (strcmp(section->class, "figures") == 0) write_figures(report, section->id, number, to);
     if (strcmp(section->id, "runs") == 0) report_table(report, to);
     if (strcmp(section->id, "samples") == 0) status = report_samples(report, to, error);

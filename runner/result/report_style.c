@@ -194,8 +194,7 @@ static const char *const *const page_script[] = {script, NULL};
 static char *joined(const char *const *const parts[]) {
     char *text = NULL;
     size_t length;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory) abort();
+    FILE *memory = must_stream(&text, &length);
     for (int part = 0; parts[part]; part++)
         for (int i = 0; parts[part][i]; i++) fputs(parts[part][i], memory);
     fclose(memory);
@@ -225,7 +224,7 @@ static void write_hash(const char *const *const parts[], FILE *to) {
     unsigned char digest[EVP_MAX_MD_SIZE] = {0}, base64[2 * EVP_MAX_MD_SIZE];
     char *text = joined(parts);
     unsigned length = 0;
-    EVP_Digest(text, strlen(text), digest, &length, EVP_sha256(), NULL);
+    if (!EVP_Digest(text, strlen(text), digest, &length, EVP_sha256(), NULL)) must_have(NULL);
     EVP_EncodeBlock(base64, digest, (int)length);
     fprintf(to, "'sha256-%s'", (const char *)base64);
     free(text);

@@ -79,8 +79,7 @@ static void print_filter(FILE *to, hid_t creation, unsigned number) {
 static char *filters_text(hid_t creation) {
     char *text = NULL;
     size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (!to) return must_strdup("");
+    FILE *to = must_stream(&text, &length);
     for (int i = 0; i < H5Pget_nfilters(creation); i++) print_filter(to, creation, (unsigned)i);
     fclose(to);
     return text;

@@ -51,8 +51,7 @@ static void put_rate(FILE *to, const struct kernel_rate *rate) {
 static char *text_of(const struct device_facts *facts, const char *program, const struct device_limits *limits) {
     char *text = NULL, *head = heading(facts, program);
     size_t length;
-    FILE *to = open_memstream(&text, &length);
-    if (!to) abort(); /* no memory for a few kilobytes: as must_malloc */
+    FILE *to = must_stream(&text, &length);
     fputs(head, to);
     free(head);
     fprintf(to, "measured %s\n", limits->measured);
