@@ -31,7 +31,7 @@ struct keys *keys_create(const struct plan *plan, const struct readers *readers)
     memset(keys, 0, sizeof *keys + tasks);
     keys->plan = plan;
     keys->readers = readers;
-    keys->state = XXH3_createState();
+    keys->state = must_have(XXH3_createState());
     return keys;
 }
 
@@ -124,7 +124,7 @@ void keys_of_task(struct keys *keys, int number, char key[33]) {
 }
 
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]) {
-    XXH3_state_t *state = XXH3_createState();
+    XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
     for (int i = 0; i < keys->plan->task_count; i++) {
         const XXH128_hash_t *of_task = &task_key(keys, i)->key;

@@ -29,7 +29,7 @@ static void hash_program(void) {
     FILE *program = is_dirty || strcmp(tilerun_git_commit, "unknown") == 0 ? fopen("/proc/self/exe", "re") : NULL;
     if (!program) return;
     char block[1 << 16];
-    XXH3_state_t *state = XXH3_createState();
+    XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
     for (size_t got; (got = fread(block, 1, sizeof block, program)) > 0;) XXH3_128bits_update(state, block, got);
     XXH128_hash_t hash = XXH3_128bits_digest(state);
@@ -168,6 +168,6 @@ void environment_free(struct environment *environment) {
 
 void sha256_hex(const void *data, unsigned long length, char hex[65]) {
     unsigned char digest[EVP_MAX_MD_SIZE] = {0};
-    EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL);
+    if (!EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL)) must_have(NULL);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
