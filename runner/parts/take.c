@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../storage/h5scale.h"
 #include "../storage/h5virtual.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,7 +42,9 @@ static herr_t copy_object(hid_t from, const char *name, hid_t group, const char 
     hid_t bare = H5Pcreate(H5P_OBJECT_COPY);
     H5Pset_copy_object(bare, H5O_COPY_WITHOUT_ATTR_FLAG);
     herr_t copied = H5Ocopy(from, name, group, new_name, bare, H5P_DEFAULT);
+    hid_t words = copied < 0 ? H5Eget_current_stack() : H5I_INVALID_HID; /* the next call forgets them */
     H5Pclose(bare);
+    if (words >= 0) H5Eset_current_stack(words);
     if (copied < 0 || !attributes) return copied;
     hid_t old = H5Oopen(from, name, H5P_DEFAULT), new = H5Oopen(group, new_name, H5P_DEFAULT);
     copied = H5Aiterate2(old, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, h5_copy_attribute, &new);
@@ -61,7 +64,12 @@ enum status take_object(hid_t part, const char *name, hid_t file, const char *pa
         taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
     else if (!status)
         taken = copy_object(part, name, group, slash + 1, attributes);
-    if (taken < 0) status = fail(error, STATUS_IO, "%s cannot be copied out of its part: %s", path, h5_words());
+    if (taken < 0) {
+        char *words = must_strdup(h5_words()), from[PATH_MAX] = "its part";
+        H5Fget_name(part, from, sizeof from);
+        status = fail(error, STATUS_IO, "%s: %s cannot be copied out of it: %s", from, path, words);
+        free(words);
+    }
     if (group >= 0) H5Gclose(group);
     free(parent);
     return status;
@@ -122,8 +130,10 @@ enum status take_open(const struct results *results, const struct run *run, stru
     *from = (struct stored){H5I_INVALID_HID, "output", -1, false};
     if (!panels_were_found(results, run) && (access(path, F_OK) == 0 || !former_stored(results, run, from))) {
         status = h5_open_file(path, &from->file, error); /* as its reader has it, which may still be open */
-        if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(path)) >= 0)
+        if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(path)) >= 0) {
+            *error = (struct error){.status = STATUS_OK};
             status = STATUS_OK;
+        }
         from->opened = !status;
     }
     free(path);
