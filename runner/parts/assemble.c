@@ -361,7 +361,8 @@ enum status results_assemble(struct results *results, const struct result_summar
     if (!status) status = write_and_name(file, path, results, summary, adopted, error);
     if (status && !adopted) unlink(path); /* else results_leave restores the part */
     free(path);
-    if (!status && results->plan->job->sync) status = results_sync_folder(results->place.folder, error);
+    if (!status && results->plan->job->sync && (status = results_sync_folder(results->place.folder, error)))
+        fail_within(error, "output", results->place.name);
     if (!status && !results->links) remove_parts(results);
     return status;
 }

@@ -339,10 +339,10 @@ static enum status fill_file(const struct results *results, const struct result_
 static enum status write_file(struct results *results, const struct result_summary *summary, struct to_file *file,
                               struct error *error) {
     hid_t id;
-    TRY(h5_create_file(file->unfinished, &id, error));
-    enum status status = fill_file(results, summary, file, id, file->unfinished, error);
+    enum status status = h5_create_file(file->unfinished, &id, error);
+    if (!status) status = fill_file(results, summary, file, id, file->unfinished, error);
     file->written = !status;
-    return status;
+    return status ? fail_within(error, "file", file->place.name) : status;
 }
 
 /* The first of a file's operations that made no result; NULL: all did. */
@@ -484,6 +484,7 @@ enum status to_put(const struct results *results, bool *final, struct error *err
         if (status) return status;
     }
     for (int i = 0; to && i < to->count && results->plan->job->sync; i++)
-        if (to->of[i].written) TRY(results_sync_folder(to->of[i].place.folder, error));
+        if (to->of[i].written && results_sync_folder(to->of[i].place.folder, error))
+            return fail_within(error, "file", to->of[i].place.name);
     return STATUS_OK;
 }
