@@ -50,6 +50,9 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     if (strstr(words, "truncated"))
         return fail(error, STATUS_USAGE, "%s: is a truncated HDF5 file: shorter than it says it is", path);
     if (strstr(words, "signature")) return fail(error, STATUS_USAGE, "%s: is not an HDF5 file", path);
+    bool lacks = strstr(words, "memory allocation") || strstr(words, "duplication failed") ||
+                 strstr(words, strerror(EMFILE)) || strstr(words, strerror(ENFILE)) || strstr(words, strerror(ENOMEM));
+    if (lacks) return fail(error, STATUS_USAGE, "%s: cannot be opened: %s", path, words);
     return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
 }
 

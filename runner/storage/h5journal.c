@@ -47,10 +47,19 @@ static bool put(int descriptor, const void *data, uint64_t bytes, uint64_t addre
 }
 
 static bool get(int descriptor, void *data, uint64_t bytes, uint64_t address) {
-    errno = 0;
-    bool got = pread(descriptor, data, bytes, (off_t)address) == (ssize_t)bytes;
-    if (!got && errno == 0) errno = EIO;
-    return got;
+    for (char *to = data; bytes > 0;) {
+        errno = 0;
+        ssize_t got = pread(descriptor, to, bytes, (off_t)address);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            if (errno == 0) errno = EIO;
+            return false;
+        }
+        to += got;
+        address += (uint64_t)got;
+        bytes -= (uint64_t)got;
+    }
+    return true;
 }
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
