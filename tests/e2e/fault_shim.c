@@ -1,19 +1,24 @@
 /* fault_shim.c - preloaded by faults.py: one system call on the files under test fails, or kills the process, as told
- * by the environment.
+ * by the environment. Calls count from where main begins, of all threads and of the libraries too.
  *
- *     FAULT_CALL    write | fsync | rename | fallocate | mmap | open | unlink | truncate | mkdir | rmdir | chmod | flock;
- *                   any: all of them
+ *     FAULT_CALL    write, fsync, rename, fallocate, mmap, open, unlink, truncate, mkdir, rmdir, chmod or flock; any:
+ *                   all of these; read; or, with any path, malloc: it and its like; own: those that the program itself
+ *                   asks for, or libc for it; thread
  *     FAULT_NTH     which of them (from 1); 0: none
  *     FAULT_ERRNO   with what
  *     FAULT_PATH    only calls on files whose path contains this count
  *     FAULT_MODE    once; full: from then on also every write that makes a file longer; all: every one from then on;
- *                   kill: the process gets SIGKILL instead of the call
- *     FAULT_COUNT   a file: how many there were is written there at the end */
+ *                   kill: the process gets SIGKILL instead of the call; short: that read gets half of the bytes
+ *     FAULT_COUNT   a file: how many there were is written there at the failure and at the end
+ *     FAULT_WHERE   a file: the stack of the call that failed is written there */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -24,25 +29,98 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static atomic_int calls;
+static bool begun; /* main has */
+static struct {
+    const char *call, *mode, *path, *count, *where;
+    int nth, number;
+} told;
 
 static const char *setting(const char *name) {
     const char *value = getenv(name);
     return value ? value : "";
 }
 
+/* Neither of these allocates memory. */
+static void write_count(void) {
+    char text[16];
+    int length = snprintf(text, sizeof text, "%d", calls),
+        file = (int)syscall(SYS_open, told.count, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (file < 0) return;
+    syscall(SYS_write, file, text, length);
+    syscall(SYS_close, file);
+}
+
+static void write_stack(void) {
+    static void *stack[64];
+    int file = (int)syscall(SYS_open, told.where, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (file < 0) return;
+    backtrace_symbols_fd(stack, backtrace(stack, 64), file);
+    syscall(SYS_close, file);
+}
+
+static int (*real_main)(int, char **, char **);
+
+/* Where these objects are. */
+static struct object { char *begin, *end; } program, shim, libc;
+
+static bool is_in(const struct object *object, const void *address) {
+    return (const char *)address >= object->begin && (const char *)address < object->end;
+}
+
+static int find_object(struct dl_phdr_info *about, size_t bytes, void *unused) {
+    struct object found = {(char *)-1, NULL};
+    (void)bytes, (void)unused;
+    for (int i = 0; i < about->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &about->dlpi_phdr[i];
+        char *begin = (char *)about->dlpi_addr + part->p_vaddr;
+        if (part->p_type != PT_LOAD) continue;
+        if (begin < found.begin) found.begin = begin;
+        if (begin + part->p_memsz > found.end) found.end = begin + part->p_memsz;
+    }
+    if (is_in(&found, (void *)real_main)) program = found;
+    if (is_in(&found, (void *)is_in)) shim = found;
+    if (is_in(&found, dlsym(RTLD_NEXT, "getenv"))) libc = found;
+    return 0;
+}
+
+static int main_with_faults(int count, char **arguments, char **environment) {
+    void *stack[2];
+    backtrace(stack, 2); /* the first one allocates memory */
+    dl_iterate_phdr(find_object, NULL);
+    told.call = setting("FAULT_CALL"), told.mode = setting("FAULT_MODE"), told.path = setting("FAULT_PATH");
+    told.count = setting("FAULT_COUNT"), told.where = setting("FAULT_WHERE");
+    told.nth = atoi(setting("FAULT_NTH")), told.number = atoi(setting("FAULT_ERRNO"));
+    begun = true;
+    return real_main(count, arguments, environment);
+}
+
+int __libc_start_main(int (*begin)(int, char **, char **), int count, char **arguments, void (*first)(void),
+                      void (*last)(void), void (*loader)(void), void *stack) {
+    typedef int function(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void), void (*)(void),
+                         void *);
+    real_main = begin;
+    return ((function *)dlsym(RTLD_NEXT, "__libc_start_main"))(main_with_faults, count, arguments, first, last, loader,
+                                                               stack);
+}
+
 /* Is it this call's turn to fail? `extends`: a write that makes its file longer. */
 static bool fails(const char *call, const char *path, bool extends) {
-    const char *which = setting("FAULT_CALL"), *mode = setting("FAULT_MODE");
-    if (strcmp(which, "any") != 0 && strcmp(which, call) != 0) return false;
-    if (!strstr(path, setting("FAULT_PATH"))) return false;
-    int number = atomic_fetch_add(&calls, 1) + 1, nth = atoi(setting("FAULT_NTH"));
-    if (nth == 0 || number < nth) return false;
-    if (strcmp(mode, "kill") == 0) kill(getpid(), SIGKILL);
-    if (number > nth && strcmp(mode, "all") != 0 && !(strcmp(mode, "full") == 0 && extends)) return false;
-    errno = atoi(setting("FAULT_ERRNO"));
+    if (!begun) return false;
+    bool any = strcmp(told.call, "any") == 0 && strcmp(call, "read") != 0 && strcmp(call, "malloc") != 0 &&
+               strcmp(call, "thread") != 0;
+    if (!any && strcmp(told.call, call) != 0) return false;
+    if (path && !strstr(path, told.path)) return false;
+    int number = atomic_fetch_add(&calls, 1) + 1;
+    if (told.nth == 0 || number < told.nth) return false;
+    if (strcmp(told.mode, "kill") == 0) kill(getpid(), SIGKILL);
+    if (number > told.nth && strcmp(told.mode, "all") != 0 && !(strcmp(told.mode, "full") == 0 && extends))
+        return false;
+    if (number == told.nth) write_count(), write_stack();
+    errno = told.number;
     return true;
 }
 
@@ -56,11 +134,8 @@ static bool fails_on(const char *call, int descriptor, off_t end) {
     return fails(call, path, fstat(descriptor, &about) == 0 && end > about.st_size);
 }
 
-__attribute__((destructor)) static void write_count(void) {
-    FILE *file = *setting("FAULT_COUNT") ? fopen(setting("FAULT_COUNT"), "w") : NULL;
-    if (!file) return;
-    fprintf(file, "%d", calls);
-    fclose(file);
+__attribute__((destructor)) static void write_last_count(void) {
+    if (begun) write_count();
 }
 
 #define NEXT(type, name) ((type)dlsym(RTLD_NEXT, name))
@@ -72,6 +147,31 @@ ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t at) {
 }
 ssize_t pwrite64(int descriptor, const void *data, size_t bytes, off_t at) {
     return pwrite(descriptor, data, bytes, at);
+}
+
+ssize_t write(int descriptor, const void *data, size_t bytes) {
+    typedef ssize_t function(int, const void *, size_t);
+    if (fails_on("write", descriptor, lseek(descriptor, 0, SEEK_CUR) + (off_t)bytes)) return -1;
+    return NEXT(function *, "write")(descriptor, data, bytes);
+}
+
+/* How many bytes a read asks for; -1: it fails. */
+static ssize_t asks(int descriptor, size_t bytes) {
+    if (!fails_on("read", descriptor, 0)) return (ssize_t)bytes;
+    return strcmp(told.mode, "short") == 0 ? (ssize_t)(bytes - bytes / 2) : -1;
+}
+ssize_t read(int descriptor, void *data, size_t bytes) {
+    typedef ssize_t function(int, void *, size_t);
+    ssize_t asked = asks(descriptor, bytes);
+    return asked < 0 ? -1 : NEXT(function *, "read")(descriptor, data, (size_t)asked);
+}
+ssize_t pread(int descriptor, void *data, size_t bytes, off_t at) {
+    typedef ssize_t function(int, void *, size_t, off_t);
+    ssize_t asked = asks(descriptor, bytes);
+    return asked < 0 ? -1 : NEXT(function *, "pread")(descriptor, data, (size_t)asked, at);
+}
+ssize_t pread64(int descriptor, void *data, size_t bytes, off_t at) {
+    return pread(descriptor, data, bytes, at);
 }
 
 typedef int descriptor_function(int);
@@ -146,4 +246,65 @@ FILE *fopen(const char *path, const char *mode) {
 int flock(int descriptor, int operation) {
     typedef int function(int, int);
     return fails_on("flock", descriptor, 0) ? -1 : NEXT(function *, "flock")(descriptor, operation);
+}
+
+/* Of the locks of fcntl only those that are taken or left. */
+int fcntl(int descriptor, int command, ...) {
+    typedef int function(int, int, ...);
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    bool locks = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW;
+    return locks && fails_on("flock", descriptor, 0) ? -1 : NEXT(function *, "fcntl")(descriptor, command, argument);
+}
+int fcntl64(int descriptor, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return fcntl(descriptor, command, argument);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *about, void *(*begin)(void *), void *argument) {
+    typedef int function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    return fails("thread", NULL, false) ? told.number
+                                        : NEXT(function *, "pthread_create")(thread, about, begin, argument);
+}
+
+/* glibc's own names, since dlsym may allocate memory. */
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
+
+/* Does the program itself ask for memory, or libc for it, not another library? */
+static bool is_own(void *caller) {
+    void *stack[12];
+    if (!is_in(&libc, caller)) return is_in(&program, caller);
+    int count = backtrace(stack, 12);
+    for (int i = 0; i < count; i++)
+        if (!is_in(&libc, stack[i]) && !is_in(&shim, stack[i])) return is_in(&program, stack[i]);
+    return false;
+}
+
+static bool lacks_memory(void *caller) {
+    if (!begun || strcmp(told.call, "own") != 0) return fails("malloc", NULL, false);
+    return is_own(caller) && fails("own", NULL, false);
+}
+
+void *malloc(size_t bytes) {
+    return lacks_memory(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes) {
+    return lacks_memory(__builtin_return_address(0)) ? NULL : __libc_calloc(count, bytes);
+}
+void *realloc(void *memory, size_t bytes) {
+    return lacks_memory(__builtin_return_address(0)) ? NULL : __libc_realloc(memory, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    return lacks_memory(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void **memory, size_t alignment, size_t bytes) {
+    if (lacks_memory(__builtin_return_address(0))) return ENOMEM;
+    *memory = __libc_memalign(alignment, bytes);
+    return *memory ? 0 : ENOMEM;
 }
