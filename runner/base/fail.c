@@ -67,6 +67,11 @@ char *must_strdup(const char *text) {
     return must_have(strdup(text));
 }
 
+char *must_realpath(const char *path) {
+    char *real = realpath(path, NULL);
+    return real || errno != ENOMEM ? real : must_have(real);
+}
+
 char *must_printf(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -32,6 +32,8 @@ void *must_have(void *memory); /* NULL: none was left */
 void *must_malloc(unsigned long bytes);
 void *must_realloc(void *memory, unsigned long bytes);
 char *must_strdup(const char *text);
+/* realpath; NULL, with errno: for another reason than memory. */
+char *must_realpath(const char *path);
 /* printf into a new string that the caller frees. */
 char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* As open_memstream, which drops what it finds no memory for. */

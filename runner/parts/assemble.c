@@ -27,7 +27,7 @@
 /* The absolute form of a pattern; its folder exists. The caller frees. */
 static char *absolute_pattern(const char *pattern) {
     int length = match_folder_length(pattern);
-    char *folder = must_printf("%.*s", length, pattern), *real = length ? realpath(folder, NULL) : realpath(".", NULL);
+    char *folder = must_printf("%.*s", length, pattern), *real = length ? must_realpath(folder) : must_realpath(".");
     char *whole = must_printf("%s/%s", real ? real : folder, pattern + length);
     free(real);
     free(folder);

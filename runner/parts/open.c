@@ -101,7 +101,7 @@ static enum status check_parts(const struct results *results, bool asked, struct
         bool inside = false;
         const char *file;
         for (int number = 0; !inside && (file = array_file(&results->plan->arrays[i], number)); number++) {
-            char *real = realpath(file, NULL), *around = real ? place_folder_of(real) : NULL;
+            char *real = must_realpath(file), *around = real ? place_folder_of(real) : NULL;
             inside = place_is_at(around, &folder);
             free(around);
             free(real);

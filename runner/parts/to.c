@@ -39,7 +39,7 @@ struct to_files {
 /* The file's real path. The caller frees. */
 static char *real_path(const struct place *place) {
     const char *slash = strrchr(place->path, '/');
-    char *folder = realpath(place->folder, NULL);
+    char *folder = must_realpath(place->folder);
     char *real = must_printf("%s/%s", folder ? folder : place->folder, slash ? slash + 1 : place->path);
     free(folder);
     return real;

@@ -25,7 +25,7 @@ char *results_path_of(const char *root, const char *label, const char *name) {
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 char *results_absolute(const char *path) {
-    char *resolved = realpath(path, NULL);
+    char *resolved = must_realpath(path);
     return resolved ? resolved : must_strdup(path);
 }
 

@@ -35,7 +35,7 @@ static struct names names_of(const char *from, const char *name, const char *var
     const char *folders = getenv(variable), *slash = strrchr(name, '/');
     const char *relative = *name == '/' ? slash + 1 : name;
     struct names names = {1, {must_strdup(name)}};
-    char *real = realpath(from, NULL), *beside = place_folder_of(from), *behind = place_folder_of(real ? real : from);
+    char *real = must_realpath(from), *beside = place_folder_of(from), *behind = place_folder_of(real ? real : from);
     add_in(&names, beside, relative);
     add_in(&names, behind, relative);
     char *list = must_strdup(folders ? folders : ""), *rest = list;
