@@ -3,7 +3,7 @@
  *
  *     FAULT_CALL    write, fsync, rename, fallocate, mmap, open, unlink, truncate, mkdir, rmdir, chmod or flock; any:
  *                   all of these; read; or, with any path, malloc: it and its like; own: those that the program itself
- *                   asks for, or libc for it; thread
+ *                   asks for, or libc for it; thread; and of a shared CUDA runtime allocate, copy, launch, event
  *     FAULT_NTH     which of them (from 1); 0: none
  *     FAULT_ERRNO   with what
  *     FAULT_PATH    only calls on files whose path contains this count
@@ -110,8 +110,7 @@ int __libc_start_main(int (*begin)(int, char **, char **), int count, char **arg
 /* Is it this call's turn to fail? `extends`: a write that makes its file longer. */
 static bool fails(const char *call, const char *path, bool extends) {
     if (!begun) return false;
-    bool any = strcmp(told.call, "any") == 0 && strcmp(call, "read") != 0 && strcmp(call, "malloc") != 0 &&
-               strcmp(call, "thread") != 0;
+    bool any = path && strcmp(told.call, "any") == 0 && strcmp(call, "read") != 0;
     if (!any && strcmp(told.call, call) != 0) return false;
     if (path && !strstr(path, told.path)) return false;
     int number = atomic_fetch_add(&calls, 1) + 1;
@@ -308,3 +307,48 @@ int posix_memalign(void **memory, size_t alignment, size_t bytes) {
     *memory = __libc_memalign(alignment, bytes);
     return *memory ? 0 : ENOMEM;
 }
+
+/* ---- the CUDA runtime: FAULT_ERRNO is the cudaError_t ------------------------------------------------------------ */
+
+struct size {
+    unsigned x, y, z;
+};
+
+static _Thread_local int last_error; /* of a call that failed here */
+
+/* Defines a function of the runtime that fails as a call of that kind. */
+#define CUDA(kind, name, parameters, arguments)                                                                        \
+    int name parameters {                                                                                              \
+        typedef int function parameters;                                                                               \
+        return fails(kind, NULL, false) ? (last_error = told.number) : NEXT(function *, #name) arguments;              \
+    }
+
+int cudaGetLastError(void) {
+    typedef int function(void);
+    int here = last_error, there = NEXT(function *, "cudaGetLastError")();
+    last_error = 0;
+    return here ? here : there;
+}
+
+CUDA("allocate", cudaMalloc, (void **memory, size_t bytes), (memory, bytes))
+CUDA("allocate", cudaHostRegister, (void *memory, size_t bytes, unsigned flags), (memory, bytes, flags))
+CUDA("copy", cudaMemcpyAsync, (void *to, const void *from, size_t bytes, int kind, void *stream),
+     (to, from, bytes, kind, stream))
+CUDA("copy", cudaMemcpy2DAsync,
+     (void *to, size_t pitch, const void *from, size_t old, size_t bytes, size_t rows, int kind, void *stream),
+     (to, pitch, from, old, bytes, rows, kind, stream))
+CUDA("copy", cudaMemsetAsync, (void *to, int value, size_t bytes, void *stream), (to, value, bytes, stream))
+CUDA("launch", cudaLaunchKernel,
+     (const void *kernel, struct size grid, struct size block, void **arguments, size_t shared, void *stream),
+     (kernel, grid, block, arguments, shared, stream))
+CUDA("launch", __cudaLaunchKernel,
+     (const void *kernel, struct size grid, struct size block, void **arguments, size_t shared, void *stream),
+     (kernel, grid, block, arguments, shared, stream))
+CUDA("launch", cudaLaunchKernelExC, (const void *how, const void *kernel, void **arguments), (how, kernel, arguments))
+CUDA("launch", cudaGraphLaunch, (void *graph, void *stream), (graph, stream))
+CUDA("event", cudaEventCreateWithFlags, (void **event, unsigned flags), (event, flags))
+CUDA("event", cudaEventRecord, (void *event, void *stream), (event, stream))
+CUDA("event", cudaEventSynchronize, (void *event), (event))
+CUDA("event", cudaEventElapsedTime, (float *milliseconds, void *from, void *to), (milliseconds, from, to))
+CUDA("event", cudaStreamWaitEvent, (void *stream, void *event, unsigned flags), (stream, event, flags))
+CUDA("event", cudaStreamSynchronize, (void *stream), (stream))

@@ -162,3 +162,43 @@ def test_any_own_allocation_may_fail(folder, shim):
     for nth in points.some(2, 2):
         points.fail(nth)
     points.report("own malloc")
+
+
+# ---- the device ----------------------------------------------------------------------------------------------------
+
+OUT_OF_MEMORY, INVALID_VALUE, LAUNCH_FAILURE = 2, 1, 719  # of enum cudaError
+
+
+@pytest.fixture(scope="module")
+def shared_program(memory_folder):
+    """The program under test, linked with the CUDA runtime as a shared library, which a shim can come before."""
+    flags = harness.TILERUN.parent / "link.flags"
+    words = flags.read_text() if flags.exists() else ""
+    if "-lcudart_static" not in words:
+        pytest.skip("not a build with CUDA whose object files are there")
+    folder = re.search(r"-L(\S+) -lcudart_static", words)[1]
+    program = memory_folder / "tilerun-shared-cuda"
+    words = words.replace("-lcudart_static", "-lcudart").split(" # ")[0]
+    command = f"{words} -Wl,-rpath,{folder} -o {program}"
+    done = subprocess.run(command, shell=True, cwd=harness.ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"cannot be linked with a shared CUDA runtime: {done.stderr[-300:]}")
+    yield program
+    program.unlink()
+
+
+DEVICE_CALLS = [
+    ("allocate", OUT_OF_MEMORY), ("copy", INVALID_VALUE), ("launch", LAUNCH_FAILURE), ("event", LAUNCH_FAILURE),
+]  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("call, number", DEVICE_CALLS, ids=[call for call, _ in DEVICE_CALLS])
+def test_any_call_of_the_device_may_fail(folder, shim, shared_program, call, number):
+    all_operations(folder, device="cuda")
+    points = Points(folder, faults.environment(shim, folder / "count", call, 0, "once", number), shared_program)
+    assert points.calls > 0
+    for nth in points.some(4, 2):
+        points.fail(nth)
+        assert points.done.returncode in (OK, RUN, DEVICE), points.done.stderr
+    points.report(call)
