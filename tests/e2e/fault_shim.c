@@ -10,7 +10,7 @@
  *     FAULT_MODE    once; full: from then on also every write that makes a file longer; all: every one from then on;
  *                   kill: the process gets SIGKILL instead of the call; short: that read gets half of the bytes
  *     FAULT_COUNT   a file: how many there were is written there at the failure and at the end
- *     FAULT_WHERE   a file: the stack of the call that failed is written there */
+ *     FAULT_WHERE   a file: the stack of the call that failed is written there; NAME.crash gets that of a crash */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,12 +54,21 @@ static void write_count(void) {
     syscall(SYS_close, file);
 }
 
-static void write_stack(void) {
+static void write_stack(const char *name) {
     static void *stack[64];
-    int file = (int)syscall(SYS_open, told.where, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int file = (int)syscall(SYS_open, name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file < 0) return;
     backtrace_symbols_fd(stack, backtrace(stack, 64), file);
     syscall(SYS_close, file);
+}
+
+/* What the program's own handler leaves to the one before it. */
+static void crash(int number) {
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s.crash", told.where);
+    write_stack(name);
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 static int (*real_main)(int, char **, char **);
@@ -94,6 +103,9 @@ static int main_with_faults(int count, char **arguments, char **environment) {
     told.call = setting("FAULT_CALL"), told.mode = setting("FAULT_MODE"), told.path = setting("FAULT_PATH");
     told.count = setting("FAULT_COUNT"), told.where = setting("FAULT_WHERE");
     told.nth = atoi(setting("FAULT_NTH")), told.number = atoi(setting("FAULT_ERRNO"));
+    const struct sigaction action = {.sa_handler = crash, .sa_flags = SA_ONSTACK};
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+    for (int i = 0; i < 4 && *told.where; i++) sigaction(numbers[i], &action, NULL);
     begun = true;
     return real_main(count, arguments, environment);
 }
@@ -118,7 +130,7 @@ static bool fails(const char *call, const char *path, bool extends) {
     if (strcmp(told.mode, "kill") == 0) kill(getpid(), SIGKILL);
     if (number > told.nth && strcmp(told.mode, "all") != 0 && !(strcmp(told.mode, "full") == 0 && extends))
         return false;
-    if (number == told.nth) write_count(), write_stack();
+    if (number == told.nth) write_count(), write_stack(told.where);
     errno = told.number;
     return true;
 }
