@@ -100,6 +100,17 @@ static void add_row(struct table *table, const struct view *view, const struct c
     }
 }
 
+static void print_outside(const struct view *view) {
+    if (view->list.outside == 0) return;
+    char *name = text_clean(view->list.first_outside);
+    if (view->list.outside == 1)
+        printf("\na link that leads out of the file's folder is not followed: %s\n", name);
+    else
+        printf("\n%d links that lead out of the file's folder are not followed, such as %s\n", view->list.outside,
+               name);
+    free(name);
+}
+
 static void print_broken(const struct view *view) {
     if (view->list.broken == 0) return;
     char *name = text_clean(view->list.first_broken);
@@ -123,6 +134,7 @@ static void print_table(const struct view *view) {
     table_print(table, table_room(), NULL, stdout);
     table_free(table);
     print_broken(view);
+    print_outside(view);
 }
 
 /* ---- one data set ------------------------------------------------------------------------------------------------ */

@@ -251,6 +251,7 @@ static void read_job(struct reader *reader, const struct yaml_node *root, const 
     if (list) define_operations(reader, list, definitions);
     if (overrides->only) only_keep(reader, definitions, overrides->only);
     job_expand(reader, definitions);
+    for (int i = 0; i < reader->job->input_count; i++) reader->job->inputs[i].external = reader->job->external;
     if (yaml_error_count(reader->document) == 0) reader->job->resolved = job_resolve(reader, definitions, overrides);
 }
 

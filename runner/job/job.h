@@ -35,6 +35,9 @@ struct job_select {
 /* "[0:100, ::2, -1]"; the caller frees. */
 char *job_select_text(const struct job_select *select);
 
+/* What a file of an input may lead to: external links, sources of virtual data sets, external storage. */
+enum job_external { EXTERNAL_SAME_FOLDER, EXTERNAL_ALLOW, EXTERNAL_DENY };
+
 struct job_input {
     const struct yaml_node *where;
     char *name, *label;
@@ -42,8 +45,9 @@ struct job_input {
     char *file;            /* a file: its path, relative to the current directory or absolute */
     char *file_as_written; /* ...as it stands in the job file */
     char *dataset;
-    bool concatenated; /* `file` is a pattern: all matches are one array... */
-    int concatenate;   /* ...along this axis */
+    enum job_external external; /* a file: the job's */
+    bool concatenated;          /* `file` is a pattern: all matches are one array... */
+    int concatenate;            /* ...along this axis */
     bool has_rows;
     int64_t rows[2];           /* first, count */
     struct job_select select;  /* a file */
@@ -124,6 +128,7 @@ struct job {
     int64_t memory_bytes;   /* 0: memory_fraction counts */
     double memory_fraction; /* of what is free on the device */
     bool sync;
+    enum job_external external;
     int input_count, operation_count;
     struct job_input *inputs;
     struct job_operation *operations; /* an operation's inputs come before it */

@@ -41,6 +41,10 @@ const struct job_key job_keys[] = {
         .help = "Working set on the device: bytes, `8GiB`, `500MB`, or a share of what is free. At least 64KiB."},
     {SCOPE_JOB, "sync", KEY_BOOL, "true", JOB(sync),
         .help = "fsync the finished results file before it gets its name."},
+    {SCOPE_JOB, "external", KEY_WORD, "same-folder", .words = WORDS("same-folder", "allow", "deny"), JOB(external),
+        .harmless = true,
+        .help = "Other files that an input's file leads to by external links, virtual data sets and external storage: "
+                "none outside its folder, any, or none at all."},
     {SCOPE_JOB, "parameters", KEY_PART, "", .help = "Values for `$name`; a list is swept."},
     {SCOPE_JOB, "inputs", KEY_PART, "", .help = "Arrays that operations read, by name."},
     {SCOPE_JOB, "defaults", KEY_PART, "", .help = "Run options for operations that do not give their own."},

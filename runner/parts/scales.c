@@ -3,6 +3,7 @@
 #include "scales.h"
 
 #include "../base/fail.h"
+#include "../storage/h5guard.h"
 #include "../storage/h5scale.h"
 #include "../storage/pieces.h"
 #include <stdio.h>
@@ -162,8 +163,13 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
                                     .count = part ? input->shape.size[seen] : -1,
                                     .step = part ? view->step[axis->number] : 1};
         identify(opened[i], &wanted);
-        const char *why;
-        int copy = copy_scale(scales, opened[i], length, &wanted, &why);
+        struct h5_guard guard;
+        h5_guard_begin(&guard, input->input->external, input->input->file);
+        error = (struct error){STATUS_OK, ""};
+        enum status refused = h5_guard_check_open(&guard, "scale", opened[i], &error);
+        h5_guard_end(&guard);
+        const char *why = error.text;
+        int copy = refused ? -1 : copy_scale(scales, opened[i], length, &wanted, &why);
         if (copy >= 0)
             copies->copies[copies->count++] = copy;
         else

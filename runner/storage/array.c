@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "concatenate.h"
+#include "h5guard.h"
 #include "h5scale.h"
 #include "rawread.h"
 
@@ -36,7 +37,8 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
-    enum status status = h5_open(input->file, input->dataset, &dataset, error);
+    enum status status = h5_permitted(input->external, input->file, input->dataset, error);
+    if (!status) status = h5_open(input->file, input->dataset, &dataset, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {
         array->stored = dataset->dtype;

@@ -3,6 +3,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "filters.h"
+#include "h5guard.h"
 #include "h5sources.h"
 #include "h5type.h"
 #include "h5virtual.h"
@@ -56,8 +57,10 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
 }
 
-/* Names of data sets, links to data sets in other files included, and the first link that leads nowhere. */
+/* Names of data sets, links to data sets in other files of the folder included, and the first link that leads
+ * nowhere. */
 struct names {
+    hid_t links;
     int count;
     char *name[NAMES_MAX], *broken;
 };
@@ -65,7 +68,7 @@ struct names {
 static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct names *names = context;
     H5O_info_t object;
-    bool there = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, H5P_DEFAULT) >= 0;
+    bool there = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, names->links) >= 0;
     if (there && object.type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", name);
     if (!there && link->type != H5L_TYPE_HARD && !names->broken) names->broken = must_printf("/%s", name);
     return names->count == NAMES_MAX;
@@ -74,8 +77,9 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link
 /* Fails for a data set that does not exist, with the nearest name, or the names that there are. */
 static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
     struct names *names = must_malloc(sizeof *names);
-    names->count = 0;
-    names->broken = NULL;
+    struct h5_guard guard;
+    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
+    *names = (struct names){.links = h5_guard_links(&guard)};
     H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, names);
     char *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
     const char *nearest = nearest_name(rooted, (const char *const *)names->name, names->count);
@@ -96,6 +100,8 @@ static enum status fail_missing(hid_t file, const char *path, const char *datase
     enum status status = fail(error, STATUS_USAGE, "%s: has no data set '%s'%s", path, dataset, hint);
     for (int i = 0; i < names->count; i++) free(names->name[i]);
     free(names->broken);
+    H5Pclose(names->links);
+    h5_guard_end(&guard);
     free(names);
     free(rooted);
     return status;
@@ -118,7 +124,13 @@ static bool link_exists(hid_t file, const char *path) {
 }
 
 static enum status open_object(hid_t file, const char *path, const char *dataset, hid_t *id, struct error *error) {
-    hid_t object = H5Oopen(file, dataset, H5P_DEFAULT);
+    struct h5_guard guard; /* of links to pipes; what an input must not lead to h5_permitted has refused */
+    h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
+    guard.dataset = dataset;
+    hid_t links = h5_guard_links(&guard), object = H5Oopen(file, dataset, links);
+    H5Pclose(links);
+    h5_guard_end(&guard);
+    if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
     if (object < 0) {
         char words[512];
         snprintf(words, sizeof words, "%s", h5_words());

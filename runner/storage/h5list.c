@@ -4,6 +4,7 @@
 
 #include "../base/fence.h"
 #include "filters.h"
+#include "h5guard.h"
 #include "h5type.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,18 @@ static char *layout_text(hid_t creation) {
     }
 }
 
+/* What must not be followed: HDF5 opens the sources of a virtual data set to learn its shape. */
+static struct h5_entry describe_refused(hid_t dataset) {
+    hid_t type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
+    struct h5_entry entry = {.type = type_text(type),
+                             .shape = must_strdup("unknown"),
+                             .layout = layout_text(creation),
+                             .filters = must_strdup("")};
+    H5Pclose(creation);
+    H5Tclose(type);
+    return entry;
+}
+
 /* All but the name. */
 static struct h5_entry describe(hid_t dataset) {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), creation = H5Dget_create_plist(dataset);
@@ -128,15 +141,26 @@ static struct h5_entry describe(hid_t dataset) {
 
 struct walk {
     struct h5_list *list;
-    const char *group; /* "/raw"; "" of the root */
+    const char *path, *group; /* of the file; "/raw", "" of the root */
+    hid_t links;
+    struct h5_guard *guard;
 };
 
+static bool permitted(const char *path, const char *name, hid_t dataset) {
+    struct h5_guard guard;
+    struct error refused = {0};
+    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
+    h5_guard_check_open(&guard, name, dataset, &refused);
+    h5_guard_end(&guard);
+    return !refused.status;
+}
+
 /* `name` belongs to the list from then on. */
-static void append(struct h5_list *list, hid_t dataset, char *name) {
+static void append(struct h5_list *list, const char *path, hid_t dataset, char *name) {
     int count = list->count++;
     if ((count & (count - 1)) == 0) /* a power of two: full */
         list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
-    list->entries[count] = describe(dataset);
+    list->entries[count] = permitted(path, name, dataset) ? describe(dataset) : describe_refused(dataset);
     list->entries[count].name = name;
 }
 
@@ -145,10 +169,16 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *link, void 
     (void)link;
     fence_renew(); /* a file may hold a million */
     char *path = must_printf("%s/%s", walk->group, name);
-    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    walk->guard->error.status = STATUS_OK;
+    hid_t object = H5Oopen(group, name, walk->links);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
-        append(walk->list, object, path);
+        append(walk->list, walk->path, object, path);
         path = NULL;
+    } else if (object < 0 && walk->guard->error.status) {
+        if (walk->list->outside++ == 0) {
+            walk->list->first_outside = path;
+            path = NULL;
+        }
     } else if (object < 0 && walk->list->broken++ == 0) {
         walk->list->first_broken = path;
         path = NULL;
@@ -173,22 +203,30 @@ static char *rooted(const char *object) {
 
 static enum status walk_object(hid_t file, const char *path, const char *name, struct h5_list *list,
                                struct error *error) {
-    hid_t object = H5Oopen(file, *name ? name : "/", H5P_DEFAULT);
+    struct h5_guard guard;
+    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
+    guard.dataset = *name ? name : "/";
+    hid_t links = h5_guard_links(&guard), object = H5Oopen(file, guard.dataset, links);
     struct h5_dataset *none = NULL;
     if (object < 0) { /* h5_open says why */
+        H5Pclose(links);
+        h5_guard_end(&guard);
+        if (guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
         if (!h5_open(path, name, &none, error)) h5_close(none);
         return error->status ? error->status : fail(error, STATUS_USAGE, "%s: '%s' cannot be opened", path, name);
     }
     enum status status = STATUS_OK;
     H5I_type_t kind = H5Iget_type(object);
-    struct walk walk = {list, name};
+    struct walk walk = {list, path, name, links, &guard};
     if (kind == H5I_DATASET)
-        append(list, object, must_strdup(name));
+        append(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
     else if (H5Lvisit(object, H5_INDEX_NAME, H5_ITER_NATIVE, visit, &walk) < 0)
         status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_words());
     H5Oclose(object);
+    H5Pclose(links);
+    h5_guard_end(&guard);
     if (list->count > 0) qsort(list->entries, (size_t)list->count, sizeof *list->entries, compare_names);
     return status;
 }
@@ -213,5 +251,6 @@ void h5_list_free(struct h5_list *list) {
     }
     free(list->entries);
     free(list->first_broken);
+    free(list->first_outside);
     *list = (struct h5_list){0};
 }

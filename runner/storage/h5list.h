@@ -20,10 +20,12 @@ struct h5_list {
     struct h5_entry *entries; /* in the order of their names */
     int broken;               /* links that lead nowhere */
     char *first_broken;       /* NULL: none */
+    int outside;              /* links that are not followed: they lead out of the file's folder, or to no file */
+    char *first_outside;
 };
 
 /* Lists the data sets of a file at and below `object` ("/": all), each under every link that leads to it, links to
- * other files included. STATUS_USAGE: there is no such file or object, with the nearest name. The caller frees the list
+ * other files of its folder included. STATUS_USAGE: there is no such file or object, with the nearest name. The caller frees the list
  * with h5_list_free, whatever the status. */
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error);
 void h5_list_free(struct h5_list *list);

@@ -1,11 +1,11 @@
-/* h5sources.c - follows a data set to the files that it is read from. HDF5 looks up a file name that is stored in a
- * file in the folders of an environment variable, beside that file, and in the current folder; here all of them
+/* h5sources.c - follows a data set to the files that it is read from. All places where HDF5 would look for a file
  * count. */
 #define H5_USE_110_API
 #include "h5sources.h"
 
 #include "../base/fail.h"
 #include "../base/place.h"
+#include "h5names.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,46 +18,8 @@ struct search {
     int depth;
 };
 
-/* The paths that a file name stored in a file may mean. */
-struct names {
-    int count;
-    char *path[12];
-};
-
-static void add_in(struct names *names, const char *folder, const char *name) {
-    if (names->count < 12) names->path[names->count++] = must_printf("%s/%s", folder, name);
-}
-
-/* `variable` names an environment variable with folders, separated by colons; ${ORIGIN} stands for the folder of
- * `from`. If an absolute name does not exist, its last component is looked up. */
-static struct names names_of(const char *from, const char *name, const char *variable) {
-    static const char origin[] = "${ORIGIN}";
-    const char *folders = getenv(variable), *slash = strrchr(name, '/');
-    const char *relative = *name == '/' ? slash + 1 : name;
-    struct names names = {1, {must_strdup(name)}};
-    char *real = must_realpath(from), *beside = place_folder_of(from), *behind = place_folder_of(real ? real : from);
-    add_in(&names, beside, relative);
-    add_in(&names, behind, relative);
-    char *list = must_strdup(folders ? folders : ""), *rest = list;
-    for (char *folder; (folder = strsep(&rest, ":"));) {
-        bool at_origin = strncmp(folder, origin, strlen(origin)) == 0;
-        char *whole = must_printf("%s%s", at_origin ? behind : "", folder + (at_origin ? strlen(origin) : 0));
-        if (*whole) add_in(&names, whole, relative);
-        free(whole);
-    }
-    free(list);
-    free(beside);
-    free(behind);
-    free(real);
-    return names;
-}
-
-static void names_free(struct names *names) {
-    for (int i = 0; i < names->count; i++) free(names->path[i]);
-}
-
 /* Looks for the wanted file among names. true: at least one of them exists. */
-static bool look_at(struct search *search, const struct names *names) {
+static bool look_at(struct search *search, const struct h5_names *names) {
     bool any = false;
     struct stat about;
     for (int i = 0; i < names->count; i++) {
@@ -76,9 +38,9 @@ static herr_t on_link(const char *from, const char *group, const char *file, con
     (void)object;
     *flags = H5F_ACC_RDONLY;
     (void)access;
-    struct names names = names_of(from, file, "HDF5_EXT_PREFIX");
+    struct h5_names names = h5_names_of(from, file, "HDF5_EXT_PREFIX");
     look_at(context, &names);
-    names_free(&names);
+    h5_names_free(&names);
     return 0;
 }
 
@@ -89,24 +51,10 @@ static void search_external(struct search *search, hid_t creation, const char *p
         off_t offset;
         hsize_t bytes;
         if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
-        struct names names = names_of(path, file, "HDF5_EXTFILE_PREFIX");
+        struct h5_names names = h5_names_stored(path, file);
         look_at(search, &names);
-        names_free(&names);
+        h5_names_free(&names);
     }
-}
-
-/* The file that a mapping names: %b stands for the number of a block, %% for a %. The caller frees. */
-static char *source_name(const char *file, int block, bool *numbered) {
-    char *name = must_strdup("");
-    *numbered = false;
-    for (const char *at = file; *at; at += *at == '%' && at[1] ? 2 : 1) {
-        bool number = at[0] == '%' && at[1] == 'b';
-        char *longer = number ? must_printf("%s%d", name, block) : must_printf("%s%c", name, *at);
-        *numbered |= number;
-        free(name);
-        name = longer;
-    }
-    return name;
 }
 
 /* As many blocks as there are files of. */
@@ -117,11 +65,11 @@ static void search_source(struct search *search, const char *path, const char *f
     }
     bool any = true, numbered = true;
     for (int block = 0; any && numbered && !search->found && block < MOST_BLOCKS; block++) {
-        char *name = source_name(file, block, &numbered);
-        struct names names = names_of(path, name, "HDF5_VDS_PREFIX");
+        char *name = h5_block_name(file, block, &numbered);
+        struct h5_names names = h5_names_of(path, name, "HDF5_VDS_PREFIX");
         any = look_at(search, &names);
         for (int i = 0; i < names.count && !search->found; i++) search_dataset(search, names.path[i], dataset);
-        names_free(&names);
+        h5_names_free(&names);
         free(name);
     }
 }
@@ -173,7 +121,7 @@ bool h5_reads_file(const char *path, const char *name, const struct stat *file) 
 }
 
 /* Can HDF5 open the data set in any of these files? */
-static bool opens(const struct names *names, const char *dataset) {
+static bool opens(const struct h5_names *names, const char *dataset) {
     bool found = false;
     for (int i = 0; i < names->count && !found; i++) {
         struct stat about;
@@ -197,10 +145,10 @@ char *h5_lacking_source(hid_t dataset, const char *path) {
         H5Pget_virtual_filename(creation, i, file, sizeof file);
         H5Pget_virtual_dsetname(creation, i, name, sizeof name);
         if (strcmp(file, ".") == 0) continue;
-        char *source = source_name(file, 0, &numbered);
-        struct names names = names_of(path, source, "HDF5_VDS_PREFIX");
+        char *source = h5_block_name(file, 0, &numbered);
+        struct h5_names names = h5_names_of(path, source, "HDF5_VDS_PREFIX");
         if (!numbered && !opens(&names, name)) lacking = must_strdup(source);
-        names_free(&names);
+        h5_names_free(&names);
         free(source);
     }
     H5Pclose(creation);

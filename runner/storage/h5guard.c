@@ -1,0 +1,204 @@
+/* h5guard.c - walks from a data set to the files that it is read from, in the order in which HDF5 looks for each. It is
+ * checked before HDF5 is asked to read; who can change the files meanwhile can also change what they hold. */
+#define H5_USE_110_API
+#include "h5guard.h"
+
+#include "../base/fail.h"
+#include "../base/place.h"
+#include "h5names.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEEPEST = sizeof((struct h5_guard *)0)->within / sizeof(struct h5_guarded),
+    REFUSED = -2,
+    MOST_BLOCKS = 1 << 20,
+    MOST_NESTED = 1 << 14, /* data sets that are looked at for sources of sources */
+    NESTED = 3
+};
+
+void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *path) {
+    *guard = (struct h5_guard){.rule = rule, .path = path, .dataset = "/"};
+    char *folder = place_folder_of(path), *real = realpath(path, NULL);
+    guard->folder[0] = realpath(folder, NULL);
+    guard->folder[1] = real ? place_folder_of(real) : NULL;
+    free(folder);
+    free(real);
+}
+
+void h5_guard_end(struct h5_guard *guard) {
+    for (int i = 0; i < 2; i++) free(guard->folder[i]);
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
+
+/* Does a path without links lie in the folder, or below? */
+static bool is_below(const char *real, const char *folder) {
+    size_t length = folder ? strlen(folder) : 0;
+    if (length == 1) return true; /* "/" */
+    return folder && strncmp(real, folder, length) == 0 && real[length] == '/';
+}
+
+static int refuse(struct h5_guard *guard, const char *how, const char *file, const char *why) {
+    fail(&guard->error, STATUS_USAGE, "%s: '%s' %s %s%s", guard->path, guard->dataset, how, file, why);
+    return REFUSED;
+}
+
+static bool is_hdf5(const char *path) {
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (file >= 0) H5Fclose(file);
+    return file >= 0;
+}
+
+/* Refuses the first of the paths that must not be read. Behind the first that can be read HDF5 looks no further; its
+ * number, -1: there is none. `plain`: a file of any bytes. */
+static int find_file(struct h5_guard *guard, const char *how, const char *name, const struct h5_names *names,
+                     bool plain) {
+    if (guard->rule == EXTERNAL_DENY) return refuse(guard, how, name, ", and the job says 'external: deny'");
+    for (int i = 0; i < names->count; i++) {
+        struct stat about;
+        char *real = realpath(names->path[i], NULL);
+        if (!real || stat(real, &about) != 0) {
+            free(real);
+            continue;
+        }
+        bool near = is_below(real, guard->folder[0]) || is_below(real, guard->folder[1]);
+        free(real);
+        if (guard->rule == EXTERNAL_SAME_FOLDER && !near)
+            return refuse(guard, how, names->path[i],
+                          ", which is outside of its folder: only 'external: allow' in the job file permits that");
+        if (!S_ISREG(about.st_mode)) return refuse(guard, how, names->path[i], ", which is not a regular file");
+        if (plain || is_hdf5(names->path[i])) return i;
+    }
+    return -1;
+}
+
+/* HDF5 calls this for each external link before it follows it. */
+static herr_t on_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
+                      hid_t access, void *context) {
+    struct h5_guard *guard = context;
+    (void)group;
+    (void)object;
+    (void)access;
+    *flags = H5F_ACC_RDONLY;
+    struct h5_names names = h5_names_of(from, file, "HDF5_EXT_PREFIX");
+    int found = find_file(guard, "is an external link to", file, &names, false);
+    h5_names_free(&names);
+    return found == REFUSED ? -1 : 0;
+}
+
+hid_t h5_guard_links(struct h5_guard *guard) {
+    hid_t links = H5Pcreate(H5P_LINK_ACCESS);
+    H5Pset_elink_cb(links, on_link, guard);
+    return links;
+}
+
+/* ---- what a data set is made of ---------------------------------------------------------------------------------- */
+
+static void check_stored(struct h5_guard *guard, hid_t creation, const char *path) {
+    int count = H5Pget_external_count(creation);
+    for (int i = 0; i < count && !guard->error.status; i++) {
+        char file[PATH_MAX] = "";
+        off_t offset;
+        hsize_t bytes;
+        if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
+        struct h5_names names = h5_names_stored(path, file);
+        find_file(guard, "is stored in", file, &names, true);
+        h5_names_free(&names);
+    }
+}
+
+static void check_file(struct h5_guard *guard, const char *path, const char *name);
+
+/* One source of a mapping. true: its file is there. */
+static bool check_source(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
+    if (strcmp(file, ".") == 0) return check_file(guard, path, dataset), true;
+    struct h5_names names = h5_names_of(path, file, "HDF5_VDS_PREFIX");
+    int found = find_file(guard, "is a virtual data set of", file, &names, false);
+    if (found >= 0) check_file(guard, names.path[found], dataset);
+    h5_names_free(&names);
+    return found >= 0;
+}
+
+/* As many blocks as there are files of; of blocks in one file as many as HDF5 may look for. */
+static void check_blocks(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
+    bool more = true, files, datasets;
+    for (int block = 0; more && !guard->error.status && block < MOST_BLOCKS; block++) {
+        char *in_file = h5_block_name(file, block, &files), *of = h5_block_name(dataset, block, &datasets);
+        int looked = guard->looked;
+        more = check_source(guard, path, in_file, of) && (files || datasets);
+        if (!files) more = more && guard->looked > looked; /* the data set was there */
+        free(in_file);
+        free(of);
+    }
+}
+
+static void check_virtual(struct h5_guard *guard, hid_t creation, const char *path) {
+    size_t count = 0;
+    char file[PATH_MAX] = "", dataset[PATH_MAX] = "", *last = must_strdup("");
+    H5Pget_virtual_count(creation, &count);
+    for (size_t i = 0; i < count && !guard->error.status; i++) {
+        H5Pget_virtual_filename(creation, i, file, sizeof file);
+        H5Pget_virtual_dsetname(creation, i, dataset, sizeof dataset);
+        char *source = must_printf("%s\n%s", file, dataset);
+        if (strcmp(source, last) != 0) check_blocks(guard, path, file, dataset); /* one source, many mappings */
+        free(last);
+        last = source;
+    }
+    free(last);
+}
+
+static void check_dataset(struct h5_guard *guard, hid_t dataset) {
+    char path[PATH_MAX] = "";
+    H5O_info_t about;
+    if (H5Iget_type(dataset) != H5I_DATASET || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return;
+    for (int i = 0; i < guard->depth; i++)
+        if (guard->within[i].file == about.fileno && guard->within[i].address == about.addr) {
+            refuse(guard, "is a virtual data set", "that reads itself", "");
+            return;
+        }
+    guard->looked++;
+    if (guard->depth == DEEPEST || (guard->depth > NESTED && guard->looked > MOST_NESTED)) {
+        refuse(guard, "is made of", "too many virtual data sets of virtual data sets", "");
+        return;
+    }
+    guard->within[guard->depth++] = (struct h5_guarded){about.fileno, about.addr};
+    H5Fget_name(dataset, path, sizeof path);
+    hid_t creation = H5Dget_create_plist(dataset);
+    check_stored(guard, creation, path);
+    if (H5Pget_layout(creation) == H5D_VIRTUAL) check_virtual(guard, creation, path);
+    H5Pclose(creation);
+    guard->depth--;
+}
+
+static void check_file(struct h5_guard *guard, const char *path, const char *name) {
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), links = h5_guard_links(guard);
+    hid_t dataset = file < 0 ? file : H5Oopen(file, name, links);
+    H5Pclose(links);
+    if (dataset >= 0) check_dataset(guard, dataset);
+    if (dataset >= 0) H5Oclose(dataset);
+    if (file >= 0) H5Fclose(file);
+}
+
+enum status h5_guard_check(struct h5_guard *guard, const char *name, struct error *error) {
+    guard->dataset = name;
+    check_file(guard, guard->path, name);
+    return guard->error.status ? fail(error, guard->error.status, "%s", guard->error.text) : STATUS_OK;
+}
+
+enum status h5_guard_check_open(struct h5_guard *guard, const char *name, hid_t dataset, struct error *error) {
+    guard->dataset = name;
+    check_dataset(guard, dataset);
+    return guard->error.status ? fail(error, guard->error.status, "%s", guard->error.text) : STATUS_OK;
+}
+
+enum status h5_permitted(enum job_external rule, const char *path, const char *name, struct error *error) {
+    struct h5_guard guard;
+    h5_guard_begin(&guard, rule, path);
+    enum status status = h5_guard_check(&guard, name, error);
+    h5_guard_end(&guard);
+    return status;
+}
