@@ -3,6 +3,7 @@
 #include "fence.h"
 
 #include "fail.h"
+#include "text.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -71,7 +72,14 @@ static uintptr_t instruction(const ucontext_t *context) {
 }
 
 static void say(const char *text) {
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) return;
+    for (size_t left = strlen(text); left > 0;) {
+        int shown = text_shown(text, left), bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, left);
+        bool clean = shown || (*text == '\n' && left == 1); /* the end of a message */
+        if (bytes == 0) bytes = 1;
+        if (write(STDERR_FILENO, clean ? text : "?", clean ? (size_t)bytes : 1) < 0) return;
+        text += bytes;
+        left -= (size_t)bytes;
+    }
 }
 
 static uintptr_t library_begin, library_end; /* HDF5's code */

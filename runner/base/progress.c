@@ -1,5 +1,6 @@
 /* progress.c - the live line's thread and lock, the plain lines, the answer to a signal. */
 #include "progress.h"
+#include "text.h"
 
 #include "clock.h"
 #include "fail.h"
@@ -250,7 +251,7 @@ void progress_outcome(struct progress *progress, int number, const char *outcome
     if (progress->plain) progress->drawn_s = progress->told_s;
     pthread_mutex_unlock(&progress->mutex);
     if (progress->plain) /* this may wait for a pipe, which a holder of the lock must not */
-        fprintf(stderr, "[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number], outcome);
+        text_say("[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number], outcome);
 }
 
 void progress_assemble(struct progress *progress) {
@@ -277,7 +278,7 @@ void progress_release(struct progress *progress) {
 
 void progress_note(struct progress *progress, const char *text) {
     progress_hold(progress);
-    fprintf(stderr, "tilerun: %s\n", text);
+    text_say("tilerun: %s\n", text);
     progress_release(progress);
 }
 

@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,23 +92,50 @@ bool text_utf8(void) {
     return false;
 }
 
-char *text_clean(const char *text) {
+int text_shown(const char *text, size_t length) {
+    const unsigned char *c = (const unsigned char *)text;
+    int bytes = utf8_length(text, length);
+    if (bytes == 1) return c[0] < 0x20 || c[0] == 0x7f ? 0 : 1;
+    if (bytes == 2) return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c) ? 0 : 2;
+    if (bytes != 3 || c[0] != 0xe2) return bytes;
+    bool turns = (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) ||
+                 (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+    return turns ? 0 : 3;
+}
+
+/* `breaks`: newlines stay. */
+static char *clean_copy(const char *text, bool breaks) {
     size_t length = strlen(text);
     char *clean = must_malloc(length + 1), *to = clean;
     for (size_t i = 0; i < length;) {
-        int bytes = utf8_length(text + i, length - i);
-        unsigned char first = (unsigned char)text[i], second = (unsigned char)text[i + (bytes > 1)];
-        bool control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0);
-        if (bytes > 0 && !control) {
-            memcpy(to, text + i, (size_t)bytes);
-            to += bytes;
+        int shown = text_shown(text + i, length - i), bytes = utf8_length(text + i, length - i);
+        if (shown > 0) {
+            memcpy(to, text + i, (size_t)shown);
+            to += shown;
         } else {
-            *to++ = text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
+            *to++ = breaks && text[i] == '\n' ? '\n' : text[i] == '\n' || text[i] == '\t' ? ' ' : '?';
         }
         i += (size_t)(bytes > 0 ? bytes : 1);
     }
     *to = '\0';
     return clean;
+}
+
+char *text_clean(const char *text) {
+    return clean_copy(text, false);
+}
+
+void text_say(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = NULL;
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0) return;
+    char *clean = clean_copy(text, true);
+    fputs(clean, stderr);
+    free(clean);
+    free(text);
 }
 
 /* ---- widths ---- */

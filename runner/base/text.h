@@ -20,9 +20,14 @@ int utf8_length(const char *text, size_t length);
 /* Does the environment's locale (LC_ALL, LC_CTYPE, LANG) say that the terminal shows UTF-8? */
 bool text_utf8(void);
 
-/* A copy that a terminal can show in one line: a newline or tab becomes a space; other control characters, and bytes
- * that are not UTF-8, become `?`. The caller frees. */
+/* Bytes of the character at `text` if a terminal can be trusted with it; 0: it is a control character, one that turns
+ * the direction of what follows, or not UTF-8. */
+int text_shown(const char *text, size_t length);
+/* A copy that a terminal can show in one line: a newline or tab becomes a space; what text_shown does not trust
+ * becomes `?`. The caller frees. */
 char *text_clean(const char *text);
+/* printf on stderr, clean except for newlines: texts of other people's files end up in messages. */
+void text_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The columns that a text takes on a terminal: accents that join a letter take none, East Asian characters two. */
 int text_width(const char *text);

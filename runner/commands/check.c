@@ -1,4 +1,5 @@
 /* check.c - `tilerun check JOB...`: is a job good? Silent when it is. */
+#include "../base/text.h"
 #include "../parts/parts.h"
 #include "command.h"
 
@@ -18,7 +19,7 @@ static enum status check(int argc, char **argv, struct error *error) {
         enum status status = command_load(argv[i], &overrides.job, false, &job, &plan, error);
         struct error clash = {.status = STATUS_OK};
         if (!status) status = results_check_output(job->output, plan, &clash);
-        if (clash.text[0]) fprintf(stderr, "%s: %s\n", argv[i], clash.text);
+        if (clash.text[0]) text_say("%s: %s\n", argv[i], clash.text);
         if (status) worst = status;
         plan_free(plan);
         job_free(job);

@@ -143,8 +143,7 @@ enum status command_plan_for(const struct job *job, const struct device_facts *c
 void command_name_output(const char *path) {
     struct stat about;
     char size[32];
-    if (stat(path, &about) == 0)
-        fprintf(stderr, "tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
+    if (stat(path, &about) == 0) text_say("tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
 }
 
 char *command_line(int argc, char **argv) {

@@ -1,5 +1,6 @@
 /* merge.c - `tilerun merge RESULTS`: joins what the shards of a job have made into its results file. */
 #include "../base/interrupt.h"
+#include "../base/text.h"
 #include "../execute/execute.h"
 #include "../result/result_file.h"
 #include "../result/result_view.h"
@@ -53,10 +54,10 @@ static enum status show_done(const char *path, const struct execute_options *opt
     char *outcome = results_file_text(file, "/", "status");
     bool failed = outcome && strcmp(outcome, "failed") == 0;
     if (options->progress != PROGRESS_NONE)
-        fprintf(stderr, "tilerun: %s is %s, and no shard has left anything beside it: nothing to do\n", path,
-                failed    ? "complete, with failed runs"
-                : outcome ? outcome
-                          : "unfinished");
+        text_say("tilerun: %s is %s, and no shard has left anything beside it: nothing to do\n", path,
+                 failed    ? "complete, with failed runs"
+                 : outcome ? outcome
+                           : "unfinished");
     options->print(file->rows, file->count, stdout);
     free(outcome);
     results_file_close(file);

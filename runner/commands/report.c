@@ -1,5 +1,6 @@
 /* report.c - `tilerun report RESULTS...`: results as one HTML page, or the first of its plots. */
 #include "../result/report.h"
+#include "../base/text.h"
 #include "../base/whole.h"
 #include "command.h"
 
@@ -49,7 +50,7 @@ static enum status write_file(const char *name, bool overwrite, struct results_f
         return status;
     }
     TRY(whole_close(&page, error));
-    fprintf(stderr, "tilerun: report %s\n", name);
+    text_say("tilerun: report %s\n", name);
     return STATUS_OK;
 }
 

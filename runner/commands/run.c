@@ -1,6 +1,7 @@
 /* run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../base/text.h"
 #include "../execute/execute.h"
 #include "../result/result_view.h"
 #include "command.h"
@@ -73,7 +74,7 @@ static enum status execute(const struct plan *plan, const struct run_arguments *
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
     for (int i = 0; i < plan->run_count; i++) {
         if (plan->runs[i].note)
-            fprintf(stderr, "tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
+            text_say("tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
     }
     bool wrote;
     enum status status = execute_plan(plan, &arguments->execute, rows, &wrote, error);
@@ -126,11 +127,10 @@ static enum status execute_shard(const struct plan *whole, struct run_arguments 
     int runs = shard_runs(shard, plan);
     enum status status = runs > 0 ? execute(plan, arguments, error) : STATUS_OK;
     if (runs == 0)
-        fprintf(stderr, "tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard->index,
-                shard->count);
+        text_say("tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard->index, shard->count);
     else if (say && (status == STATUS_OK || status == STATUS_RUN))
-        fprintf(stderr, "tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n", shard->index,
-                shard->count, runs, plan->run_count, plan->job->output);
+        text_say("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n", shard->index,
+                 shard->count, runs, plan->run_count, plan->job->output);
     free(shard->of_task);
     panels_free(panels);
     return status;

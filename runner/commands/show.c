@@ -76,7 +76,7 @@ static void print(const struct view *view, int format, FILE *to) {
 /* How far the job is stands above the table; where a program reads the rows, on stderr. */
 static void print_standing(const char *standing, int format) {
     if (format == OPTION_CSV || format == OPTION_JSON) {
-        fprintf(stderr, "tilerun: %s\n", standing);
+        text_say("tilerun: %s\n", standing);
     } else if (format == OPTION_MARKDOWN) {
         text_print_markdown(standing, stdout);
         fputs("\n\n", stdout);

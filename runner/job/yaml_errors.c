@@ -34,7 +34,7 @@ static int print_character(const char *text, size_t length, FILE *to) {
     int size = utf8_length(text, length);
     if (*text == '\t')
         fputc(' ', to);
-    else if (size == 0 || is_control(text))
+    else if (text_shown(text, length) == 0)
         fputc('?', to);
     else
         fwrite(text, 1, (size_t)size, to);

@@ -5,6 +5,7 @@
 #include "to.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../storage/h5journal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -169,8 +170,8 @@ void results_leave(struct results *results) {
         if (results->shard && counted && parts == 0) shard_forget(results);
         gone = leave_folder(results->parts, &results->lock);
         if (!gone && results->cleared && counted && parts == 0 && foreign > 0)
-            fprintf(stderr, "tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
-                    foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
+            text_say("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
+                     foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
     }
     leave_shared(results, gone);
 }

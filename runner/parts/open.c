@@ -1,5 +1,6 @@
 /* open.c - opens and closes a job's results: what may be replaced at OUTPUT. */
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../plan/clash.h"
 #include "../record/environment.h"
 #include "../storage/h5journal.h"
@@ -121,9 +122,8 @@ static enum status check_parts(const struct results *results, bool asked, struct
 static enum status drop_linked(struct results *results, struct error *error) {
     if (unlink(results->place.path) != 0)
         return fail(error, STATUS_USAGE, "output %s: cannot be removed: %s", results->place.name, strerror(errno));
-    fprintf(stderr,
-            "tilerun: output %s: is removed now, because its outputs lie in %s, which --overwrite throws away\n",
-            results->place.name, results->whole);
+    text_say("tilerun: output %s: is removed now, because its outputs lie in %s, which --overwrite throws away\n",
+             results->place.name, results->whole);
     results->linked = false;
     return place_look(&results->place, error);
 }
@@ -154,8 +154,8 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     if (!status) results_clear(results, !resume);
     if (!status && !shard && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
-        fprintf(stderr, "tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
-                (long)results->place.about.st_nlink);
+        text_say("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
+                 (long)results->place.about.st_nlink);
     if (status) {
         results_close(results);
         results = NULL;
@@ -216,11 +216,10 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
         if (parts == 0) results_clear(results, true); /* the folders of shards too */
     }
     if (parts > ours && !results->linked)
-        fprintf(stderr,
-                "tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
-                "are now%s\n",
-                results->parts, parts - ours, parts - ours == 1 ? "" : "s",
-                *done ? "" : "; removed when it is complete");
+        text_say("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
+                 "are now%s\n",
+                 results->parts, parts - ours, parts - ours == 1 ? "" : "s",
+                 *done ? "" : "; removed when it is complete");
     return STATUS_OK;
 }
 

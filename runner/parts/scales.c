@@ -3,6 +3,7 @@
 #include "scales.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../storage/h5guard.h"
 #include "../storage/h5scale.h"
 #include "../storage/pieces.h"
@@ -124,8 +125,8 @@ static int copy_scale(struct scales *scales, hid_t scale, int64_t length, const 
 }
 
 static void say_left_out(const struct array *input, int axis, const char *why) {
-    fprintf(stderr, "tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n",
-            input->name, axis, why);
+    text_say("tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n",
+             input->name, axis, why);
 }
 
 /* The copies of the scales of an input's axis. */

@@ -4,6 +4,7 @@
 
 #include "../base/clock.h"
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../plan/space.h"
 #include "../record/environment.h"
 #include "scales.h"
@@ -420,8 +421,8 @@ enum status to_write(struct results *results, const struct result_summary *summa
         struct to_file *file = &results->to->of[i];
         const char *lacks = lacking(results, summary, file);
         if (lacks)
-            fprintf(stderr, "tilerun: file %s: is not written, because '%s' has no result%s\n", file->place.name, lacks,
-                    file->count > 1 ? "; what there is of the others lies in the output" : "");
+            text_say("tilerun: file %s: is not written, because '%s' has no result%s\n", file->place.name, lacks,
+                     file->count > 1 ? "; what there is of the others lies in the output" : "");
         else if (file->adopted)
             file->written = true; /* to_adopt writes it, when all else has been taken out of the part */
         else

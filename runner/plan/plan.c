@@ -19,6 +19,7 @@ static void describe_input(const struct job *job, const struct job_input *input,
         yaml_error(job->document, input->where, "%s", error.text);
         return;
     }
+    if (!input->random) plan_check_chunk(job, input, array);
     if (input->select.rank && array_select(array, &input->select, &error)) {
         yaml_error(job->document, input->select.where, "%s", error.text);
         return;

@@ -1,6 +1,7 @@
 /* result_print.c - rows as CSV and JSON. */
 #include "../base/fail.h"
 #include "../base/json.h"
+#include "../base/text.h"
 #include "../record/columns.h"
 #include "result_view.h"
 #include <inttypes.h>
@@ -21,9 +22,15 @@ static void print_real(double value, FILE *to) {
 static void print_csv_text(const char *text, size_t length, FILE *to) {
     bool quote = strcspn(text, ",\"\r\n") < length;
     if (quote) putc('"', to);
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0; i < length;) {
+        int shown = text_shown(text + i, length - i), size = shown ? shown : utf8_length(text + i, length - i);
+        bool blank = text[i] == '\n' || text[i] == '\r' || text[i] == '\t';
         if (text[i] == '"') putc('"', to);
-        putc(text[i], to);
+        if (shown || blank)
+            fwrite(text + i, 1, (size_t)size, to);
+        else
+            putc('?', to);
+        i += (size_t)(size ? size : 1);
     }
     if (quote) putc('"', to);
 }

@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "concatenate.h"
+#include "h5claims.h"
 #include "h5guard.h"
 #include "h5scale.h"
 #include "rawread.h"
@@ -39,6 +40,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, input->file, input->dataset, error);
     if (!status) status = h5_open(input->file, input->dataset, &dataset, error);
+    if (!status) status = h5_check_claims(dataset, input->file, input->dataset, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {
         array->stored = dataset->dtype;

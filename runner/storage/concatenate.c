@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "../base/match.h"
+#include "h5claims.h"
 #include "h5guard.h"
 #include "h5io.h"
 #include "h5scale.h"
@@ -74,6 +75,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     stat(part->file, &part->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, part->file, input->dataset, error);
     if (!status) status = h5_open(part->file, input->dataset, &dataset, error);
+    if (!status) status = h5_check_claims(dataset, part->file, input->dataset, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status && number == 0) status = take_first(dataset, input, array, error);
     if (!status && number > 0) status = check(dataset, input, array, part->file, error);

@@ -5,6 +5,7 @@
 
 #include "../base/fail.h"
 #include "../base/place.h"
+#include "../base/text.h"
 #include "h5names.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ enum {
 
 void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *path) {
     *guard = (struct h5_guard){.rule = rule, .path = path, .dataset = "/"};
-    char *folder = place_folder_of(path), *real = realpath(path, NULL);
-    guard->folder[0] = realpath(folder, NULL);
+    char *folder = place_folder_of(path), *real = must_realpath(path);
+    guard->folder[0] = must_realpath(folder);
     guard->folder[1] = real ? place_folder_of(real) : NULL;
     free(folder);
     free(real);
@@ -41,7 +42,10 @@ static bool is_below(const char *real, const char *folder) {
 }
 
 static int refuse(struct h5_guard *guard, const char *how, const char *file, const char *why) {
-    fail(&guard->error, STATUS_USAGE, "%s: '%s' %s %s%s", guard->path, guard->dataset, how, file, why);
+    char *name = text_clean(guard->dataset), *to = text_clean(file);
+    fail(&guard->error, STATUS_USAGE, "%s: '%s' %s %s%s", guard->path, name, how, to, why);
+    free(name);
+    free(to);
     return REFUSED;
 }
 
@@ -58,7 +62,7 @@ static int find_file(struct h5_guard *guard, const char *how, const char *name, 
     if (guard->rule == EXTERNAL_DENY) return refuse(guard, how, name, ", and the job says 'external: deny'");
     for (int i = 0; i < names->count; i++) {
         struct stat about;
-        char *real = realpath(names->path[i], NULL);
+        char *real = must_realpath(names->path[i]);
         if (!real || stat(real, &about) != 0) {
             free(real);
             continue;

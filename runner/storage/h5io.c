@@ -69,8 +69,10 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link
     struct names *names = context;
     H5O_info_t object;
     bool there = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, names->links) >= 0;
-    if (there && object.type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", name);
-    if (!there && link->type != H5L_TYPE_HARD && !names->broken) names->broken = must_printf("/%s", name);
+    char *clean = text_clean(name);
+    if (there && object.type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", clean);
+    if (!there && link->type != H5L_TYPE_HARD && !names->broken) names->broken = must_printf("/%s", clean);
+    free(clean);
     return names->count == NAMES_MAX;
 }
 

@@ -28,7 +28,7 @@ static void add_folders(struct h5_names *names, const char *variable, const char
 }
 
 static char *folder_behind(const char *from) {
-    char *real = realpath(from, NULL), *folder = place_folder_of(real ? real : from);
+    char *real = must_realpath(from), *folder = place_folder_of(real ? real : from);
     free(real);
     return folder;
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXTENT_BYTES (INT64_C(1) << 17) /* bytes that one pread asks for */
@@ -307,8 +308,10 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     }
     counts.bytes = (int64_t)chunk->bytes;
     struct filter_room *room = raw->rooms[lane];
-    char *stored = filter_room_bytes(room, chunk->bytes);
-    const char *plain = stored, *why = "there is no memory to hold it";
+    struct stat about; /* before there is room for what a damaged file claims */
+    bool there = fstat(raw->descriptor, &about) != 0 || chunk->address + chunk->bytes <= (haddr_t)about.st_size;
+    char *stored = there ? filter_room_bytes(room, chunk->bytes) : NULL;
+    const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
