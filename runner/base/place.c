@@ -23,11 +23,23 @@ char *place_folder_of(const char *path) {
     return must_printf("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
+/* May anybody put links into the folder of this one, and has somebody else done so? The kernel does not follow such a
+ * link in a sticky folder, but readlink does. */
+static bool is_planted(const char *path, const struct stat *link) {
+    struct stat about;
+    char *folder = place_folder_of(path);
+    bool planted = link->st_uid != geteuid() && stat(folder, &about) == 0 && about.st_mode & S_IWOTH &&
+                   about.st_uid != link->st_uid;
+    free(folder);
+    return planted;
+}
+
 /* The path that a name leads to: its last part's symbolic links are followed, even to where nothing exists. */
-static char *follow(const char *name) {
+static char *follow(const char *name, bool *planted) {
     char *path = must_strdup(name), target[PATH_MAX];
     struct stat about;
     for (int i = 0; i < MOST_LINKS && lstat(path, &about) == 0 && S_ISLNK(about.st_mode); i++) {
+        *planted |= is_planted(path, &about);
         ssize_t length = readlink(path, target, sizeof target - 1);
         if (length < 0) break;
         target[length] = '\0';
@@ -41,8 +53,13 @@ static char *follow(const char *name) {
 }
 
 enum status place_find(const char *kind, const char *name, struct place *place, struct error *error) {
-    *place = (struct place){.kind = kind, .name = must_strdup(name), .path = follow(name)};
+    bool planted = false;
+    *place = (struct place){.kind = kind, .name = must_strdup(name), .path = follow(name, &planted)};
     place->folder = place_folder_of(place->path);
+    if (planted)
+        return fail(error, STATUS_USAGE,
+                    "%s %s: is a symbolic link that another user has put into a folder in which everybody may write",
+                    kind, name);
     return place_look(place, error);
 }
 

@@ -103,6 +103,13 @@ int text_shown(const char *text, size_t length) {
     return turns ? 0 : 3;
 }
 
+unsigned text_code(const char *text, int size) {
+    const unsigned char *c = (const unsigned char *)text;
+    if (size == 1) return c[0];
+    return size == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu)
+                     : (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+}
+
 /* `breaks`: newlines stay. */
 static char *clean_copy(const char *text, bool breaks) {
     size_t length = strlen(text);

@@ -23,6 +23,8 @@ bool text_utf8(void);
 /* Bytes of the character at `text` if a terminal can be trusted with it; 0: it is a control character, one that turns
  * the direction of what follows, or not UTF-8. */
 int text_shown(const char *text, size_t length);
+/* The number of a character of at most three bytes, as all have that are not shown. */
+unsigned text_code(const char *text, int size);
 /* A copy that a terminal can show in one line: a newline or tab becomes a space; what text_shown does not trust
  * becomes `?`. The caller frees. */
 char *text_clean(const char *text);

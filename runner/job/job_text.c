@@ -3,6 +3,7 @@
 #include "job_text.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -134,13 +135,17 @@ static void print_scalar(FILE *to, const char *text, bool quoted) {
         return;
     }
     fputc('"', to);
-    for (const char *c = text; *c; c++) {
+    int size;
+    for (const char *c = text; *c; c += size) {
+        bool shown = text_shown(c, strlen(c)) > 0;
+        size = utf8_length(c, strlen(c));
+        if (size == 0) size = 1;
         if (*c == '"' || *c == '\\')
             fprintf(to, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            fprintf(to, "\\x%02x", (unsigned)*c);
+        else if (!shown && (size > 1 || (unsigned char)*c < 0x80))
+            fprintf(to, size == 1 ? "\\x%02x" : "\\u%04x", text_code(c, size));
         else
-            fputc(*c, to);
+            fwrite(c, 1, (size_t)size, to);
     }
     fputc('"', to);
 }

@@ -34,6 +34,13 @@ static enum status check_folder(const struct results *results, const char *path,
     if (!S_ISDIR(parts.st_mode))
         return fail(error, STATUS_USAGE, "%s: is not a folder, and finished runs would be kept in one of this name",
                     path);
+    char *around = place_folder_of(path);
+    bool open_to_all = stat(around, &folder) == 0 && folder.st_mode & S_IWOTH;
+    free(around);
+    if (open_to_all && parts.st_uid != geteuid())
+        return fail(error, STATUS_USAGE,
+                    "%s: belongs to another user, in a folder in which everybody may write; name an output elsewhere",
+                    path);
     /* A rename of "." always fails, but with EXDEV if there is a mount in between. */
     char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->place.folder);
     bool elsewhere = (stat(results->place.folder, &folder) == 0 && folder.st_dev != parts.st_dev) ||

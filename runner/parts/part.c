@@ -94,7 +94,7 @@ static void trailer_print(XXH128_hash_t hash, char text[TRAILER + 1]) {
 
 static enum status trailer_append(const char *path, struct error *error) {
     errno = 0;
-    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
     XXH128_hash_t hash;
     char text[TRAILER + 1];
@@ -112,7 +112,7 @@ static enum status trailer_append(const char *path, struct error *error) {
 }
 
 bool part_is_whole(const char *path, off_t most) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (descriptor < 0) return false;
     off_t bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
     XXH128_hash_t hash;
@@ -406,7 +406,7 @@ hid_t part_open(const char *path) {
 static bool has_trailer(const char *path) {
     char found[TRAILER] = "";
     size_t same = strcspn(trailer_format, "%");
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     off_t bytes = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
     bool has = bytes > TRAILER && pread(descriptor, found, TRAILER, bytes - TRAILER) == TRAILER &&
                strncmp(found, trailer_format, same) == 0;

@@ -22,8 +22,7 @@ static bool is_allowed(const unsigned char *c, int size) {
 void html_text(FILE *to, const char *text) {
     for (size_t left = strlen(text); left > 0;) {
         int size = utf8_length(text, left);
-        bool blank = *text == '\n' || *text == '\t' || *text == '\r';
-        if (size == 0 || !is_allowed((const unsigned char *)text, size) || (!blank && text_shown(text, left) == 0))
+        if (size == 0 || !is_allowed((const unsigned char *)text, size))
             fputs("\xef\xbf\xbd", to);
         else if (*text == '&')
             fputs("&amp;", to);

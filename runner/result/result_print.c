@@ -2,6 +2,7 @@
 #include "../base/fail.h"
 #include "../base/json.h"
 #include "../base/text.h"
+#include "../base/text.h"
 #include "../record/columns.h"
 #include "result_view.h"
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static void print_csv_text(const char *text, size_t length, FILE *to) {
     if (quote) putc('"', to);
     for (size_t i = 0; i < length;) {
         int shown = text_shown(text + i, length - i), size = shown ? shown : utf8_length(text + i, length - i);
-        bool blank = text[i] == '\n' || text[i] == '\r' || text[i] == '\t';
+        bool blank = text[i] == '\n' || text[i] == '\t';
         if (text[i] == '"') putc('"', to);
         if (shown || blank)
             fwrite(text + i, 1, (size_t)size, to);

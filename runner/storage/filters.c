@@ -19,6 +19,7 @@
 
 enum {
     CHECKSUM_BYTES = 4,
+    LONGER = 1 << 16,   /* and twice its bytes: what a chunk can become between two compressors */
     MOST_SHRUNK = 1032, /* bytes that one byte of deflate can expand to, at most; LZF: 88 */
 };
 
@@ -197,15 +198,16 @@ static size_t decompress_room(struct filter_room *room, H5Z_filter_t id, const u
     return codec_decompress(id, values, room->data, stored, room->other, most);
 }
 
-/* Decompresses `stored` bytes to exactly `plain` bytes, or to any number if `plain` is 0. Returns that number; 0: it
- * failed, and *why says why. */
+/* Decompresses `stored` bytes to exactly `plain` bytes, or to any number up to `bound` if `plain` is 0. Returns that
+ * number; 0: it failed, and *why says why. */
 static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES], size_t stored,
-                         size_t plain, const char **why) {
+                         size_t plain, size_t bound, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
     size_t length = 0, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
     /* The filters of codecs.h know how many bytes will come out. */
     if (!plain && claims) most = limit = codec_claims(id, values, room->data, stored);
-    if (most > UINT32_MAX) most = limit = UINT32_MAX; /* HDF5's limit of a chunk */
+    if (!plain && limit > bound) limit = bound;
+    if (most > limit) most = limit;
     do {
         *why = "there is no memory to decode it";
         if (!grow(&room->other, &room->other_size, most + CHECKSUM_BYTES)) return 0;
@@ -282,8 +284,8 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             continue;
         }
         if (is_compressor(filters->id[i])) {
-            bytes =
-                decompress(room, filters->id[i], filters->values[i], bytes, bytes_before(filters, mask, i, plain), why);
+            bytes = decompress(room, filters->id[i], filters->values[i], bytes, bytes_before(filters, mask, i, plain),
+                               2 * plain + LONGER, why);
             if (bytes == 0) return NULL;
         } else {
             *why = "there is no memory to decode it";
@@ -335,7 +337,7 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
     if (is_known(id, values) && filter_room_bytes(room, bytes)) {
         memcpy(room->data, *data, bytes);
         if (flags & H5Z_FLAG_REVERSE)
-            length = decompress(room, id, values, bytes, 0, &why);
+            length = decompress(room, id, values, bytes, 0, UINT32_MAX, &why) /* HDF5's limit of a chunk */;
         else if (is_written(id))
             length = compress_room(room, id, values[0], bytes);
     }

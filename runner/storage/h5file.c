@@ -49,7 +49,7 @@ static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t
     (void)largest;
     struct stat about;
     int create = flags & H5F_ACC_CREAT ? O_CREAT : 0;
-    int descriptor = open(path, (flags & H5F_ACC_RDWR ? O_RDWR : O_RDONLY) | create | O_CLOEXEC, 0666);
+    int descriptor = open(path, (flags & H5F_ACC_RDWR ? O_RDWR | O_NOFOLLOW : O_RDONLY) | create | O_CLOEXEC, 0666);
     if (descriptor < 0) return NULL;
     struct file *file = calloc(1, sizeof *file);
     bool bad = !file || fstat(descriptor, &about) != 0;
@@ -287,7 +287,8 @@ void h5_look_away(hid_t look) {
 static enum status open_file(const char *path, bool create, hid_t *file, struct error *error) {
     *file = H5I_INVALID_HID;
     if (create) unlink(path);
-    int descriptor = open(path, O_RDWR | (create ? O_CREAT : 0) | O_CLOEXEC, 0666); /* for its errno */
+    int make = create ? O_CREAT | O_EXCL : 0; /* nobody else's, and no link that somebody has put there */
+    int descriptor = open(path, O_RDWR | make | O_NOFOLLOW | O_CLOEXEC, 0666); /* for its errno */
     if (descriptor < 0)
         return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);

@@ -68,7 +68,7 @@ struct h5_journal *h5_journal_begin(const char *path) {
     struct stat about;
     char *beside = journal_path(path);
     struct h5_journal *journal = NULL;
-    int descriptor = stat(path, &about) == 0 ? open(beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    int descriptor = stat(path, &about) == 0 ? open(beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666) : -1;
     uint64_t size = descriptor >= 0 ? (uint64_t)about.st_size : 0;
     if (descriptor >= 0 && put(descriptor, &size, sizeof size, 0)) {
         journal = must_malloc(sizeof *journal);
@@ -149,7 +149,7 @@ static bool write_all_back(int journal, int file) {
 }
 
 static bool restore(const char *path, int journal) {
-    int file = open(path, O_RDWR | O_CLOEXEC);
+    int file = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     char *beside = journal_path(path);
     bool good = file >= 0 && journal >= 0 && write_all_back(journal, file);
     if (file >= 0) close(file);
@@ -165,7 +165,7 @@ bool h5_restore(struct h5_journal *journal) {
 
 bool h5_restore_left(const char *path) {
     char *beside = journal_path(path);
-    int journal = open(beside, O_RDONLY | O_CLOEXEC);
+    int journal = open(beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     bool good = restore(path, journal);
     if (journal >= 0) close(journal);
     free(beside);

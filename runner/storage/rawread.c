@@ -261,21 +261,24 @@ void rawread_limit_plain(int threads) {
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
 
 /* Asks HDF5 where the chunks lie that are not known yet. */
-static enum status look_up(struct reading *reading, struct error *error) {
+static enum status look_up(struct reading *reading) {
     struct rawread *raw = reading->raw;
+    struct error error = {STATUS_OK, ""};
+    struct cell cell;
     enum status status = STATUS_OK;
     int rank = raw->dataset->shape.rank;
     h5_lock();
     for (int64_t number = 0; number < reading->cells.count && !status; number++) {
-        struct cell cell = layout_cell(&reading->cells, number);
+        cell = layout_cell(&reading->cells, number);
         struct chunk *chunk = &raw->chunks[cell.number];
         hsize_t corner[MAX_RANK];
         if (chunk->known) continue;
         for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
-        status = h5_find_chunk(raw->look, corner, &chunk->place, error);
+        status = h5_find_chunk(raw->look, corner, &chunk->place, &error);
         chunk->known = !status;
     }
     h5_unlock();
+    if (status) report(reading, cell.corner, error.text);
     return status;
 }
 
@@ -355,7 +358,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
     pthread_mutex_init(&reading.mutex, NULL);
     if (raw->chunks) {
         reading.cells = layout_cells(selection, shape, &raw->dataset->chunk);
-        status = look_up(&reading, error);
+        status = look_up(&reading);
         if (!status)
             workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
     } else {
@@ -363,10 +366,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
         int64_t most = atomic_load(&plain_threads), lanes = reading.rows.pieces;
         workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
     }
-    if (!status && reading.failure.status) {
-        *error = reading.failure;
-        status = error->status;
-    }
+    if (reading.failure.status) status = fail(error, reading.failure.status, "%s", reading.failure.text);
     read_counts_add(target->counts, &reading.counts);
     pthread_mutex_destroy(&reading.mutex);
     return status;

@@ -1,0 +1,184 @@
+"""Files as somebody makes them who means harm: each claims what it does not hold, or leads to what is not its own."""
+
+import os
+import struct
+import zlib
+
+import h5py
+import numpy as np
+
+CANARY = b"CANARY: nobody may see this. "
+CHUNK = 1024  # elements of four bytes, of a chunk that decodes to more
+GIB = 1 << 30
+
+# What a terminal obeys, and what turns a line around.
+NAMES = {
+    "clear": "\x1b[2J\x1b[1;1H",
+    "title": "\x1b]0;owned\x07",
+    "link": "\x1b]8;;http://example.org\x1b\\here\x1b]8;;\x1b\\",
+    "line": "a\ntilerun: all is well",
+    "return": "a\rtilerun: all is well",
+    "c1": "\x9b31m",
+    "bidi": "\u202egpj.exe\u2066",
+    "separator": "a\u2028b",
+    "bell": "\x07\x08\x7f",
+    "html": "<script>alert(1)</script>\"'&",
+}
+
+
+def is_clean(data):
+    """Nothing that a terminal obeys but line breaks, nothing that turns a line's direction."""
+    text = data.decode("utf-8")  # fails where it is not UTF-8
+    return not any(
+        (ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 or c in "\u061c\u200e\u200f\u2028\u2029"
+        or "\u202a" <= c <= "\u202e" or "\u2066" <= c <= "\u2069"
+        for c in text
+    )
+
+
+def filtered(file, name, stored, *filters, chunk=CHUNK, dtype=h5py.h5t.STD_I32LE, extra=()):
+    """A data set of one chunk, whose stored bytes are given. A filter is its number and its parameters."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((chunk,))
+    for call in extra:
+        call(properties)
+    for number, values in filters:
+        properties.set_filter(number, h5py.h5z.FLAG_OPTIONAL, values)
+    space = h5py.h5s.create_simple((chunk,))
+    h5py.h5d.create(file.id, name.encode(), dtype, space, properties).write_direct_chunk((0,), stored)
+
+
+def lzf_of_zeros(count):
+    packed = b"\x00\x00" + b"\xe0\xff\x00" * (count // 264)
+    return packed
+
+
+def zstd_of_zeros(count, claims):
+    """Blocks of 128 KiB in four bytes each, after a header that claims any size."""
+    frame = struct.pack("<IBQ", 0xFD2FB528, 0xE0, claims)
+    blocks = count >> 17
+    for i in range(blocks):
+        frame += struct.pack("<I", (1 << 20) | (1 << 1) | (i == blocks - 1))[:3] + b"\0"
+    return frame
+
+
+def make_claims(path):
+    """A few kilobytes that claim terabytes."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("nothing", (2**20, 2**20), "f8", chunks=(1024, 1024))
+        few = file.create_dataset("few", (2**20, 2**20), "f8", chunks=(1024, 1024), compression="gzip")
+        few.id.write_direct_chunk((0, 0), zlib.compress(bytes(8 << 20), 9))
+        file.create_dataset("crumbs", (2**40,), "f4", chunks=(1,))
+        file.create_dataset("late", (2**40,), "f4")  # contiguous, never written
+        filtered(file, "slab", zlib.compress(bytes(GIB // 4), 1), chunk=GIB // 16, extra=[lambda p: p.set_deflate(1)])
+        file.create_dataset("whole", data=np.arange(1024.0))
+        offset = file["whole"].id.get_offset()
+    replace(path, offset, os.path.getsize(path) - 100)
+
+
+def make_bombs(path):
+    """Chunks of 4 KiB that inflate to a gibibyte."""
+    inflated = zlib.compress(bytes(GIB // 4), 9)
+    gzip, zstd = (1, (9,)), (32015, (3,))
+    with h5py.File(path, "w") as file:
+        filtered(file, "gzip", inflated, gzip)
+        filtered(file, "gzip_twice", zlib.compress(inflated, 9), gzip, gzip)
+        filtered(file, "lzf", lzf_of_zeros(GIB // 4), (32000, (4, 0x105, 4 * CHUNK)))
+        filtered(file, "zstd", zstd_of_zeros(GIB, GIB), zstd)
+        filtered(file, "zstd_twice", zstd_of_zeros(GIB, GIB), zstd, zstd)
+        filtered(file, "zstd_claims", zstd_of_zeros(1 << 20, 1 << 40), zstd)
+        blocks = struct.pack(">QII", 1 << 40, 1 << 30, 10) + bytes(10)
+        filtered(file, "lz4", blocks, (32004, ()))
+        filtered(file, "bitshuffle", blocks, (32008, (0, 3, 4, 0, 2)))
+        filtered(file, "blosc", struct.pack("<4B3I", 2, 1, 0, 4, 2**31 - 1, 2**31 - 1, 16), (32001, (2, 2, 4, 4096)))
+
+
+def replace(path, old, new):
+    """The first place in a file that holds this address gets another."""
+    data = bytearray(path.read_bytes())
+    at = data.index(struct.pack("<Q", old))
+    data[at : at + 8] = struct.pack("<Q", new)
+    path.write_bytes(data)
+
+
+def make_places(path):
+    """Chunks beyond the end of the file, half beyond it, and one on top of the other."""
+    with h5py.File(path, "w") as file:
+        for name in ("beyond", "half", "over"):
+            file.create_dataset(name, data=np.arange(1024, dtype="i4"), chunks=(512,))
+        file.create_dataset("pad", data=np.zeros(10))
+        at = {name: [file[name].id.get_chunk_info(i).byte_offset for i in (0, 1)] for name in ("beyond", "half", "over")}
+    size = os.path.getsize(path)
+    replace(path, at["beyond"][1], 1 << 40)
+    replace(path, at["half"][1], size - 16)
+    replace(path, at["over"][1], at["over"][0])
+
+
+def virtual(file, name, *sources):
+    layout = h5py.VirtualLayout((4 * len(sources), 4), "i4")
+    for i, (source, dataset) in enumerate(sources):
+        layout[4 * i : 4 * i + 4] = h5py.VirtualSource(source, dataset, (4, 4))
+    file.create_virtual_dataset(name, layout)
+
+
+def numbered(file, name, files, datasets):
+    """Of as many sources as there are: %b stands for their number."""
+    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    space = h5py.h5s.create_simple((0, 4), (h5py.h5s.UNLIMITED, 4))
+    space.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (4, 4), (4, 4))
+    creation.set_virtual(space, files, datasets, h5py.h5s.create_simple((4, 4)))
+    h5py.h5d.create(file.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple((8, 4)), creation)
+
+
+def make_links(folder, outside):
+    """folder/links.h5 and what it leads to; `outside` gets files that are none of its business."""
+    secret = np.frombuffer((CANARY * 3)[:64], "i4").reshape(4, 4)
+    for path in (outside / "secret.h5", folder / "near.h5", folder / "number-0.h5"):
+        with h5py.File(path, "w") as file:
+            file["x"] = secret if path.parent == outside else np.ones((4, 4), "i4")
+    (outside / "secret.bin").write_bytes(CANARY * 10)
+    os.mkfifo(outside / "pipe")
+    os.mkfifo(folder / "pipe")
+    (folder / "number-1.h5").symlink_to(outside / "secret.h5")
+    with h5py.File(folder / "loop.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("links.h5", "/circle")
+        virtual(file, "v", ("links.h5", "/partner"))
+    with h5py.File(folder / "links.h5", "w") as file:
+        file["far"] = h5py.ExternalLink(str(outside / "secret.h5"), "/x")
+        file["up"] = h5py.ExternalLink(f"../{outside.name}/secret.h5", "/x")
+        file["soft"] = h5py.SoftLink("/up")
+        file["group"] = h5py.ExternalLink(str(outside / "secret.h5"), "/")
+        file["pipe"] = h5py.ExternalLink("pipe", "/x")
+        file["far_pipe"] = h5py.ExternalLink(str(outside / "pipe"), "/x")
+        file["device"] = h5py.ExternalLink("/dev/zero", "/x")
+        file["circle"] = h5py.ExternalLink("loop.h5", "/x")
+        file["turn"], file["back"] = h5py.SoftLink("/back"), h5py.SoftLink("/turn")
+        file.create_group("g")["again"] = file["/"]
+        file["near"] = h5py.ExternalLink("near.h5", "/x")
+        file["whole"] = np.ones((4, 4), "i4")
+        file["link-1"], file["link-0"] = h5py.SoftLink("/up"), h5py.SoftLink("/whole")
+        file.create_dataset("stored", (16,), "i4", external=[(str(outside / "secret.bin"), 0, 64)])
+        file.create_dataset("stored_pipe", (16,), "i4", external=[(str(folder / "pipe"), 0, 64)])
+        virtual(file, "mapped", (f"../{outside.name}/secret.h5", "x"), ("near.h5", "x"))
+        virtual(file, "nested", ("links.h5", "/mapped"))
+        virtual(file, "by_link", (".", "/soft"))
+        virtual(file, "itself", (".", "/itself"))
+        virtual(file, "partner", ("loop.h5", "/v"))
+        virtual(file, "gone", ("gone.h5", "x"))
+        numbered(file, b"numbered", b"number-%b.h5", b"x")
+        numbered(file, b"by_number", b".", b"link-%b")
+        scaled = file.create_dataset("scaled", data=np.ones((16, 2), "i4"))
+        file["stored"].make_scale("stored")
+        scaled.dims[0].attach_scale(file["stored"])
+
+
+def make_names(path):
+    with h5py.File(path, "w") as file:
+        for name in NAMES.values():
+            data = file.create_dataset(name.replace("/", "|"), data=np.ones((4, 3), "f4"))
+            data.attrs["units"] = name
+            data.attrs["long_name"] = name
+            data.dims[0].label = name
+            file[f"gone {name}".replace("/", "|")] = h5py.SoftLink("/nowhere")
+            file[f"away {name}".replace("/", "|")] = h5py.ExternalLink(f"/dev/{name}", "/x")
+        file[b"\xff\xfe\x9b2J"] = np.ones(3)
