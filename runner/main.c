@@ -140,9 +140,9 @@ int main(int argc, char **argv) {
     h5_quiet();
     struct error error = {0}, lost = {0};
     enum status status = run_command(argc, argv, &error);
-    if (error.text[0]) text_say("tilerun: %s\n", error.text);
+    if (error.text[0]) text_say_lines(error.text);
     enum status printed = finish_output(&lost);
-    if (printed) text_say("tilerun: %s\n", lost.text);
+    if (printed) text_say_lines(lost.text);
     if (status == STATUS_OK) status = printed;
     fence_main_ends();
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);

@@ -132,17 +132,36 @@ char *text_clean(const char *text) {
     return clean_copy(text, false);
 }
 
+static void print_clean(FILE *to, const char *format, va_list arguments) {
+    char *text = NULL;
+    int length = vasprintf(&text, format, arguments);
+    if (length < 0) return;
+    bool ends = length > 0 && text[length - 1] == '\n' && format[strlen(format) - 1] == '\n';
+    if (ends) text[length - 1] = '\0';
+    char *clean = clean_copy(text, false);
+    fprintf(to, ends ? "%s\n" : "%s", clean);
+    free(clean);
+    free(text);
+}
+
+void text_print(FILE *to, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_clean(to, format, arguments);
+    va_end(arguments);
+}
+
 void text_say(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    int length = vasprintf(&text, format, arguments);
+    print_clean(stderr, format, arguments);
     va_end(arguments);
-    if (length < 0) return;
+}
+
+void text_say_lines(const char *text) {
     char *clean = clean_copy(text, true);
-    fputs(clean, stderr);
+    fprintf(stderr, "tilerun: %s\n", clean);
     free(clean);
-    free(text);
 }
 
 /* ---- widths ---- */

@@ -28,8 +28,13 @@ unsigned text_code(const char *text, int size);
 /* A copy that a terminal can show in one line: a newline or tab becomes a space; what text_shown does not trust
  * becomes `?`. The caller frees. */
 char *text_clean(const char *text);
-/* printf on stderr, clean except for newlines: texts of other people's files end up in messages. */
+/* fprintf of a line or a part of one, clean but for a newline at its end: texts of other people's files end up in
+ * messages. */
+void text_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same on stderr. */
 void text_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A message of one or a few lines on stderr, clean but for their ends. */
+void text_say_lines(const char *text);
 
 /* The columns that a text takes on a terminal: accents that join a letter take none, East Asian characters two. */
 int text_width(const char *text);

@@ -1,5 +1,6 @@
 /* compare.c - `tilerun compare BASE NEW...`: are the same runs faster or slower, and are their results as good? */
 #include "compare.h"
+#include "../base/text.h"
 
 #include "../result/compare.h"
 #include "command.h"
@@ -96,7 +97,7 @@ static void print_tables(const struct material *material, bool sort) {
     }
     comparisons_print(material->comparisons, material->count, sort, stdout);
     for (int i = 0; i < material->count; i++) {
-        if (material->count > 1) printf("%s: ", material->news[i]->path);
+        if (material->count > 1) text_print(stdout, "%s: ", material->news[i]->path);
         comparison_print_counts(&material->comparisons[i], stdout);
     }
 }

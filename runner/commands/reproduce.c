@@ -1,6 +1,7 @@
 /* reproduce.c - `tilerun reproduce RESULTS`: runs the job that a results file holds once more, on the recorded inputs,
  * and says whether outputs and times come out the same, and if not what has changed. */
 #include "../base/interrupt.h"
+#include "../base/text.h"
 #include "../execute/execute.h"
 #include "../result/compare.h"
 #include "../result/recorded.h"
@@ -213,10 +214,10 @@ static struct tally count_outputs(struct comparison *comparison, const struct pl
 static void print_culprit(const struct comparison *comparison, const struct context *context,
                           const struct tally *tally) {
     if (comparison->other_device)
-        printf("Likely why: the device is another one, '%s' then and '%s' now.\n",
-               comparison->other_device->base->device_name, comparison->other_device->new->device_name);
+        text_print(stdout, "Likely why: the device is another one, '%s' then and '%s' now.\n",
+                   comparison->other_device->base->device_name, comparison->other_device->new->device_name);
     else if (!same_device(comparison, context))
-        printf("Likely why: the device or its threads are others; see above.\n");
+        text_print(stdout, "Likely why: the device or its threads are others; see above.\n");
     if (!same_program(context)) printf("Likely why: the program is another one; see above.\n");
     if (tally->same_origin && tally->differ > 0)
         printf(

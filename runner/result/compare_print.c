@@ -15,9 +15,9 @@
 
 static void print_file(const char *role, const struct results_file *file, FILE *to) {
     char *created = results_file_text(file, "/", "created"), *status = results_file_text(file, "/", "status");
-    fprintf(to, "%s  %s%s%s%s%s\n", role, file->path, created ? ", " : "", created ? created : "",
-            status && strcmp(status, "complete") != 0 ? ", " : "",
-            status && strcmp(status, "complete") != 0 ? status : "");
+    text_print(to, "%s  %s%s%s%s%s\n", role, file->path, created ? ", " : "", created ? created : "",
+               status && strcmp(status, "complete") != 0 ? ", " : "",
+               status && strcmp(status, "complete") != 0 ? status : "");
     free(created);
     free(status);
 }
@@ -38,9 +38,9 @@ void context_print(const struct context *context, FILE *to) {
         const char *base = or_nothing(item->base), *new = or_nothing(item->new);
         char *line = must_printf("%s: %s -> %s", item->what, base, new);
         if (text_width(line) + 2 <= LINE) {
-            fprintf(to, "  %s\n", line);
+            text_print(to, "  %s\n", line);
         } else {
-            fprintf(to, "  %s:\n", item->what);
+            text_print(to, "  %s:\n", item->what);
             text_print_wrapped(base, 4, table_room(), to);
             fputs("  ->\n", to);
             text_print_wrapped(new, 4, table_room(), to);
@@ -173,17 +173,18 @@ static void print_without_result(const struct comparison *comparison, FILE *to) 
             said[j] = true;
             alike++;
         }
-        fprintf(to, "%d run%s %s\n", alike, alike == 1 ? "" : "s", pair->note);
+        text_print(to, "%d run%s %s\n", alike, alike == 1 ? "" : "s", pair->note);
     }
     free(said);
 }
 
 static void print_unmatched(const char *role, const struct result_row *const *rows, int count, FILE *to) {
-    if (count > 0) fprintf(to, "%d run%s only in %s:\n", count, count == 1 ? "" : "s", role);
+    if (count > 0) text_print(to, "%d run%s only in %s:\n", count, count == 1 ? "" : "s", role);
     for (int i = 0; i < count && i < LISTED; i++)
-        fprintf(to, "  %s %s%s%s, %s %s on %s%s%s\n", rows[i]->operation, rows[i]->variant,
-                rows[i]->parameters[0] ? " " : "", rows[i]->parameters, rows[i]->shape, rows[i]->dtype, rows[i]->device,
-                result_row_done(rows[i]) ? "" : ", ", result_row_done(rows[i]) ? "" : rows[i]->status);
+        text_print(to, "  %s %s%s%s, %s %s on %s%s%s\n", rows[i]->operation, rows[i]->variant,
+                   rows[i]->parameters[0] ? " " : "", rows[i]->parameters, rows[i]->shape, rows[i]->dtype,
+                   rows[i]->device, result_row_done(rows[i]) ? "" : ", ",
+                   result_row_done(rows[i]) ? "" : rows[i]->status);
     if (count > LISTED) fprintf(to, "  and %d more; --json lists all\n", count - LISTED);
 }
 
@@ -277,8 +278,8 @@ static void print_flagged(const struct comparison *comparison, FILE *to) {
             }
     }
     if (flagged)
-        fprintf(to, "%d of those that differ %s flagged: %s (see `tilerun show`)\n", flagged,
-                flagged == 1 ? "was" : "were", names);
+        text_print(to, "%d of those that differ %s flagged: %s (see `tilerun show`)\n", flagged,
+                   flagged == 1 ? "was" : "were", names);
     free(names);
 }
 

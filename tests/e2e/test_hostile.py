@@ -240,6 +240,8 @@ def test_names(corpus, folder):
         assert run(corpus, folder, "names.h5", f"away {name}").code == USAGE
         done = run(corpus, folder, "names.h5", name)
         assert done.code in (OK, USAGE), done.err
+        for command in (["plan"], ["plan", "--resolved"], ["check"]):
+            assert tilerun(*command, "job.yaml", cwd=folder).code == done.code
         if done.code == OK:
             look_at_results(folder)
             (folder / "out.h5").unlink()
@@ -279,7 +281,7 @@ def test_names_in_results(corpus, folder):
     look_at_results(folder)
 
 
-# ---- where it is written ----------------------------------------------------------------------------------------------
+# ---- where it is written ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
