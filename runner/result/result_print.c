@@ -2,7 +2,6 @@
 #include "../base/fail.h"
 #include "../base/json.h"
 #include "../base/text.h"
-#include "../base/text.h"
 #include "../record/columns.h"
 #include "result_view.h"
 #include <inttypes.h>

@@ -1,6 +1,7 @@
-/* h5io.h - data sets, read and written by boxes. Only this module, result_*.c, h5sources.c, h5guard.c, rawread.c and rawwrite.c
- * call HDF5. HDF5 takes one thread at a time; a reader and a writer may both need it while a run is streamed, so the
- * functions that they call hold a lock. Elements arrive in the machine's byte order and in one of tilerun's types. */
+/* h5io.h - data sets, read and written by boxes. Only this module, result_*.c, h5sources.c, h5guard.c, rawread.c and
+ * rawwrite.c call HDF5. HDF5 takes one thread at a time; a reader and a writer may both need it while a run is
+ * streamed, so the functions that they call hold a lock. Elements arrive in the machine's byte order and in one of
+ * tilerun's types. */
 #ifndef RUNNER_H5IO_H
 #define RUNNER_H5IO_H
 

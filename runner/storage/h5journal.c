@@ -68,7 +68,8 @@ struct h5_journal *h5_journal_begin(const char *path) {
     struct stat about;
     char *beside = journal_path(path);
     struct h5_journal *journal = NULL;
-    int descriptor = stat(path, &about) == 0 ? open(beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666) : -1;
+    int descriptor =
+        stat(path, &about) == 0 ? open(beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666) : -1;
     uint64_t size = descriptor >= 0 ? (uint64_t)about.st_size : 0;
     if (descriptor >= 0 && put(descriptor, &size, sizeof size, 0)) {
         journal = must_malloc(sizeof *journal);

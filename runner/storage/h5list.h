@@ -25,8 +25,8 @@ struct h5_list {
 };
 
 /* Lists the data sets of a file at and below `object` ("/": all), each under every link that leads to it, links to
- * other files of its folder included. STATUS_USAGE: there is no such file or object, with the nearest name. The caller frees the list
- * with h5_list_free, whatever the status. */
+ * other files of its folder included. STATUS_USAGE: there is no such file or object, with the nearest name. The caller
+ * frees the list with h5_list_free, whatever the status. */
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error);
 void h5_list_free(struct h5_list *list);
 

@@ -18,6 +18,6 @@ struct h5_names h5_names_stored(const char *from, const char *name);
 void h5_names_free(struct h5_names *names);
 
 /* The file or data set that a mapping names: %b stands for the number of a block, %% for a %. The caller frees. */
-char *h5_block_name(const char *name, int block, bool *numbered);
+char *h5_block_name(const char *stored, int block, bool *numbered);
 
 #endif

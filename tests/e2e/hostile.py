@@ -107,7 +107,8 @@ def make_places(path):
         for name in ("beyond", "half", "over"):
             file.create_dataset(name, data=np.arange(1024, dtype="i4"), chunks=(512,))
         file.create_dataset("pad", data=np.zeros(10))
-        at = {name: [data.id.get_chunk_info(i).byte_offset for i in (0, 1)] for name, data in file.items() if data.chunks}
+        at = {name: [data.id.get_chunk_info(i).byte_offset for i in (0, 1)] for name, data in file.items()
+              if data.chunks}
     size = os.path.getsize(path)
     replace(path, at["beyond"][1], 1 << 40)
     replace(path, at["half"][1], size - 16)

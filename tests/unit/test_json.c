@@ -26,7 +26,10 @@ static void what_json_reserves_is_escaped(void **state) {
     (void)state;
     WRITTEN("", "\"\"");
     WRITTEN("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
-    WRITTEN("\t\n\x1f \x7f", "\"\\u0009\\u000a\\u001f \x7f\"");
+    WRITTEN("\t\n\x1f \x7f", "\"\\u0009\\u000a\\u001f \\u007f\"");
+    WRITTEN("\xc2\x9b"
+            "2J \xe2\x80\xae",
+            "\"\\u009b2J \\u202e\""); /* what a terminal obeys, what turns a line */
     WRITTEN("a\0b", "\"a\\u0000b\"");
     assert_written("longer", 3, "\"lon\"");
 }
