@@ -24,6 +24,7 @@
 #define CLUSTER_SECONDS 1.6e-6 /* that an addition in a cluster of two takes; */
 #define SHARE_SECONDS   4e-7   /* each more block */
 #define EARLY_SECONDS   9e-7   /* that a launch saves which begins early */
+#define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -104,7 +105,9 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double together = double(std::min(busiest, int64_t(cut.slots)));
     const double share = cut.slots == 1 ? 1 : cut.alone + (1 - cut.alone) * (together - 1) / (cut.slots - 1);
     const double flops = double(busiest) * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
-    const double compute = flops / (cut.flops * share * pace) + double(ceil_div(busiest, cut.slots)) * cut.start;
+    const double rounds = double(ceil_div(busiest, cut.slots));
+    const double compute =
+        flops / (cut.flops * share * pace) + rounds * cut.start + std::max(0.0, rounds - 1) * ROUND_SECONDS;
     const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);

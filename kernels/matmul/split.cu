@@ -346,11 +346,15 @@ static double split_mend_seconds(const struct launch *launch) {
 
 /* A short k is never cut: its sums round so little that the rounding of slices would show. What is too narrow goes to
  * matmul/async.cu, and what is so small that it would be slower than there if it had to be mended: what the numbers
- * are like is known only when two slices have failed. */
+ * are like is known only when two slices have failed. If rows do not lie in groups of four, async is a quarter slower
+ * than cuBLAS; then the time is that of data of which three in ten products have to be mended. */
 static bool split_hands_over(const struct launch *launch) {
-    return launch->args.matmul.k < SHORT ||
-           (launch->choice[0] == 0 &&
-            matmul_async.seconds(launch) < split_own_seconds(launch) + split_mend_seconds(launch));
+    const matmul_args &args = launch->args.matmul;
+    if (args.k < SHORT) return true;
+    if (launch->choice[0] != 0) return false;
+    const bool fours = (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0;
+    const double mended = split_mend_seconds(launch) * (fours ? 1 : 0.3);
+    return matmul_async.seconds(launch) < split_own_seconds(launch) + mended;
 }
 
 static double matmul_split_seconds(const struct launch *launch) {
