@@ -21,7 +21,13 @@ enum {
 
 void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *path) {
     *guard = (struct h5_guard){.rule = rule, .path = path, .dataset = "/"};
-    char *folder = place_folder_of(path), *real = must_realpath(path);
+}
+
+/* The folders in which other files may lie; most files name none, so that nobody asks. */
+static void find_folders(struct h5_guard *guard) {
+    if (guard->placed) return;
+    guard->placed = true;
+    char *folder = place_folder_of(guard->path), *real = must_realpath(guard->path);
     guard->folder[0] = must_realpath(folder);
     guard->folder[1] = real ? place_folder_of(real) : NULL;
     free(folder);
@@ -67,6 +73,7 @@ static int find_file(struct h5_guard *guard, const char *how, const char *name, 
             free(real);
             continue;
         }
+        find_folders(guard);
         bool near = is_below(real, guard->folder[0]) || is_below(real, guard->folder[1]);
         free(real);
         if (guard->rule == EXTERNAL_SAME_FOLDER && !near)

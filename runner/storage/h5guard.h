@@ -10,6 +10,7 @@ struct h5_guard {
     enum job_external rule;
     const char *path;    /* the file that is named; it must live as long */
     char *folder[2];     /* it lies in the one, and what it leads to in the other; NULL: not known */
+    bool placed;         /* these two are known */
     struct error error;  /* the first refusal */
     const char *dataset; /* that is looked at, for messages */
     int depth, looked;

@@ -3,8 +3,10 @@ seconds, and nothing is read or written but what the job names. configs/README.m
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,25 +23,34 @@ from harness import IO, OK, USAGE
 PEAK = 256 << 20  # bytes
 SECONDS = 20  # of which nearly all is for a machine that is busy
 STRANGER = 12345  # a user's number
+# Runs a command and writes its peak of memory in KiB. From here it would be no less than this process's own: a child
+# begins as its copy.
+MEASURED = """
+import os, resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+os.write(int(sys.argv[1]), str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss).encode())
+sys.exit(code if code >= 0 else 128 - code)
+"""
 
 
 class Done:
     def __init__(self, command, cwd):
         """Runs a command to its end, or to SECONDS; keeps its peak of memory."""
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            process = subprocess.Popen([str(part) for part in command], cwd=cwd, stdout=out, stderr=err)
-            timer = threading.Timer(SECONDS, process.kill)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as peak:
+            words = [sys.executable, "-I", "-S", "-c", MEASURED, peak.fileno(), *command]
+            streams = {"stdout": out, "stderr": err, "pass_fds": [peak.fileno()], "start_new_session": True}
+            process = subprocess.Popen([str(word) for word in words], cwd=cwd, **streams)
+            timer = threading.Timer(SECONDS, os.killpg, [process.pid, signal.SIGKILL])
             timer.start()
             begin = time.monotonic()
-            _, status, usage = os.wait4(process.pid, 0)
+            self.code = process.wait()
             timer.cancel()
-            process.returncode = self.code = os.waitstatus_to_exitcode(status)
             self.seconds = time.monotonic() - begin
-            out.seek(0)
-            err.seek(0)
-            self.out, self.err = out.read(), err.read()
+            for file in (out, err, peak):
+                file.seek(0)
+            self.out, self.err, kibibytes = out.read(), err.read(), peak.read()
         assert self.seconds < SECONDS, self.err[-2000:]
-        assert usage.ru_maxrss * 1024 < PEAK, f"{usage.ru_maxrss} KiB"
+        assert int(kibibytes) * 1024 < PEAK, f"{kibibytes} KiB"
         assert hostile.is_clean(self.out), self.out
         assert hostile.is_clean(self.err), self.err
         assert hostile.CANARY not in self.out + self.err
