@@ -42,9 +42,14 @@ void command_predict(struct plan *plan) {
         if (plan->present[kind]) plan_use_limits(plan, (enum kernel_device)kind, command_limits(&plan->facts[kind]));
 }
 
-static bool used(const struct plan *plan, enum kernel_device kind) {
-    for (int i = 0; i < plan->run_count; i++)
-        if (!plan->runs[i].skip && plan->runs[i].device == kind) return true;
+/* Does the job time anything there? For results alone nobody should wait for the device to be measured. */
+static bool times(const struct plan *plan, enum kernel_device kind) {
+    for (int i = 0; i < plan->run_count; i++) {
+        const struct run *run = &plan->runs[i];
+        const struct run_options *options = &plan->tasks[run->task].operation->run;
+        bool timed = options->warmup > 0 || options->repeat_max > 1;
+        if (!run->skip && run->device == kind && timed) return true;
+    }
     return false;
 }
 
@@ -52,7 +57,7 @@ enum status command_predict_measured(struct plan *plan, int cuda_number, bool sa
     command_predict(plan);
     for (int kind = 0; kind < 2; kind++) {
         struct device_limits *limits = NULL;
-        if (!plan->present[kind] || plan->facts[kind].limits || !used(plan, (enum kernel_device)kind)) continue;
+        if (!plan->present[kind] || plan->facts[kind].limits || !times(plan, (enum kernel_device)kind)) continue;
         int number = kind == DEVICE_CUDA ? cuda_number : -1;
         enum status status = command_measure(&plan->facts[kind], number, say, &limits, error);
         if (status == STATUS_INTERRUPTED) return status;

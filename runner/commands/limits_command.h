@@ -15,8 +15,8 @@ enum status command_measure(const struct device_facts *facts, int number, bool s
 
 /* Predicts a plan's times from the limits that are kept of its devices. */
 void command_predict(struct plan *plan);
-/* The same for a job that is about to run; what is not kept is measured if runs use the device. A device that cannot be
- * measured keeps its assumed limits; only STATUS_INTERRUPTED is a failure. */
+/* The same for a job that is about to run; what is not kept is measured if runs are timed on the device. A device that
+ * cannot be measured keeps its assumed limits; only STATUS_INTERRUPTED is a failure. */
 enum status command_predict_measured(struct plan *plan, int cuda_number, bool say, struct error *error);
 
 #endif
