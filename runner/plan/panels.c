@@ -165,7 +165,7 @@ static struct array copy_array(const struct array *array) {
     struct array copy = *array;
     copy.units = copy_text(array->units);
     copy.long_name = copy_text(array->long_name);
-    copy.last_reader = -1;
+    copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
     return copy;
 }
 
@@ -276,7 +276,7 @@ static void make_results(struct panels *panels) {
                 plan->arrays[task->in[i]].shape =
                     whole->arrays[from_in].shape; /* the first panel's array stands for all */
             }
-            plan->arrays[task->in[i]].last_reader = t;
+            array_read_by(&plan->arrays[task->in[i]], t);
         }
     }
 }

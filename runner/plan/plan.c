@@ -14,7 +14,7 @@
 static void describe_input(const struct job *job, const struct job_input *input, struct array *array) {
     struct error error = {0};
     enum status status = array_describe(input, array, &error);
-    array->last_reader = -1;
+    array->first_reader = array->last_reader = -1;
     if (status) {
         yaml_error(job->document, input->where, "%s", error.text);
         return;
@@ -93,7 +93,7 @@ static void make_task(struct plan *plan, int index) {
         struct job_reference from = operation->inputs[i];
         task->in[i] = from.is_input ? from.index : plan->input_count + from.index;
         struct array *in = &plan->arrays[task->in[i]];
-        in->last_reader = index;
+        array_read_by(in, index);
         if (!from.is_input) plan->tasks[from.index].wanted = true;
         shapes[i] = in->shape;
         dtypes[i] = in->dtype;
@@ -113,6 +113,7 @@ static void make_task(struct plan *plan, int index) {
                           .label = operation->label,
                           .dtype = operation->has_dtype ? operation->as : task->geometry.out.dtype,
                           .shape = shape,
+                          .first_reader = -1,
                           .last_reader = -1};
     derive_axes(plan, task, out);
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);

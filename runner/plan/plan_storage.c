@@ -67,12 +67,17 @@ static void merge_chunks(const struct operand *operand, struct storage *storage)
     if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
 }
 
-static int readers_of(const struct plan *plan, int array, const struct operand *as) {
+/* So many share one copy that it costs each next to nothing: the rest are not counted, which a swept job of thousands
+ * of tasks on one input would pay for with the square of their number. */
+#define MANY_READERS 64
+
+static int readers_of(const struct plan *plan, int index, const struct operand *as) {
+    const struct array *array = &plan->arrays[index];
     int readers = 0;
-    for (int t = 0; t < plan->task_count; t++) {
+    for (int t = array->first_reader; t <= array->last_reader && readers < MANY_READERS; t++) {
         const struct task *task = &plan->tasks[t];
         for (int i = 0; i < task->geometry.inputs; i++)
-            if (task->in[i] == array && operands_alike(&task->geometry.in[i], as))
+            if (task->in[i] == index && operands_alike(&task->geometry.in[i], as))
                 readers += task->operation->variant_count;
     }
     return readers;

@@ -90,6 +90,11 @@ const char *array_file(const struct array *input, int number) {
     return number == 0 && !input->input->random ? input->input->file : NULL;
 }
 
+void array_read_by(struct array *array, int task) {
+    if (array->first_reader < 0) array->first_reader = task;
+    array->last_reader = task;
+}
+
 void array_free(struct array *array) {
     free(array->units);
     free(array->long_name);

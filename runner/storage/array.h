@@ -35,7 +35,7 @@ struct array {
     const struct job_input *input; /* NULL: an operation's result */
     char *units, *long_name;       /* the unit of its elements and what they are, owned; NULL: unknown */
     struct array_axis axes[MAX_RANK];
-    int last_reader; /* the last task that reads it; -1: none */
+    int first_reader, last_reader; /* the first and the last task that read it; -1: none */
     /* Of an input: what is seen of its data set, or of the shape that is generated (`rows`, `select`, a panel). */
     struct data_view view;
     /* Only of an input in a file. */
@@ -56,6 +56,8 @@ void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
 enum status array_select(struct array *array, const struct job_select *select, struct error *error);
 /* Where chunks end in what is seen: where boxes of it are cut. */
 struct grid array_grid(const struct array *array);
+/* Notes that a task reads it; tasks are noted in their order. */
+void array_read_by(struct array *array, int task);
 void array_free(struct array *array);
 /* The files that an input lies in: from number 0 on, NULL behind the last. */
 const char *array_file(const struct array *input, int number);

@@ -169,6 +169,23 @@ def test_no_cache_is_no_mistake(folder, cache, damage):
     assert ("cannot be kept" in said) == ("folder" in damage)
 
 
+@pytest.mark.parametrize("warmup, repeat", [(0, 1), (1, 1), (0, 2)])
+def test_only_a_timed_job_measures_limits(folder, cache, warmup, repeat):
+    """A job whose one trial is the result has no timing to set beside a limit: it does not wait for one."""
+    defaults = {"warmup": warmup, "repeat": repeat}
+    path = harness.write_job(
+        folder / "job.yaml",
+        inputs={"x": {"random": {"shape": [16, 16], "dtype": "float32"}}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["x"], "variants": ["cpu"]}],
+        defaults=defaults,
+    )
+    done = harness.tilerun("run", path, "-o", folder / "out.h5")
+    assert done.returncode == OK, done.stderr
+    timed = defaults != {"warmup": 0, "repeat": 1}
+    assert ("measuring the limits of cpu" in done.stderr) == timed
+    assert cache.exists() == timed
+
+
 def test_a_signal_ends_the_measuring(folder, cache):
     process = harness.start("run", small_job(folder), "-o", folder / "out.h5")
     assert process.stderr.read(len("tilerun: measuring")) == "tilerun: measuring"

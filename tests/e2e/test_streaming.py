@@ -208,3 +208,24 @@ def test_random_input_larger_than_memory(folder):
     results = harness.run_job(folder, arguments=["--memory", "64KiB"], **job)
     expected = np.arange(2_000_000).reshape(1000, 2000).sum(axis=0)
     np.testing.assert_array_equal(results.output("y"), expected)
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_runs_read_an_input_once(folder, rng, repeat):
+    """The runs of a job share what the first of them has read, whether they are timed or not."""
+    x = referee.random_values(rng, (int(rng.integers(40, 90)), int(rng.integers(40, 90))), "float64")
+    with h5py.File(folder / "x.h5", "w") as file:
+        file["x"] = x
+    names = [f"y{i}" for i in range(3)]
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"file": "x.h5", "dataset": "x"}},
+        operations=[
+            {"id": name, "op": "scale", "inputs": ["x"], "alpha": i + 2.0, "variants": ["cpu"]}
+            for i, name in enumerate(names)
+        ],
+        defaults={"warmup": 0, "repeat": repeat},
+    )
+    for i, name in enumerate(names):
+        assert np.array_equal(results.output(name), (i + 2) * x)
+    assert [results.row(name)["file_bytes"] for name in names] == [x.nbytes, 0, 0]
