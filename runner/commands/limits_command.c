@@ -47,8 +47,7 @@ static bool times(const struct plan *plan, enum kernel_device kind) {
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         const struct run_options *options = &plan->tasks[run->task].operation->run;
-        bool timed = options->warmup > 0 || options->repeat_max > 1;
-        if (!run->skip && run->device == kind && timed) return true;
+        if (!run->skip && run->device == kind && job_is_timed(options)) return true;
     }
     return false;
 }

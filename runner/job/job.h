@@ -89,6 +89,11 @@ struct run_options {
     bool shuffle, fletcher32;
 };
 
+/* Are trials made for their times? The one trial of a run that is not timed makes its result and no more. */
+static inline bool job_is_timed(const struct run_options *options) {
+    return options->warmup > 0 || options->repeat_max > 1;
+}
+
 /* An operand of an operation: an input or an earlier operation. */
 struct job_reference {
     bool is_input;

@@ -131,8 +131,7 @@ bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, st
     for (int i = 0; i < task->geometry.inputs; i++)
         tiling->in_storage[i] = input_storage(plan, task->in[i], &task->geometry.in[i], facts);
     tiling->out_storage = output_storage(plan, run, facts);
-    bool timed = options->warmup > 0 || options->repeat_max > 1;
-    return plan_tiles(&task->geometry, facts, run, budget, timed, tiling);
+    return plan_tiles(&task->geometry, facts, run, budget, job_is_timed(options), tiling);
 }
 
 void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits) {
