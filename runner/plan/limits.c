@@ -26,27 +26,26 @@ void limits_free(struct device_limits *limits) {
     free(limits);
 }
 
-static struct kernel_rate *find(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
-                                int operator_) {
+const struct kernel_rate *limits_rate(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
+                                      int operator_) {
     for (int i = 0; i < limits->count; i++) {
-        struct kernel_rate *rate = &limits->rates[i];
+        const struct kernel_rate *rate = &limits->rates[i];
         if (rate->kernel == kernel && rate->dtype == dtype && rate->operator_ == operator_) return rate;
     }
     return NULL;
 }
 
-struct kernel_rate *limits_rate(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
-                                int operator_) {
-    struct kernel_rate *rate = find(limits, kernel, dtype, operator_);
-    if (rate) return rate;
-    limits->rates = must_realloc(limits->rates, (unsigned long)(limits->count + 1) * sizeof *limits->rates);
-    rate = &limits->rates[limits->count++];
-    *rate = (struct kernel_rate){.kernel = kernel, .dtype = dtype, .operator_ = operator_};
-    return rate;
-}
-
-void limits_add_point(struct kernel_rate *rate, double work, double seconds) {
-    if (rate->count == RATE_POINTS || !(work > 0) || !(seconds > 0)) return;
+bool limits_add_point(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype, int operator_,
+                      double work, double seconds) {
+    if (!(work > 0) || !(seconds > 0) || !isfinite(work) || !isfinite(seconds)) return false;
+    const struct kernel_rate *found = limits_rate(limits, kernel, dtype, operator_);
+    int number = found ? (int)(found - limits->rates) : limits->count;
+    if (!found) {
+        limits->rates = must_realloc(limits->rates, (unsigned long)(limits->count + 1) * sizeof *limits->rates);
+        limits->rates[limits->count++] = (struct kernel_rate){.kernel = kernel, .dtype = dtype, .operator_ = operator_};
+    }
+    struct kernel_rate *rate = &limits->rates[number];
+    if (rate->count == RATE_POINTS) return false;
     int at = rate->count++;
     for (; at > 0 && rate->work[at - 1] > work; at--) {
         rate->work[at] = rate->work[at - 1];
@@ -54,6 +53,7 @@ void limits_add_point(struct kernel_rate *rate, double work, double seconds) {
     }
     rate->work[at] = work;
     rate->seconds[at] = seconds;
+    return true;
 }
 
 enum dtype limits_dtype(const struct operation *operation, enum dtype dtype) {
@@ -94,7 +94,7 @@ static const struct kernel_rate *rate_for(const struct device_limits *limits, co
     for (int i = 0; i < limits->count; i++) {
         const struct kernel_rate *rate = &limits->rates[i];
         int like = 1 + 2 * (rate->operator_ == operator_) + (rate->dtype == dtype);
-        if (rate->kernel == kernel && rate->count > 0 && like > likest) found = rate, likest = like;
+        if (rate->kernel == kernel && like > likest) found = rate, likest = like;
     }
     return found;
 }
@@ -103,9 +103,8 @@ static const struct kernel_rate *rate_for(const struct device_limits *limits, co
 static double beyond_cache(const struct device_limits *limits, const struct kernel *kernel,
                            const struct geometry *geometry) {
     if (!(geometry->bytes > limits->cache_bytes)) return 0;
-    const struct kernel_rate *rate = find(limits, kernel, FLOAT32, 0);
-    if (operations[geometry->op]->rate == RATE_BYTES && rate && rate->count > 0 &&
-        rate->work[rate->count - 1] > limits->cache_bytes)
+    const struct kernel_rate *rate = limits_rate(limits, kernel, FLOAT32, 0);
+    if (operations[geometry->op]->rate == RATE_BYTES && rate && rate->work[rate->count - 1] > limits->cache_bytes)
         return geometry->bytes * rate->seconds[rate->count - 1] / rate->work[rate->count - 1];
     return geometry->bytes / limits->memory_bytes_per_s;
 }

@@ -34,11 +34,13 @@ struct device_limits {
 struct device_limits *limits_create(void);
 void limits_free(struct device_limits *limits); /* NULL: does nothing */
 
-/* The rate of a variant with those, to be filled; created where there is none. */
-struct kernel_rate *limits_rate(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
-                                int operator_);
-/* Puts a point in its place among the others; the first RATE_POINTS count. */
-void limits_add_point(struct kernel_rate *rate, double work, double seconds);
+/* The rate of a variant with those. NULL: no point of it was added. */
+const struct kernel_rate *limits_rate(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
+                                      int operator_);
+/* Puts a point in its place among the others of that rate, of which the first RATE_POINTS count. False: they were there
+ * already, or the numbers are no work and time. */
+bool limits_add_point(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype, int operator_,
+                      double work, double seconds);
 
 /* The type whose speed stands for this one's: unsigned integers are as fast as signed ones of their size, and what only
  * moves elements sees only their size. Only such types are measured. */

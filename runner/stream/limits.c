@@ -221,7 +221,7 @@ static enum status add_point(struct bench *bench, const struct bench_case *one, 
                     operations[one->kernel->op]->name, failure.text);
     }
     if (status) return status;
-    limits_add_point(limits_rate(bench->limits, one->kernel, one->dtype, one->operator_), work, *seconds);
+    limits_add_point(bench->limits, one->kernel, one->dtype, one->operator_, work, *seconds);
     return STATUS_OK;
 }
 
@@ -243,7 +243,7 @@ static enum status measure_beyond(struct bench *bench, const struct bench_case *
     const struct operation *operation = operations[one->kernel->op];
     if (operation->rate == RATE_FLOPS || (!operation->exact && one->dtype != FLOAT32)) return STATUS_OK;
     const struct kernel_rate *rate = limits_rate(bench->limits, one->kernel, one->dtype, one->operator_);
-    if (rate->count == 0 || rate->count == RATE_POINTS || now_s() > bench->until) return STATUS_OK;
+    if (!rate || rate->count == RATE_POINTS || now_s() > bench->until) return STATUS_OK;
     double work = rate->work[rate->count - 1], seconds = rate->seconds[rate->count - 1];
     int64_t rows = rows_beyond(bench, one, work, seconds);
     bool slow = seconds / work * bench->effort->beyond * (double)bench->device->facts.cache_bytes > LONG_S;

@@ -30,7 +30,7 @@ static char *heading(const struct device_facts *facts, const char *program) {
 }
 
 static void put(FILE *to, const char *name, double value) {
-    if (isfinite(value))
+    if (value > 0 && isfinite(value))
         fprintf(to, "%s %.9g\n", name, value);
     else
         fprintf(to, "%s " NONE "\n", name);
@@ -91,14 +91,13 @@ static bool take_rate(struct device_limits *limits, char *words) {
     while (operation->operators && operation->operators[number] && strcmp(operation->operators[number], word[3]) != 0)
         number++;
     if (operation->operators && !operation->operators[number]) return false;
-    struct kernel_rate *rate = limits_rate(limits, kernel, dtype, number);
     for (const char *work; (work = strtok_r(NULL, " ", &rest));) {
         const char *seconds = strtok_r(NULL, " ", &rest);
         double w, s;
-        if (!seconds || !positive(work, &w) || !positive(seconds, &s) || rate->count == RATE_POINTS) return false;
-        limits_add_point(rate, w, s);
+        if (!seconds || !positive(work, &w) || !positive(seconds, &s)) return false;
+        if (!limits_add_point(limits, kernel, dtype, number, w, s)) return false;
     }
-    return rate->count > 0;
+    return limits_rate(limits, kernel, dtype, number) != NULL;
 }
 
 static bool take_line(struct device_limits *limits, char *line) {

@@ -71,9 +71,9 @@ static void less_accurate_products_have_a_roof_of_their_own(void **state) {
     const char *by;
     limits->flops_per_s[FLOAT32] = 1e12;
     assert_near(limits_bound(limits, &slow, &geometry, &by), 2e9 / 1e12);
-    limits_add_point(limits_rate(limits, &fast, FLOAT32, 0), 1e9, 1e-3);
-    limits_add_point(limits_rate(limits, &fast, FLOAT32, 0), 8e9, 2e-3);
-    limits_add_point(limits_rate(limits, &fast, FLOAT64, 0), 8e9, 1e-3);
+    limits_add_point(limits, &fast, FLOAT32, 0, 1e9, 1e-3);
+    limits_add_point(limits, &fast, FLOAT32, 0, 8e9, 2e-3);
+    limits_add_point(limits, &fast, FLOAT64, 0, 8e9, 1e-3);
     assert_near(limits_bound(limits, &slow, &geometry, &by), 2e9 / 4e12);
     assert_near(limits_bound(limits, full, &geometry, &by), 2e9 / 1e12);
     limits_free(limits);
@@ -87,7 +87,6 @@ static void times_pass_through_their_points_and_grow(void **state) {
         limits->launch_s = 1e-6 * (1 + draw());
         limits->cache_bytes = 1e12;
         limits->memory_bytes_per_s = 1e10;
-        struct kernel_rate *rate = limits_rate(limits, kernel, FLOAT32, REDUCE_SUM);
         int64_t rows[RATE_POINTS];
         double seconds = 1e-5;
         int points = 1 + draw_below(RATE_POINTS);
@@ -95,8 +94,9 @@ static void times_pass_through_their_points_and_grow(void **state) {
             rows[p] = (p ? rows[p - 1] : 0) + 10 + draw_below(900);
             seconds *= 1.1 + 9 * draw();
             struct geometry geometry = square(OP_REDUCE, FLOAT32, rows[p], REDUCE_SUM);
-            limits_add_point(rate, limits_work(&geometry), seconds);
+            limits_add_point(limits, kernel, FLOAT32, REDUCE_SUM, limits_work(&geometry), seconds);
         }
+        const struct kernel_rate *rate = limits_rate(limits, kernel, FLOAT32, REDUCE_SUM);
         for (int p = 0; p < points; p++) {
             struct geometry geometry = square(OP_REDUCE, FLOAT32, rows[p], REDUCE_SUM);
             assert_near(limits_seconds(limits, kernel, &geometry, 1) / rate->seconds[p], 1);
@@ -123,13 +123,13 @@ static void beyond_the_cache_memory_counts(void **state) {
     limits->launch_s = 1e-6;
     limits->cache_bytes = 1e6;
     limits->memory_bytes_per_s = 1e9;
-    limits_add_point(limits_rate(limits, kernel, FLOAT64, 0), 1e5, 1e-6); /* 100 GB/s in the cache */
+    limits_add_point(limits, kernel, FLOAT64, 0, 1e5, 1e-6); /* 100 GB/s in the cache */
     struct geometry inside = square(OP_SCALE, FLOAT64, 200, REDUCE_SUM);
     struct geometry outside = square(OP_SCALE, FLOAT64, 2000, REDUCE_SUM);
     assert_true(limits_seconds(limits, kernel, &inside, 1) < 2e-5);
     assert_near(limits_seconds(limits, kernel, &outside, 1), 64e6 / 1e9);
     assert_near(limits_seconds(limits, kernel, &outside, 0.5), 32e6 / 1e9);
-    limits_add_point(limits_rate(limits, kernel, FLOAT32, 0), 64e6, 0.128); /* this variant is slower than the memory */
+    limits_add_point(limits, kernel, FLOAT32, 0, 64e6, 0.128); /* this variant is slower than the memory */
     assert_near(limits_seconds(limits, kernel, &outside, 1), 0.128);
     limits_free(limits);
 }

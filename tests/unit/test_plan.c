@@ -253,7 +253,7 @@ static void limits_change_times_and_no_tiles(void **state) {
     struct device_limits *limits = limits_create();
     limits->launch_s = 1e-6;
     limits->memory_bytes_per_s = limits->upload_bytes_per_s = limits->download_bytes_per_s = 1e6;
-    limits_add_point(limits_rate(limits, &kernel, FLOAT32, 0), 1e6, 3);
+    limits_add_point(limits, &kernel, FLOAT32, 0, 1e6, 3);
     for (int64_t size = 100; size < 40000; size = size * 3 + 7) {
         struct fixture assumed, measured;
         struct device_facts facts = gpu();
