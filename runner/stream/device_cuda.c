@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +135,12 @@ static void touch_block(void *memory, int64_t block, int thread) {
     for (int64_t at = 0; at < HUGE_PAGE; at += PAGE) bytes[at] = 0;
 }
 
+static enum status cannot_pin(const struct device *device, int64_t bytes, const char *why, struct error *error) {
+    const char *about = fail_subject();
+    return fail(error, STATUS_DEVICE, "%s%s%lld bytes of host memory cannot be pinned for %s: %s", about ? about : "",
+                about ? ": " : "", (long long)bytes, device->facts.id, why);
+}
+
 /* Allocates huge pages where the system has them, touches them from all cores and pins them: 0.02 ms per MiB.
  * cudaHostAlloc, which takes small pages, needs 0.6 ms. */
 static enum status cuda_allocate_host(struct device *device, int64_t bytes, void **memory, struct error *error) {
@@ -141,8 +148,7 @@ static enum status cuda_allocate_host(struct device *device, int64_t bytes, void
     const int64_t blocks = bytes / HUGE_PAGE, pages = (bytes + PAGE - 1) / PAGE;
     *memory = NULL;
     if (posix_memalign(memory, blocks > 0 ? HUGE_PAGE : PAGE, (size_t)(pages * PAGE)) != 0)
-        return fail(error, STATUS_DEVICE, "there are no %lld bytes of host memory to pin for %s", (long long)bytes,
-                    device->facts.id);
+        return cannot_pin(device, bytes, strerror(ENOMEM), error);
     madvise(*memory, (size_t)(blocks * HUGE_PAGE), MADV_HUGEPAGE); /* else the system gives small pages */
     workers_run(blocks, touch_block, *memory);
     cudaError_t code = cudaHostRegister(*memory, (size_t)(pages * PAGE), cudaHostRegisterPortable);
@@ -150,8 +156,7 @@ static enum status cuda_allocate_host(struct device *device, int64_t bytes, void
     free(*memory);
     *memory = NULL;
     cudaGetLastError();
-    return fail(error, STATUS_DEVICE, "%lld bytes of host memory cannot be pinned for %s: %s", (long long)bytes,
-                device->facts.id, cudaGetErrorString(code));
+    return cannot_pin(device, bytes, cudaGetErrorString(code), error);
 }
 
 static void cuda_release_host(struct device *device, void *memory) {
