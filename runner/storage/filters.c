@@ -271,9 +271,17 @@ static size_t bytes_before(const struct filters *filters, unsigned mask, int i, 
     return bytes;
 }
 
+/* The filter that is undone last; -1: none is undone. */
+static int undone_last(const struct filters *filters, unsigned mask) {
+    for (int i = 0; i < filters->count; i++)
+        if (!skipped(mask, i)) return i;
+    return -1;
+}
+
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
-                           size_t plain, const char **why) {
+                           size_t plain, char *to, const char **why) {
     size_t bytes = stored;
+    const int last = undone_last(filters, mask);
     for (int i = filters->count - 1; i >= 0; i--) {
         if (skipped(mask, i)) continue;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
@@ -283,16 +291,22 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             if (!checksum_fits(bytes_fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
             continue;
         }
-        if (is_compressor(filters->id[i])) {
+        const bool compressor = is_compressor(filters->id[i]),
+                   straight = to && i == last && (compressor || bytes == plain);
+        struct filter_room own = *room;
+        if (straight) room->other = to, room->other_size = plain + CHECKSUM_BYTES; /* of which `plain` are written */
+        if (compressor) {
             bytes = decompress(room, filters->id[i], filters->values[i], bytes, bytes_before(filters, mask, i, plain),
                                2 * plain + LONGER, why);
-            if (bytes == 0) return NULL;
         } else {
             *why = "there is no memory to decode it";
-            if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
+            if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
             bytes_unshuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
         }
+        if (straight) room->other = own.other, room->other_size = own.other_size;
+        if (bytes == 0) return NULL;
+        if (straight) return *why = NULL, to; /* it gives `plain` bytes or fails */
         exchange(room);
     }
     *why = bytes == plain ? NULL : "it has not the size of a chunk";

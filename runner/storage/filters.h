@@ -45,9 +45,10 @@ void filter_room_free(struct filter_room *room);
 char *filter_room_bytes(struct filter_room *room, size_t bytes);
 
 /* Undoes the filters on `stored` bytes in the room, except those in `mask` (bit i: filter i was not applied). Returns
- * the `plain` plain bytes, in the room's own memory. *why is NULL, or the reason for a failure. */
+ * the `plain` plain bytes: at `to`, which may be NULL and is as long, if the last step could write them there; else in
+ * the room's own memory. *why is NULL, or the reason for a failure, after which `to` holds anything. */
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
-                           size_t plain, const char **why);
+                           size_t plain, char *to, const char **why);
 /* Applies the filters to `plain` bytes in the room. Returns the `*stored` stored bytes, in the room's own memory; NULL:
  * out of memory. */
 const char *filters_encode(const struct filters *filters, struct filter_room *room, size_t plain, size_t *stored);

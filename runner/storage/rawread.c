@@ -300,6 +300,17 @@ static void scatter(const struct reading *reading, const struct cell *cell, cons
     }
 }
 
+/* Where a chunk lies in the target in one piece, as it is in the file. NULL: nowhere. */
+static char *whole_target(const struct reading *reading, const struct cell *cell) {
+    const struct rawread *raw = reading->raw;
+    const struct walk walk = layout_cell_walk(&reading->cells, cell, false);
+    int64_t source, target;
+    bool whole = walk.rows == 1 && walk.step == 1 && walk.length * raw->size == raw->chunk_bytes;
+    if (!whole || raw->swap || raw->dataset->dtype != reading->target->dtype) return NULL;
+    layout_row(&walk, 0, &source, &target);
+    return target_at(reading, target);
+}
+
 static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
     const struct h5_place *chunk = &raw->chunks[cell->number].place;
@@ -314,18 +325,19 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     struct stat about; /* before there is room for what a damaged file claims */
     bool there = fstat(raw->descriptor, &about) != 0 || chunk->address + chunk->bytes <= (haddr_t)about.st_size;
     char *stored = there ? filter_room_bytes(room, chunk->bytes) : NULL;
+    char *to = whole_target(reading, cell);
     const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
-        plain = filters_decode(&raw->filters, chunk->mask, room, chunk->bytes, (size_t)raw->chunk_bytes, &why);
+        plain = filters_decode(&raw->filters, chunk->mask, room, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
         double end = range_end();
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
     }
-    if (plain && !why)
-        scatter(reading, cell, plain, &counts);
-    else
+    if (why || !plain)
         report(reading, cell->corner, why);
+    else if (plain != to)
+        scatter(reading, cell, plain, &counts);
     add_counts(reading, &counts);
 }
 
