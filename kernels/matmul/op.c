@@ -106,7 +106,8 @@ static void matmul_launch(const struct geometry *geometry, const struct tile *ti
 /* ---- the truth --------------------------------------------------------------------------------------------------- */
 
 #define BLOCK 512  /* rows and columns of the output that are summed at a time */
-#define PANEL 1024 /* of k */
+#define PANEL 1024 /* of k, of a whole block; of fewer rows and columns as much more is read at a time */
+#define RUN   64   /* elements of a line that one thread sums */
 
 struct sums {
     long double value;
@@ -114,66 +115,106 @@ struct sums {
     double plain;     /* the value as the accumulator has it that takes one product after the other */
 };
 
-/* sums[m][n] += a b, b as [k][n]. A long double has 11 bits more than the float64 results that it judges; products of
- * narrower types are exact in double, and there double is far more than they need. (Rounding `plain` through double
- * loses nothing that matters: it tells how large errors are.) */
-static void add_products(const struct geometry *geometry, const struct tile *tile, const double *a, const double *b,
-                         struct sums *sums) {
-    int64_t m = tile->count[LOOP_M], n = tile->count[LOOP_N], k = tile->count[LOOP_K];
-    bool transposed = geometry->options.transpose_a, wide = geometry->out.dtype == FLOAT64;
-#pragma omp parallel for
-    for (int64_t i = 0; i < m; i++) {
-        long double wide_value[BLOCK] = {0};
-        double value[BLOCK] = {0}, magnitude[BLOCK] = {0}, plain[BLOCK];
-        for (int64_t j = 0; j < n; j++) plain[j] = sums[i * n + j].plain;
-        for (int64_t p = 0; p < k; p++) {
-            const double left = a[transposed ? p * m + i : i * k + p], *right = b + p * n;
-            if (wide) {
-                for (int64_t j = 0; j < n; j++) wide_value[j] += (long double)left * right[j];
+/* Sums of a run of a line. A long double has 11 bits more than the float64 results that it judges; products of narrower
+ * types are exact in double, and there double is far more than they need. (Rounding `plain` through double loses
+ * nothing that matters: it tells how large errors are.) */
+struct run {
+    long double wide[RUN];
+    double value[RUN], magnitude[RUN], plain[RUN];
+};
+
+/* Adds left[p * apart] right[p * pitch + j] for p below k and j below count. */
+CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t apart, const double *right, int64_t pitch,
+                      int64_t count, struct run *run) {
+    double *value = run->value, *magnitude = run->magnitude, *plain = run->plain;
+    for (int64_t p = 0; p < k; p++, left += apart, right += pitch) {
+        const double factor = *left;
+        if (wide) {
+            for (int64_t j = 0; j < count; j++) run->wide[j] += (long double)factor * right[j];
 #pragma omp simd
-                for (int64_t j = 0; j < n; j++) plain[j] += left * right[j];
-            } else {
+            for (int64_t j = 0; j < count; j++) plain[j] += factor * right[j];
+        } else {
 #pragma omp simd
-                for (int64_t j = 0; j < n; j++) {
-                    double term = left * right[j];
-                    value[j] += term;
-                    plain[j] = (float)(plain[j] + term);
-                }
+            for (int64_t j = 0; j < count; j++) {
+                double term = factor * right[j];
+                value[j] += term;
+                plain[j] = (float)(plain[j] + term);
             }
-            if (!isfinite(left)) continue;
+        }
+        if (!isfinite(factor)) continue;
 #pragma omp simd
-            for (int64_t j = 0; j < n; j++) magnitude[j] += fabs(right[j]) <= DBL_MAX ? fabs(left * right[j]) : 0;
-        }
-        for (int64_t j = 0; j < n; j++) {
-            sums[i * n + j].value += wide ? wide_value[j] : value[j];
-            sums[i * n + j].magnitude += magnitude[j];
-            sums[i * n + j].plain = plain[j];
-        }
+        for (int64_t j = 0; j < count; j++) magnitude[j] += fabs(right[j]) <= DBL_MAX ? fabs(factor * right[j]) : 0;
     }
 }
+CPU_VERSIONS(add_run,
+             (bool wide, int64_t k, const double *left, int64_t apart, const double *right, int64_t pitch,
+              int64_t count, struct run *run),
+             (wide, k, left, apart, right, pitch, count, run))
 
-/* [n][k] -> [k][n] */
-static const double *transposed(const double *from, int64_t n, int64_t k, double *to) {
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t p = 0; p < k; p++) to[p * n + j] = from[j * k + p];
-    return to;
+/* A panel of an operand: element (line, p) lies at value[line * of_line + p * of_k]. */
+struct panel {
+    const double *value;
+    int64_t lines, of_line, of_k;
+};
+
+/* sums[line * of_line + j * of_run] += the products of the lines of `left` with those of `right`, whose of_line is 1.
+ */
+static void add_products(bool wide, int64_t k, const struct panel *left, const struct panel *right, struct sums *sums,
+                         int64_t of_line, int64_t of_run) {
+#pragma omp parallel for collapse(2)
+    for (int64_t line = 0; line < left->lines; line++)
+        for (int64_t first = 0; first < right->lines; first += RUN) {
+            struct run run;
+            struct sums *to = sums + line * of_line + first * of_run;
+            int64_t count = min_int64(RUN, right->lines - first);
+            for (int64_t j = 0; j < count; j++) run.plain[j] = to[j * of_run].plain;
+            for (int64_t p = 0; p < k; p += PANEL) {
+                for (int64_t j = 0; j < count; j++) run.wide[j] = run.value[j] = run.magnitude[j] = 0;
+                add_run(wide, min_int64(PANEL, k - p), left->value + line * left->of_line + p * left->of_k, left->of_k,
+                        right->value + first + p * right->of_k, right->of_k, count, &run);
+                for (int64_t j = 0; j < count; j++) {
+                    to[j * of_run].value += wide ? run.wide[j] : run.value[j];
+                    to[j * of_run].magnitude += run.magnitude[j];
+                }
+            }
+            for (int64_t j = 0; j < count; j++) to[j * of_run].plain = run.plain[j];
+        }
 }
 
+/* [line][k] -> [k][line] */
+static void stand_up(struct panel *panel, int64_t k, double *to) {
+    if (panel->of_line == 1) return;
+#pragma omp parallel for
+    for (int64_t first = 0; first < k; first += RUN)
+        for (int64_t line = 0; line < panel->lines; line++)
+            for (int64_t p = first; p < k && p < first + RUN; p++)
+                to[p * panel->lines + line] = panel->value[line * panel->of_line + p];
+    *panel = (struct panel){to, panel->lines, 1, panel->lines};
+}
+
+/* The longer lines of sums are those that vector instructions run along. */
 static enum status sum_block(const struct geometry *geometry, const struct host_reader *reader, struct tile *tile,
                              struct piece pieces[2], struct sums *sums, struct error *error) {
-    int64_t k = geometry->extent[LOOP_K];
-    memset(sums, 0, (size_t)(tile->count[LOOP_M] * tile->count[LOOP_N]) * sizeof *sums);
-    for (int64_t start = 0; start < k; start += PANEL) {
+    int64_t k = geometry->extent[LOOP_K], m = tile->count[LOOP_M], n = tile->count[LOOP_N];
+    int64_t most = BLOCK * (int64_t)PANEL / (m > n ? m : n);
+    bool wide = geometry->out.dtype == FLOAT64, swapped = m > n;
+    memset(sums, 0, (size_t)(m * n) * sizeof *sums);
+    for (int64_t start = 0; start < k; start += most) {
         tile->start[LOOP_K] = start;
-        tile->count[LOOP_K] = min_int64(PANEL, k - start);
+        int64_t count = tile->count[LOOP_K] = min_int64(most, k - start);
         for (int input = 0; input < 2; input++) {
             struct box box = box_of_tile(&geometry->in[input], tile);
             enum status status = piece_read(&pieces[input], geometry, reader, input, &box, error);
             if (status != STATUS_OK) return status;
         }
-        const double *b = pieces[1].value;
-        if (geometry->options.transpose_b) b = transposed(b, tile->count[LOOP_N], tile->count[LOOP_K], pieces[1].raw);
-        add_products(geometry, tile, pieces[0].value, b, sums);
+        struct panel a = {pieces[0].value, m, count, 1}, b = {pieces[1].value, n, count, 1};
+        if (geometry->options.transpose_a) a.of_line = 1, a.of_k = m;
+        if (!geometry->options.transpose_b) b.of_line = 1, b.of_k = n;
+        stand_up(swapped ? &a : &b, count, pieces[swapped ? 0 : 1].raw);
+        if (swapped)
+            add_products(wide, count, &b, &a, sums, 1, n);
+        else
+            add_products(wide, count, &a, &b, sums, n, 1);
     }
     return STATUS_OK;
 }
