@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-#define COVERED 16 /* elements are read with those between them if a piece has room for so many */
+#define COVERED 16  /* elements are read with those between them if a piece has room for so many */
+#define NEAR    128 /* so are rows */
+#define FEW     256 /* rows of a piece */
 
 static int64_t at_most(int64_t value, int64_t bound) {
     return value < bound ? value : bound;
@@ -103,6 +105,11 @@ struct rows layout_rows(const struct selection *selection, const struct shape *s
     rows.part = at_most(walk->length, room);
     rows.parts = ceil_div(walk->length, rows.part);
     rows.rows_in_piece = rows.parts > 1 ? 1 : room / walk->length;
+    rows.near = !dense && walk->axes > 0 && walk->from[0] <= elements_in_piece / NEAR;
+    if (rows.near)
+        rows.rows_in_piece = at_most(rows.rows_in_piece, elements_in_piece / walk->from[0]);
+    else if (!dense)
+        rows.rows_in_piece = at_most(rows.rows_in_piece, FEW);
     rows.pieces = ceil_div(walk->rows, rows.rows_in_piece) * rows.parts;
     return rows;
 }
@@ -115,6 +122,10 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
     run->in_box += begin;
     run->elements = at_most(rows->part, rows->walk.length - begin);
     run->step = rows->walk.step;
+    run->reach = (run->elements - 1) * run->step + 1;
+    if (!rows->near) return true;
+    int64_t in_line = rows->walk.count[0] - row % rows->walk.count[0], in_piece = rows->rows_in_piece - number;
+    run->reach += (at_most(in_line, in_piece) - 1) * rows->walk.from[0];
     return true;
 }
 

@@ -26,6 +26,7 @@ void layout_pick(const void *from, int64_t count, int64_t step, size_t size, voi
 struct rows {
     struct walk walk;
     bool covered;          /* elements lie so near each other that those between them are read as well */
+    bool near;             /* so do rows: what lies between them is read as well */
     int64_t part;          /* elements of a row in one part; the last part may have fewer */
     int64_t parts;         /* parts in a row; if more than 1, each part is one piece */
     int64_t rows_in_piece; /* rows in a piece; 1 if a row has several parts */
@@ -33,7 +34,7 @@ struct rows {
 };
 
 /* A piece reaches over at most `elements_in_piece` elements of the data set, or has so many that are read one by one.
- */
+ * If it is not `dense` it has few rows, too, so that short ones, each of which costs a call, make many pieces. */
 struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
                         int64_t elements_in_piece);
 
@@ -41,6 +42,7 @@ struct rows layout_rows(const struct selection *selection, const struct shape *s
 struct row_run {
     int64_t in_array, in_box; /* first element in the data set, in the packed box */
     int64_t elements, step;
+    int64_t reach; /* elements of the data set from its first to its last, or to that of the rows near it */
 };
 /* Finds run number `number` of a piece; false: the piece has no more. */
 bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct row_run *run);

@@ -204,37 +204,52 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
-/* Reads a run's elements one by one or, if rows are covered, all from the first to the last, into `room`, from where
- * they are `*step` apart. NULL: done; else why not. */
-static const char *read_run(const struct reading *reading, const struct row_run *run, char *room, int64_t *step,
-                            struct read_counts *counts) {
+/* What one read has brought. */
+struct window {
+    char *room;
+    int64_t begin, end; /* elements of the data set */
+};
+
+/* Finds a run's elements in the window, `*step` apart, from `*from` on; else reads them into it, one by one or, if they
+ * are covered, with those between them and with the rows near them. NULL: done; else why not. */
+static const char *read_run(const struct reading *reading, const struct row_run *run, struct window *window,
+                            const char **from, int64_t *step, struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
-    haddr_t from = raw->address + (haddr_t)(run->in_array * raw->size);
+    haddr_t address = raw->address + (haddr_t)(run->in_array * raw->size);
     const char *why = NULL;
-    if (reading->rows.covered) {
-        int64_t bytes = ((run->elements - 1) * run->step + 1) * raw->size;
-        *step = run->step;
-        counts->bytes += bytes;
-        return read_bytes(raw->descriptor, room, bytes, from);
+    *from = window->room;
+    if (!reading->rows.covered) {
+        *step = 1;
+        counts->bytes += run->elements * raw->size;
+        for (int64_t i = 0; i < run->elements && !why; i++)
+            why = read_bytes(raw->descriptor, window->room + i * raw->size, raw->size,
+                             address + (haddr_t)(i * run->step * raw->size));
+        return why;
     }
-    *step = 1;
-    counts->bytes += run->elements * raw->size;
-    for (int64_t i = 0; i < run->elements && !why; i++)
-        why = read_bytes(raw->descriptor, room + i * raw->size, raw->size, from + (haddr_t)(i * run->step * raw->size));
+    *step = run->step;
+    if (run->in_array < window->begin || run->in_array >= window->end) {
+        *window = (struct window){window->room, run->in_array, run->in_array + run->reach};
+        counts->bytes += run->reach * raw->size;
+        why = read_bytes(raw->descriptor, window->room, run->reach * raw->size, address);
+    }
+    *from += (run->in_array - window->begin) * raw->size;
     return why;
 }
 
 static void read_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rawread *raw = reading->raw;
+    const struct rows *rows = &reading->rows;
     struct read_counts counts = {0};
     struct row_run run;
-    const char *why = NULL;
-    bool straight = reading->rows.walk.step == 1 && raw->dataset->dtype == reading->target->dtype;
+    const char *why = NULL, *from;
+    bool straight = rows->walk.step == 1 && !rows->near && raw->dataset->dtype == reading->target->dtype;
     char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
-    for (int64_t number = 0; !why && layout_run(&reading->rows, piece, number, &run); number++) {
-        char *to = target_at(reading, run.in_box), *from = straight ? to : room;
+    struct window window = {room, 0, 0};
+    for (int64_t number = 0; !why && layout_run(rows, piece, number, &run); number++) {
+        char *to = target_at(reading, run.in_box);
         int64_t step;
-        why = read_run(reading, &run, from, &step, &counts);
+        if (straight) window = (struct window){to, 0, 0};
+        why = read_run(reading, &run, &window, &from, &step, &counts);
         if (why) break;
         deliver(reading, from, run.elements, step, to, &counts);
         if (reading->visitor)
