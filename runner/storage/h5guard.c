@@ -7,6 +7,7 @@
 #include "../base/place.h"
 #include "../base/text.h"
 #include "h5names.h"
+#include "h5virtual.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,32 +133,26 @@ static bool check_source(struct h5_guard *guard, const char *path, const char *f
     return found >= 0;
 }
 
+/* What the data set in the file at `path` is made of. */
+struct sources {
+    struct h5_guard *guard;
+    const char *path;
+};
+
 /* As many blocks as there are files of; of blocks in one file as many as HDF5 may look for. */
-static void check_blocks(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
+static bool check_blocks(void *context, const char *file, const char *dataset) {
+    const struct sources *sources = context;
+    struct h5_guard *guard = sources->guard;
     bool more = true, files, datasets;
     for (int block = 0; more && !guard->error.status && block < MOST_BLOCKS; block++) {
         char *in_file = h5_block_name(file, block, &files), *of = h5_block_name(dataset, block, &datasets);
         int looked = guard->looked;
-        more = check_source(guard, path, in_file, of) && (files || datasets);
+        more = check_source(guard, sources->path, in_file, of) && (files || datasets);
         if (!files) more = more && guard->looked > looked; /* the data set was there */
         free(in_file);
         free(of);
     }
-}
-
-static void check_virtual(struct h5_guard *guard, hid_t creation, const char *path) {
-    size_t count = 0;
-    char file[PATH_MAX] = "", dataset[PATH_MAX] = "", *last = must_strdup("");
-    H5Pget_virtual_count(creation, &count);
-    for (size_t i = 0; i < count && !guard->error.status; i++) {
-        H5Pget_virtual_filename(creation, i, file, sizeof file);
-        H5Pget_virtual_dsetname(creation, i, dataset, sizeof dataset);
-        char *source = must_printf("%s\n%s", file, dataset);
-        if (strcmp(source, last) != 0) check_blocks(guard, path, file, dataset); /* one source, many mappings */
-        free(last);
-        last = source;
-    }
-    free(last);
+    return !guard->error.status;
 }
 
 static void check_dataset(struct h5_guard *guard, hid_t dataset) {
@@ -178,7 +173,7 @@ static void check_dataset(struct h5_guard *guard, hid_t dataset) {
     H5Fget_name(dataset, path, sizeof path);
     hid_t creation = H5Dget_create_plist(dataset);
     check_stored(guard, creation, path);
-    if (H5Pget_layout(creation) == H5D_VIRTUAL) check_virtual(guard, creation, path);
+    if (!guard->error.status) h5_each_source(creation, check_blocks, &(struct sources){guard, path});
     H5Pclose(creation);
     guard->depth--;
 }

@@ -6,6 +6,7 @@
 #include "../base/fail.h"
 #include "../base/place.h"
 #include "h5names.h"
+#include "h5virtual.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,12 @@ struct search {
     const struct stat *wanted;
     bool found;
     int depth;
+};
+
+/* The search through what the data set in the file at `path` is made of. */
+struct sources {
+    struct search *search;
+    const char *path;
 };
 
 /* Looks for the wanted file among names. true: at least one of them exists. */
@@ -58,35 +65,23 @@ static void search_external(struct search *search, hid_t creation, const char *p
 }
 
 /* As many blocks as there are files of. */
-static void search_source(struct search *search, const char *path, const char *file, const char *dataset) {
+static bool search_source(void *context, const char *file, const char *dataset) {
+    const struct sources *sources = context;
+    struct search *search = sources->search;
     if (strcmp(file, ".") == 0) {
-        search_dataset(search, path, dataset);
-        return;
+        search_dataset(search, sources->path, dataset);
+        return !search->found;
     }
     bool any = true, numbered = true;
     for (int block = 0; any && numbered && !search->found && block < MOST_BLOCKS; block++) {
         char *name = h5_block_name(file, block, &numbered);
-        struct h5_names names = h5_names_of(path, name, "HDF5_VDS_PREFIX");
+        struct h5_names names = h5_names_of(sources->path, name, "HDF5_VDS_PREFIX");
         any = look_at(search, &names);
         for (int i = 0; i < names.count && !search->found; i++) search_dataset(search, names.path[i], dataset);
         h5_names_free(&names);
         free(name);
     }
-}
-
-static void search_virtual(struct search *search, hid_t creation, const char *path) {
-    size_t count = 0;
-    char file[PATH_MAX] = "", dataset[PATH_MAX] = "", *last = must_strdup("");
-    H5Pget_virtual_count(creation, &count);
-    for (size_t i = 0; i < count && !search->found; i++) {
-        H5Pget_virtual_filename(creation, i, file, sizeof file);
-        H5Pget_virtual_dsetname(creation, i, dataset, sizeof dataset);
-        char *source = must_printf("%s\n%s", file, dataset);
-        if (strcmp(source, last) != 0) search_source(search, path, file, dataset); /* one source, many mappings */
-        free(last);
-        last = source;
-    }
-    free(last);
+    return !search->found;
 }
 
 static void search_dataset(struct search *search, const char *path, const char *name) {
@@ -105,7 +100,7 @@ static void search_dataset(struct search *search, const char *path, const char *
         search->found |= place_is_at(real, search->wanted);
         hid_t creation = H5Dget_create_plist(dataset);
         search_external(search, creation, real);
-        if (H5Pget_layout(creation) == H5D_VIRTUAL) search_virtual(search, creation, real);
+        if (!search->found) h5_each_source(creation, search_source, &(struct sources){search, real});
         H5Pclose(creation);
     }
     if (dataset >= 0) H5Oclose(dataset);
@@ -135,22 +130,27 @@ static bool opens(const struct h5_names *names, const char *dataset) {
     return found;
 }
 
+struct lack {
+    const char *path; /* of the file with the virtual data set */
+    char *source;     /* that is lacking; NULL: none */
+};
+
+static bool look_for(void *context, const char *file, const char *dataset) {
+    struct lack *lack = context;
+    bool numbered;
+    if (strcmp(file, ".") == 0) return true;
+    char *source = h5_block_name(file, 0, &numbered);
+    struct h5_names names = h5_names_of(lack->path, source, "HDF5_VDS_PREFIX");
+    if (!numbered && !opens(&names, dataset)) lack->source = must_strdup(source);
+    h5_names_free(&names);
+    free(source);
+    return !lack->source;
+}
+
 char *h5_lacking_source(hid_t dataset, const char *path) {
+    struct lack lack = {path, NULL};
     hid_t creation = H5Dget_create_plist(dataset);
-    size_t count = 0;
-    char file[PATH_MAX] = "", name[PATH_MAX] = "", *lacking = NULL;
-    if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
-    for (size_t i = 0; i < count && !lacking; i++) {
-        bool numbered;
-        H5Pget_virtual_filename(creation, i, file, sizeof file);
-        H5Pget_virtual_dsetname(creation, i, name, sizeof name);
-        if (strcmp(file, ".") == 0) continue;
-        char *source = h5_block_name(file, 0, &numbered);
-        struct h5_names names = h5_names_of(path, source, "HDF5_VDS_PREFIX");
-        if (!numbered && !opens(&names, name)) lacking = must_strdup(source);
-        h5_names_free(&names);
-        free(source);
-    }
+    h5_each_source(creation, look_for, &lack);
     H5Pclose(creation);
-    return lacking;
+    return lack.source;
 }

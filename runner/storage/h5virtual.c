@@ -1,7 +1,8 @@
-/* h5virtual.c - makes virtual data sets. */
+/* h5virtual.c - makes virtual data sets, and walks over their mappings. */
 #include "h5virtual.h"
 
 #include "../base/fail.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,4 +72,18 @@ bool h5_is_virtual(hid_t dataset) {
 
 bool h5_is_linked(hid_t file) {
     return H5Aexists(file, H5_LINKED) > 0;
+}
+
+void h5_each_source(hid_t creation, bool (*visit)(void *context, const char *file, const char *dataset),
+                    void *context) {
+    size_t count = 0;
+    char file[2][PATH_MAX] = {"", ""}, dataset[2][PATH_MAX] = {"", ""}; /* of this mapping and of the last, in turns */
+    if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
+    for (size_t i = 0; i < count; i++) {
+        int now = i % 2;
+        H5Pget_virtual_filename(creation, i, file[now], PATH_MAX);
+        H5Pget_virtual_dsetname(creation, i, dataset[now], PATH_MAX);
+        bool same = strcmp(file[0], file[1]) == 0 && strcmp(dataset[0], dataset[1]) == 0;
+        if ((i == 0 || !same) && !visit(context, file[now], dataset[now])) return;
+    }
 }
