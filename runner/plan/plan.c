@@ -4,37 +4,11 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/operand.h"
+#include "plan_input.h"
 #include "plan_tiles.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- arrays ---------------------------------------------------------------------------------------------------- */
-
-static void describe_input(const struct job *job, const struct job_input *input, struct array *array) {
-    struct error error = {0};
-    enum status status = array_describe(input, array, &error);
-    array->first_reader = array->last_reader = -1;
-    if (status) {
-        yaml_error(job->document, input->where, "%s", error.text);
-        return;
-    }
-    if (!input->random) plan_check_chunk(job, input, array);
-    if (input->select.rank && array_select(array, &input->select, &error)) {
-        yaml_error(job->document, input->select.where, "%s", error.text);
-        return;
-    }
-    if (array->shape.rank == 0)
-        yaml_error(job->document, input->where,
-                   "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
-                   input->file);
-    if (input->random || !input->has_rows || array->shape.rank == 0) return;
-    int64_t have = array->shape.size[0];
-    if (input->rows[0] < 0 || input->rows[1] < 0 || input->rows[0] > have || input->rows[1] > have - input->rows[0])
-        yaml_error(job->document, input->where, "rows [%lld, %lld] are not all in %s, which has %lld rows",
-                   (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
-    array_narrow(array, 0, input->rows[0], input->rows[1]);
-}
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
@@ -360,7 +334,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
     memset(plan->arrays, 0, (unsigned long)plan->array_count * sizeof *plan->arrays);
     memset(plan->tasks, 0, (unsigned long)plan->task_count * sizeof *plan->tasks);
-    for (int i = 0; i < job->input_count; i++) describe_input(job, &job->inputs[i], &plan->arrays[i]);
+    for (int i = 0; i < job->input_count; i++) plan_input(job, &job->inputs[i], &plan->arrays[i]);
     if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     for (int i = 0; i < plan->task_count; i++) {
         make_task(plan, i);

@@ -1,8 +1,6 @@
 /* plan_storage.c - how a run's operands lie in their files, and how fast they are read and written. */
 #include "plan_tiles.h"
 
-#include "../base/host.h"
-#include "../base/text.h"
 #include "../storage/operand.h"
 #include <math.h>
 
@@ -15,19 +13,6 @@
 #define UNZSTD_RATE   0.8e9
 #define CHECKSUM_RATE 1.5e9 /* fletcher32, reading or writing */
 #define HDF5_RATE     2.5e9 /* H5Dread, on any number of cores */
-
-#define CHUNK_ENOUGH (64.0 * 1024 * 1024) /* bytes of a chunk that any job reads */
-
-void plan_check_chunk(const struct job *job, const struct job_input *input, const struct array *array) {
-    double bytes = (double)dtype_size(array->stored), most = (double)job->memory_bytes;
-    char has[32], may[32];
-    if (most == 0) most = job->memory_fraction * (double)host_memory().free;
-    if (most < CHUNK_ENOUGH) most = CHUNK_ENOUGH;
-    for (int i = 0; i < array->chunk.rank; i++) bytes *= (double)array->chunk.size[i];
-    if (array->chunk.rank == 0 || bytes <= most) return;
-    yaml_error(job->document, input->where, "%s: '%s' has chunks of %s, larger than a memory of %s", input->file,
-               input->dataset, size_text(bytes, has), size_text(most, may));
-}
 
 static double decode_rate(enum job_compression compression) {
     const double rates[] = {CHECKSUM_RATE, INFLATE_RATE, LZF_RATE, UNZSTD_RATE};

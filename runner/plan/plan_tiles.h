@@ -20,9 +20,6 @@ void plan_tiles_of_part(const struct geometry *geometry, const struct device_fac
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                   struct tiling *tiling);
 
-/* A chunk is held whole, and decoded: one that is larger than the job's memory is a mistake, from 64 MiB on. */
-void plan_check_chunk(const struct job *job, const struct job_input *input, const struct array *array);
-
 /* The launch for a full tile with NULL operands, for asking a kernel about it ahead of time. */
 struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                           const struct tiling *tiling);
