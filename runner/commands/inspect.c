@@ -38,7 +38,8 @@ static enum status look(const char *path, const char *object, struct view *view,
         struct candidate *it = &view->of[i];
         *it = (struct candidate){.entry = &view->list.entries[i]};
         it->source = (struct job_input){.name = it->entry->name, .file = view->path, .dataset = it->entry->name};
-        if (array_describe(&it->source, &it->array, &it->unusable)) continue;
+        if (array_describe(&it->source, &it->array, &it->unusable) || array_check_claim(&it->array, &it->unusable))
+            continue;
         it->bytes_per_s = plan_read_rate(&it->array, &cpu);
         view->usable++;
     }

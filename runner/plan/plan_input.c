@@ -18,8 +18,8 @@ static void check_chunk(const struct job *job, const struct job_input *input, co
                input->dataset, size_text(bytes, has), size_text(most, may));
 }
 
-/* Applies the key `rows`. */
-static void take_rows(const struct job *job, const struct job_input *input, struct array *array) {
+/* Applies the key `rows`. false: they are not all there. */
+static bool take_rows(const struct job *job, const struct job_input *input, struct array *array) {
     int64_t have = array->shape.size[0];
     bool there =
         input->rows[0] >= 0 && input->rows[1] >= 0 && input->rows[0] <= have && input->rows[1] <= have - input->rows[0];
@@ -27,6 +27,7 @@ static void take_rows(const struct job *job, const struct job_input *input, stru
         yaml_error(job->document, input->where, "rows [%lld, %lld] are not all in %s, which has %lld rows",
                    (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
     array_narrow(array, 0, input->rows[0], input->rows[1]);
+    return there;
 }
 
 void plan_input(const struct job *job, const struct job_input *input, struct array *array) {
@@ -46,5 +47,7 @@ void plan_input(const struct job *job, const struct job_input *input, struct arr
         yaml_error(job->document, input->where,
                    "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
                    input->file);
-    if (!input->random && input->has_rows && array->shape.rank > 0) take_rows(job, input, array);
+    if (input->random) return;
+    if (input->has_rows && array->shape.rank > 0 && !take_rows(job, input, array)) return;
+    if (array_check_claim(array, &error)) yaml_error(job->document, input->where, "%s", error.text);
 }

@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/fence.h"
+#include "../base/text.h"
 #include "concatenate.h"
 #include "h5claims.h"
 #include "h5guard.h"
@@ -11,6 +12,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#define NOTHING_MOST (64.0 * 1024 * 1024 * 1024) /* bytes that are read though nearly nothing is stored of them */
+#define LEAST_SHARE  (1.0 / 65536)               /* of claimed bytes that are stored: zstd of zeros has more */
 
 static void describe_axes(hid_t dataset, struct array *array) {
     for (int i = 0; i < array->shape.rank; i++) {
@@ -40,7 +44,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, input->file, input->dataset, error);
     if (!status) status = h5_open(input->file, input->dataset, &dataset, error);
-    if (!status) status = h5_check_claims(dataset, input->file, input->dataset, error);
+    if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {
         array->stored = dataset->dtype;
@@ -77,6 +81,14 @@ enum status array_select(struct array *array, const struct job_select *select, s
         else
             array->axes[axis++] = axes[of];
     return STATUS_OK;
+}
+
+enum status array_check_claim(const struct array *array, struct error *error) {
+    double bytes = (double)shape_elements(&array->shape) * (double)dtype_size(array->stored);
+    char claimed[32], held[32];
+    if (bytes < NOTHING_MOST || array->held >= bytes * LEAST_SHARE) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read",
+                array->input->file, array->input->dataset, size_text(bytes, claimed), size_text(array->held, held));
 }
 
 struct grid array_grid(const struct array *array) {

@@ -42,6 +42,7 @@ struct array {
     enum dtype stored;         /* in the data set; read as `dtype` */
     struct shape chunk;        /* of the data set; rank 0: not chunked */
     bool filtered, direct;     /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
+    double held;               /* bytes that its files have stored of the data set; infinity: not known */
     struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
     struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
 };
@@ -54,6 +55,10 @@ enum status array_describe(const struct job_input *input, struct array *array, s
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
 /* Applies the key `select`. STATUS_USAGE: it does not fit the data set. */
 enum status array_select(struct array *array, const struct job_select *select, struct error *error);
+/* Of an input in a file, once it is narrowed. What was never stored costs little to read, and data sets of which a part
+ * is filled are common; but a kilobyte that claims terabytes would keep a job busy for hours. STATUS_USAGE: of 64 GiB
+ * or more that the job sees the file holds less than 1/65536. */
+enum status array_check_claim(const struct array *array, struct error *error);
 /* Where chunks end in what is seen: where boxes of it are cut. */
 struct grid array_grid(const struct array *array);
 /* Notes that a task reads it; tasks are noted in their order. */

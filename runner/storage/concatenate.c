@@ -72,10 +72,11 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     struct h5_dataset *dataset = NULL;
     struct rawread *raw = NULL;
     int along = input->concatenate;
+    double held = 0;
     stat(part->file, &part->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, part->file, input->dataset, error);
     if (!status) status = h5_open(part->file, input->dataset, &dataset, error);
-    if (!status) status = h5_check_claims(dataset, part->file, input->dataset, error);
+    if (!status) status = h5_check_claims(dataset, part->file, input->dataset, &held, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status && number == 0) status = take_first(dataset, input, array, error);
     if (!status && number > 0) status = check(dataset, input, array, part->file, error);
@@ -83,6 +84,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
         part->place = box_whole(&dataset->shape);
         part->place.start[along] = array->shape.size[along];
         array->shape.size[along] += dataset->shape.size[along];
+        array->held += held;
         if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;
         array->filtered |= dataset->filtered;
         array->direct &= raw != NULL || shape_elements(&dataset->shape) == 0;

@@ -1,15 +1,14 @@
-/* h5claims.c - compares claims with the size of the file. Reading what was never stored would take hours. */
+/* h5claims.c - compares claims with the size of the file. */
 #define H5_USE_110_API
 #include "h5claims.h"
 
 #include "../base/fail.h"
 #include "../base/text.h"
 #include <limits.h>
+#include <math.h>
 #include <sys/stat.h>
 
 #define MANY_CHUNKS (INT64_C(1) << 20)
-#define MUCH        (1024.0 * 1024 * 1024) /* bytes */
-#define LEAST_SHARE (1.0 / 65536)          /* of claimed bytes that are stored: zstd of zeros has more */
 
 /* Bytes of the file that a data set lies in. */
 static double file_bytes(hid_t dataset) {
@@ -38,21 +37,18 @@ static enum status check_chunks(const struct h5_dataset *dataset, double file, c
                 name, chunks);
 }
 
-enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, struct error *error) {
+enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
+                            struct error *error) {
     double bytes = (double)shape_elements(&dataset->shape) * (double)dtype_size(dataset->dtype);
     double file = file_bytes(dataset->id);
     hid_t creation = H5Dget_create_plist(dataset->id);
     H5D_layout_t layout = H5Pget_layout(creation);
     bool elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
     H5Pclose(creation);
+    *held = INFINITY;
     if (elsewhere) return STATUS_OK;
     if (layout == H5D_CONTIGUOUS) TRY(check_extent(dataset, bytes, path, name, error));
     if (layout == H5D_CHUNKED && bytes > 0) TRY(check_chunks(dataset, file, path, name, error));
-    if (bytes < MUCH) return STATUS_OK;
-    double stored = (double)H5Dget_storage_size(dataset->id);
-    if (stored > file) stored = file;
-    if (stored >= bytes * LEAST_SHARE) return STATUS_OK;
-    char claimed[32], held[32];
-    return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read", path, name,
-                size_text(bytes, claimed), size_text(stored, held));
+    *held = fmin(file, (double)H5Dget_storage_size(dataset->id));
+    return STATUS_OK;
 }

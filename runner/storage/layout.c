@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define COVERED 16  /* elements are read with those between them if a piece has room for so many */
-#define NEAR    128 /* so are rows */
+#define NEAR    128 /* so are rows, */
+#define THIN    16  /* if less than such a part of what lies between their beginnings is wanted */
 #define FEW     256 /* rows of a piece */
 
 static int64_t at_most(int64_t value, int64_t bound) {
@@ -89,6 +90,18 @@ void layout_pick(const void *from, int64_t count, int64_t step, size_t size, voi
     }
 }
 
+#define REPEAT(type)                                                                                                   \
+    for (int64_t i = 0; i < count; i++) ((type *)to)[i] = *(const type *)element
+
+void layout_repeat(const void *element, int64_t count, size_t size, void *to) {
+    switch (size) {
+    case 1: REPEAT(uint8_t); break;
+    case 2: REPEAT(uint16_t); break;
+    case 4: REPEAT(uint32_t); break;
+    default: REPEAT(uint64_t);
+    }
+}
+
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
 struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
@@ -105,7 +118,8 @@ struct rows layout_rows(const struct selection *selection, const struct shape *s
     rows.part = at_most(walk->length, room);
     rows.parts = ceil_div(walk->length, rows.part);
     rows.rows_in_piece = rows.parts > 1 ? 1 : room / walk->length;
-    rows.near = !dense && walk->axes > 0 && walk->from[0] <= elements_in_piece / NEAR;
+    rows.near = !dense && walk->axes > 0 && walk->from[0] <= elements_in_piece / NEAR &&
+                walk->length * walk->step <= walk->from[0] / THIN;
     if (rows.near)
         rows.rows_in_piece = at_most(rows.rows_in_piece, elements_in_piece / walk->from[0]);
     else if (!dense)

@@ -21,12 +21,15 @@ void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t 
 /* Copies `count` elements of `size` bytes that lie `step` apart to a packed place. */
 void layout_pick(const void *from, int64_t count, int64_t step, size_t size, void *to);
 
+/* Writes an element of `size` bytes `count` times. */
+void layout_repeat(const void *element, int64_t count, size_t size, void *to);
+
 /* ---- contiguous: a selection consists of rows, each a run in the data set ---------------------------------------- */
 
 struct rows {
     struct walk walk;
     bool covered;          /* elements lie so near each other that those between them are read as well */
-    bool near;             /* so do rows: what lies between them is read as well */
+    bool near;             /* so do short rows: what lies between them is read as well */
     int64_t part;          /* elements of a row in one part; the last part may have fewer */
     int64_t parts;         /* parts in a row; if more than 1, each part is one piece */
     int64_t rows_in_piece; /* rows in a piece; 1 if a row has several parts */

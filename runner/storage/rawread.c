@@ -297,22 +297,34 @@ static enum status look_up(struct reading *reading) {
     return status;
 }
 
-/* Brings the selected part of a chunk from plain bytes (NULL: the fill value) to its place in the target. */
+/* Brings the selected part of a chunk from plain bytes to its place in the target. */
 static void scatter(const struct reading *reading, const struct cell *cell, const char *plain,
                     struct read_counts *counts) {
-    const struct rawread *raw = reading->raw;
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
-    enum dtype wanted = reading->target->dtype;
-    int64_t size = (int64_t)dtype_size(wanted), source, target;
+    int64_t source, target;
     for (int64_t number = 0; number < walk.rows; number++) {
         layout_row(&walk, number, &source, &target);
-        char *row = target_at(reading, target);
-        if (plain)
-            deliver(reading, plain + source * raw->size, walk.length, walk.step, row, counts);
-        else
-            for (int64_t k = 0; k < walk.length; k++)
-                convert_elements(raw->dataset->dtype, &raw->fill, 1, wanted, row + k * size, &counts->casts);
+        deliver(reading, plain + source * reading->raw->size, walk.length, walk.step, target_at(reading, target),
+                counts);
     }
+}
+
+/* The same of a chunk that was never stored: all its elements are the fill value. */
+static void scatter_fill(const struct reading *reading, const struct cell *cell, struct read_counts *counts) {
+    const struct rawread *raw = reading->raw;
+    struct walk walk = layout_cell_walk(&reading->cells, cell, false);
+    size_t size = dtype_size(reading->target->dtype);
+    uint64_t fill = 0;
+    struct casts once = {0};
+    int64_t source, target, elements = layout_cell_elements(&reading->cells, cell);
+    convert_elements(raw->dataset->dtype, &raw->fill, 1, reading->target->dtype, &fill, &once);
+    for (int64_t number = 0; number < walk.rows; number++) {
+        layout_row(&walk, number, &source, &target);
+        layout_repeat(&fill, walk.length, size, target_at(reading, target));
+    }
+    counts->casts.overflowed += once.overflowed * elements;
+    counts->casts.wrapped += once.wrapped * elements;
+    counts->casts.truncated += once.truncated * elements;
 }
 
 /* Where a chunk lies in the target in one piece, as it is in the file. NULL: nowhere. */
@@ -331,7 +343,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     const struct h5_place *chunk = &raw->chunks[cell->number].place;
     struct read_counts counts = {0};
     if (chunk->address == HADDR_UNDEF) {
-        scatter(reading, cell, NULL, &counts);
+        scatter_fill(reading, cell, &counts);
         add_counts(reading, &counts);
         return;
     }

@@ -1,0 +1,75 @@
+"""Data sets of which a part was written, as h5py's users make them: what was never stored has the fill value, and costs
+neither memory nor much time. test_hostile.py has those that claim what nobody can have meant."""
+
+import os
+
+import h5py
+import numpy as np
+import pytest
+
+import harness
+from harness import OK
+from test_hostile import tilerun
+
+TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+HOW = [{}, {"compression": "gzip"}, {"compression": "lzf", "shuffle": True}, {"fletcher32": True}]
+CASES = int(os.environ.get("TILERUN_CASES", 30))
+
+
+def draw(rng, file, name):
+    """A data set of which some boxes were written; sometimes contiguous and not written at all."""
+    shape = tuple(rng.integers(1, 60, rng.integers(2, 4)))
+    dtype, how = rng.choice(TYPES), dict(rng.choice(HOW))
+    if rng.random() < 0.8:
+        how["chunks"] = tuple(int(rng.integers(1, n + 1)) for n in shape)
+    elif how:
+        how["chunks"] = True
+    data = file.create_dataset(name, shape, dtype, fillvalue=rng.choice([0, 3, 100]), **how)
+    for _ in range(rng.integers(0, 4) if data.chunks else 0):
+        start = [int(rng.integers(0, n)) for n in shape]
+        box = tuple(slice(at, int(rng.integers(at, n)) + 1) for at, n in zip(start, shape))
+        data[box] = rng.integers(0, 100, data[box].shape)
+    return data[()]
+
+
+def test_what_was_never_stored_is_the_fill_value(folder, rng):
+    inputs, wanted = {}, {}
+    with h5py.File(folder / "data.h5", "w") as file:
+        for i in range(CASES):
+            value, dtype = draw(rng, file, f"x{i}"), rng.choice(TYPES)
+            inputs[f"x{i}"] = {"file": "data.h5", "dataset": f"x{i}", "dtype": str(dtype)}
+            wanted[f"y{i}"] = np.swapaxes(value, -1, -2).astype(dtype)
+    results = harness.run_job(
+        folder, device="cpu", inputs=inputs, memory=str(rng.choice(["64KiB", "1GiB"])),
+        defaults={"warmup": 0, "repeat": 1, "verify": "none"},
+        operations=[{"id": f"y{i}", "op": "transpose", "inputs": [f"x{i}"]} for i in range(CASES)],
+    )  # fmt: skip
+    with h5py.File(results.path) as file:
+        for name, value in wanted.items():
+            assert np.array_equal(file[f"outputs/{name}"][()], value), name
+
+
+LARGE = {
+    "frames": ((5000, 256, 256), "f4", {"chunks": (64, 256, 256), "compression": "gzip", "fillvalue": 2}, {}),
+    "late": ((3 * 10**8,), "f4", {}, {}),
+    "terabytes": ((2**20, 2**20), "f8", {"chunks": (1024, 1024), "fillvalue": 2}, {"rows": [0, 144]}),
+    "columns": ((2**20, 2**20), "f8", {"chunks": (1024, 1024)}, {"select": [":", "-16:"]}),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_and_nearly_empty(folder, kind):
+    """More than 1 GiB, or as much of more as the job asks for, within the memory and the time that test_hostile.py allows."""
+    shape, dtype, how, part = LARGE[kind]
+    with h5py.File(folder / "data.h5", "w") as file:
+        data = file.create_dataset("x", shape, dtype, **how)
+        if kind != "late":
+            data[100:140, ..., -16:] = 7
+    job = harness.write_job(
+        folder / "job.yaml", memory="64MiB", device="cpu", inputs={"x": {"file": "data.h5", "dataset": "x", **part}},
+        operations=[{"id": "y", "op": "reduce", "operator": "max", "axis": "all", "inputs": ["x"]}],
+    )  # fmt: skip
+    done = tilerun("run", job, "--once", "--progress", "none", "-o", "out.h5", cwd=folder)
+    assert done.code == OK, done.err
+    with h5py.File(folder / "out.h5") as file:
+        assert file["outputs/y"][()] == (0 if kind == "late" else 7)
