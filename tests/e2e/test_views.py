@@ -283,6 +283,24 @@ def test_losses_are_said_and_bytes_are_counted(folder):
     assert whole % x.nbytes == 0 and results.row("z")["file_bytes"] == whole / 4
 
 
+def test_selected_rows_of_any_width_are_all_that_is_read(folder, rng):
+    """Of a contiguous data set, however short the rows are and near each other."""
+    inputs, operations, bytes_of = {}, [], {}
+    with h5py.File(folder / "data.h5", "w") as file:
+        for i in range(12):
+            x = rng.integers(-100, 100, (int(rng.integers(2, 700)), int(2 ** rng.uniform(0, 10)))).astype("int16")
+            step = int(rng.integers(2, 5))
+            file[f"x{i}"] = x
+            inputs[f"x{i}"] = {"file": "data.h5", "dataset": f"x{i}", "select": [f"::{step}", ":"]}
+            operations.append({"id": f"y{i}", "op": "scale", "inputs": [f"x{i}"], "alpha": 2})
+            bytes_of[f"y{i}"] = x[::step].nbytes
+    results = harness.run_job(
+        folder, device="cpu", inputs=inputs, operations=operations, defaults={"warmup": 0, "repeat": 1}
+    )
+    for name, wanted in bytes_of.items():
+        assert results.row(name)["file_bytes"] == wanted, name
+
+
 def select_job(folder, shape, select, **more):
     """Checks a job with that selection; returns what the program says."""
     with h5py.File(folder / "data.h5", "w") as file:
