@@ -61,12 +61,18 @@ static H5Z_filter_t read_filter(hid_t creation, unsigned number, unsigned values
 bool filters_find(hid_t creation, struct filters *filters) {
     int count = H5Pget_nfilters(creation);
     if (count < 0 || count > FILTERS_MAX) return false;
-    filters->count = count;
+    *filters = (struct filters){.count = count};
     for (int i = 0; i < count; i++) {
         filters->id[i] = read_filter(creation, (unsigned)i, filters->values[i]);
-        if (!is_known(filters->id[i], filters->values[i])) return false;
+        if (!is_known(filters->id[i], filters->values[i])) filters->from = i + 1;
     }
-    return true;
+    return filters->from == 0;
+}
+
+bool filters_decompress(const struct filters *filters) {
+    for (int i = filters->from; i < filters->count; i++)
+        if (is_compressor(filters->id[i])) return true;
+    return false;
 }
 
 char *filters_missing(hid_t creation, unsigned number) {
@@ -260,9 +266,11 @@ static bool skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;
 }
 
-/* Bytes that filter i was given when the chunk was written; 0: unknown, because a compressor came before it. */
+/* Bytes that filter i was given when the chunk was written; 0: unknown, because a compressor came before it, or what is
+ * not ours. */
 static size_t bytes_before(const struct filters *filters, unsigned mask, int i, size_t plain) {
     size_t bytes = plain;
+    if (filters->from > 0) return 0;
     for (int j = 0; j < i; j++) {
         if (skipped(mask, j)) continue;
         if (is_compressor(filters->id[j])) return 0;
@@ -281,8 +289,8 @@ static int undone_last(const struct filters *filters, unsigned mask) {
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
                            size_t plain, char *to, const char **why) {
     size_t bytes = stored;
-    const int last = undone_last(filters, mask);
-    for (int i = filters->count - 1; i >= 0; i--) {
+    const int last = filters->from > 0 ? -1 : undone_last(filters, mask);
+    for (int i = filters->count - 1; i >= filters->from; i--) {
         if (skipped(mask, i)) continue;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
             *why = "fletcher32 checksum mismatch";
@@ -309,7 +317,7 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
         if (straight) return *why = NULL, to; /* it gives `plain` bytes or fails */
         exchange(room);
     }
-    *why = bytes == plain ? NULL : "it has not the size of a chunk";
+    *why = bytes == plain || filters->from > 0 ? NULL : "it has not the size of a chunk";
     return room->data;
 }
 

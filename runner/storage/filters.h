@@ -18,6 +18,7 @@
 /* A data set's filters, in the order in which writing applies them. */
 struct filters {
     int count;
+    int from; /* those before it are not among ours: HDF5 undoes them */
     H5Z_filter_t id[FILTERS_MAX];
     unsigned values[FILTERS_MAX][CODEC_VALUES]; /* shuffle: bytes of an element; deflate: level; codecs.h */
 };
@@ -32,6 +33,8 @@ char *filters_missing(hid_t creation, unsigned number);
 
 /* Finds the filters in a data set's creation properties. false: one is not supported here, or there are too many. */
 bool filters_find(hid_t creation, struct filters *filters);
+/* Do those from `from` on decompress, so that a few bytes may become many? */
+bool filters_decompress(const struct filters *filters);
 
 /* Adds the compressor that a layout asks for to a new data set's creation properties. */
 void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes);
@@ -44,9 +47,10 @@ void filter_room_free(struct filter_room *room);
  * ones for filters_encode. NULL: out of memory. */
 char *filter_room_bytes(struct filter_room *room, size_t bytes);
 
-/* Undoes the filters on `stored` bytes in the room, except those in `mask` (bit i: filter i was not applied). Returns
- * the `plain` plain bytes: at `to`, which may be NULL and is as long, if the last step could write them there; else in
- * the room's own memory. *why is NULL, or the reason for a failure, after which `to` holds anything. */
+/* Undoes the filters from `from` on, on `stored` bytes in the room, except those in `mask` (bit i: filter i was not
+ * applied). Returns the `plain` plain bytes: at `to`, which may be NULL and is as long, if the last step could write
+ * them there; else in the room's own memory. Where others remain it returns what is as yet decoded: not much more. *why
+ * is NULL, or the reason for a failure, after which `to` holds anything. */
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
                            size_t plain, char *to, const char **why);
 /* Applies the filters to `plain` bytes in the room. Returns the `*stored` stored bytes, in the room's own memory; NULL:

@@ -173,7 +173,8 @@ static void check_dataset(struct h5_guard *guard, hid_t dataset) {
     H5Fget_name(dataset, path, sizeof path);
     hid_t creation = H5Dget_create_plist(dataset);
     check_stored(guard, creation, path);
-    if (!guard->error.status) h5_each_source(creation, check_blocks, &(struct sources){guard, path});
+    const struct selection *seen = guard->depth == 1 ? guard->seen : NULL;
+    if (!guard->error.status) h5_each_source(creation, seen, check_blocks, &(struct sources){guard, path});
     H5Pclose(creation);
     guard->depth--;
 }
@@ -185,6 +186,7 @@ static void check_file(struct h5_guard *guard, const char *path, const char *nam
     hid_t dataset = file < 0 ? file : H5Oopen(file, name, links);
     H5Pclose(links);
     if (dataset >= 0) check_dataset(guard, dataset);
+    if (dataset >= 0 && guard->visit && !guard->error.status) guard->visit(path, name, &guard->error);
     if (dataset >= 0) H5Oclose(dataset);
     if (file >= 0) H5Fclose(file);
 }

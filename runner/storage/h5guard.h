@@ -4,6 +4,7 @@
 #define RUNNER_H5GUARD_H
 
 #include "../job/job.h"
+#include "selection.h"
 #include <hdf5.h>
 
 struct h5_guard {
@@ -17,7 +18,9 @@ struct h5_guard {
     struct h5_guarded {
         unsigned long file;
         haddr_t address;
-    } within[16]; /* the virtual data sets that are being followed */
+    } within[16];                 /* the virtual data sets that are being followed */
+    const struct selection *seen; /* of the first of them: only what shows a part of it is followed; NULL: everything */
+    void (*visit)(const char *path, const char *name, struct error *error); /* each source; NULL: nobody */
 };
 
 void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *path);

@@ -100,7 +100,7 @@ static void search_dataset(struct search *search, const char *path, const char *
         search->found |= place_is_at(real, search->wanted);
         hid_t creation = H5Dget_create_plist(dataset);
         search_external(search, creation, real);
-        if (!search->found) h5_each_source(creation, search_source, &(struct sources){search, real});
+        if (!search->found) h5_each_source(creation, NULL, search_source, &(struct sources){search, real});
         H5Pclose(creation);
     }
     if (dataset >= 0) H5Oclose(dataset);
@@ -150,7 +150,7 @@ static bool look_for(void *context, const char *file, const char *dataset) {
 char *h5_lacking_source(hid_t dataset, const char *path) {
     struct lack lack = {path, NULL};
     hid_t creation = H5Dget_create_plist(dataset);
-    h5_each_source(creation, look_for, &lack);
+    h5_each_source(creation, NULL, look_for, &lack);
     H5Pclose(creation);
     return lack.source;
 }

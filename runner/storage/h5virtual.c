@@ -74,16 +74,30 @@ bool h5_is_linked(hid_t file) {
     return H5Aexists(file, H5_LINKED) > 0;
 }
 
-void h5_each_source(hid_t creation, bool (*visit)(void *context, const char *file, const char *dataset),
-                    void *context) {
+/* May a mapping show a part of the selection? */
+static bool is_seen(hid_t creation, size_t mapping, const struct selection *seen) {
+    hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
+    hid_t space = H5Pget_virtual_vspace(creation, mapping);
+    bool is = true, bounded = H5Sget_select_bounds(space, first, last) >= 0; /* unlimited ones have no bounds */
+    for (int axis = 0; bounded && axis < seen->rank; axis++)
+        is = is && (int64_t)last[axis] >= seen->start[axis] &&
+             (int64_t)first[axis] <= seen->start[axis] + (seen->count[axis] - 1) * seen->step[axis];
+    H5Sclose(space);
+    return is;
+}
+
+void h5_each_source(hid_t creation, const struct selection *seen,
+                    bool (*visit)(void *context, const char *file, const char *dataset), void *context) {
     size_t count = 0;
     char file[2][PATH_MAX] = {"", ""}, dataset[2][PATH_MAX] = {"", ""}; /* of this mapping and of the last, in turns */
+    int now = 0;
     if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
     for (size_t i = 0; i < count; i++) {
-        int now = i % 2;
+        if (seen && !is_seen(creation, i, seen)) continue;
         H5Pget_virtual_filename(creation, i, file[now], PATH_MAX);
         H5Pget_virtual_dsetname(creation, i, dataset[now], PATH_MAX);
         bool same = strcmp(file[0], file[1]) == 0 && strcmp(dataset[0], dataset[1]) == 0;
-        if ((i == 0 || !same) && !visit(context, file[now], dataset[now])) return;
+        if (!same && !visit(context, file[now], dataset[now])) return;
+        now = 1 - now;
     }
 }

@@ -23,7 +23,9 @@ bool h5_is_virtual(hid_t dataset);
 bool h5_is_linked(hid_t file);
 
 /* Calls `visit` for each source that the creation properties of a virtual data set name, of mappings of one source that
- * follow one another once, while it returns true. Of other data sets there are none. */
-void h5_each_source(hid_t creation, bool (*visit)(void *context, const char *file, const char *dataset), void *context);
+ * follow one another once, while it returns true. Of other data sets there are none. `seen`: only for sources that may
+ * show a part of it; NULL: for all. */
+void h5_each_source(hid_t creation, const struct selection *seen,
+                    bool (*visit)(void *context, const char *file, const char *dataset), void *context);
 
 #endif

@@ -57,8 +57,10 @@ static enum status open_piece(struct pieces *pieces, struct reader *reader, stru
 struct pieces *pieces_of_parts(const struct array *array, const char *object) {
     const struct array_parts *parts = array->parts;
     struct pieces *pieces = pieces_create(array, parts->count);
-    for (int i = 0; i < parts->count; i++)
+    for (int i = 0; i < parts->count; i++) {
         pieces_place(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
+        pieces->of[i].reader.foreign = true;
+    }
     return pieces;
 }
 

@@ -35,6 +35,7 @@ struct rawread {
     haddr_t address; /* contiguous */
     /* Chunked: */
     struct filters filters;
+    bool plain_edges;     /* filters were not applied to chunks that the data set's edge cuts */
     int64_t chunk_bytes;  /* of a decoded chunk */
     hid_t look;           /* the data set of h5_look, to find chunks in */
     struct chunk *chunks; /* of the whole grid; each is looked up when first needed */
@@ -64,13 +65,15 @@ static bool open_extent(struct rawread *raw, hid_t creation) {
     return raw->address != HADDR_UNDEF;
 }
 
-static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type) {
+/* `packed`: it is opened to be unpacked, not to be read. */
+static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, bool packed) {
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
-    /* Any such option exempts edge chunks from filters: HDF5 reads those. */
-    if (H5Pget_chunk_opts(creation, &options) < 0 || options != 0) return false;
-    if (!filters_find(creation, &raw->filters)) return false;
-    if (H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    if (H5Pget_chunk_opts(creation, &options) < 0) return false;
+    raw->plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
+    bool ours = filters_find(creation, &raw->filters);
+    if (packed ? !filters_decompress(&raw->filters) : !ours) return false;
+    if (H5Pget_fill_value(creation, type, &raw->fill) < 0 && !packed) return false;
     raw->look = dataset->write_failure ? dataset->id : h5_look(dataset->id, raw->descriptor);
     if (raw->look < 0) return false;
     raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
@@ -83,8 +86,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type) {
     return true;
 }
 
-enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error) {
-    (void)error;
+static struct rawread *open_raw(const struct h5_dataset *dataset, bool packed) {
     struct rawread *raw = must_malloc(sizeof *raw);
     *raw = (struct rawread){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
     raw->look = H5I_INVALID_HID;
@@ -95,19 +97,26 @@ enum status rawread_open(const struct h5_dataset *dataset, struct rawread **resu
     raw->swap = order == H5T_ORDER_BE;
     raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
     H5Tset_order(type, H5T_ORDER_LE);
-    bool able = raw->descriptor >= 0 && (raw->size == 1 || order == H5T_ORDER_LE || order == H5T_ORDER_BE) &&
+    bool able = raw->descriptor >= 0 && (packed || raw->size == 1 || order == H5T_ORDER_LE || order == H5T_ORDER_BE) &&
                 dataset->shape.rank > 0 && shape_elements(&dataset->shape) > 0;
-    able = able && ((layout == H5D_CONTIGUOUS && open_extent(raw, creation)) ||
-                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type)));
+    able = able && ((layout == H5D_CONTIGUOUS && !packed && open_extent(raw, creation)) ||
+                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type, packed)));
     H5Tclose(type);
     H5Tclose(stored);
     H5Pclose(creation);
-    if (!able) {
-        rawread_close(raw);
-        raw = NULL;
-    }
-    *result = raw;
+    if (able) return raw;
+    rawread_close(raw);
+    return NULL;
+}
+
+enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error) {
+    (void)error;
+    *result = open_raw(dataset, false);
     return STATUS_OK;
+}
+
+struct rawread *rawread_open_packed(const struct h5_dataset *dataset) {
+    return open_raw(dataset, true);
 }
 
 void rawread_close(struct rawread *raw) {
@@ -126,10 +135,10 @@ struct reading {
     struct rawread *raw;
     const struct rawread_visitor *visitor;
     struct trace *trace;
-    const struct read_target *target;
-    struct rows rows;   /* contiguous */
-    struct cells cells; /* chunked */
-    atomic_llong next;  /* piece or cell */
+    const struct read_target *target; /* NULL: chunks are only unpacked */
+    struct rows rows;                 /* contiguous */
+    struct cells cells;               /* chunked */
+    atomic_llong next;                /* piece or cell */
     pthread_mutex_t mutex;
     struct read_counts counts; /* these two are guarded by the mutex */
     struct error failure;      /* the first failure */
@@ -327,6 +336,13 @@ static void scatter_fill(const struct reading *reading, const struct cell *cell,
     counts->casts.truncated += once.truncated * elements;
 }
 
+/* Does the data set's edge cut the chunk? */
+static bool is_partial(const struct h5_dataset *dataset, const struct cell *cell) {
+    for (int axis = 0; axis < dataset->shape.rank; axis++)
+        if (cell->corner[axis] + dataset->chunk.size[axis] > dataset->shape.size[axis]) return true;
+    return false;
+}
+
 /* Where a chunk lies in the target in one piece, as it is in the file. NULL: nowhere. */
 static char *whole_target(const struct reading *reading, const struct cell *cell) {
     const struct rawread *raw = reading->raw;
@@ -343,6 +359,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     const struct h5_place *chunk = &raw->chunks[cell->number].place;
     struct read_counts counts = {0};
     if (chunk->address == HADDR_UNDEF) {
+        if (!reading->target) return;
         scatter_fill(reading, cell, &counts);
         add_counts(reading, &counts);
         return;
@@ -352,18 +369,19 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     struct stat about; /* before there is room for what a damaged file claims */
     bool there = fstat(raw->descriptor, &about) != 0 || chunk->address + chunk->bytes <= (haddr_t)about.st_size;
     char *stored = there ? filter_room_bytes(room, chunk->bytes) : NULL;
-    char *to = whole_target(reading, cell);
+    char *to = reading->target ? whole_target(reading, cell) : NULL;
     const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
-        plain = filters_decode(&raw->filters, chunk->mask, room, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
+        unsigned mask = raw->plain_edges && is_partial(raw->dataset, cell) ? ~0u : chunk->mask;
+        plain = filters_decode(&raw->filters, mask, room, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
         double end = range_end();
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
     }
-    if (why || !plain)
+    if (!plain || why)
         report(reading, cell->corner, why);
-    else if (plain != to)
+    else if (reading->target && plain != to)
         scatter(reading, cell, plain, &counts);
     add_counts(reading, &counts);
 }
@@ -406,7 +424,11 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
         workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
     }
     if (reading.failure.status) status = fail(error, reading.failure.status, "%s", reading.failure.text);
-    read_counts_add(target->counts, &reading.counts);
+    if (target) read_counts_add(target->counts, &reading.counts);
     pthread_mutex_destroy(&reading.mutex);
     return status;
+}
+
+enum status rawread_unpack(struct rawread *raw, const struct selection *selection, struct error *error) {
+    return rawread_selected(raw, selection, NULL, NULL, NULL, error);
 }

@@ -7,6 +7,8 @@
 #include "../base/fence.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
+#include "h5guard.h"
+#include "h5virtual.h"
 #include "pieces.h"
 #include "random.h"
 #include "rawread.h"
@@ -22,6 +24,7 @@ enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20, PIECE = 1 <
 void reader_init(struct reader *reader, const struct array *array) {
     *reader = (struct reader){.array = array};
     if (!array->input || array->input->random) return;
+    reader->foreign = true;
     if (array->parts) {
         reader->pieces = pieces_of_parts(array, array->input->dataset);
         return;
@@ -61,6 +64,35 @@ enum status reader_check(const struct reader *reader, struct error *error) {
     return reader_same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
 }
 
+static void unpack_source(const char *path, const char *name, struct error *error) {
+    struct h5_dataset *dataset = NULL;
+    if (h5_open(path, name, &dataset, error)) return;
+    struct rawread *packed = rawread_open_packed(dataset);
+    struct box whole = box_whole(&dataset->shape);
+    struct selection all = selection_of_box(&whole);
+    if (packed) rawread_unpack(packed, &all, error);
+    rawread_close(packed);
+    h5_close(dataset);
+}
+
+/* What HDF5 will decode in a stranger's file must decode within bounds: of a virtual data set all that the job may see,
+ * now, else each box before it is read. */
+static enum status prepare_unpacking(struct reader *reader, struct error *error) {
+    const struct array *array = reader->array;
+    if (reader->raw || !reader->foreign) return STATUS_OK;
+    reader->packed = rawread_open_packed(reader->dataset);
+    if (!h5_is_virtual(reader->dataset->id)) return STATUS_OK;
+    struct box whole = box_whole(&array->shape);
+    struct selection seen = view_selection(&array->view, &whole);
+    struct h5_guard guard;
+    h5_guard_begin(&guard, EXTERNAL_ALLOW, reader->file); /* what is not allowed was refused when it was described */
+    guard.seen = &seen;
+    guard.visit = unpack_source;
+    enum status status = h5_guard_check_open(&guard, reader->object, reader->dataset->id, error);
+    h5_guard_end(&guard);
+    return status;
+}
+
 enum status reader_open(struct reader *reader, struct error *error) {
     if (reader->dataset || !reader->file) return reader_check(reader, error);
     FENCE(reader->file);
@@ -70,6 +102,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
     if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
     if (!status && reader->version.st_ino == 0) reader->version = version;
     if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
+    if (!status) status = prepare_unpacking(reader, error);
     if (!status) return STATUS_OK;
     reader_close(reader);
     return error->status = STATUS_IO; /* it could be read before */
@@ -78,9 +111,10 @@ enum status reader_open(struct reader *reader, struct error *error) {
 void reader_close(struct reader *reader) {
     FENCE(reader->file);
     rawread_close(reader->raw);
+    rawread_close(reader->packed);
     h5_close(reader->dataset);
     if (reader->pieces) pieces_close(reader->pieces);
-    reader->raw = NULL;
+    reader->raw = reader->packed = NULL;
     reader->dataset = NULL;
 }
 
@@ -169,6 +203,7 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     const struct read_target target = {data, array->dtype, &reader->counts};
     if (reader->raw) return rawread_selected(reader->raw, &selection, &target, NULL, trace, error);
     reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(reader->dataset->dtype);
+    if (reader->packed) TRY(rawread_unpack(reader->packed, &selection, error));
     if (reader->dataset->dtype != array->dtype) return read_converted(reader, box, &target, error);
     return h5_read_selected(reader->dataset, &selection, data, error);
 }

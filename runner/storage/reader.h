@@ -23,9 +23,11 @@ struct pieces;
 struct reader {
     const struct array *array;
     char *file, *object;          /* the data set that the array lies in; NULL: none (yet) */
+    bool foreign;                 /* it is an input's: others made the file */
     struct stat version;          /* the file's, which must not change; st_ino 0: the file was never opened */
     struct h5_dataset *dataset;   /* NULL: not open */
     struct rawread *raw;          /* of `dataset`; NULL: HDF5 has to read it */
+    struct rawread *packed;       /* then: what is unpacked here before; NULL: nothing */
     struct pieces *pieces;        /* the data sets that the array lies in, if they are several; `file` is then NULL */
     char hash[READER_HASH_TEXT];  /* of an input in a file: "" until it is known; else always "" */
     uint64_t hash_low, hash_high; /* sum over the boxes so far */

@@ -83,6 +83,7 @@ def make_bombs(path):
     with h5py.File(path, "w") as file:
         filtered(file, "gzip", inflated, gzip)
         filtered(file, "gzip_twice", zlib.compress(inflated, 9), gzip, gzip)
+        filtered(file, "scaled", inflated, gzip, extra=[lambda p: p.set_scaleoffset(h5py.h5z.SO_INT, 0)])
         filtered(file, "lzf", lzf_of_zeros(GIB // 4), (32000, (4, 0x105, 4 * CHUNK)))
         filtered(file, "zstd", zstd_of_zeros(GIB, GIB), zstd)
         filtered(file, "zstd_twice", zstd_of_zeros(GIB, GIB), zstd, zstd)
@@ -91,6 +92,10 @@ def make_bombs(path):
         filtered(file, "lz4", blocks, (32004, ()))
         filtered(file, "bitshuffle", blocks, (32008, (0, 3, 4, 0, 2)))
         filtered(file, "blosc", struct.pack("<4B3I", 2, 1, 0, 4, 2**31 - 1, 2**31 - 1, 16), (32001, (2, 2, 4, 4096)))
+        for name, source in (("mapped", "/gzip"), ("nested", "/mapped")):
+            layout = h5py.VirtualLayout((2 * CHUNK,), "i4")
+            layout[CHUNK:] = h5py.VirtualSource(".", source, (file[source].size,))[-CHUNK:]
+            file.create_virtual_dataset(name, layout)
 
 
 def replace(path, old, new):

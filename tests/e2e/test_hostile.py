@@ -79,11 +79,11 @@ def below(path):
     return {p: p.read_bytes() for p in sorted(path.rglob("*")) if stat.S_ISREG(p.lstat().st_mode)}
 
 
-def run(corpus, folder, file, dataset, *flags, **job):
+def run(corpus, folder, file, dataset, *flags, rows=None, **job):
     """Runs a job that sums a data set up; nothing in the corpus changes, nothing appears but its output."""
     harness.write_job(
         folder / "job.yaml", memory="64MiB", device="cpu",
-        inputs={"x": {"file": f"{corpus}/in/{file}", "dataset": f"/{dataset}"}},
+        inputs={"x": {"file": f"{corpus}/in/{file}", "dataset": f"/{dataset}"} | ({"rows": rows} if rows else {})},
         defaults={"warmup": 0, "repeat": 1},
         operations=[{"id": "y", "op": "scale", "inputs": ["x"], "variants": ["cpu"]}], **job,
     )
@@ -130,6 +130,7 @@ NOT_A_CHUNK = "it cannot be decompressed to a whole chunk"
 BOMBS = {
     "gzip": "it cannot be inflated",
     "gzip_twice": "it cannot be inflated",
+    "scaled": "it cannot be inflated",
     "lzf": "it is not LZF of a whole chunk",
     **dict.fromkeys(["zstd", "zstd_twice", "zstd_claims", "lz4", "bitshuffle", "blosc"], NOT_A_CHUNK),
 }
@@ -141,6 +142,14 @@ def test_bombs(corpus, folder, dataset):
         pytest.skip("its library is not here")
     words = f"'/{dataset}' in bombs.h5: chunk at [0] cannot be read: {BOMBS[dataset]}"
     refused(corpus, folder, "bombs.h5", dataset, IO, words)
+
+
+@pytest.mark.parametrize("dataset", ["mapped", "nested"])
+def test_bombs_behind_virtual_data_sets(corpus, folder, dataset):
+    """Only where the job sees them."""
+    words = "'/gzip' in bombs.h5: chunk at [0] cannot be read: it cannot be inflated"
+    refused(corpus, folder, "bombs.h5", dataset, IO, words)
+    assert run(corpus, folder, "bombs.h5", dataset, "--overwrite", rows=[0, hostile.CHUNK]).code == OK
 
 
 @pytest.mark.parametrize("dataset", ["beyond", "half"])

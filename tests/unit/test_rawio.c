@@ -28,7 +28,7 @@ static struct box random_box(const struct shape *shape) {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-enum { SHUFFLE = 1, DEFLATE = 2, FLETCHER = 4, FLETCHER_FIRST = 8, BIG = 16, HOLES = 32, CONTIGUOUS = 64 };
+enum { SHUFFLE = 1, DEFLATE = 2, FLETCHER = 4, FLETCHER_FIRST = 8, BIG = 16, HOLES = 32, CONTIGUOUS = 64, EDGES = 128 };
 
 /* Creates /x with random values, many of them small so that they compress, with the properties in `how`, by HDF5
  * alone. */
@@ -49,7 +49,11 @@ static void make_file(const char *path, const struct shape *shape, const struct 
     if (how & SHUFFLE) H5Pset_shuffle(creation);
     if (how & DEFLATE) H5Pset_deflate(creation, 4);
     if (how & FLETCHER) H5Pset_fletcher32(creation);
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    if (how & EDGES) H5Pset_chunk_opts(creation, H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (how & EDGES) H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    H5Pclose(access);
     hid_t space = H5Screate_simple(shape->rank, size, NULL), memory = H5Screate_simple(shape->rank, count, NULL);
     hid_t id = H5Dcreate2(file, "x", stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     assert_true(id >= 0);
@@ -106,6 +110,8 @@ static void every_layout_is_read_as_by_hdf5(void **state) {
         FLETCHER_FIRST | DEFLATE,
         FLETCHER_FIRST | SHUFFLE | DEFLATE | FLETCHER,
         CONTIGUOUS,
+        SHUFFLE | DEFLATE | EDGES,
+        DEFLATE | FLETCHER | EDGES,
     };
     const hid_t types[] = {H5T_STD_I8LE, H5T_STD_U16LE, H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I64LE};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
