@@ -11,7 +11,8 @@ CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc) $(wil
 CUDA       ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
 CUDA_ARCHS ?= 80 90a
 SANITIZE   ?= $(if $(filter sanitize,$(MAKECMDGOALS)),1)
-BUILD      ?= build$(if $(SANITIZE),-$(if $(filter thread,$(SANITIZE)),threads,sanitize))
+COVERAGE   ?= $(if $(filter coverage,$(MAKECMDGOALS)),1)
+BUILD      ?= build$(if $(COVERAGE),-coverage,$(if $(SANITIZE),-$(if $(filter thread,$(SANITIZE)),threads,sanitize)))
 
 # ---- where the libraries are: HDF5_DIR, YAML_DIR (a prefix, for yaml, xxhash, deflate, lzf and cmocka), else pkg-config
 HDF5_PC    := $(firstword $(foreach p,hdf5 hdf5-serial,$(if $(shell pkg-config --exists $(p) 2>/dev/null && echo y),$(p))))
@@ -68,7 +69,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize bare fuzz bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo test unit valgrind sanitize coverage bare fuzz bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -145,6 +146,16 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
 $(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/runner/record/environment.c.o: $(BUILD)/commit
 
+# Instrumented, each branch of the source is to be one of the code.
+ifneq ($(COVERAGE),)
+LDLIBS += $(BUILD)/tests/coverage.o --coverage -Wl,--wrap=_exit
+$(BUILD)/runner/%.c.o: override CFLAGS += -O0 --coverage -fprofile-update=atomic
+$(PROGRAM) $(UNITS): $(BUILD)/tests/coverage.o
+$(BUILD)/tests/coverage.o: tests/coverage.c $(BUILD)/cc.flags
+	@mkdir -p $(@D)
+	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
+endif
+
 $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags | $(BUILD)/registered
 	@mkdir -p $(@D)
 	$(call say,test)$(CC) $(CFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
@@ -163,6 +174,9 @@ valgrind: $(PROGRAM) $(UNITS) ## the host code under valgrind; minutes
 
 sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan and UBSan, with SANITIZE=thread under TSan
 	@BUILD=$(BUILD) UNITS='$(UNITS)' SANITIZE='$(SANITIZE)' tests/sanitize.sh
+
+coverage: $(PROGRAM) $(UNITS) ## which lines and branches of runner/ all tests run; fails under 90 % and 80 %; ten minutes
+	@$(or $(PYTHON),$(wildcard build/python),python3) tests/coverage.py $(BUILD) $(PARTS)
 
 # clang's libFuzzer beside an ordinary build, which makes the files to begin with.
 FUZZ      := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -226,6 +240,6 @@ uninstall: ## remove what `make install` put there
 	    find "$$PWD" -depth -type d -exec rmdir --ignore-fail-on-non-empty {} +; }
 
 clean: ## remove build products
-	rm -rf build build-sanitize build-threads build-fuzz
+	rm -rf build build-sanitize build-threads build-coverage build-fuzz
 
 -include $(OBJECTS:.o=.d) $(UNITS:=.d)
