@@ -278,6 +278,15 @@ def test_huge_yaml(folder):
     assert done.stderr == f"{folder}/job.yaml: has {size} bytes; a job file has at most 16 MiB\n"
 
 
+def test_a_job_that_cannot_be_read_or_has_no_end(place):
+    refused(place, r"^/proc/self/mem: cannot be read: Input/output error$", job="/proc/self/mem")
+    (place / "job.yaml").write_text(17 * 2**20 * "#")
+    with open(place / "job.yaml") as file:
+        words = r"^/dev/fd/0: has more than 16 MiB, which is the most that a job file has$"
+        with subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE) as endless:
+            refused(place, words, job="/dev/fd/0", stdin=endless.stdout)
+
+
 # ---- devices -------------------------------------------------------------------------------------------------------
 
 

@@ -92,6 +92,15 @@ def test_version():
         (["show", "nowhere.h5"], r"nowhere\.h5: No such file or directory"),
         (["show", "--csw", "a"], r"show: unknown option '--csw'"),
         (["devices", "a"], r"devices: too many files"),
+        (["run", *65 * ["--set", "a=1"], "a"], r"run: more than 64 --set\n"),
+        (["show", *33 * ["--where", "a=1"], "a"], r"show: more than 32 --where\n"),
+        (["merge", "--progress", "loud", "a"], r"merge: --progress is auto, plain or none, not 'loud'\n"),
+        (["reproduce", "--progress", "loud", "a"], r"reproduce: --progress is auto, plain or none, not 'loud'\n"),
+        (["reproduce", "--threshold", "7x", "a"], r"reproduce: --threshold is a share such as 5% or 0\.05, not '7x'\n"),
+        *[
+            ([command, "--zzz", "a"], rf"{command}: unknown option '--zzz'; `tilerun {command} --help` lists them\n")
+            for command in ["check", "plan", "devices", "inspect", "report", "compare", "merge", "reproduce"]
+        ],
     ],
 )
 def test_mistakes(arguments, message):
@@ -291,6 +300,7 @@ def test_set_mistakes(place):
     for value, message in [
         ("fctor=3", r"--set fctor=3: the job has no parameter 'fctor' \(did you mean 'factor'\?\)"),
         ("factor", r"--set factor: write NAME=VALUE"),
+        ("q=3", r"--set q=3: the job has no parameter 'q'\n"),
         ("factor=", r"--set: parameter 'factor' has an empty value"),
         ("factor=[]", r"--set: parameter 'factor' has an empty value"),
         ("factor=[1,,2]", r"--set: parameter 'factor' has an empty value"),

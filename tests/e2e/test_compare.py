@@ -3,6 +3,7 @@ no verdict depends on how busy the machine is."""
 
 import json
 import os
+import re
 import shutil
 
 import h5py
@@ -145,6 +146,21 @@ def test_few_samples(base, new):
     one = pair(comparison, "s1")
     assert one["ratio_low"] is None and one["samples_missing"] == 5 and one["ratio"] > 1.9
     assert "noise unknown: 1 sample" in compare(base, new, expect=RUN).stdout
+
+
+def test_what_would_settle_it(base, new):
+    """How many more samples; or that none would, where the difference is as large as two files are ever apart."""
+    for run, factor, spread in [(0, 1.03, 0.3), (1, 1.02, 1e-4), (2, 1.0098, 0.3)]:
+        samples = steady(run, spread=spread)
+        edit.set_samples(base, run, samples)
+        edit.set_samples(new, run, factor * samples)
+    (comparison,) = as_json(base, new)
+    more = [pair(comparison, f"s{run}")["samples_missing"] for run in range(3)]
+    lines = compare(base, new).stdout.splitlines()
+    needs = [next(line.split()[-2] for line in lines if line.startswith(f"s{run} ")) for run in range(3)]
+    assert needs[0] == f"+{more[0]:.0f}" and 30 < more[0] < 1e6
+    assert needs[1] == "2%" and more[1] is None
+    assert needs[2] == f"+{more[2]:.0e}" and more[2] >= 1e6
 
 
 @pytest.mark.parametrize("coarse", [[0], [1], [0, 1], []])
@@ -312,6 +328,27 @@ def test_what_differs_is_said_first(base, new):
         assert words in head, words
     (comparison,) = as_json(base, new)
     assert {"what": "driver_version", "base": "550.1", "new": "560.1"} in comparison["differs"]
+
+
+@pytest.mark.parametrize("clock, said", [(1980, False), (1970, False), (1200, True), (2500, True)])
+def test_another_clock(base, new, clock, said):
+    """Of all runs: the ratio in their middle."""
+    for path, mhz in [(base, 1980), (new, clock)]:
+        table = edit.rows(path)
+        table["sm_clock_mhz"] = mhz
+        table["sm_clock_mhz"][0] = 500
+        edit.set_rows(path, table)
+    assert (f"sm_clock_mhz: 1980 MHz -> {clock} MHz" in compare(base, new).stdout) == said
+
+
+def test_a_line_that_only_one_job_has(base, new):
+    with h5py.File(new, "r+") as file:
+        text, attributes = file["job_resolved"][()].decode(), dict(file["job_resolved"].attrs)
+        del file["job_resolved"]
+        file["job_resolved"] = np.bytes_(text + "zeal: true\n")
+        file["job_resolved"].attrs.update(attributes)
+    assert "job, zeal: not in it -> in it\n" in compare(base, new).stdout
+    assert "job, zeal: in it -> not in it\n" in compare(new, base).stdout
 
 
 def test_other_inputs_make_no_result_worse(base, new):

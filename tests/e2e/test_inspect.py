@@ -155,6 +155,73 @@ def test_one_data_set(folder):
     assert refused.startswith("tilerun: a.h5: '/raw/names' holds strings")
 
 
+def odd_types():
+    """Types of the file format that no job can read: what each is called, and why it is refused."""
+    narrow, moved = h5py.h5t.STD_I32LE.copy(), h5py.h5t.STD_I32LE.copy()
+    narrow.set_precision(24)
+    moved.set_precision(16)
+    moved.set_offset(8)
+    wide = h5py.h5t.STD_U64LE.copy()
+    wide.set_size(16)
+    biased = h5py.h5t.IEEE_F32LE.copy()
+    biased.set_ebias(100)
+    return {
+        "array": (h5py.h5t.array_create(h5py.h5t.IEEE_F32LE, (3,)), "array", "arrays in each element"),
+        "bits": (h5py.h5t.STD_B16LE, "bit field", "bit fields"),
+        "opaque": (h5py.h5t.create(h5py.h5t.OPAQUE, 5), "opaque", "opaque bytes"),
+        "time": (h5py.h5t.UNIX_D32LE, "time", "elements that are no numbers"),
+        "narrow": (narrow, "integer of 24 bits", "integers of an unusual width"),
+        "moved": (moved, "integer of 16 bits", "integers of an unusual width"),
+        "wide": (wide, "integer of 64 bits", "integers of an unusual width"),
+        "biased": (biased, "float of 32 bits", "floats of an unusual layout"),
+    }
+
+
+@pytest.mark.parametrize("name", odd_types())
+def test_odd_types(folder, name):
+    kind, called, refused = odd_types()[name]
+    with h5py.File(folder / "a.h5", "w") as file:
+        h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple((4,)))
+    assert table(inspect("a.h5", cwd=folder))["/" + name]["type"] == called
+    said = inspect("a.h5", "--job", expect=USAGE, cwd=folder)
+    assert said.startswith(f"tilerun: a.h5: '/{name}' holds {refused}; tilerun takes")
+
+
+def test_a_type_with_a_name_and_a_compact_data_set(folder):
+    with h5py.File(folder / "a.h5", "w") as file:
+        file["kind"] = np.dtype("f4")
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_layout(h5py.h5d.COMPACT)
+        h5py.h5d.create(file.id, b"small", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((4, 2)), properties)
+        file["small"][:] = 1
+    words = "tilerun: a.h5: '/kind' is a named data type, not a data set\n"
+    assert inspect("a.h5", "/kind", expect=USAGE, cwd=folder) == words
+    assert table(inspect("a.h5", cwd=folder))["/small"]["layout"] == "compact"
+
+
+def test_a_name_that_no_job_file_can_have(folder):
+    name = os.fsdecode(b"caf\xe9.h5")
+    with h5py.File(folder / "a.h5", "w") as file:
+        file["x"] = np.zeros((3, 4))
+    (folder / "a.h5").rename(folder / name)
+    said = inspect(name, "--job", expect=USAGE, cwd=folder, errors="surrogateescape")
+    assert said == "tilerun: caf?.h5: a job file cannot have this name, which is not UTF-8\n"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_links_that_lead_out_of_the_folder(folder, count):
+    (folder / "in").mkdir()
+    with h5py.File(folder / "other.h5", "w") as file:
+        file["x"] = np.zeros(3)
+    with h5py.File(folder / "in/a.h5", "w") as file:
+        for i in range(count):
+            file[f"out{i}"] = h5py.ExternalLink("../other.h5", "/x")
+    text = inspect("in/a.h5", cwd=folder)
+    one = "a link that leads out of the file's folder is not followed: /out0\n"
+    assert (one if count == 1 else "3 links that lead out of the file's folder are not followed, such as /out") in text
+    assert "/out0" not in table(text)
+
+
 def test_links_and_files_that_are_not_there(folder):
     with h5py.File(folder / "other.h5", "w") as file:
         file["x"] = np.zeros(3)

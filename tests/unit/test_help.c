@@ -112,7 +112,7 @@ static void kinds_of_operands(void **state) {
     }
 }
 
-static void lines_are_at_most_80_columns(void **state) {
+static void lines_are_filled_to_80_columns(void **state) {
     (void)state;
     char text[2000] = "", *printed = NULL;
     size_t used = 0;
@@ -128,11 +128,13 @@ static void lines_are_at_most_80_columns(void **state) {
         fprintf(to, "%*s", indent, "");
         help_wrap(text, indent, indent, to);
         fclose(to);
-        size_t words = 0;
+        size_t words = 0, before = 80;
         for (char *line = strtok(printed, "\n"); line; line = strtok(NULL, "\n")) {
             assert_in_range(strlen(line), indent + 1, 80);
             assert_int_equal(strspn(line, " "), indent);
             assert_int_not_equal(line[strlen(line) - 1], ' ');
+            assert_true(before + 1 + strcspn(line + indent, " ") > 80); /* else the line before had room */
+            before = strlen(line);
             for (char *at = line + indent; *at; at += strcspn(at, " "), at += strspn(at, " ")) words++;
         }
         assert_int_equal(words, 59);
@@ -146,7 +148,7 @@ int main(void) {
         cmocka_unit_test(other_lines_are_paragraphs),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(kinds_of_operands),
-        cmocka_unit_test(lines_are_at_most_80_columns),
+        cmocka_unit_test(lines_are_filled_to_80_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

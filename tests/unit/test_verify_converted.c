@@ -80,6 +80,25 @@ static void whole_numbers_have_two_neighbours(void **state) {
     close_fixture(&f);
 }
 
+/* 1 may be the cut-off 0.99...: the only number between which and its neighbour there is nothing but a fraction of 0.
+ */
+static void ones_may_become_zeros(void **state) {
+    (void)state;
+    struct fixture f;
+    struct random_terms signs = {.distribution = RANDOM_INTEGER, .low = -1, .high = 1};
+    for (int roundings = -1; roundings <= 0; roundings++) {
+        open_product(&f, FLOAT32, 16, 16, 1, signs);
+        convert(&f, INT8, roundings);
+        assert_true(passes(&f));
+        for (int64_t at = 0; at < f.elements && roundings == 0; at++) {
+            int64_t value = get_integer(&f, at);
+            for (int by = -2; by <= 2; by++)
+                assert_int_equal(is_step_found(&f, at, by), by != 0 && (value == 0 || by != -value));
+        }
+        close_fixture(&f);
+    }
+}
+
 static void what_does_not_fit(void **state) {
     (void)state;
     float a[] = {1e6F, 0, NAN, 1, 70000, -1e38F};
@@ -135,6 +154,7 @@ int main(void) {
         cmocka_unit_test(right_results_pass),
         cmocka_unit_test(the_next_but_one_is_wrong),
         cmocka_unit_test(whole_numbers_have_two_neighbours),
+        cmocka_unit_test(ones_may_become_zeros),
         cmocka_unit_test(what_does_not_fit),
         cmocka_unit_test(integers_and_moved_elements_are_exact),
         cmocka_unit_test(sums_of_floats_are_checked),
