@@ -29,7 +29,8 @@ ELSEWHERE = {
 
 def golden_jobs(build):
     jobs = [*ROOT.glob("tests/jobs/*/*.yaml"), *ROOT.glob("configs/*.yaml"), *ROOT.glob("configs/*/*.yaml")]
-    return [[build / "tilerun", "check", job] for job in sorted(jobs)]
+    checks = [[build / "tilerun", "check", job.relative_to(ROOT)] for job in sorted(jobs)]
+    return [*checks, ["tests/generate.sh", build / "tilerun", "--check"]]
 
 
 def all_parts(build):

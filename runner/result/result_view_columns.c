@@ -185,7 +185,6 @@ bool view_column_is_time(const struct view_column *column) {
 double view_column_number(const struct view *view, const struct view_column *column, int row) {
     if (column->measure && column->measure->number) return column->measure->number(view, row);
     struct cell cell = column_cell(column->column, &view->rows[row], row);
-    if (cell.absent || cell.kind == COLUMN_TEXT) return NAN;
     return cell.kind == COLUMN_REAL ? cell.real : (double)cell.integer;
 }
 

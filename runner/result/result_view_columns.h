@@ -46,7 +46,7 @@ const char *view_column_name(const struct view_column *column);
 bool view_column_is_text(const struct view_column *column);
 /* Does it hold seconds? */
 bool view_column_is_time(const struct view_column *column);
-/* A row's number in it; NaN: unknown, or a text. */
+/* A row's number in a column that holds no texts; NaN: unknown. */
 double view_column_number(const struct view *view, const struct view_column *column, int row);
 /* The same if it is an integer, without rounding; false: it is none. */
 bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer);

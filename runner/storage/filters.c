@@ -114,7 +114,6 @@ struct filter_room *filter_room_create(void) {
 }
 
 void filter_room_free(struct filter_room *room) {
-    if (!room) return;
     free(room->data);
     free(room->other);
 #if TILERUN_LIBDEFLATE

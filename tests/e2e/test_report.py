@@ -131,6 +131,22 @@ def test_lines_and_intervals(results, folder):
     assert "95 % intervals" in root.find("figure")[0].one("figcaption").text()
 
 
+def test_the_fastest_is_named(results, folder):
+    """Whichever row it is; not a sweep's last, nor its first."""
+
+    def change(rows, _):
+        rows["kernel_median_s"] = 1e-3 * rows["flops"] / 1e6
+        (at,) = np.flatnonzero((rows["operation"] == b"product") & (rows["variant"] == b"cpu") & (rows["parameters"] == name))
+        rows["kernel_median_s"][at] /= 3
+        return rows
+
+    for n in (8, 16, 32):
+        name = f"n={n},dtype=float64".encode()
+        root = report(edited(results, folder, change))
+        words = root.find("figure")[0].one("figcaption").text()
+        assert f"cpu is the fastest: 3.00 GFLOP/s at n = {n}." in words, words
+
+
 def limited(rows, _):
     """The limits of 20 GB/s and 100 or 50 GFLOP/s."""
     for row in rows:

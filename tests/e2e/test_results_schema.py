@@ -102,6 +102,7 @@ def test_environment(file):
         assert name in environment
     assert environment["hostname"] == socket.gethostname()
     assert environment["cpu_cores"] >= 1 and environment["memory_bytes"] > 2**28
+    assert environment["cpu_cores"].dtype == environment["memory_bytes"].dtype == np.int64
     assert environment["hdf5_version"] in harness.tilerun("--version").stdout
 
 

@@ -283,6 +283,29 @@ static void rest_ms(int ms) {
 static const struct progress_work two_runs[2] = {{.pass_s = 1, .repeat_s = 1, .repeats = 3},
                                                  {.pass_s = 1, .repeat_s = 1, .repeats = 3}};
 
+/* Of a run's repeats: from the clock once it was in hand for some, until then from the first. */
+static void repeats_have_a_pace(void **state) {
+    (void)state;
+    struct progress progress;
+    progress_begin(&progress, PROGRESS_NONE, two_runs, 2);
+    const struct progress_work *work = &progress.work[0];
+    progress_run(&progress, 0, "p cpu");
+    progress_repeat(&progress, 0, 0, 10, NAN);
+    assert_true(work->pace_s == 0 && work->repeats_left == 3);
+    progress_repeat(&progress, 0, 2, 10, 0.25);
+    assert_true(work->pace_s == 0.25 && work->repeats_left == 1);
+    progress_repeat(&progress, 0, 4, 10, 0.25);
+    assert_true(work->pace_s >= 0 && work->pace_s < 0.25 && work->paced == 2 && work->repeats_left == 2);
+    progress_repeat(&progress, 0, 9, 10, 0.25);
+    assert_true(work->paced == 7 && work->repeats_left == 1);
+    assert_false(work->over || work->ended);
+    progress_outcome(&progress, 0, "ok", true);
+    assert_true(work->over && work->ended && work->done_s == 4 && progress.finished == 1);
+    progress_run(&progress, 0, "p cpu"); /* anew */
+    assert_true(!work->over && !work->ended && progress.finished == 0);
+    progress_end(&progress);
+}
+
 static void a_heartbeat_while_a_run_lasts(void **state) {
     (void)state;
     struct caught caught;
@@ -420,6 +443,7 @@ int main(void) {
         cmocka_unit_test(names_move_no_cursor),
         cmocka_unit_test(what_is_left_follows_what_was_measured),
         cmocka_unit_test(what_is_left_is_never_nonsense),
+        cmocka_unit_test(repeats_have_a_pace),
         cmocka_unit_test(a_heartbeat_while_a_run_lasts),
         cmocka_unit_test(nothing_is_drawn_where_none_is_wanted),
         cmocka_unit_test(a_signal_is_answered_with_what_is_in_hand),
