@@ -69,7 +69,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize coverage bare fuzz bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo test unit valgrind sanitize coverage mutants bare fuzz bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -178,6 +178,10 @@ sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan 
 coverage: $(PROGRAM) $(UNITS) ## which lines and branches of runner/ all tests run; fails under 90 % and 80 %; ten minutes
 	@$(or $(PYTHON),$(wildcard build/python),python3) tests/coverage.py $(BUILD) $(PARTS)
 
+mutants: ## plant N=200 mistakes in runner/ and in kernels/, drawn by SEED=1: which do the tests not notice; hours
+	@$(MAKE) --no-print-directory CUDA=0 BUILD=build-mutants CFLAGS=-O1 all
+	@$(or $(PYTHON),$(wildcard build/python),python3) tests/mutants.py build-mutants $(or $(N),200) $(or $(SEED),1)
+
 # clang's libFuzzer beside an ordinary build, which makes the files to begin with.
 FUZZ      := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SAN  := address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -shared-libasan
@@ -240,6 +244,6 @@ uninstall: ## remove what `make install` put there
 	    find "$$PWD" -depth -type d -exec rmdir --ignore-fail-on-non-empty {} +; }
 
 clean: ## remove build products
-	rm -rf build build-sanitize build-threads build-coverage build-fuzz
+	rm -rf build build-sanitize build-threads build-coverage build-mutants build-fuzz
 
 -include $(OBJECTS:.o=.d) $(UNITS:=.d)
