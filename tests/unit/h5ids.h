@@ -14,9 +14,9 @@
 static const struct {
     H5I_type_t type;
     const char *name;
-} kinds_of_ids[] = {{H5I_FILE, "files"},          {H5I_GROUP, "groups"},         {H5I_DATATYPE, "data types"},
-                    {H5I_DATASPACE, "spaces"},    {H5I_DATASET, "data sets"},    {H5I_ATTR, "attributes"},
-                    {H5I_GENPROP_LST, "property lists"}};
+} kinds_of_ids[] = {
+    {H5I_FILE, "files"},        {H5I_GROUP, "groups"},    {H5I_DATATYPE, "data types"},       {H5I_DATASPACE, "spaces"},
+    {H5I_DATASET, "data sets"}, {H5I_ATTR, "attributes"}, {H5I_GENPROP_LST, "property lists"}};
 enum { KINDS_OF_IDS = sizeof kinds_of_ids / sizeof *kinds_of_ids };
 static hsize_t ids_before[KINDS_OF_IDS];
 

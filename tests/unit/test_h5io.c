@@ -265,6 +265,14 @@ static void test_attributes(void **state) {
     text = h5_get_text(file, "name");
     assert_string_equal(text, "twice");
     free(text);
+    double real = 0;
+    int64_t integer = 0;
+    assert_int_equal(h5_set_real(file, "share", 0.5, &error), STATUS_OK);
+    assert_true(h5_get_number(file, "share", FLOAT64, &real) && real == 0.5);
+    assert_true(h5_get_number(file, "n39", INT64, &integer) && integer == 39);
+    assert_true(h5_get_number(file, "n39", FLOAT64, &real) && real == 39);
+    assert_false(h5_get_number(file, "absent", FLOAT64, &real));
+    assert_false(h5_get_number(file, "name", INT64, &integer)); /* a text */
     finish(file);
 }
 
@@ -333,6 +341,30 @@ static void restore_under_writer(bool killed) {
     free(was);
 }
 
+/* From the moment that a file is final on, neither a signal nor the next process takes its change back. */
+static void test_a_final_file_stays(void **state) {
+    (void)state;
+    for (int final = 0; final < 2; final++) {
+        struct error error = {STATUS_OK, ""};
+        static struct h5_journal *journals[2]; /* restored, it is not freed */
+        hid_t file = create("final.h5");
+        assert_int_equal(h5_set_text(file, "name", "before", &error), STATUS_OK);
+        finish(file);
+        assert_int_equal(h5_reopen_file(in_folder("final.h5"), &journals[final], &file, &error), STATUS_OK);
+        assert_int_equal(h5_set_text(file, "name", "after", &error), STATUS_OK);
+        finish(file);
+        h5_journal_hold(journals[final]);
+        h5_journal_release(journals[final], final);
+        assert_int_equal(h5_restore(journals[final]), !final);
+        assert_int_equal(h5_open_file(in_folder("final.h5"), &file, &error), STATUS_OK);
+        char *text = h5_get_text(file, "name");
+        assert_string_equal(text, final ? "after" : "before");
+        free(text);
+        finish(file);
+        unlink(in_folder("final.h5" H5_JOURNAL));
+    }
+}
+
 static void test_a_file_is_restored_under_its_writer(void **state) {
     (void)state;
     restore_under_writer(false);
@@ -358,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unusable_files),
         cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_a_final_file_stays),
         cmocka_unit_test(test_a_file_is_restored_under_its_writer),
         cmocka_unit_test(test_a_file_is_restored_after_a_kill),
         cmocka_unit_test(test_nothing_stays_open),
