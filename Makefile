@@ -146,10 +146,11 @@ $(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
 $(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
 $(BUILD)/runner/record/environment.c.o: $(BUILD)/commit
 
-# Instrumented, each branch of the source is to be one of the code.
+# In the runner each branch of the source is to be one of the code; of the kernels it is only to be known which ran.
 ifneq ($(COVERAGE),)
 LDLIBS += $(BUILD)/tests/coverage.o --coverage -Wl,--wrap=_exit
 $(BUILD)/runner/%.c.o: override CFLAGS += -O0 --coverage -fprofile-update=atomic
+$(BUILD)/kernels/%.c.o: override CFLAGS += --coverage
 $(PROGRAM) $(UNITS): $(BUILD)/tests/coverage.o
 $(BUILD)/tests/coverage.o: tests/coverage.c $(BUILD)/cc.flags
 	@mkdir -p $(@D)

@@ -68,7 +68,7 @@ def run_part(build, name, commands):
 
 
 def read_counts(build, folder):
-    """{source: {line: [count, [count of each branch]]}} of runner/, as gcov reads it from what processes left."""
+    """{source: {line: [count, [count of each branch]]}} of the sources, as gcov reads it from what processes left."""
     found = defaultdict(dict)
     data = [path.relative_to(folder) for path in sorted(folder.rglob("*.gcda"))]
     if not data:
@@ -80,7 +80,7 @@ def read_counts(build, folder):
     for document in said.splitlines():
         for source in json.loads(document)["files"]:
             path = os.path.relpath(ROOT / source["file"], ROOT)
-            if path.startswith("runner/"):
+            if path.startswith(("runner/", "kernels/")):
                 lines = source["lines"]
                 branches = [[branch["count"] for branch in line["branches"]] for line in lines]
                 add_counts(found[path], [(a["line_number"], a["count"], b) for a, b in zip(lines, branches)])
@@ -112,7 +112,7 @@ def table(found):
     for source, lines in found.items():
         for count, branches in lines.values():
             numbers = (count > 0, 1, sum(n > 0 for n in branches), len(branches))
-            for folder in (os.path.dirname(source), "runner/**"):
+            for folder in (os.path.dirname(source), source.split("/")[0] + "/**"):
                 folders[folder] = [a + b for a, b in zip(folders[folder], numbers)]
     print(f"{'folder':20} {'lines':>8} {'run':>8} {'branches':>10} {'taken':>8}")
     for folder in sorted(folders):

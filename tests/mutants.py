@@ -2,10 +2,10 @@
 statement deleted, a number one off) over the C sources of runner/ and kernels/, builds each, and runs the tests that
 run its line, the cheapest first, until one fails. A mutant that none notices has survived.
 
-Which tests run a line, and how long they take, `make coverage` has told (build-coverage/by); of kernels/ it is the list
-KERNEL_PARTS. A test's failure counts only where it then passes without the mutant. A mutant whose code is the same as
-before is not counted; one that tests/mutants.txt justifies is counted apart. A mutant gets LIMIT=40 seconds of tests:
-what would take longer is not tried, so that with more of them fewer survive.
+Which tests run a line, and how long they take, `make coverage` has told (build-coverage/by). A test's failure counts only
+where it then passes without the mutant. A mutant whose code is the same as before is not counted; one that
+tests/mutants.txt justifies is counted apart. A mutant gets LIMIT=40 seconds of tests: what would take longer is not
+tried, so that with more of them fewer survive.
 
 Mutants may do anything to anybody's files and processes: each test has a process space of its own and its files in
 memory, and the rest is read-only. Needs root and unshare. What was done is kept in BUILD/done-SEED.json, and the same
@@ -28,12 +28,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 AGAIN = os.environ.get("AGAIN")  # survivors are tried again
 LIMIT = float(os.environ.get("LIMIT", 40))
-KERNEL_PARTS = [
-    "unit/test_operation", "unit/test_cut", "unit/test_dtype", "unit/test_reduce_state", "unit/test_kernels_random",
-    "unit/test_exact", "unit/test_kernels_cpu", "unit/test_verify", "unit/test_verify_converted", "unit/test_plan",
-    "unit/test_planted", "e2e/test_exact", "e2e/test_blas", "e2e/test_layouts", "e2e/test_cli", "e2e/test_random",
-    "e2e/test_accuracy", "e2e/test_views", "e2e/test_shards",
-]  # fmt: skip
 
 # ---- drawing --------------------------------------------------------------------------------------------------------
 
@@ -261,8 +255,6 @@ class Tests:
     def of(self, mutant):
         """The parts that run the line, those first that run much of its file in little time."""
         _, path, number, *_ = mutant
-        if path.startswith("kernels/"):
-            return [*(["e2e/test_panels"] if path.endswith("/merge.c") else []), *KERNEL_PARTS]
         at = max((line for line in self.counted[path] if line <= number), default=0)  # where the statement begins
         found = []
         for part, about in self.runs.items():

@@ -93,6 +93,26 @@ static void integers_wrap(void **state) {
     assert_true(dtype_load(UINT64, &large, 0) == 0x1.8p63);
     dtype_store(UINT64, &large, 0, -1);
     assert_true(large == UINT64_MAX && dtype_load_integer(UINT64, &large, 0) == -1);
+    static const struct {
+        double value;
+        uint64_t bits;
+    } beyond[] = {{0x1p63, UINT64_C(1) << 63},
+                  {-0x1p63, UINT64_C(1) << 63},
+                  {0x1p64, 0},
+                  {-0x1p64, 0},
+                  {0x1.8p64, UINT64_C(1) << 63},
+                  {-0x1.4p64, UINT64_C(3) << 62},
+                  {0x1p1000, 0},
+                  {INFINITY, 0},
+                  {NAN, 0},
+                  {0.5, 0},
+                  {1.5, 2},
+                  {-0.5, 0}};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        large = 7;
+        dtype_store(UINT64, &large, 0, beyond[i].value);
+        assert_true(large == beyond[i].bits);
+    }
     uint16_t unsigned_small = 65535;
     assert_true(dtype_load(UINT16, &unsigned_small, 0) == 65535);
     assert_true(dtype_load_integer(INT16, &unsigned_small, 0) == -1);
