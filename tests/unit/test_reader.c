@@ -1,6 +1,7 @@
 /* test_reader.c - operands are read wherever they are, and their hash does not depend on how they lie. */
 #include "../../runner/storage/h5io.h"
 #include "../../runner/storage/random.h"
+#include "../../runner/storage/rawread.h"
 #include "../../runner/storage/reader.h"
 #include "scratch.h"
 
@@ -114,6 +115,31 @@ static void test_band_of_rows(void **state) {
     close_fixture(&f);
 }
 
+/* Of another type, and by HDF5: what the raw paths cannot read is converted in pieces. */
+static void test_large_boxes_are_converted(void **state) {
+    (void)state;
+    enum { ROWS = 311, COLUMNS = 601 }; /* nearly three pieces */
+    struct error error = {STATUS_OK, ""};
+    struct shape shape = {2, {ROWS, COLUMNS}};
+    struct box most = {2, {1, 2}, {ROWS - 1, COLUMNS - 3}};
+    double *values = malloc(sizeof(double) * ROWS * COLUMNS);
+    float *found = malloc(sizeof(float) * (ROWS - 1) * (COLUMNS - 3));
+    for (int i = 0; i < ROWS * COLUMNS; i++) values[i] = i + 0.25;
+    store_array(in_folder("x.h5"), FLOAT64, &shape, &(struct h5_layout){.level = 0}, values);
+    struct fixture f;
+    open_fixture(&f, in_folder("x.h5"), NULL);
+    rawread_close(f.reader.raw);
+    f.reader.raw = NULL;
+    f.array.dtype = FLOAT32;
+    assert_int_equal(reader_read(&f.reader, &most, found, NULL, &error), STATUS_OK);
+    for (int row = 1, i = 0; row < ROWS; row++)
+        for (int column = 2; column < COLUMNS - 1; column++, i++)
+            assert_true(found[i] == (float)values[row * COLUMNS + column]);
+    close_fixture(&f);
+    free(found);
+    free(values);
+}
+
 static void test_generated_and_missing(void **state) {
     (void)state;
     struct error error = {STATUS_OK, ""};
@@ -135,9 +161,8 @@ static void test_generated_and_missing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash_is_as_defined),
-        cmocka_unit_test(test_hash_sees_place),
-        cmocka_unit_test(test_band_of_rows),
+        cmocka_unit_test(test_hash_is_as_defined),    cmocka_unit_test(test_hash_sees_place),
+        cmocka_unit_test(test_band_of_rows),          cmocka_unit_test(test_large_boxes_are_converted),
         cmocka_unit_test(test_generated_and_missing),
     };
     return cmocka_run_group_tests_name("array", tests, make_folder, remove_folder);
