@@ -305,7 +305,7 @@ enum status results_sync_file(const char *path, struct error *error) {
     return status;
 }
 
-/* Parts are not synced when they are made: a linked file needs them all. */
+/* Most parts are not synced when they are made: a linked file needs them all, and the folders that lead to them. */
 static enum status sync_parts(const struct results *results, struct error *error) {
     char **paths, *last = must_strdup("");
     int count;
@@ -321,7 +321,8 @@ static enum status sync_parts(const struct results *results, struct error *error
     }
     free(last);
     free(paths);
-    return status;
+    if (!status) status = results_sync_folder(results->whole, error);
+    return status ? status : results_sync_folder(results->place.folder, error);
 }
 
 /* Removes the parts. It closes their readers first, because NFS keeps the files that are open. */

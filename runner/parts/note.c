@@ -6,7 +6,8 @@
  *     /devices/cpu, /cuda     attributes: what the plan knew of each device that the job could use
  *     attributes              place ("node n7, job 1234_3"), command_line, created; partial: `--only` left something
  *                             out; shards, by: how the job is divided; busy: how many shards have something to do
- */
+ *
+ * It ends in a hash of its bytes, as a part does. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../record/environment.h"
@@ -147,6 +148,7 @@ enum status results_note_shard(const struct results *results, const char *comman
         enum status closed = h5_close_file(file, error);
         if (!status) status = closed;
     }
+    if (!status) status = part_seal(new, false, error);
     if (!status && rename(new, path) != 0)
         status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", new, strerror(errno));
     if (status) unlink(new);
@@ -155,10 +157,10 @@ enum status results_note_shard(const struct results *results, const char *comman
     return status;
 }
 
-/* Negative: the shard has not begun. */
+/* Negative: the shard has not begun, or a crash of the machine has damaged its note. */
 static hid_t open_note(const char *folder) {
     char *path = must_printf("%s/" SHARD_NOTE, folder);
-    hid_t file = access(path, F_OK) == 0 ? part_open(path) : H5I_INVALID_HID;
+    hid_t file = part_is_whole(path, INT64_MAX) ? part_open(path) : H5I_INVALID_HID;
     free(path);
     return file;
 }

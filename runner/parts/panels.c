@@ -121,7 +121,8 @@ static void add_samples(struct samples *sum, const char *path, bool first) {
 static bool find_panel(const struct results *results, const struct run *panel, bool needs_output) {
     struct result_row *row = &results->other->rows[panel->number];
     char *path = part_of(results, panel);
-    bool has_output = false, found = part_read_row(results, path, row, &has_output);
+    const struct run *whole = panels_whole_run(results->panels, panel);
+    bool has_output = false, found = part_read_row(results, whole, path, row, &has_output);
     found = found && (has_output || !needs_output || !result_row_done(row));
     if (!found) row->status[0] = '\0';
     row->run = panel->number;

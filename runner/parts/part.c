@@ -1,38 +1,29 @@
-/* part.c - one finished run in a file of its own: written under another name, closed, marked with the hash of
- * its bytes, renamed. It stays in its folder until the assembly.
+/* part.c - one finished run in a file of its own: written under another name, closed, sealed with the hash of
+ * its bytes (trailer.c), renamed. It stays in its folder until the assembly.
  *
  *     /output             the run's result, if something will read it
  *     /seconds            float64[repeats];  beside it, of several samples, /turn and /marks, and where known
  *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
- *                         job_name, job_sha256, tool_version, git_commit: what made it
- *     64 bytes after HDF5's own: "tilerun-part-xxh3:", 32 hex digits, padding, a newline
- *
- * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
- * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. */
+ *                         job_name, job_sha256, tool_version, git_commit: what made it */
 #include "../base/fail.h"
-#include "../base/workers.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"
 #include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
 #include "results.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #define MOST_AHEAD    (INT64_C(1) << 30)
 #define LINKED_HASHED (INT64_C(1) << 20)
-enum { TRAILER = 64, BLOCK = 4 << 20, LITTLE = 64 << 10 };
-static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n";
+enum { LITTLE = 64 << 10 };
 
 struct part {
     struct results *results;
@@ -47,86 +38,6 @@ struct part {
     struct trace *trace;
     bool settled, keeps; /* part_settle was called; it decided that the output stays */
 };
-
-/* ---- the trailer ------------------------------------------------------------------------------------------------- */
-
-struct file_hash {
-    int descriptor;
-    off_t bytes;
-    XXH128_hash_t *blocks;
-    char **rooms; /* buffers, by thread */
-    atomic_bool failed;
-};
-
-static void hash_block(void *context, int64_t block, int thread) {
-    struct file_hash *file = context;
-    off_t at = (off_t)block * BLOCK;
-    size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
-    if (!file->rooms[thread]) file->rooms[thread] = must_malloc(BLOCK);
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(file->descriptor, file->rooms[thread] + done, size - done, at + (off_t)done);
-        if (got <= 0) file->failed = true;
-        if (got <= 0) return;
-        done += (size_t)got;
-    }
-    file->blocks[block] = XXH3_128bits(file->rooms[thread], size);
-}
-
-/* Hashes the first `bytes` bytes of a file. false: they cannot be read. */
-static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
-    int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
-    int threads = workers_count();
-    struct file_hash file = {.descriptor = descriptor, .bytes = bytes};
-    file.blocks = must_malloc((unsigned long)(blocks + 1) * sizeof *file.blocks);
-    file.rooms = must_malloc((unsigned long)threads * sizeof *file.rooms);
-    for (int i = 0; i < threads; i++) file.rooms[i] = NULL;
-    workers_run(blocks, hash_block, &file);
-    *hash = XXH3_128bits(file.blocks, (size_t)blocks * sizeof *file.blocks);
-    for (int i = 0; i < threads; i++) free(file.rooms[i]);
-    free(file.rooms);
-    free(file.blocks);
-    return !file.failed;
-}
-
-static void trailer_print(XXH128_hash_t hash, char text[TRAILER + 1]) {
-    snprintf(text, TRAILER + 1, trailer_format, (unsigned long long)hash.high64, (unsigned long long)hash.low64, "");
-}
-
-static enum status trailer_append(const char *path, struct error *error) {
-    errno = 0;
-    int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
-    XXH128_hash_t hash;
-    char text[TRAILER + 1];
-    enum status status = STATUS_OK;
-    if (bytes < 0 || !hash_file(descriptor, bytes, &hash)) {
-        status = fail(error, STATUS_IO, "%s: cannot be read back: %s", path, strerror(errno ? errno : EIO));
-    } else {
-        trailer_print(hash, text);
-        errno = 0;
-        if (pwrite(descriptor, text, TRAILER, bytes) != TRAILER)
-            status = fail_write(error, path, errno ? errno : ENOSPC);
-    }
-    if (descriptor >= 0 && close(descriptor) != 0 && !status) status = fail_write(error, path, errno);
-    return status;
-}
-
-bool part_is_whole(const char *path, off_t most) {
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (descriptor < 0) return false;
-    off_t bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
-    XXH128_hash_t hash;
-    char found[TRAILER + 1] = "", expected[TRAILER + 1];
-    bool whole = bytes > 0 && pread(descriptor, found, TRAILER, bytes) == TRAILER;
-    if (whole && bytes > most) {
-        whole = strncmp(found, trailer_format, strcspn(trailer_format, "%")) == 0;
-    } else if (whole && (whole = hash_file(descriptor, bytes, &hash))) {
-        trailer_print(hash, expected);
-        whole = memcmp(found, expected, TRAILER) == 0;
-    }
-    close(descriptor);
-    return whole;
-}
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -351,8 +262,9 @@ enum status part_settle(struct part *part, bool right, struct error *error) {
 enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
                         struct error *error) {
     enum status status = part_settle(part, result_row_done(row), error);
+    const struct results *results = part->results;
     char key[33];
-    keys_of_run(part->results->keys, part->run, key);
+    keys_of_run(results->keys, part->run, key);
     if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
     if (!status) status = h5_set_text(part->file, "key", key, error);
     if (!status) status = write_origin(part, error);
@@ -360,8 +272,9 @@ enum status part_finish(struct part *part, const struct result_row *row, const s
     if (!status) status = result_write_row(part->file, row, error);
     enum status closed = part_close(part, error);
     if (!status) status = closed;
-    if (!status) status = trailer_append(part->path, error);
-    char *finished = results_part_path(part->results, part->run);
+    bool sync = results->shard && results->plan->job->sync && part->keeps && output_bytes(part) > LINKED_HASHED;
+    if (!status) status = part_seal(part->path, sync, error);
+    char *finished = results_part_path(results, part->run);
     if (!status && rename(part->path, finished) != 0)
         status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
     free(finished);
@@ -403,26 +316,18 @@ hid_t part_open(const char *path) {
     return file;
 }
 
-static bool has_trailer(const char *path) {
-    char found[TRAILER] = "";
-    size_t same = strcspn(trailer_format, "%");
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    off_t bytes = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
-    bool has = bytes > TRAILER && pread(descriptor, found, TRAILER, bytes - TRAILER) == TRAILER &&
-               strncmp(found, trailer_format, same) == 0;
-    if (descriptor >= 0) close(descriptor);
-    return has;
+/* To link costs seconds, so that large parts are not hashed then if they were synced. A program that opens a linked
+ * file for writing has HDF5 cut off the trailers of the parts that it shows, which were whole when they were linked. */
+static bool is_usable(const struct results *results, const struct run *run, const char *path) {
+    struct stored shown;
+    enum trailer trailer = part_trailer(path);
+    if (trailer == TRAILER_NONE) return results->linked && former_stored(results, run, &shown);
+    return part_is_whole(path, results->links && trailer == TRAILER_SYNCED ? LINKED_HASHED : INT64_MAX);
 }
 
-/* To link costs seconds, so that only small parts are hashed then: what of the others is damaged HDF5 says when it is
- * read. A program that opens a linked file for writing has HDF5 cut off the trailers of its parts, which were whole
- * when they were linked. */
-static bool is_usable(const struct results *results, const char *path) {
-    return part_is_whole(path, results->links ? LINKED_HASHED : INT64_MAX) || (results->linked && !has_trailer(path));
-}
-
-bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
-    hid_t file = is_usable(results, path) ? part_open(path) : H5I_INVALID_HID;
+bool part_read_row(const struct results *results, const struct run *run, const char *path, struct result_row *row,
+                   bool *has_output) {
+    hid_t file = is_usable(results, run, path) ? part_open(path) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
     int count = 0;
@@ -446,7 +351,7 @@ static bool find(struct results *results, const struct run *run, bool merge, str
     char *path = results_part_path(results, run);
     struct result_row held;
     bool wants = run->kernel && needs_output(results, run, merge), has_output = false;
-    bool found = part_read_row(results, path, &held, &has_output) && (merge || result_row_done(&held));
+    bool found = part_read_row(results, run, path, &held, &has_output) && (merge || result_row_done(&held));
     /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
      * output. */
     if (found && result_row_done(&held) && !has_output && wants) found = false;

@@ -7,8 +7,9 @@
  * After the assembly the parts are removed, unless it was told to link (link.c): then OUTPUT's values lie in them, and
  * only an OUTPUT that has copies of these, or --overwrite, lets them go.
  *
- * A part ends in a trailer with a hash of all bytes before it (part.c). Parts are not synced, so a crash of the
- * machine can damage one; a run whose part has a wrong checksum is done again. KEY is a hash of the program (version,
+ * A part ends in a trailer with a hash of all bytes before it (trailer.c). Parts are not synced, so a crash of the
+ * machine can damage one; a run whose part has a wrong checksum is done again. Only a shard syncs a large part, before
+ * it writes the trailer, because who links does not hash that one again. KEY is a hash of the program (version,
  * commit, for an unclean build its file), the operation's resolved text, the variant and the inputs' hashes. A part
  * keeps its output only if something will read it: for the operation's first right run, and for every run with `store:
  * all`.

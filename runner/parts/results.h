@@ -1,8 +1,8 @@
 /* results.h - for the files of parts/ alone: open.c (opening and closing), place.c (the folder of parts), lock.c (its
- * locks), shard.c (shards of a job), note.c (where they ran), key.c (keys), part.c (one run's file), panels.c (runs
- * that were done by panels), wait.c (results that other shards make), former.c (an earlier, unfinished OUTPUT),
- * assemble.c (the final file), take.c (its data, out of parts), to.c (files that
- * results go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it). */
+ * locks), shard.c (shards of a job), note.c (where they ran), key.c (keys), part.c (one run's file), trailer.c (the
+ * hash at its end), panels.c (runs that were done by panels), wait.c (results that other shards make), former.c (an
+ * earlier, unfinished OUTPUT), assemble.c (the final file), take.c (its data, out of parts), to.c (files that results
+ * go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
@@ -83,8 +83,14 @@ void parts_remove_older(const char *parts, const struct timespec *time);
 char *results_part_path(const struct results *results, const struct run *run);
 /* The same by its key; KEY.h5. */
 char *results_part_of_key(const struct results *results, const char key[33]);
-/* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
-bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
+/* Appends a trailer to a closed file: the hash of its bytes, for part_is_whole. `sync`: once they are on the disk. */
+enum status part_seal(const char *path, bool sync, struct error *error);
+/* What a file's trailer says. SYNCED: a crash of the machine after that has not damaged the file. */
+enum trailer { TRAILER_NONE, TRAILER_HASH, TRAILER_SYNCED };
+enum trailer part_trailer(const char *path);
+/* Reads the row of a run's part that is undamaged; false: there is none. *has_output: the part holds its output. */
+bool part_read_row(const struct results *results, const struct run *run, const char *path, struct result_row *row,
+                   bool *has_output);
 /* Makes a file's data durable. */
 enum status results_sync_file(const char *path, struct error *error);
 /* Makes renames in a folder durable. */

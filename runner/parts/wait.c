@@ -106,7 +106,9 @@ static enum finding look_for(struct awaited *awaited, int number) {
     if (part->there) return MADE;
     if (stat(part->path, &before) != 0) return look_in_former(awaited, number);
     if (reader_same_version(&before, &part->refused)) return MISSING;
-    bool whole = part_read_row(awaited->results, part->path, &row, &has_output), done = whole && result_row_done(&row);
+    const struct run *run = awaited_run(awaited, number);
+    bool whole = part_read_row(awaited->results, run, part->path, &row, &has_output);
+    bool done = whole && result_row_done(&row);
     if (stat(part->path, &after) != 0 || !reader_same_version(&before, &after)) return MISSING;
     if (whole && !done && !is_older_than_shard(awaited, number, &before)) return NOT_MADE;
     part->there = done && has_output;

@@ -216,6 +216,27 @@ def test_opened_for_writing(folder):
         assert len(file["panels"]) == 3  # the parts were taken, not what the linked file says of them
 
 
+def test_large_part_whose_data_a_power_cut_lost(folder):
+    """The checksum of a chunk of zeros, which is zero, would not tell. A part that was not synced is hashed."""
+    inputs = {"a": {"random": {"shape": [600, 600]}}}
+    operations = [{"id": "large", "op": "scale", "inputs": ["a"], "alpha": 2, "variants": ["cpu"]}]
+    harness.write_job(folder / "job.yaml", device="cpu", sync=False, inputs=inputs, operations=operations)
+    shard(folder, 0, 1, "--once")
+    (part,) = contents(folder)
+    with h5py.File(folder / "out.h5.parts" / part) as file:
+        output = file["output"].id
+        places = [output.get_chunk_info(number)[2:] for number in range(output.get_num_chunks())]
+        places = places or [(output.get_offset(), output.get_storage_size())]
+    with open(folder / "out.h5.parts" / part, "r+b") as file:
+        for offset, size in places:
+            file.seek(offset)
+            file.write(bytes(size))
+    assert "shard 0 of 1 has 0 of 1 runs" in merge(folder, "--link", expect=IO).stderr
+    shard(folder, 0, 1, "--once", "--resume")
+    merge(folder, "--link")
+    assert bits(folder / "out.h5") == bits(plain_results(folder))
+
+
 # ---- going on ------------------------------------------------------------------------------------------------------
 
 

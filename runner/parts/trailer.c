@@ -1,0 +1,117 @@
+/* trailer.c - the last 64 bytes of a part or note, behind those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
+ * digits, a word or spaces, a newline. By the digits a file is known that a crash of the machine has damaged.
+ *
+ * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
+ * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. The word "synced"
+ * says that all of that was on the disk before the trailer was written. */
+#include "../base/fail.h"
+#include "../base/workers.h"
+#include "results.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { TRAILER = 64, BLOCK = 4 << 20 };
+static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n", word_synced[] = "synced";
+
+struct file_hash {
+    int descriptor;
+    off_t bytes;
+    XXH128_hash_t *blocks;
+    char **rooms; /* buffers, by thread */
+    atomic_bool failed;
+};
+
+static void hash_block(void *context, int64_t block, int thread) {
+    struct file_hash *file = context;
+    off_t at = (off_t)block * BLOCK;
+    size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
+    if (!file->rooms[thread]) file->rooms[thread] = must_malloc(BLOCK);
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(file->descriptor, file->rooms[thread] + done, size - done, at + (off_t)done);
+        if (got <= 0) file->failed = true;
+        if (got <= 0) return;
+        done += (size_t)got;
+    }
+    file->blocks[block] = XXH3_128bits(file->rooms[thread], size);
+}
+
+/* Hashes the first `bytes` bytes of a file. false: they cannot be read. */
+static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
+    int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
+    int threads = workers_count();
+    struct file_hash file = {.descriptor = descriptor, .bytes = bytes};
+    file.blocks = must_malloc((unsigned long)(blocks + 1) * sizeof *file.blocks);
+    file.rooms = must_malloc((unsigned long)threads * sizeof *file.rooms);
+    for (int i = 0; i < threads; i++) file.rooms[i] = NULL;
+    workers_run(blocks, hash_block, &file);
+    *hash = XXH3_128bits(file.blocks, (size_t)blocks * sizeof *file.blocks);
+    for (int i = 0; i < threads; i++) free(file.rooms[i]);
+    free(file.rooms);
+    free(file.blocks);
+    return !file.failed;
+}
+
+static void print(XXH128_hash_t hash, bool synced, char text[TRAILER + 1]) {
+    snprintf(text, TRAILER + 1, trailer_format, (unsigned long long)hash.high64, (unsigned long long)hash.low64,
+             synced ? word_synced : "");
+}
+
+/* Reads the trailer. *bytes: those before it. */
+static enum trailer look(int descriptor, char text[TRAILER], off_t *bytes) {
+    const char *word = text + TRAILER - strlen("\n") - strlen(word_synced);
+    *bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
+    bool there = *bytes > 0 && pread(descriptor, text, TRAILER, *bytes) == TRAILER &&
+                 strncmp(text, trailer_format, strcspn(trailer_format, "%")) == 0;
+    return !there ? TRAILER_NONE : strncmp(word, word_synced, strlen(word_synced)) ? TRAILER_HASH : TRAILER_SYNCED;
+}
+
+enum trailer part_trailer(const char *path) {
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char text[TRAILER];
+    off_t bytes;
+    enum trailer trailer = descriptor < 0 ? TRAILER_NONE : look(descriptor, text, &bytes);
+    if (descriptor >= 0) close(descriptor);
+    return trailer;
+}
+
+bool part_is_whole(const char *path, off_t most) {
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor < 0) return false;
+    char found[TRAILER], expected[TRAILER + 1];
+    off_t bytes;
+    XXH128_hash_t hash;
+    enum trailer trailer = look(descriptor, found, &bytes);
+    bool whole = trailer != TRAILER_NONE;
+    if (whole && bytes <= most && (whole = hash_file(descriptor, bytes, &hash))) {
+        print(hash, trailer == TRAILER_SYNCED, expected);
+        whole = memcmp(found, expected, TRAILER) == 0;
+    }
+    close(descriptor);
+    return whole;
+}
+
+enum status part_seal(const char *path, bool sync, struct error *error) {
+    if (sync) TRY(results_sync_file(path, error));
+    errno = 0;
+    int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);
+    XXH128_hash_t hash;
+    char text[TRAILER + 1];
+    enum status status = STATUS_OK;
+    if (bytes < 0 || !hash_file(descriptor, bytes, &hash)) {
+        status = fail(error, STATUS_IO, "%s: cannot be read back: %s", path, strerror(errno ? errno : EIO));
+    } else {
+        print(hash, sync, text);
+        errno = 0;
+        if (pwrite(descriptor, text, TRAILER, bytes) != TRAILER)
+            status = fail_write(error, path, errno ? errno : ENOSPC);
+    }
+    if (descriptor >= 0 && close(descriptor) != 0 && !status) status = fail_write(error, path, errno);
+    return status;
+}
