@@ -12,6 +12,7 @@ import pytest
 import harness
 from faults import shim  # noqa: F401 (a fixture)
 from places import made  # noqa: F401 (a fixture)
+from power import power_shim  # noqa: F401 (a fixture)
 
 
 def pytest_configure(config):

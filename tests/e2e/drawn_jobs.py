@@ -40,8 +40,9 @@ def draw_huge(draw):
     return draw.choice([[huge], [huge, reads]])
 
 
-def write(folder, draw, huge=False, sides=(24, 24, 200)):
-    """Writes in.h5 and job.yaml; `huge`: with an output of 64 MiB."""
+def write(folder, draw, huge=False, to=False, sides=(24, 24, 200)):
+    """Writes in.h5 and job.yaml; `huge`: with an output of 64 MiB; `to`: some results go to files of their own, if
+    nothing is swept."""
     side = draw.choice(sides)
     with h5py.File(folder / "in.h5", "w") as file:
         file["b"] = np.random.default_rng(draw.randrange(1000)).random((side, side), dtype="f4")
@@ -59,6 +60,9 @@ def write(folder, draw, huge=False, sides=(24, 24, 200)):
         inputs["h"] = {"random": {"shape": HUGE, "dtype": "float64", "seed": draw.randrange(1000)}}
         at = draw.randint(0, len(operations))
         operations[at:at] = draw_huge(draw)
+    for operation in operations:
+        if to and not sweeps and draw.randrange(2):
+            operation["to"] = f"{draw.choice(['made', 'more'])}.h5:/{operation['id']}"
     return harness.write_job(
         folder / "job.yaml",
         device="cpu",

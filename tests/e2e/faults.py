@@ -9,13 +9,19 @@ import pytest
 from harness import ROOT
 
 
-@pytest.fixture(scope="session")
-def shim(memory_folder):
+def build_shim(folder, name):
+    """A library to be preloaded."""
     if not shutil.which("cc"):
         pytest.skip("no C compiler")
-    library = memory_folder / "fault_shim.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/e2e/fault_shim.c", "-ldl"], check=True)
+    library = folder / f"{name}.so"
+    source = ROOT / f"tests/e2e/{name}.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     return library
+
+
+@pytest.fixture(scope="session")
+def shim(memory_folder):
+    return build_shim(memory_folder, "fault_shim")
 
 
 def environment(shim, count, call="any", nth=0, mode="once", number=0):
