@@ -49,52 +49,46 @@ for unit in $UNITS; do
     count "unit/${unit##*/}" "$good" "$bad" "$absent"
 done
 
-# ---- golden: job files and the exact words about them ---------------------------------------------------------------
-# Runs `tilerun check FILE` and compares its exit status and its stderr, to the byte.
+# ---- golden: job files and the exact words about them, on all cores ---------------------------------------------------
+# Runs `tilerun check FILE` and compares its exit status and its stderr, to the byte. Says what differs, and whether.
 check() {
-    local file=$1 status=$2 expected=$3
-    "$tilerun" check "$file" > "$scratch/out" 2> "$scratch/err"
+    local file=$1 status=$2 expected=$3 log=$scratch/check-${1//\//-}
+    "$tilerun" check "$file" > "$log.out" 2> "$log.err"
     local got=$?
-    diff "$expected" "$scratch/err" > "$scratch/diff"
-    if [ "$got" = "$status" ] && [ ! -s "$scratch/diff" ] && [ ! -s "$scratch/out" ]; then
-        good=$((good + 1))
+    if [ "$got" = "$status" ] && diff "$expected" "$log.err" > "$log.diff" && [ ! -s "$log.out" ]; then
+        echo good
     else
-        bad=$((bad + 1))
-        echo "tilerun check $file: exit status $got, should be $status; its words (> are what it said):"
-        cat "$scratch/diff" "$scratch/out"
+        echo "bad: tilerun check $file: exit status $got, should be $status; its words (> are what it said):" \
+            "$(cat "$log.diff" "$log.out" 2> /dev/null)"
     fi
 }
+export -f check
+export tilerun
 
-good=0 bad=0
-for file in tests/jobs/bad/*.yaml; do check "$file" 2 "${file%.yaml}.expected"; done
-for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do
-    # Of data that a script has yet to make, or that the user has: e2e/test_families.py and test_recipe_jobs.py do those.
-    [[ $file == configs/recipes/* ]] || grep -q data/generated/ "$file" || check "$file" 0 /dev/null
-done
-count "jobs" "$good" "$bad" 0
+{
+    for file in tests/jobs/bad/*.yaml; do printf '%s\0' "$file" 2 "${file%.yaml}.expected"; done
+    for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do
+        # Of data that a script has yet to make, or that the user has: e2e/test_families.py and test_recipe_jobs.py do those.
+        [[ $file == configs/recipes/* ]] || grep -q data/generated/ "$file" || printf '%s\0' "$file" 0 /dev/null
+    done
+} | xargs -0 -n 3 -P "$(nproc)" bash -c 'check "$@"' check > "$scratch/jobs"
+grep -v '^good$' "$scratch/jobs"
+count "jobs" "$(grep -c '^good$' "$scratch/jobs")" "$(grep -c '^bad: ' "$scratch/jobs")" 0
 
 # ---- generated: these files are what the program would write now ----------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
-# ---- end to end, on all cores where pytest-xdist is there; timings, one at a time; Slurm: pytest ---------------------
-for suite in e2e timings slurm; do
-    if [ ! -x "$python" ]; then
-        echo "SKIPPED $suite: no Python with its modules"
-        count "$suite" 0 0 1
-        continue
-    fi
-    log=$scratch/$suite
-    case $suite in
-        e2e)
-            what=(tests/e2e -m 'not timings')
-            "$python" -c 'import xdist' 2> /dev/null && what+=(-n "$(nproc)" --dist loadgroup)
-            ;;
-        timings) what=(tests/e2e -m timings) ;;
-        slurm) what=(tests/slurm) ;;
-    esac
+# ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then timings,
+# ---- one at a time ----------------------------------------------------------------------------------------------------
+run_pytest() { # a suite's name, and what it consists of
     TILERUN=$(realpath "$tilerun") PYTHONDONTWRITEBYTECODE=1 \
-        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${what[@]}" > "$log" 2>&1
-    status=$?
+        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1
+    echo $? > "$scratch/$1.status"
+}
+
+count_pytest() {
+    local log=$scratch/$1 status good bad absent
+    status=$(< "$scratch/$1.status")
     tail -n 1 "$log" > "$scratch/last"
     good=$(sum "$scratch/last" '' '[0-9]+ passed')
     bad=$(sum "$scratch/last" '' '[0-9]+ (failed|error)')
@@ -104,8 +98,21 @@ for suite in e2e timings slurm; do
     [ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
     [ "$bad" = 0 ] || cat "$log"
     grep '^SKIPPED' "$log"
-    count "$suite" "$good" "$bad" "$absent"
-done
+    count "$1" "$good" "$bad" "$absent"
+}
+
+if [ -x "$python" ]; then
+    cores=()
+    "$python" -c 'import xdist' 2> /dev/null && cores=(-n "$(nproc)" --dist loadgroup)
+    run_pytest slurm tests/slurm &
+    run_pytest e2e tests/e2e -m 'not timings' "${cores[@]}"
+    wait
+    run_pytest timings tests/e2e -m timings
+    for suite in e2e timings slurm; do count_pytest "$suite"; done
+else
+    echo "SKIPPED: no Python with its modules"
+    count "e2e, timings, slurm" 0 0 3
+fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -1,5 +1,6 @@
 """The variants that round once: every bit is that of Python's fractions, in any memory and by any shards."""
 
+import functools
 import os
 import random
 import re
@@ -13,7 +14,7 @@ import harness
 from shards import merge, shard
 
 SEED = int(os.environ.get("TILERUN_SEED", 0))
-BUDGETS = 20
+BUDGETS = int(os.environ.get("TILERUN_CASES", 8))
 SHAPE = (3, 80, 240)
 UNIT = 2**1074
 VARIANTS = [v for v in harness.list_variants() if v.name.startswith("exact") and v.runs_here]
@@ -58,6 +59,11 @@ def reduced(x, operator, axis):
     return np.array(results, x.dtype).reshape(shape)
 
 
+@functools.cache
+def known(data, dtype, operator, axis):
+    return reduced(np.frombuffer(data, dtype).reshape(SHAPE), operator, axis)
+
+
 def difficult(rng, dtype):
     """Numbers of all exponents; in places they cancel, overflow on the way, are infinite."""
     info = np.finfo(dtype)
@@ -93,7 +99,7 @@ def assert_exact(path, x, axes):
     with h5py.File(path) as file:
         for operator in ("sum", "mean"):
             for axis in axes:
-                expected = reduced(x, operator, axis)
+                expected = known(x.tobytes(), x.dtype, operator, axis)
                 for name in NAMES:
                     found = file[f"variants/{operator}_{axis}/{name}"][()]
                     assert found.tobytes() == expected.tobytes(), f"{name} {operator} {axis} seed {SEED}"
