@@ -81,7 +81,7 @@ if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else coun
 # ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then timings,
 # ---- one at a time ----------------------------------------------------------------------------------------------------
 run_pytest() { # a suite's name, and what it consists of
-    TILERUN=$(realpath "$tilerun") PYTHONDONTWRITEBYTECODE=1 \
+    TILERUN=$(realpath "$tilerun") PYTHONPYCACHEPREFIX=$scratch/python \
         "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1
     echo $? > "$scratch/$1.status"
 }
@@ -107,7 +107,8 @@ if [ -x "$python" ]; then
     run_pytest slurm tests/slurm &
     run_pytest e2e tests/e2e -m 'not timings' "${cores[@]}"
     wait
-    run_pytest timings tests/e2e -m timings
+    mapfile -t timings < <(grep -l mark.timings tests/e2e/*.py)
+    run_pytest timings "${timings[@]}" -m timings
     for suite in e2e timings slurm; do count_pytest "$suite"; done
 else
     echo "SKIPPED: no Python with its modules"

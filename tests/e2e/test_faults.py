@@ -5,6 +5,7 @@ documented exit code and a message that names the file, leaves nothing unreadabl
 import errno
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -20,6 +21,7 @@ from harness import IO, OK, USAGE
 
 CASES = int(os.environ.get("TILERUN_CASES", "8"))
 SEED = int(os.environ.get("TILERUN_SEED", "20261"))
+STEP = max(1, 40 // CASES)  # where each case writes 64 MiB
 
 
 def run(folder, *arguments, job="job.yaml", **options):
@@ -114,9 +116,9 @@ def test_any_write_of_the_assembly_may_fail(folder, shim, mode):
     assert done.returncode == IO and "cannot be put in place: Permission denied" in done.stderr, done.stderr
     before = parts(folder)
     assert len(before) == 3 and not (folder / "out.h5").exists()
-    nth = 0
+    nth, steps = 0, random.Random(SEED)
     while True:
-        nth += 1
+        nth += steps.randint(1, STEP)
         done, count = faulty(folder, shim, "write", nth, "--resume", mode=mode)
         if count < nth:
             break
@@ -268,7 +270,7 @@ def test_disk_that_is_full_at_the_assembly(folder, small_disk, shim, large):
     assert faulty(small_disk, shim, "rename", renames, number=errno.EACCES)[0].returncode == IO
     before, failures = parts(small_disk), 0
     used = -(-(shutil.disk_usage(small_disk).used) // 4096)
-    for room in range(0, 400, 1 if large else 7):
+    for room in range(0, 400, STEP if large else 7):
         if resize(small_disk, used + room).returncode != 0:
             continue
         done = run(small_disk, "--resume")

@@ -1,7 +1,7 @@
 """A signal at any moment of a job: the program is gone in 2 s with exit code 75, nothing half done is kept or told as
 done, and --resume makes the file that an undisturbed run would have made.
 
-TILERUN_SIGNAL_MOMENTS is how many random moments are tried in all; two of each kind of job if it is not set."""
+TILERUN_SIGNAL_MOMENTS is how many random moments are tried in all; one of each kind of job if it is not set."""
 
 import fcntl
 import json
@@ -156,7 +156,7 @@ KINDS = [
     one_tile, many_tiles, slow_kernel, many_runs, verification, hashing, store_all, chain, large_outputs, on_a_gpu,
 ]  # fmt: skip
 WHERE_IT_RUNS = [pytest.param(kind, marks=[pytest.mark.gpu] if kind is on_a_gpu else []) for kind in KINDS]
-MOMENTS = int(os.environ.get("TILERUN_SIGNAL_MOMENTS", 2 * len(KINDS)))  # in all
+MOMENTS = int(os.environ.get("TILERUN_SIGNAL_MOMENTS", len(KINDS)))  # in all
 
 
 # ---- what is in a file, but for what is different each time ---------------------------------------------------------

@@ -9,7 +9,7 @@
 #include <time.h>
 
 static int64_t side = 1536, many = 5000000;
-static int tries = 10;
+static int tries = 3;
 
 static double now(void) {
     struct timespec time;
@@ -255,8 +255,8 @@ static void plant_in_line(struct fixture *f, enum line_fault fault) {
 
 static void try_line(struct fixture *f, const char *what) {
     double seconds = 0;
-    int found[LINE_FAULTS] = {0};
-    for (int number = 0; number < tries; number++) {
+    int found[LINE_FAULTS] = {0}, lines = (tries + 2) / 3; /* each is compared whole, so that the place matters less */
+    for (int number = 0; number < lines; number++) {
         reseed(f, number);
         seconds += verify_seconds(f);
         for (int fault = 0; fault < LINE_FAULTS; fault++) {
@@ -265,10 +265,10 @@ static void try_line(struct fixture *f, const char *what) {
             take_back(f);
         }
     }
-    print_message("%s, %lld results: %.2f s to verify\n", what, (long long)f->elements, seconds / tries);
+    print_message("%s, %lld results: %.2f s to verify\n", what, (long long)f->elements, seconds / lines);
     for (int fault = 0; fault < LINE_FAULTS; fault++) {
-        print_message("    %-20s found %d of %d times\n", line_fault_names[fault], found[fault], tries);
-        assert_int_equal(found[fault], tries);
+        print_message("    %-20s found %d of %d times\n", line_fault_names[fault], found[fault], lines);
+        assert_int_equal(found[fault], lines);
     }
 }
 
