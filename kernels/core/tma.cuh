@@ -5,9 +5,10 @@
  * in shared memory and an mbarrier. The copy engine computes addresses, fills zeros beyond an edge, swizzles, and
  * reports the bytes to the barrier. With multicast it writes the same box into several blocks of a cluster.
  *
- * A box here is rows of 128 bytes; 64 rows make a slab. The 128-byte swizzle stores the 16-byte vector p of row r at
- * position p ^ r % 8 of the same row, so that eight rows of one column lie in different banks. Tensor cores read that
- * pattern directly. Names and semantics: PTX ISA, "Asynchronous copies" and "mbarrier". */
+ * A box here is rows of 128 bytes, for some results of less; 64 rows make a slab. The 128-byte swizzle stores the
+ * 16-byte vector p of row r at position p ^ r % 8 of the same row, so that eight rows of one column lie in different
+ * banks. Tensor cores read that pattern directly. Names and semantics: PTX ISA, "Asynchronous copies" and "mbarrier".
+ */
 #ifndef KERNELS_TMA_CUH
 #define KERNELS_TMA_CUH
 
@@ -27,10 +28,10 @@ struct tma_stack {
     int64_t pitch, stride; /* elements from row to row, from matrix to matrix */
 };
 
-/* Fills `map`; its boxes are `box_rows` rows of 128 bytes. Returns 0 or a cudaError_t. The encoder is a function of the
- * driver; the driver is not linked, so its address is looked up. */
-inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element, const tma_stack &stack,
-                      int box_rows) {
+/* Fills `map`; its boxes are `box_rows` rows of 128 bytes, or of 64 or 32. Returns 0 or a cudaError_t. The encoder is a
+ * function of the driver; the driver is not linked, so its address is looked up. */
+inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element, const tma_stack &stack, int box_rows,
+                      size_t row_bytes = 128) {
     using encoder = decltype(cuTensorMapEncodeTiled) *;
     static const encoder encode = [] {
         void *symbol = nullptr;
@@ -48,11 +49,14 @@ inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element
     /* The stride of a single matrix has no meaning, but must be valid. */
     const cuuint64_t pitch = cuuint64_t(stack.pitch) * element;
     const cuuint64_t step[] = {pitch, stack.count > 1 ? cuuint64_t(stack.stride) * element : pitch};
-    const cuuint32_t box[] = {cuuint32_t(128 / element), cuuint32_t(box_rows), 1}, every[] = {1, 1, 1};
+    const cuuint32_t box[] = {cuuint32_t(row_bytes / element), cuuint32_t(box_rows), 1}, every[] = {1, 1, 1};
+    const CUtensorMapSwizzle swizzle = row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                       : row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                         : CU_TENSOR_MAP_SWIZZLE_32B;
     /* L2 asks for 128 bytes at a time: with 256, products whose rows begin within a line took 12 % longer. */
     const CUresult result =
         encode(map, type, 3, const_cast<void *>(stack.base), size, step, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+               swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -90,6 +94,39 @@ __device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
                  : "memory");
 }
 
+/* The same, of a barrier at which other blocks' stores arrive (shared_store): what they stored can be read. */
+__device__ inline void mbarrier_wait_stores(uint64_t *barrier, uint32_t parity) {
+    asm volatile("{ .reg .pred done;\n"
+                 "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again; }" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Stores 16 bytes in the shared memory of block `rank`, at the same place as `to` in this block's, and reports them to
+ * the barrier there. */
+__device__ inline void shared_store(float4 *to, const float4 &x, uint64_t *barrier, uint32_t rank) {
+    asm volatile("{ .reg .b32 there, report;\n"
+                 "mapa.shared::cluster.u32 there, %0, %2;\n"
+                 "mapa.shared::cluster.u32 report, %1, %2;\n"
+                 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+                 "[there], {%3, %4, %5, %6}, [report]; }" ::"r"(shared_address(to)),
+                 "r"(shared_address(barrier)), "r"(rank), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
+                 : "memory");
+}
+
+/* True for one thread of a warp whose threads are all here, the same one every time. Copies are to be started under it:
+ * where the compiler cannot tell that one thread alone does so, it makes a loop over threads of each, which took 63 ns
+ * a copy. */
+__device__ inline bool elect_one() {
+    uint32_t elected;
+    asm volatile("{ .reg .pred one;\n"
+                 "elect.sync _|one, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, one; }"
+                 : "=r"(elected));
+    return elected;
+}
+
 /* Brings a tensor map close, so that the first copy does not wait for it. */
 __device__ inline void tma_prefetch(const CUtensorMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -111,6 +148,24 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
                  "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
                  "l"(map), "r"(shared_address(barrier)), "r"(column), "r"(row), "r"(matrix)
                  : "memory");
+}
+
+/* Stores the box at `from` to (column, row) of matrix `matrix`; what lies beyond an edge is left out. All threads that
+ * wrote the box say so before (tma_store_fence), and a barrier is between. A thread's stores form groups. */
+__device__ inline void tma_store(const CUtensorMap *map, const void *from, int column, int row, int matrix) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+                 "r"(shared_address(from)), "r"(column), "r"(row), "r"(matrix)
+                 : "memory");
+}
+__device__ inline void tma_store_fence() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ inline void tma_store_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/* Waits until all but the last `PENDING` groups of this thread have been read from shared memory. */
+template <int PENDING> __device__ inline void tma_store_wait() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
 /* ---- a ring of stages ------------------------------------------------------------------------------------------ */

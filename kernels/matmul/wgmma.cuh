@@ -1,7 +1,7 @@
 /* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B. Both
  * lie in shared memory; the sums are spread over the warps' registers.
  *
- *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N = 256, 192, 160, 128, 64, 32 or 16
+ *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N: a multiple of 16, at most 256
  *
  * The 16 elements of k are 32 bytes.
  *
@@ -59,24 +59,38 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
 #define WGMMA_SUMS_8(d, i)                                                                                             \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]),        \
         "+f"(d[i + 7])
-#define WGMMA_SUMS_16(d, i) WGMMA_SUMS_8(d, i), WGMMA_SUMS_8(d, i + 8)
-#define WGMMA_SUMS_32(d, i) WGMMA_SUMS_8(d, i), WGMMA_SUMS_8(d, i + 8), WGMMA_SUMS_8(d, i + 16), WGMMA_SUMS_8(d, i + 24)
-#define WGMMA_SUMS_64(d)    WGMMA_SUMS_32(d, 0), WGMMA_SUMS_32(d, 32)
-#define WGMMA_SUMS_80(d)    WGMMA_SUMS_64(d), WGMMA_SUMS_16(d, 64)
-#define WGMMA_SUMS_96(d)    WGMMA_SUMS_64(d), WGMMA_SUMS_32(d, 64)
-#define WGMMA_SUMS_128(d)   WGMMA_SUMS_96(d), WGMMA_SUMS_32(d, 96)
+#define WGMMA_SUMS_16(d)  WGMMA_SUMS_8(d, 0), WGMMA_SUMS_8(d, 8)
+#define WGMMA_SUMS_24(d)  WGMMA_SUMS_16(d), WGMMA_SUMS_8(d, 16)
+#define WGMMA_SUMS_32(d)  WGMMA_SUMS_24(d), WGMMA_SUMS_8(d, 24)
+#define WGMMA_SUMS_40(d)  WGMMA_SUMS_32(d), WGMMA_SUMS_8(d, 32)
+#define WGMMA_SUMS_48(d)  WGMMA_SUMS_40(d), WGMMA_SUMS_8(d, 40)
+#define WGMMA_SUMS_56(d)  WGMMA_SUMS_48(d), WGMMA_SUMS_8(d, 48)
+#define WGMMA_SUMS_64(d)  WGMMA_SUMS_56(d), WGMMA_SUMS_8(d, 56)
+#define WGMMA_SUMS_72(d)  WGMMA_SUMS_64(d), WGMMA_SUMS_8(d, 64)
+#define WGMMA_SUMS_80(d)  WGMMA_SUMS_72(d), WGMMA_SUMS_8(d, 72)
+#define WGMMA_SUMS_88(d)  WGMMA_SUMS_80(d), WGMMA_SUMS_8(d, 80)
+#define WGMMA_SUMS_96(d)  WGMMA_SUMS_88(d), WGMMA_SUMS_8(d, 88)
+#define WGMMA_SUMS_104(d) WGMMA_SUMS_96(d), WGMMA_SUMS_8(d, 96)
+#define WGMMA_SUMS_112(d) WGMMA_SUMS_104(d), WGMMA_SUMS_8(d, 104)
+#define WGMMA_SUMS_120(d) WGMMA_SUMS_112(d), WGMMA_SUMS_8(d, 112)
+#define WGMMA_SUMS_128(d) WGMMA_SUMS_120(d), WGMMA_SUMS_8(d, 120)
 
-#define WGMMA_NAMES_8  "%0, %1, %2, %3, %4, %5, %6, %7"
-#define WGMMA_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define WGMMA_NAMES_32 WGMMA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define WGMMA_NAMES_48 WGMMA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define WGMMA_NAMES_64 WGMMA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define WGMMA_NAMES_80 WGMMA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define WGMMA_NAMES_96 WGMMA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define WGMMA_NAMES_128                                                                                                \
-    WGMMA_NAMES_96 ", "                                                                                                \
-                   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "      \
-                   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define WGMMA_NAMES_8   "%0, %1, %2, %3, %4, %5, %6, %7"
+#define WGMMA_NAMES_16  WGMMA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define WGMMA_NAMES_24  WGMMA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define WGMMA_NAMES_32  WGMMA_NAMES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_NAMES_40  WGMMA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define WGMMA_NAMES_48  WGMMA_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define WGMMA_NAMES_56  WGMMA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define WGMMA_NAMES_64  WGMMA_NAMES_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define WGMMA_NAMES_72  WGMMA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define WGMMA_NAMES_80  WGMMA_NAMES_72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define WGMMA_NAMES_88  WGMMA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define WGMMA_NAMES_96  WGMMA_NAMES_88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define WGMMA_NAMES_104 WGMMA_NAMES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define WGMMA_NAMES_112 WGMMA_NAMES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define WGMMA_NAMES_120 WGMMA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define WGMMA_NAMES_128 WGMMA_NAMES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 
 /* One instruction with both operands in shared memory; the last five arguments are numbers of asm operands. */
 #define WGMMA_SHARED(SHAPE, TYPE, NAMES, A, B, ACCUMULATE, A_MN, B_MN)                                                 \
@@ -98,11 +112,20 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
                          : "l"(a), "l"(b), "n"(1), "n"(A_MN), "n"(B_MN));                                              \
     }
 WGMMA_OF(8, "m64n16k16", WGMMA_SUMS_8(d, 0), WGMMA_NAMES_8, 8, 9, 10, 11, 12)
-WGMMA_OF(16, "m64n32k16", WGMMA_SUMS_16(d, 0), WGMMA_NAMES_16, 16, 17, 18, 19, 20)
-WGMMA_OF(32, "m64n64k16", WGMMA_SUMS_32(d, 0), WGMMA_NAMES_32, 32, 33, 34, 35, 36)
+WGMMA_OF(16, "m64n32k16", WGMMA_SUMS_16(d), WGMMA_NAMES_16, 16, 17, 18, 19, 20)
+WGMMA_OF(24, "m64n48k16", WGMMA_SUMS_24(d), WGMMA_NAMES_24, 24, 25, 26, 27, 28)
+WGMMA_OF(32, "m64n64k16", WGMMA_SUMS_32(d), WGMMA_NAMES_32, 32, 33, 34, 35, 36)
+WGMMA_OF(40, "m64n80k16", WGMMA_SUMS_40(d), WGMMA_NAMES_40, 40, 41, 42, 43, 44)
+WGMMA_OF(48, "m64n96k16", WGMMA_SUMS_48(d), WGMMA_NAMES_48, 48, 49, 50, 51, 52)
+WGMMA_OF(56, "m64n112k16", WGMMA_SUMS_56(d), WGMMA_NAMES_56, 56, 57, 58, 59, 60)
 WGMMA_OF(64, "m64n128k16", WGMMA_SUMS_64(d), WGMMA_NAMES_64, 64, 65, 66, 67, 68)
+WGMMA_OF(72, "m64n144k16", WGMMA_SUMS_72(d), WGMMA_NAMES_72, 72, 73, 74, 75, 76)
 WGMMA_OF(80, "m64n160k16", WGMMA_SUMS_80(d), WGMMA_NAMES_80, 80, 81, 82, 83, 84)
+WGMMA_OF(88, "m64n176k16", WGMMA_SUMS_88(d), WGMMA_NAMES_88, 88, 89, 90, 91, 92)
 WGMMA_OF(96, "m64n192k16", WGMMA_SUMS_96(d), WGMMA_NAMES_96, 96, 97, 98, 99, 100)
+WGMMA_OF(104, "m64n208k16", WGMMA_SUMS_104(d), WGMMA_NAMES_104, 104, 105, 106, 107, 108)
+WGMMA_OF(112, "m64n224k16", WGMMA_SUMS_112(d), WGMMA_NAMES_112, 112, 113, 114, 115, 116)
+WGMMA_OF(120, "m64n240k16", WGMMA_SUMS_120(d), WGMMA_NAMES_120, 120, 121, 122, 123, 124)
 WGMMA_OF(128, "m64n256k16", WGMMA_SUMS_128(d), WGMMA_NAMES_128, 128, 129, 130, 131, 132)
 
 /* N = 256, TF32. A comes from registers: a thread's four values of a 64 x 8 slice are rows t/4 and t/4 + 8 in column
@@ -144,6 +167,11 @@ template <int REGISTERS> __device__ inline void registers_take() {
 /* The first threads of a block, of whole warpgroups, wait for each other. */
 template <int BARRIER, int THREADS> __device__ inline void warpgroups_sync() {
     asm volatile("bar.sync %0, %1;" ::"n"(BARRIER), "n"(THREADS) : "memory");
+}
+
+/* The threads of this warpgroup wait for each other. */
+__device__ inline void warpgroup_sync(int barrier) {
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(WARPGROUP) : "memory");
 }
 
 /* The two blocks of a pair lie one below the other in C and share their tile of B: each fetches half of it for both.
@@ -274,7 +302,7 @@ __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produc
     cluster_sync();
     if (threadIdx.x < WARPGROUP) {
         if constexpr (BLOCKS == 1) registers_release<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) produce();
+        if (threadIdx.x < 32 && elect_one()) produce();
         __syncwarp();
     } else {
         if constexpr (BLOCKS == 1) registers_take<CONSUMER_REGISTERS>();
