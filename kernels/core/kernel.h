@@ -211,8 +211,8 @@ enum accuracy {
 
 /* A variant's parameter: a word or number from a fixed list, because a kernel is compiled for each value. */
 struct kernel_parameter {
-    const char *name;      /* "tile" */
-    const char *values[9]; /* "32", "16", "8", NULL...: the first is the default */
+    const char *name;       /* "tile" */
+    const char *values[18]; /* "32", "16", "8", NULL...: the first is the default */
     const char *help;
 };
 

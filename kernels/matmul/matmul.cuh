@@ -11,7 +11,7 @@ template <typename T> using accumulator = widened<T>;
 /* A 16-bit result takes alpha in float where it lies in float's range with room to spare: rounding the product to 24
  * bits before it is rounded to 11 or 8 does not show, and a conversion to double and back costs more than the store.
  * Other results multiply in double, so that they are rounded only once. */
-template <typename T> __device__ inline bool matmul_in_float(double alpha) {
+template <typename T> __host__ __device__ inline bool matmul_in_float(double alpha) {
     return sizeof(T) == 2 && (alpha == 0 || (fabs(alpha) > 0x1p-100 && fabs(alpha) < 0x1p100));
 }
 

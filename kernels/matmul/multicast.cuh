@@ -14,8 +14,10 @@
 #include "multicast_store.cuh"
 
 /* A block's shape. Its threads: a warpgroup for each 64 rows, the consumers, and a warp whose first thread copies. */
-template <int ROWS_, int COLUMNS_, int BLOCKS_> struct multicast_shape {
-    static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, BLOCKS = BLOCKS_; /* blocks per multiprocessor, at most */
+template <size_t TILE> struct multicast_shape {
+    static constexpr int ROWS = multicast_tiles[TILE].rows, COLUMNS = multicast_tiles[TILE].columns;
+    static constexpr int BLOCKS = multicast_tiles[TILE].blocks; /* per multiprocessor, at most */
+    static constexpr int PIECES = multicast_tiles[TILE].most_pieces();
     static constexpr int CONSUMERS = ROWS / 64, THREADS = CONSUMERS * WARPGROUP + 32;
     static constexpr int A_BYTES = ROWS * 128;
     template <bool B_MN> static constexpr int B_SLABS = B_MN ? (COLUMNS + 63) / 64 : 1; /* copied one by one */
@@ -29,10 +31,13 @@ struct multicast_layout {
     int rows, columns;        /* of C, in tiles of clusters */
     int clusters;             /* tiles of clusters in all */
     int a_lines, b_lines;     /* of an operand's tile, copied by one block: rows of 128 bytes */
+    enum multicast_out out;
 };
 
 struct multicast_ring {
     uint64_t full[MULTICAST_STAGES], empty[MULTICAST_STAGES];
+    uint64_t ready[MULTICAST_PIECES]; /* has the block of this piece read all its stages? */
+    uint64_t landed[2];               /* have the other pieces' sums come, for a consumer? */
 };
 
 /* A thread's position in the ring, of `stages` (tma.cuh: ring_position, where their number is known to the compiler).
@@ -183,5 +188,66 @@ struct multicast_release {
         if (left-- > 0 && tells) mbarrier_arrive(empty, whom);
     }
 };
+
+/* ---- k cut over the blocks of a cluster -------------------------------------------------------------------------- */
+
+/* Where the sums of others land that a block adds up: [its units of 16 columns][other pieces][consumers][2][thread of a
+ * consumer]. */
+template <typename SHAPE> struct multicast_landing {
+    static constexpr int UNITS = SHAPE::COLUMNS / 16, EACH = 2 * WARPGROUP;
+
+    __host__ __device__ static constexpr int owned(int pieces, int piece) {
+        return (UNITS - piece + pieces - 1) / pieces;
+    }
+    /* What a consumer of this piece gets. */
+    __host__ __device__ static constexpr int bytes(int pieces, int piece) {
+        return owned(pieces, piece) * (pieces - 1) * EACH * int(sizeof(float4));
+    }
+};
+
+/* Adds up a tile whose k was cut. A block sends the units that belong to others into their stages, once they have said
+ * that these are read, and adds what it gets to its own: pieces in order, the same bits every run. Each thread sends to
+ * the one in its place. */
+template <typename SHAPE>
+__device__ inline void multicast_exchange(const multicast_owner &owns, multicast_ring &ring, uint8_t *stages,
+                                          float (&sum)[SHAPE::COLUMNS / 2]) {
+    constexpr int UNITS = multicast_landing<SHAPE>::UNITS, EACH = multicast_landing<SHAPE>::EACH;
+    const int thread = int(threadIdx.x) % WARPGROUP, consumer = int(threadIdx.x) / WARPGROUP;
+    const int pieces = owns.pieces, piece = owns.piece;
+    float4 *const landing = reinterpret_cast<float4 *>(stages) + consumer * EACH + thread;
+    const auto place = [&](int unit, int from, int owner) {
+        return landing + (unit / pieces * (pieces - 1) + from - (from > owner)) * SHAPE::CONSUMERS * EACH;
+    };
+    if (piece < UNITS && thread < pieces && thread != piece) mbarrier_arrive(&ring.ready[piece], uint32_t(thread));
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++) {
+        if (owns(unit)) continue;
+        const int owner = unit & (pieces - 1);
+        mbarrier_wait(&ring.ready[owner], 0);
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            const float *const at = &sum[unit * 8 + j * 4];
+            shared_store(place(unit, piece, owner) + j * WARPGROUP, make_float4(at[0], at[1], at[2], at[3]),
+                         &ring.landed[consumer], uint32_t(owner));
+        }
+    }
+    if (piece < UNITS) mbarrier_wait_stores(&ring.landed[consumer], 0);
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++) {
+        if (!owns(unit)) continue;
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            float *const at = &sum[unit * 8 + j * 4];
+            float4 all = make_float4(0, 0, 0, 0);
+#pragma unroll 1
+            for (int from = 0; from < pieces; from++) {
+                const float4 add =
+                    from == piece ? make_float4(at[0], at[1], at[2], at[3]) : place(unit, from, piece)[j * WARPGROUP];
+                all = make_float4(all.x + add.x, all.y + add.y, all.z + add.z, all.w + add.w);
+            }
+            at[0] = all.x, at[1] = all.y, at[2] = all.z, at[3] = all.w;
+        }
+    }
+}
 
 #endif

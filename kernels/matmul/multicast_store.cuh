@@ -1,12 +1,15 @@
-/* multicast_store.cuh - how matmul/multicast.cu stores: a tile's sums from registers to C, or, where k is cut over the
- * blocks of a cluster, through shared memory, where they are added up.
+/* multicast_store.cuh - how matmul/multicast.cu stores a consumer's 64 rows of sums.
  *
- * Straight tiles are stored as matmul/wgmma.cu stores them (wgmma_store.cuh). Turned ones lie along columns of sums. A
- * warp holds 16 rows, so 16 neighbours in C, 32 bytes: one sector of memory. Four 8 x 8 fragments, two of these rows
- * by two of columns, are transposed, then exchanged within each quad of threads:
+ *     rows of C begin on 16 bytes     sums go through shared memory, where they lie as C does, in parts of 64 columns:
+ *                                     the copy engine stores one while the consumer writes the next, or goes on with
+ *                                     the next tile; a tile of 128 x 256 took 2.4 us when threads stored it
+ *     elsewhere                       threads store from registers (wgmma_store.cuh); through shared memory and out of
+ *                                     it in words took up to 13 % longer
+ *     where sums are not only         one by one (matmul_store), through shared memory as floats
+ *     scaled
  *
- *     thread of a quad    0                1                2                  3
- *     stores 16 bytes     C[n][m..m+7]     C[n][m+8..m+15]  C[n+8][m..m+7]     C[n+8][m+8..m+15] */
+ * Where k is cut, a block stores only the columns that are its own. Turned or straight differs in where a thread writes
+ * its sums. */
 #ifndef KERNELS_MATMUL_MULTICAST_STORE_CUH
 #define KERNELS_MATMUL_MULTICAST_STORE_CUH
 
@@ -18,91 +21,117 @@ struct multicast_tile {
     int64_t batch, row, column;
 };
 
-/* Stores a warpgroup's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. */
+/* How sums get to C, and which: units of 16 columns go round among the pieces of k. */
+enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_EACH };
+struct multicast_owner {
+    int pieces, piece;
+    __device__ bool operator()(int unit) const { return (unit & (pieces - 1)) == piece; }
+};
+
+/* Leaves 64 rows and WIDE columns of a consumer's sums in shared memory, from column `first` on: in boxes of WIDTH
+ * columns or, turned, in lines of 64 rows; swizzled (tma.cuh). A warp writes 16 x 16 at a time: each of its threads
+ * says where 8 neighbours in C go. */
+template <typename T, int WIDTH, int WIDE, int SUMS>
+__device__ inline void multicast_write_part(const wgmma_work &work, uint8_t *part, int first,
+                                            const float (&sum)[SUMS]) {
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) % WARPGROUP / 32;
+    const float scale = float(work.args.alpha);
+    const int row = warp * 16 + lane / 8 % 2 * 8 + (work.turned ? 0 : lane % 8);
+    const int column = lane / 16 * 8 + (work.turned ? lane % 8 : 0);
+#pragma unroll
+    for (int j = 0; j < WIDE && first + j < SUMS * 2; j += 16) {
+        uint32_t word[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int at = ((first + j) / 2 + i * 2) % SUMS;
+            word[i] = pack<T>(scale * sum[at], scale * sum[at + 1]);
+        }
+        const int place = work.turned ? (j + column) * 128 + row * 2
+                                      : j / WIDTH * WIDTH * 128 + row * WIDTH * 2 + (j % WIDTH + column) * 2;
+        fragments_store(part + (place ^ (place >> 7 & (work.turned ? 7 : WIDTH / 8 - 1)) << 4), word, work.turned);
+    }
+    tma_store_fence();
+}
+
+/* Starts copies of a part's boxes to C; for one thread. */
+template <int WIDTH, int WIDE, int COLUMNS>
+__device__ inline void multicast_copy_part(const wgmma_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
+                                           const uint8_t *part, int first) {
+    if (tile.row >= work.args.m) return;
+#pragma unroll
+    for (int j = 0; j < WIDE && first + j < COLUMNS; j += WIDTH) {
+        const int row = int(tile.row), column = int(tile.column) + first + j;
+        if (column < work.args.n)
+            tma_store(c_map, part + j * 128, work.turned ? row : column, work.turned ? column : row, int(tile.batch));
+    }
+}
+
+/* Stores 16 columns of sums one by one: they go through shared memory as floats. */
 template <typename T, int SUMS>
-__device__ inline void multicast_store(const wgmma_work &work, const multicast_tile &tile, const float (&sum)[SUMS]) {
-    const matmul_args &args = work.args;
-    if (!work.turned || !wgmma_plain<T>(args)) {
-        wgmma_store<T>(work, tile.batch, tile.row, tile.column, sum);
-        return;
+__device__ inline void multicast_store_each(const wgmma_work &work, const multicast_tile &tile, float *room, int first,
+                                            int barrier, const float (&sum)[SUMS]) {
+    const int thread = int(threadIdx.x) % WARPGROUP, quad = thread % 32 / 4, lane = thread % 4, warp = thread / 32;
+    warpgroup_sync(barrier);
+#pragma unroll
+    for (int j = 0; j < 8; j += 2)
+        *reinterpret_cast<float2 *>(room + (warp * 16 + j % 4 / 2 * 8 + quad) * 16 + j / 4 * 8 + lane * 2) =
+            make_float2(sum[(first / 2 + j) % SUMS], sum[(first / 2 + j) % SUMS + 1]);
+    warpgroup_sync(barrier);
+    for (int i = thread; i < 64 * 16; i += WARPGROUP) {
+        const int row = work.turned ? i % 64 : i / 16, column = work.turned ? i / 64 : i % 16;
+        const int64_t m = tile.row + row, n = tile.column + first + column;
+        if (m < work.args.m && n < work.args.n)
+            matmul_store<T>(work.args, wgmma_place(work, tile.batch, m, n), room[row * 16 + column]);
     }
-    if (args.m % 8 != 0) {
+}
+
+/* Stores a consumer's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. `turn`: which of its rooms
+ * for parts, at `room`, is next. */
+template <typename T, int SUMS>
+__device__ inline void multicast_store(const wgmma_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
+                                       enum multicast_out out, const multicast_owner &owns, uint8_t *room, int &turn,
+                                       const float (&sum)[SUMS]) {
+    constexpr int COLUMNS = SUMS * 2, WIDTH = multicast_box<COLUMNS>, PARTS = multicast_parts<COLUMNS>;
+    const int barrier = 1 + int(threadIdx.x) / WARPGROUP;
+    const bool first_warp = threadIdx.x % WARPGROUP < 32;
+    if (out == OUT_EACH) {
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 16)
+            if (owns(first / 16))
+                multicast_store_each<T>(work, tile, reinterpret_cast<float *>(room), first, barrier, sum);
+    } else if (owns.pieces > 1) { /* the block's only tile */
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 16)
+            if (owns(first / 16))
+                multicast_write_part<T, 16, 16>(work, room + first / 16 / owns.pieces * 2048, first, sum);
+        warpgroup_sync(barrier);
+        if (!first_warp || !elect_one()) return;
+        for (int first = owns.piece * 16; first < COLUMNS; first += owns.pieces * 16)
+            multicast_copy_part<16, 16, COLUMNS>(work, tile, c_map, room + first / 16 / owns.pieces * 2048, first);
+        tma_store_commit();
+    } else if (out == OUT_COPIES) {
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 64) {
+            uint8_t *const part = room + turn * SLAB_BYTES;
+            turn = (turn + 1) % PARTS;
+            if (first_warp && elect_one()) tma_store_wait<PARTS - 1>();
+            warpgroup_sync(barrier);
+            multicast_write_part<T, WIDTH, 64>(work, part, first, sum);
+            warpgroup_sync(barrier);
+            if (!first_warp || !elect_one()) continue;
+            multicast_copy_part<WIDTH, 64, COLUMNS>(work, tile, c_map, part, first);
+            tma_store_commit();
+        }
+    } else if (work.turned) {
         wgmma_store_turned<T>(work, tile.batch, tile.row, tile.column, sum);
-        return;
-    }
-    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    const float scale = float(args.alpha);
-    const int64_t m = tile.row + warp * 16 + lane % 2 * 8, n = tile.column + lane / 2 * 8 + quad;
-    T *const to = static_cast<T *>(args.c) + wgmma_place(work, tile.batch, m, n);
-    const int64_t left = m < args.m ? args.n - n : 0;
-    constexpr int SQUARES = squares_at_once<SUMS / 8>;
+    } else {
+        const matmul_args &args = work.args;
+        const int64_t row = tile.row + int(threadIdx.x) % WARPGROUP / 32 * 16 + int(threadIdx.x) % 32 / 4;
 #pragma unroll
-    for (int j = 0; j < SUMS; j += 8 * SQUARES) {
-        uint32_t word[SQUARES][4];
-#pragma unroll
-        for (int i = 0; i < SQUARES * 4; i++)
-            word[i / 4][i % 4] = fragment_transpose(pack<T>(scale * sum[j + i * 2], scale * sum[j + i * 2 + 1]));
-        quad_transpose(word);
-#pragma unroll
-        for (int i = 0; i < SQUARES; i++) {
-            const int line = (j + i * 8) * 2;
-            if (line < left)
-                *reinterpret_cast<uint4 *>(to + line * args.m) =
-                    make_uint4(word[i][0], word[i][1], word[i][2], word[i][3]);
-        }
-    }
-}
-
-/* ---- k cut over the blocks of a cluster -------------------------------------------------------------------------- */
-
-/* A block's sums, in the shared memory that held its stages. With this pitch the four rows that half a warp writes, 8
- * bytes per thread, fall into different banks. */
-template <int ROWS, int COLUMNS> struct multicast_sums { alignas(16) float row[ROWS][COLUMNS + 8]; };
-
-/* Leaves a consumer's sums in shared memory, after all consumers have read their last stage. (No copy is still in
- * flight: the consumers waited for each, also for those that other blocks made.) */
-template <int ROWS, int COLUMNS>
-__device__ inline void multicast_leave(multicast_sums<ROWS, COLUMNS> &sums, int consumer,
-                                       const float (&sum)[COLUMNS / 2]) {
-    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    warpgroups_sync<1, ROWS / 64 * WARPGROUP>();
-#pragma unroll
-    for (int j = 0; j < COLUMNS / 2; j += 2) {
-        float *row = sums.row[consumer * 64 + warp * 16 + j % 4 / 2 * 8 + quad];
-        *reinterpret_cast<float2 *>(row + j / 4 * 8 + lane * 2) = make_float2(sum[j], sum[j + 1]);
-    }
-}
-
-/* Adds up one tile, after all blocks of the cluster have left their sums. Block `piece` adds a share of the rows,
- * reading the shared memory of the others: those whose rank is `place` within their piece, of `sharing` blocks. Pieces
- * are added in order: the same bits every run. Threads go along what is adjacent in C. Another block's memory is far,
- * so a thread has 8 reads under way: with fewer pieces, of several places. */
-template <typename T, int PIECES, int ROWS, int COLUMNS>
-__device__ inline void multicast_gather(const wgmma_work &work, multicast_sums<ROWS, COLUMNS> &sums,
-                                        const multicast_tile &tile, int piece, int sharing, int place) {
-    constexpr int FOURS = COLUMNS / 4, SHARE = ROWS / PIECES, ALL = SHARE * FOURS, EACH = 8 / PIECES;
-    for (int first = int(threadIdx.x); first < ALL; first += int(blockDim.x) * EACH) {
-        float4 part[EACH][PIECES];
-        int row[EACH], column[EACH];
-#pragma unroll
-        for (int each = 0; each < EACH; each++) {
-            const int at = first + each * int(blockDim.x), i = min(at, ALL - 1);
-            row[each] = at < ALL ? piece * SHARE + (work.turned ? i % SHARE : i / FOURS) : ROWS;
-            column[each] = (work.turned ? i / SHARE : i % FOURS) * 4;
-            const float *here = &sums.row[min(row[each], ROWS - 1)][column[each]];
-#pragma unroll
-            for (int other = 0; other < PIECES; other++)
-                part[each][other] =
-                    *reinterpret_cast<const float4 *>(cluster_shared(here, uint32_t(other * sharing + place)));
-        }
-#pragma unroll
-        for (int each = 0; each < EACH; each++) {
-            float sum[4] = {};
-#pragma unroll
-            for (const float4 &add : part[each]) sum[0] += add.x, sum[1] += add.y, sum[2] += add.z, sum[3] += add.w;
-            const int64_t m = tile.row + row[each];
-            if (row[each] < ROWS && m < work.args.m)
-                wgmma_store_four<T>(work, tile.batch, m, tile.column + column[each], sum);
+        for (int half = 0; half < 2; half++) {
+            const int64_t m = row + half * 8;
+            store_row<T>(args.c, wgmma_place(work, tile.batch, m, tile.column), args.n - tile.column, float(args.alpha),
+                         m < args.m, half * 2, sum);
         }
     }
 }

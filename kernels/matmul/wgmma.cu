@@ -132,10 +132,6 @@ static wgmma_config matmul_wgmma_config(const struct launch *launch) {
                         tile_words[choice[0]] > 128 ? 1 : choice[2]);
 }
 
-static double matmul_wgmma_seconds(const struct launch *launch) {
-    return matmul_wgmma_config(launch).seconds;
-}
-
 /* An element's bits depend only on how k is cut. */
 static uint64_t matmul_wgmma_way(const struct launch *launch) {
     const int pieces = matmul_wgmma_config(launch).pieces;
@@ -212,6 +208,5 @@ KERNEL(matmul_wgmma) = {
     .way = matmul_wgmma_way,
     .workspace = matmul_wgmma_workspace,
     .refuses = matmul_wgmma_refuses,
-    .seconds = matmul_wgmma_seconds,
     .launch = matmul_wgmma_launch,
 };

@@ -25,7 +25,7 @@ __device__ inline int64_t wgmma_place(const wgmma_work &work, int64_t batch, int
 }
 
 /* Is a sum only scaled, in float, and stored? */
-template <typename T> __device__ inline bool wgmma_plain(const matmul_args &args) {
+template <typename T> __host__ __device__ inline bool wgmma_plain(const matmul_args &args) {
     return args.first && args.last && matmul_in_float<T>(args.alpha);
 }
 
@@ -63,6 +63,18 @@ __device__ inline uint32_t fragment_transpose(uint32_t word) {
     uint32_t transposed;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(word));
     return transposed;
+}
+
+/* Four fragments of 8 x 8 to shared memory; thread 8i + j says where row j of fragment i lies, or column j. */
+__device__ inline void fragments_store(void *to, const uint32_t (&word)[4], bool columns) {
+    if (columns)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)),
+                     "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                     : "memory");
+    else
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)),
+                     "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                     : "memory");
 }
 
 template <typename T> __device__ inline uint32_t pack(float low, float high) {
