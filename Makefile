@@ -69,7 +69,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize coverage mutants bare fuzz bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo test unit valgrind sanitize coverage mutants bare fuzz soak bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -192,6 +192,9 @@ fuzz: $(PROGRAM) ## fuzz job files, inputs, results and command lines for SECOND
 
 build-fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(LIBRARY) $(BUILD)/cc.flags
 	$(call say,fuzz)$(CC) $(CFLAGS) -Wno-unused-function -fsanitize=fuzzer,$(FUZZ_SAN) -Wl,--wrap=_exit,-rpath,$(dir $(shell clang --print-file-name=libclang_rt.asan-x86_64.so)) -o $@ $< $(LIBRARY) $(LDLIBS)
+
+soak: $(PROGRAM) $(BUILD)/tests/test_kernels_random ## random jobs with all checks on for HOURS=1, watched for leaks; SEED=1 draws them
+	@$(or $(PYTHON),$(wildcard $(BUILD)/python),python3) tests/soak.py $(PROGRAM) $(or $(HOURS),1) $(or $(SEED),1)
 
 bare: ## the two commands on a bare Debian, with and without a foreign Python (root, debootstrap); six minutes
 	@tests/bare.sh
