@@ -34,7 +34,7 @@ enum status piece_read(struct piece *piece, const struct geometry *geometry, con
     enum status status = reader->read(reader->context, input, box, piece->raw, error);
     if (status != STATUS_OK) return status;
     int64_t elements = box_elements(box);
-#pragma omp parallel for
+#pragma omp parallel for if (elements > CONVERTED) /* threads that are woken for nothing spin while others read */
     for (int64_t at = 0; at < elements; at += CONVERTED) {
         const char *raw = (const char *)piece->raw + at * (int64_t)dtype_size(dtype);
         int64_t count = min_int64(CONVERTED, elements - at);

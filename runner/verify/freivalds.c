@@ -98,28 +98,25 @@ struct sizes {
     bool *odd;
 };
 
-static void take_sizes(void *context, const struct band *band) {
+static void take_sizes(void *context, const struct band *band, int64_t first, int64_t count) {
     const struct sizes *sizes = context;
-    int64_t rows = band->count[0], columns = band->count[1];
-    double *largest = sizes->largest + band->start[sizes->axis];
+    int64_t columns = band->count[1];
+    double *largest = sizes->largest + band->start[sizes->axis] + first;
     if (sizes->axis == 0) {
-#pragma omp parallel for
-        for (int64_t r = 0; r < rows; r++) {
+        for (int64_t r = 0; r < count; r++) {
+            const double *x = band->x + (first + r) * columns;
             double most = largest[r];
 #pragma omp simd reduction(max : most)
-            for (int64_t c = 0; c < columns; c++) most = fmax(most, fabs(band->x[r * columns + c]));
+            for (int64_t c = 0; c < columns; c++) most = fmax(most, fabs(x[c]));
             largest[r] = most;
         }
         return;
     }
-#pragma omp parallel for
-    for (int64_t start = 0; start < columns; start += BLOCK)
-        for (int64_t r = 0; r < rows; r++) {
-            const double *x = band->x + r * columns;
-            int64_t end = start + BLOCK < columns ? start + BLOCK : columns;
+    for (int64_t r = 0; r < band->count[0]; r++) {
+        const double *x = band->x + r * columns + first;
 #pragma omp simd
-            for (int64_t c = start; c < end; c++) largest[c] = largest[c] > fabs(x[c]) ? largest[c] : fabs(x[c]);
-        }
+        for (int64_t c = 0; c < count; c++) largest[c] = largest[c] > fabs(x[c]) ? largest[c] : fabs(x[c]);
+    }
 }
 
 static void take_odd(void *context, const struct band *band) {
@@ -135,11 +132,12 @@ static int exponent_of(double value) {
     return exponent < -EXPONENT ? -EXPONENT : exponent > EXPONENT ? EXPONENT : exponent;
 }
 
-/* Reads an operand, sets its scale, and sets the weights of its lines, which lie along sizes->axis. */
-static enum status weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state, struct error *error) {
-    struct sizes context = *sizes;
-    struct visitor visitor = {take_odd, take_sizes, &context};
-    TRY(matrix_visit(matrix, &visitor, 1, error));
+static struct visitor visit_sizes(struct sizes *sizes) {
+    return (struct visitor){take_odd, take_sizes, sizes, sizes->axis};
+}
+
+/* Sets an operand's scale, and the weights of its lines, from the sizes of these. */
+static void weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state) {
     int64_t lines = matrix->size[sizes->axis];
     double *weights = sizes->largest, largest = 0;
     for (int64_t i = 0; i < lines; i++) largest = fmax(largest, weights[i]);
@@ -152,7 +150,6 @@ static enum status weigh_lines(struct matrix *matrix, const struct sizes *sizes,
         if (line < -EXPONENT) line = -EXPONENT;
         weights[i] = sizes->odd[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
     }
-    return STATUS_OK;
 }
 
 /* Vectors along k: weighted sums of A's rows, or of B's columns. */
@@ -176,10 +173,10 @@ static struct multiplication multiplication_of(const struct side *side, int othe
                                    side->magnitudes + b * side->lines};
 }
 
-/* Computes the sums of one matrix of the stack. */
+/* Computes the sums of one matrix of the stack. Of a product with itself each reading serves both operands. */
 static enum status prepare_matrix(struct freivalds *freivalds, const struct geometry *geometry,
-                                  const struct host_reader *reader, const struct run *run, int64_t b, uint64_t *state,
-                                  const struct vectors vectors[2], struct error *error) {
+                                  const struct host_reader *reader, const struct run *run, bool same, int64_t b,
+                                  uint64_t *state, const struct vectors vectors[2], struct error *error) {
     struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
     struct matrix a_matrix = matrix_of(geometry, reader, run, 0, b), b_matrix = matrix_of(geometry, reader, run, 1, b);
     int m_of_a = axis_of(&geometry->in[0], LOOP_M), n_of_b = axis_of(&geometry->in[1], LOOP_N);
@@ -190,18 +187,21 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
     memset(vectors[1].magnitudes, 0, (size_t)k * sizeof(double));
     struct sizes sizes_of_a = {m_of_a, rows->weights + b * m, rows->odd + b * m};
     struct sizes sizes_of_b = {n_of_b, columns->weights + b * n, columns->odd + b * n};
-    TRY(weigh_lines(&a_matrix, &sizes_of_a, state, error));
-    TRY(weigh_lines(&b_matrix, &sizes_of_b, state, error));
+    struct visitor sizes[2] = {visit_sizes(&sizes_of_a), visit_sizes(&sizes_of_b)};
+    TRY(matrix_visit(&a_matrix, sizes, same ? 2 : 1, error));
+    if (!same) TRY(matrix_visit(&b_matrix, sizes + 1, 1, error));
+    weigh_lines(&a_matrix, &sizes_of_a, state);
+    weigh_lines(&b_matrix, &sizes_of_b, state);
 
     struct weighing weighed_a = weighing_of(rows, b, m_of_a, &vectors[0]);
     struct weighing weighed_b = weighing_of(columns, b, n_of_b, &vectors[1]);
     struct multiplication of_columns = multiplication_of(columns, rows->blocks, b, !n_of_b, &vectors[0]);
     struct multiplication of_rows = multiplication_of(rows, columns->blocks, b, !m_of_a, &vectors[1]);
-    struct visitor on_a = visit_weighing(&weighed_a), then_on_a = visit_multiplication(&of_rows);
-    struct visitor on_b[2] = {visit_weighing(&weighed_b), visit_multiplication(&of_columns)};
-    TRY(matrix_visit(&a_matrix, &on_a, 1, error));
-    TRY(matrix_visit(&b_matrix, on_b, 2, error));
-    TRY(matrix_visit(&a_matrix, &then_on_a, 1, error));
+    struct visitor visitors[4] = {visit_weighing(&weighed_a), visit_weighing(&weighed_b),
+                                  visit_multiplication(&of_columns), visit_multiplication(&of_rows)};
+    TRY(matrix_visit(&a_matrix, visitors, same ? 2 : 1, error));
+    if (!same) TRY(matrix_visit(&b_matrix, visitors + 1, 2, error));
+    TRY(matrix_visit(&a_matrix, visitors + (same ? 2 : 3), same ? 2 : 1, error));
 
     double factor = operations[geometry->op]->product(&geometry->options);
     for (int64_t i = 0; i < m * columns->blocks; i++) of_rows.sums[i] *= factor;
@@ -213,7 +213,7 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
 }
 
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
-                              uint64_t seed, struct freivalds **result, struct error *error) {
+                              bool same, uint64_t seed, struct freivalds **result, struct error *error) {
     int64_t m = geometry->extent[LOOP_M], n = geometry->extent[LOOP_N], k = geometry->extent[LOOP_K];
     struct freivalds *freivalds = must_malloc(sizeof *freivalds);
     *freivalds = (struct freivalds){.batch = geometry->extent[LOOP_B], .seed = seed};
@@ -229,7 +229,7 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
     uint64_t state = seed;
     if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
     for (int64_t b = 0; room && b < freivalds->batch && !status; b++)
-        status = prepare_matrix(freivalds, geometry, reader, run, b, &state, vectors, error);
+        status = prepare_matrix(freivalds, geometry, reader, run, same, b, &state, vectors, error);
     for (int s = 0; s < 2; s++) {
         free(vectors[s].sums);
         free(vectors[s].magnitudes);
@@ -380,7 +380,7 @@ static enum status search_matrix(struct search *search, const struct host_reader
     struct matrix matrix = matrix_of(search->geometry, reader, run, -1, search->b);
     matrix.scale = search->freivalds->scale[search->b];
     struct weighing weighing[2];
-    struct visitor visitors[3] = {[2] = {search_odd, NULL, search}};
+    struct visitor visitors[3] = {[2] = {search_odd, NULL, search, 0}};
     for (int s = 0; s < 2; s++) { /* a side's lines are summed with the weights of the other side */
         const struct side *other = &sides[!s];
         memset(search->infinite[s], 0, (size_t)sides[s].lines * sizeof *search->infinite[s]);

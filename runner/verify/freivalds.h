@@ -19,10 +19,10 @@
 
 struct freivalds; /* weights and sums of f A B for one task, shared by its variants */
 
-/* Reads A three times and B twice. `seed` chooses the weights. The caller frees *result. STATUS_RUN: the host is out of
- * memory. */
+/* Reads A three times and B twice; or, if A and B are the `same` array, that three times. `seed` chooses the weights.
+ * The caller frees *result. STATUS_RUN: the host is out of memory. */
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
-                              uint64_t seed, struct freivalds **result, struct error *error);
+                              bool same, uint64_t seed, struct freivalds **result, struct error *error);
 
 /* Boxes of C to be compared, the most suspect first.
  *

@@ -1,16 +1,20 @@
-/* projection.c - reads bands and loops over them; in the loops each core has its own lines. */
+/* projection.c - reads bands and loops over them; in the loops each core has its own lines. They are shared out by the
+ * threads that read: those of OpenMP would spin while these read the next band. */
 #include "projection.h"
 
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
 #include "../../kernels/core/cut.h"
+#include "../base/workers.h"
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define BAND_ELEMENTS (INT64_C(1) << 21)
 #define RUN           8192 /* elements that one thread converts at a time */
 #define COLUMNS       64   /* lines that one thread takes at a time */
 #define ROWS          4
+#define ITEMS         256 /* that a band is shared out in, at most */
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */
 
@@ -25,19 +29,52 @@ CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *odd) {
 }
 CPU_VERSIONS(scale_run, (double scale, int64_t count, double *x, double *odd), (scale, count, x, odd))
 
+struct widening {
+    const struct matrix *matrix;
+    const char *raw;
+    int64_t elements;
+    double *x;
+    atomic_bool odd;
+};
+
+static void widen_run(void *context, int64_t run, int thread) {
+    (void)thread;
+    struct widening *widening = context;
+    enum dtype dtype = widening->matrix->operand->dtype;
+    int64_t start = run * RUN, count = min_int64(RUN, widening->elements - start);
+    double *x = widening->x + start, zero;
+    convert_to_double(dtype, widening->raw + start * (int64_t)dtype_size(dtype), count, x);
+    scale_run(widening->matrix->scale, count, x, &zero);
+    if (zero != 0 || isnan(zero)) atomic_store(&widening->odd, true);
+}
+
 /* Converts elements to float64 and scales them. true: one of them is NaN or infinite. */
 static bool widen(const struct matrix *matrix, const char *raw, int64_t elements, double *x) {
-    enum dtype dtype = matrix->operand->dtype;
-    bool odd = false;
-#pragma omp parallel for reduction(|| : odd)
-    for (int64_t start = 0; start < elements; start += RUN) {
-        int64_t count = min_int64(RUN, elements - start);
-        double zero;
-        convert_to_double(dtype, raw + start * (int64_t)dtype_size(dtype), count, x + start);
-        scale_run(matrix->scale, count, x + start, &zero);
-        odd = odd || zero != 0 || isnan(zero);
-    }
-    return odd;
+    struct widening widening = {matrix, raw, elements, x, false};
+    workers_run(ceil_div(elements, RUN), widen_run, &widening);
+    return atomic_load(&widening.odd);
+}
+
+struct sharing {
+    void (*take)(void *context, const struct band *band, int64_t first, int64_t count);
+    void *context;
+    const struct band *band;
+    int64_t lines, each, item; /* lines of the band, of a call, of an item: of a narrow band's short ones many */
+};
+
+static void share_item(void *context, int64_t item, int thread) {
+    (void)thread;
+    const struct sharing *sharing = context;
+    int64_t first = item * sharing->item, end = min_int64(first + sharing->item, sharing->lines);
+    for (; first < end; first += sharing->each)
+        sharing->take(sharing->context, sharing->band, first, min_int64(sharing->each, end - first));
+}
+
+static void share_out(const struct visitor *visitor, const struct band *band) {
+    int64_t lines = band->count[visitor->axis], each = visitor->axis == 0 ? ROWS : COLUMNS;
+    int64_t item = each * ceil_div(lines, each * ITEMS);
+    struct sharing sharing = {visitor->take, visitor->context, band, lines, each, item};
+    if (visitor->take) workers_run(ceil_div(lines, item), share_item, &sharing);
 }
 
 static void visit_band(const struct visitor *visitors, int count, const struct band *band, bool odd) {
@@ -46,8 +83,7 @@ static void visit_band(const struct visitor *visitors, int count, const struct b
     int64_t elements = odd ? band->count[0] * band->count[1] : 0;
     for (int64_t i = 0; i < elements; i++)
         if (!isfinite(band->x[i])) band->x[i] = 0;
-    for (int i = 0; i < count; i++)
-        if (visitors[i].take) visitors[i].take(visitors[i].context, band);
+    for (int i = 0; i < count; i++) share_out(&visitors[i], band);
 }
 
 enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error) {
@@ -114,8 +150,8 @@ static int64_t block_end(const struct weighing *weighing, int64_t index, int64_t
     return min_int64(end, (index / weighing->block_length + 1) * weighing->block_length);
 }
 
-static void weigh_columns(const struct weighing *weighing, const struct band *band, int64_t column) {
-    int64_t columns = min_int64(COLUMNS, band->count[1] - column), end = band->start[0] + band->count[0];
+static void weigh_columns(const struct weighing *weighing, const struct band *band, int64_t column, int64_t columns) {
+    int64_t end = band->start[0] + band->count[0];
     double magnitudes[COLUMNS] = {0};
     for (int64_t row = band->start[0], next; row < end; row = next) {
         next = block_end(weighing, row, end);
@@ -140,19 +176,16 @@ static void weigh_row(const struct weighing *weighing, const struct band *band, 
     if (weighing->magnitudes) weighing->magnitudes[line] += magnitude;
 }
 
-static void weigh(void *context, const struct band *band) {
+static void weigh(void *context, const struct band *band, int64_t first, int64_t count) {
     const struct weighing *weighing = context;
-    if (weighing->axis == 0) {
-#pragma omp parallel for
-        for (int64_t column = 0; column < band->count[1]; column += COLUMNS) weigh_columns(weighing, band, column);
-    } else {
-#pragma omp parallel for
-        for (int64_t row = 0; row < band->count[0]; row++) weigh_row(weighing, band, row);
-    }
+    if (weighing->axis == 0)
+        weigh_columns(weighing, band, first, count);
+    else
+        for (int64_t row = first; row < first + count; row++) weigh_row(weighing, band, row);
 }
 
 struct visitor visit_weighing(struct weighing *weighing) {
-    return (struct visitor){NULL, weigh, weighing};
+    return (struct visitor){NULL, weigh, weighing, !weighing->axis};
 }
 
 /* ---- multiplying ------------------------------------------------------------------------------------------------- */
@@ -236,31 +269,23 @@ CPU_VERSIONS(multiply_rows,
               const double *vector_magnitudes, double *sums, double *magnitudes),
              (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
 
-static void multiply(void *context, const struct band *band) {
+static void multiply(void *context, const struct band *band, int64_t first, int64_t count) {
     const struct multiplication *work = context;
     int blocks = work->blocks;
-    int64_t pitch = band->count[1], rows = band->count[0], summed = band->start[work->axis];
+    int64_t pitch = band->count[1], summed = band->start[work->axis], line = band->start[!work->axis] + first;
     const double *vectors = work->vectors + summed * blocks, *vector_magnitudes = work->vector_magnitudes + summed;
     if (work->axis == 0) {
-#pragma omp parallel for
-        for (int64_t column = 0; column < pitch; column += COLUMNS) {
-            int64_t columns = min_int64(COLUMNS, pitch - column), line = band->start[1] + column;
-            double sums[PROJECTION_BLOCKS][COLUMNS] = {{0}};
-            multiply_columns(blocks, band->x + column, pitch, rows, columns, vectors, vector_magnitudes, sums,
-                             work->magnitudes + line);
-            for (int64_t c = 0; c < columns; c++)
-                for (int b = 0; b < blocks; b++) work->sums[(line + c) * blocks + b] += sums[b][c];
-        }
+        double sums[PROJECTION_BLOCKS][COLUMNS] = {{0}};
+        multiply_columns(blocks, band->x + first, pitch, band->count[0], count, vectors, vector_magnitudes, sums,
+                         work->magnitudes + line);
+        for (int64_t c = 0; c < count; c++)
+            for (int b = 0; b < blocks; b++) work->sums[(line + c) * blocks + b] += sums[b][c];
     } else {
-#pragma omp parallel for
-        for (int64_t row = 0; row < rows; row += ROWS) {
-            int64_t line = band->start[0] + row;
-            multiply_rows(blocks, band->x + row * pitch, pitch, (int)min_int64(ROWS, rows - row), pitch, vectors,
-                          vector_magnitudes, work->sums + line * blocks, work->magnitudes + line);
-        }
+        multiply_rows(blocks, band->x + first * pitch, pitch, (int)count, pitch, vectors, vector_magnitudes,
+                      work->sums + line * blocks, work->magnitudes + line);
     }
 }
 
 struct visitor visit_multiplication(struct multiplication *multiplication) {
-    return (struct visitor){NULL, multiply, multiplication};
+    return (struct visitor){NULL, multiply, multiplication, !multiplication->axis};
 }

@@ -29,8 +29,11 @@ struct band {
 struct visitor {
     /* Called before any `take` if the band holds a NaN or an infinity; afterwards these elements are 0. */
     void (*odd)(void *context, const struct band *band);
-    void (*take)(void *context, const struct band *band);
+    /* Called by all threads at once, each for `count` lines of the band from its line `first` on: rows, if `axis` is 0,
+     * else columns. */
+    void (*take)(void *context, const struct band *band, int64_t first, int64_t count);
     void *context;
+    int axis;
 };
 /* Reads the matrix once and hands each band to all visitors. STATUS_RUN: no host memory; else the reader's status. */
 enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error);

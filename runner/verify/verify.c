@@ -139,6 +139,7 @@ struct examination {
     const struct run *run;
     const struct geometry *geometry;
     enum dtype stored; /* the result's type where it is read */
+    bool same;         /* both inputs are one array */
     struct host_reader reader;
     struct tolerance tolerance;
     uint64_t seed;
@@ -196,7 +197,8 @@ static enum status check_suspects(const struct examination *exam, struct error *
         freivalds_free(cache->freivalds);
         cache->freivalds = NULL;
         cache->freivalds_task = -1;
-        TRY(freivalds_prepare(exam->geometry, &exam->reader, exam->run, exam->seed, &cache->freivalds, error));
+        TRY(freivalds_prepare(exam->geometry, &exam->reader, exam->run, exam->same, exam->seed, &cache->freivalds,
+                              error));
         cache->freivalds_task = exam->run->task;
     }
     struct suspects suspects;
@@ -232,8 +234,9 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     if (options->verify == VERIFY_NONE) return STATUS_OK;
 
     verdict->error = 0;
-    struct examination exam = {run,   geometry, plan->arrays[task->out].dtype, *reader, tolerance, seed_of(plan, task),
-                               cache, verdict};
+    struct examination exam = {run,     geometry,  plan->arrays[task->out].dtype, task->in[0] == task->in[1],
+                               *reader, tolerance, seed_of(plan, task),           cache,
+                               verdict};
     bool whole = plan_checks_whole(task);
     verdict->how = whole ? "full" : "sampled";
     if (whole) return check_everything(&exam, error);
