@@ -283,13 +283,13 @@ def test_what_cannot_run_here(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
 def test_signal_then_resume(folder, number):
-    job(folder, repeat=2000)
+    job(folder, repeat=500)
     process = harness.start(*arguments(folder, 0, 3, "--progress", "plain"), env=plain_environment())
     assert process.stderr.readline().startswith("[1/4] ")
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED and "of 4 runs are done" in said, said
-    job(folder, repeat=2000)
+    job(folder, repeat=500)
     assert "holds" in shard(folder, 0, 3, expect=USAGE).stderr  # finished runs are not thrown away unasked
     again = shard(folder, 0, 3, "--resume")
     assert "flipped cpu: ok" in again.stderr and "(kept from before)" in again.stderr
