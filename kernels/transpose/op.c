@@ -40,13 +40,17 @@ static void transpose_launch(const struct geometry *geometry, const struct tile 
 
 #define SQUARE 32 /* rows and columns turned at a time, so that both sides stay in the cache */
 
-/* A matrix, `rows` x `columns` and packed, into its place: element (r, c) goes to to[c * pitch + r]. */
-static void turn(const int64_t *from, int64_t rows, int64_t columns, int64_t *to, int64_t pitch) {
-#pragma omp parallel for
-    for (int64_t column = 0; column < columns; column += SQUARE)
-        for (int64_t row = 0; row < rows; row += SQUARE)
-            for (int64_t c = column; c < min_int64(column + SQUARE, columns); c++)
-                for (int64_t r = row; r < min_int64(row + SQUARE, rows); r++) to[c * pitch + r] = from[r * columns + c];
+/* Matrices, `rows` x `columns` and packed, into their places, which are `apart`: element (r, c) goes to to[c * pitch +
+ * r]. One loop for all of them: a stack may have millions, and to begin a loop on all cores takes microseconds. */
+static void turn(const int64_t *from, int64_t matrices, int64_t rows, int64_t columns, int64_t *to, int64_t apart,
+                 int64_t pitch) {
+#pragma omp parallel for collapse(2)
+    for (int64_t b = 0; b < matrices; b++)
+        for (int64_t column = 0; column < columns; column += SQUARE)
+            for (int64_t row = 0; row < rows; row += SQUARE)
+                for (int64_t c = column; c < min_int64(column + SQUARE, columns); c++)
+                    for (int64_t r = row; r < min_int64(row + SQUARE, rows); r++)
+                        to[b * apart + c * pitch + r] = from[(b * rows + r) * columns + c];
 }
 
 static enum status transpose_reference(const struct geometry *geometry, const struct host_reader *reader,
@@ -63,13 +67,10 @@ static enum status transpose_reference(const struct geometry *geometry, const st
         status = reader->read(reader->context, 0, &part, piece.raw, error);
         if (status != STATUS_OK) break;
         convert_to_integer(dtype_of_bits(geometry->in[0].dtype), piece.raw, box_elements(&part), piece.integer);
-        int64_t matrices = rank == 3 ? part.count[0] : 1, matrix = part.count[row] * part.count[column];
-        int64_t first = rank == 3 ? part.start[0] - box->start[0] : 0;
-        for (int64_t b = 0; b < matrices; b++) {
-            int64_t r = (first + b) * box->count[row] + part.start[column] - box->start[row];
-            turn(piece.integer + b * matrix, part.count[row], part.count[column],
-                 truth->integer + r * box->count[column] + part.start[row] - box->start[column], box->count[column]);
-        }
+        int64_t matrices = rank == 3 ? part.count[0] : 1, first = rank == 3 ? part.start[0] - box->start[0] : 0;
+        int64_t r = first * box->count[row] + part.start[column] - box->start[row], pitch = box->count[column];
+        turn(piece.integer, matrices, part.count[row], part.count[column],
+             truth->integer + r * pitch + part.start[row] - box->start[column], box->count[row] * pitch, pitch);
     }
     piece_free(&piece);
     return status;
