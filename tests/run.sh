@@ -68,7 +68,8 @@ export tilerun
 {
     for file in tests/jobs/bad/*.yaml; do printf '%s\0' "$file" 2 "${file%.yaml}.expected"; done
     for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do
-        # Of data that a script has yet to make, or that the user has: e2e/test_families.py and test_recipe_jobs.py do those.
+        # Of data that a script has yet to make, or that the user has: e2e/test_families.py and test_recipe_jobs.py
+        # do those.
         [[ $file == configs/recipes/* ]] || grep -q data/generated/ "$file" || printf '%s\0' "$file" 0 /dev/null
     done
 } | xargs -0 -n 3 -P "$(nproc)" bash -c 'check "$@"' check > "$scratch/jobs"
@@ -78,8 +79,8 @@ count "jobs" "$(grep -c '^good$' "$scratch/jobs")" "$(grep -c '^bad: ' "$scratch
 # ---- generated: these files are what the program would write now ----------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
-# ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then timings,
-# ---- one at a time ----------------------------------------------------------------------------------------------------
+# ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then
+# ---- timings, one at a time -----------------------------------------------------------------------------------------
 run_pytest() { # a suite's name, and what it consists of
     TILERUN=$(realpath "$tilerun") PYTHONPYCACHEPREFIX=$scratch/python \
         "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1

@@ -161,8 +161,8 @@ struct panel {
  */
 static void add_products(bool wide, int64_t k, const struct panel *left, const struct panel *right, struct sums *sums,
                          int64_t of_line, int64_t of_run) {
-    int64_t runs = left->lines * ceil_div(right->lines, RUN), threads = omp_get_max_threads();
-#pragma omp parallel for collapse(2) num_threads((int)min_int64(runs, threads))
+#pragma omp parallel for collapse(2)                                                                                   \
+    num_threads((int)min_int64(left->lines *ceil_div(right->lines, RUN), omp_get_max_threads()))
     for (int64_t line = 0; line < left->lines; line++)
         for (int64_t first = 0; first < right->lines; first += RUN) {
             struct run run;

@@ -48,10 +48,10 @@ static void widen_run(void *context, int64_t run, int thread) {
     if (zero != 0 || isnan(zero)) atomic_store(&widening->odd, true);
 }
 
-/* Converts elements to float64 and scales them. true: one of them is NaN or infinite. */
-static bool widen(const struct matrix *matrix, const char *raw, int64_t elements, double *x) {
-    struct widening widening = {matrix, raw, elements, x, false};
-    workers_run(ceil_div(elements, RUN), widen_run, &widening);
+/* Converts a band's elements to float64 and scales them. true: one of them is NaN or infinite. */
+static bool widen(const struct matrix *matrix, const char *raw, const struct band *band) {
+    struct widening widening = {matrix, raw, band->count[0] * band->count[1], band->x, false};
+    workers_run(ceil_div(widening.elements, RUN), widen_run, &widening);
     return atomic_load(&widening.odd);
 }
 
@@ -97,14 +97,18 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     char *raw = malloc(elements * dtype_size(matrix->operand->dtype) + 8);
     struct band band = {.x = malloc(elements * sizeof(double))};
     enum status status = STATUS_OK;
-    if (!raw || !band.x) status = fail(error, STATUS_RUN, "no host memory for a band of %zu elements", elements);
+    if (!raw || !band.x) {
+        free(raw);
+        free(band.x);
+        return fail(error, STATUS_RUN, "no host memory for a band of %zu elements", elements);
+    }
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box box = cut_piece(&cut, number);
         status = matrix->reader->read(matrix->reader->context, matrix->input, &box, raw, error);
         if (status) break;
         band.start[0] = box.start[row], band.count[0] = box.count[row];
         band.start[1] = box.start[column], band.count[1] = box.count[column];
-        visit_band(visitors, count, &band, widen(matrix, raw, box_elements(&box), band.x));
+        visit_band(visitors, count, &band, widen(matrix, raw, &band));
     }
     free(raw);
     free(band.x);

@@ -59,7 +59,7 @@ LARGE = {
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_large_and_nearly_empty(folder, kind):
-    """More than 1 GiB, or as much of more as the job asks for, within the memory and the time that test_hostile.py allows."""
+    """More than 1 GiB, or as much of more as the job asks for, within what test_hostile.py allows."""
     shape, dtype, how, part = LARGE[kind]
     with h5py.File(folder / "data.h5", "w") as file:
         data = file.create_dataset("x", shape, dtype, **how)
