@@ -64,11 +64,11 @@ static void print(XXH128_hash_t hash, bool synced, char text[TRAILER + 1]) {
 
 /* Reads the trailer. *bytes: those before it. */
 static enum trailer look(int descriptor, char text[TRAILER], off_t *bytes) {
-    const char *word = text + TRAILER - strlen("\n") - strlen(word_synced);
+    const char *word = &text[TRAILER - sizeof word_synced]; /* the newline stands where that ends in a zero */
     *bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
     bool there = *bytes > 0 && pread(descriptor, text, TRAILER, *bytes) == TRAILER &&
                  strncmp(text, trailer_format, strcspn(trailer_format, "%")) == 0;
-    return !there ? TRAILER_NONE : strncmp(word, word_synced, strlen(word_synced)) ? TRAILER_HASH : TRAILER_SYNCED;
+    return !there ? TRAILER_NONE : strncmp(word, word_synced, sizeof word_synced - 1) ? TRAILER_HASH : TRAILER_SYNCED;
 }
 
 enum trailer part_trailer(const char *path) {
