@@ -1,4 +1,4 @@
-/* shared.cuh - addresses in shared memory as single instructions take them. */
+/* shared.cuh - addresses in shared memory as single instructions take them, and copies to it past the registers. */
 #ifndef KERNELS_SHARED_CUH
 #define KERNELS_SHARED_CUH
 
@@ -13,6 +13,27 @@ __device__ inline uint32_t shared_address(const void *shared) {
 __device__ inline uint8_t *in_register(uint8_t *shared) {
     asm volatile("" : "+l"(shared));
     return shared;
+}
+
+/* Asynchronous copies from global to shared memory, past the registers, awaited in commit order. Copies BYTES (4, 8 or
+ * 16) to a shared address; writes zeros if the source does not exist. */
+template <int BYTES> __device__ inline void copy_async(unsigned to, const void *from, bool exists) {
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
+                     "r"(exists ? BYTES : 0)
+                     : "memory");
+}
+
+__device__ inline void copy_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits until all but the latest LATER commits have arrived. */
+template <int LATER> __device__ inline void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 }
 
 #endif
