@@ -17,10 +17,10 @@
  *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory, and a quarter of the less
  *
  * The constants were fitted to the times of 6200 configurations of 79 products on an H200, from 64^3 to 8192^3, whose
- * rows begin on 16 bytes. What is chosen for them is 3.5 % slower than the best in the geometric mean, and 27 % at most
- * (2048 x 16 x 512); the time predicted is 11 % off (root of the mean square). Constants fitted to one half of the
- * products chose 4.6 % slower than the best for the other half. `tests/bench/choices.py` times all configurations
- * beside the one chosen. */
+ * rows begin on 16 bytes; those of pieces anew, to 600 configurations. Of 104 products, 25 of them with odd rows, what
+ * is chosen is 3.0 % slower than the best in the geometric mean, and 32 % at most (2048 x 512 x 16). Constants fitted
+ * to one half of the 79 products chose 4.6 % slower than the best for the other half. `tests/bench/choices.py` times
+ * all configurations beside the one chosen. */
 #ifndef KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 #define KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 
@@ -154,14 +154,14 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
         const double wide = tile.columns / 256.0;
         store = config.turned ? 0.123e-6 + 4.491e-6 * wide : 0.632e-6 + 8.793e-6 * wide;
     }
-    if (pieces > 1) { /* what lands in a block */
-        const int units = tile.columns / 16, own = (units + pieces - 1) / pieces;
-        store += 0.5917e-6 + 3.064e-6 * own * 16 * (pieces - 1) * tile.rows / 16384.0;
-    }
     double compute = rounds * steps * step;
     compute *= 1 + 0.2974 * compute / (compute + 500e-6);                                          /* the clock falls */
     const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 4.762e12 : 10.44e12); /* else from L2 */
-    return 1.428e-6 + std::max(compute, memory) + 0.2767 * std::min(compute, memory) + rounds * store;
+    const double whole = 1.428e-6 + std::max(compute, memory) + 0.2767 * std::min(compute, memory) + rounds * store;
+    if (pieces == 1) return whole;
+    /* Blocks of pieces begin and end together, and sums land in each. */
+    const int units = tile.columns / 16, own = (units + pieces - 1) / pieces;
+    return 1.1 * whole + (pieces == 4 ? 0.9e-6 : 0.6e-6) + 3e-6 * own * 16 * (pieces - 1) * tile.rows / 16384.0;
 }
 
 /* The least of all; `rows`, `columns`, `pieces` and `turned` above 0 (turned: 1 no, 2 yes) admit only these. */
