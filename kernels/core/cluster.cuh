@@ -41,6 +41,12 @@ __device__ inline void cluster_sync() {
     cluster_wait();
 }
 
+/* The same, for blocks that only tell that they have read: it does not wait for writes on their way to memory. */
+__device__ inline void cluster_have_read() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    cluster_wait();
+}
+
 /* ---- launches that overlap -------------------------------------------------------------------------------------- */
 
 /* Starts a kernel on clusters of `cluster` blocks. `early`: it may begin while the kernel before it in the stream still

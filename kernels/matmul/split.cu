@@ -35,9 +35,8 @@
  *     tensor cores              the tiles of the list; its other elements stay as they are
  *
  * In a product of ordinary numbers nothing fails, and the last two launches return at once (2.5 us each). No launch
- * waits for the host: the list and its length stay on the device. Products that are too narrow to be worth cutting go
- * to matmul/async.cu, and so do those that would be slower than there if they had to be mended, up to about 1600 cubed
- * (split_hands_over).
+ * waits for the host: the list and its length stay on the device. Small products, and those too narrow to be worth
+ * cutting, go to matmul/exact32.cu or matmul/async.cu (split_hands_over).
  *
  * Measured on an H200, cutting included, times cuBLAS's float32:
  *
@@ -66,8 +65,10 @@
 #include "split_store.cuh"
 #include <cfloat>
 #include <cmath>
+#include <iterator>
 
-DECLARE_KERNEL(matmul_async); /* takes what is not worth cutting */
+DECLARE_KERNEL(matmul_async); /* these take what is not worth cutting */
+DECLARE_KERNEL(matmul_exact32);
 
 #define TILE_K     64                   /* one slab row: 128 bytes */
 #define CHUNK      32                   /* of k that the tensor core sums */
@@ -344,21 +345,35 @@ static double split_mend_seconds(const struct launch *launch) {
     return 5e-6 + split_pass_seconds(launch->args.matmul, 2.8e-12, std::ceil(0.4 * split_rounds(launch)), 3.3e-6);
 }
 
-/* A short k is never cut: its sums round so little that the rounding of slices would show. What is too narrow goes to
- * matmul/async.cu, and what is so small that it would be slower than there if it had to be mended: what the numbers
- * are like is known only when two slices have failed. If rows do not lie in groups of four, async is a quarter slower
- * than cuBLAS; then the time is that of data of which three in ten products have to be mended. */
-static bool split_hands_over(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    if (args.k < SHORT) return true;
+/* What takes a product that is not cut, with its own choice of tiles. */
+struct split_other {
+    const struct kernel *kernel;
+    struct launch launch;
+    double seconds, plain; /* of this kernel; of plain float32 */
+};
+
+static split_other split_other_of(const struct launch *given) {
+    split_other other = {&matmul_async, *given, 0, 0};
+    std::fill(std::begin(other.launch.choice), std::end(other.launch.choice), 0);
+    other.seconds = other.plain = matmul_async.seconds(&other.launch);
+    const double cut = matmul_exact32.seconds(&other.launch);
+    if (cut < other.seconds) other.kernel = &matmul_exact32, other.seconds = cut;
+    return other;
+}
+
+/* A short k is never cut: its sums round so little that the rounding of slices would show. Nor is what another kernel
+ * does sooner, or what would be slower than plain float32 if it had to be mended: what the numbers are like is known
+ * only when two slices have failed. */
+static bool split_hands_over(const struct launch *launch, const split_other &other) {
+    if (launch->args.matmul.k < SHORT) return true;
     if (launch->choice[0] != 0) return false;
-    const bool fours = (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0;
-    const double mended = split_mend_seconds(launch) * (fours ? 1 : 0.3);
-    return matmul_async.seconds(launch) < split_own_seconds(launch) + mended;
+    const double own = split_own_seconds(launch);
+    return other.seconds < own || other.plain < own + split_mend_seconds(launch);
 }
 
 static double matmul_split_seconds(const struct launch *launch) {
-    return split_hands_over(launch) ? matmul_async.seconds(launch) : split_own_seconds(launch);
+    const split_other other = split_other_of(launch);
+    return split_hands_over(launch, other) ? other.seconds : split_own_seconds(launch);
 }
 
 /* Enough for both ways: smaller tiles of the same run may go the other way. */
@@ -408,7 +423,8 @@ template <bool A_MN, bool B_MN> static int split_multiply(const struct launch *l
 
 static int matmul_split_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (split_hands_over(launch)) return matmul_async.launch(launch);
+    const split_other other = split_other_of(launch);
+    if (split_hands_over(launch, other)) return other.kernel->launch(&other.launch);
     if (wgmma_tiles(args, TILE_N) == 0) return 0;
     split_plan plan = split_plan_make(launch);
     const cudaStream_t stream = stream_of(launch);
@@ -424,7 +440,9 @@ static int matmul_split_launch(const struct launch *launch) {
 
 /* What fails is known of an element by itself. */
 static uint64_t matmul_split_way(const struct launch *launch) {
-    return split_hands_over(launch) ? matmul_async.way(launch) << 1 : 1;
+    const split_other other = split_other_of(launch);
+    if (!split_hands_over(launch, other)) return 1;
+    return other.kernel->way(&other.launch) << 2 | (other.kernel == &matmul_async ? 2 : 0);
 }
 
 KERNEL(matmul_split) = {
@@ -441,7 +459,7 @@ KERNEL(matmul_split) = {
     .only_below = 100,
     .parameters = {{.name = "hand_over",
                     .values = {"yes", "no"},
-                    .help = "what is too small or narrow for it goes to async"},
+                    .help = "what is too small or narrow for it goes to exact32 or async"},
                    {.name = "slices",
                     .values = {"two", "three"},
                     .help = "two: three slices only where two do not hold a result; three: everywhere"}},
