@@ -164,49 +164,49 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
 
 #define TOO_SMALL CODEC_TOO_SMALL
 
-/* These two decompress `stored` bytes of room->data into room->other and return how many bytes came out; 0: the data
- * are damaged; TOO_SMALL: there are more than `most`. */
-static size_t inflate_room(struct filter_room *room, size_t stored, size_t most) {
+/* These two decompress `stored` bytes of room->data and return how many bytes came out; 0: the data are damaged;
+ * TOO_SMALL: there are more than `most`. */
+static size_t inflate_room(struct filter_room *room, size_t stored, char *to, size_t most) {
 #if TILERUN_LIBDEFLATE
     size_t length = 0;
     if (!room->decompressor) room->decompressor = libdeflate_alloc_decompressor();
     if (!room->decompressor) return 0;
     enum libdeflate_result result =
-        libdeflate_zlib_decompress(room->decompressor, room->data, stored, room->other, most, &length);
+        libdeflate_zlib_decompress(room->decompressor, room->data, stored, to, most, &length);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return TOO_SMALL;
     return result == LIBDEFLATE_SUCCESS ? length : 0;
 #else
     uLongf length = (uLongf)most;
-    int result = uncompress((Bytef *)room->other, &length, (const Bytef *)room->data, (uLong)stored);
+    int result = uncompress((Bytef *)to, &length, (const Bytef *)room->data, (uLong)stored);
     if (result == Z_BUF_ERROR) return TOO_SMALL; /* or the data are cut short */
     return result == Z_OK ? length : 0;
 #endif
 }
 
-static size_t expand_room(struct filter_room *room, size_t stored, size_t most) {
+static size_t expand_room(struct filter_room *room, size_t stored, char *to, size_t most) {
 #if TILERUN_LZF
     if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf would read one byte even if there is none */
     errno = 0;
     unsigned most_int = most > UINT_MAX ? UINT_MAX : (unsigned)most;
-    size_t length = lzf_decompress(room->data, (unsigned)stored, room->other, most_int);
+    size_t length = lzf_decompress(room->data, (unsigned)stored, to, most_int);
     return length == 0 && errno == E2BIG ? TOO_SMALL : length;
 #else
-    (void)room, (void)stored, (void)most;
+    (void)room, (void)stored, (void)to, (void)most;
     return 0;
 #endif
 }
 
 static size_t decompress_room(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
-                              size_t stored, size_t most) {
-    if (id == FILTER_LZF) return expand_room(room, stored, most);
-    if (id == H5Z_FILTER_DEFLATE) return inflate_room(room, stored, most);
-    return codec_decompress(id, values, room->data, stored, room->other, most);
+                              size_t stored, char *to, size_t most) {
+    if (id == FILTER_LZF) return expand_room(room, stored, to, most);
+    if (id == H5Z_FILTER_DEFLATE) return inflate_room(room, stored, to, most);
+    return codec_decompress(id, values, room->data, stored, to, most);
 }
 
-/* Decompresses `stored` bytes to exactly `plain` bytes, or to any number up to `bound` if `plain` is 0. Returns that
- * number; 0: it failed, and *why says why. */
+/* Decompresses `stored` bytes to exactly `plain` bytes, or to any number up to `bound` if `plain` is 0: to `to`, or to
+ * room->other if that is NULL. Returns that number; 0: it failed, and *why says why. */
 static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES], size_t stored,
-                         size_t plain, size_t bound, const char **why) {
+                         size_t plain, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
     size_t length = 0, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
     /* The filters of codecs.h know how many bytes will come out. */
@@ -215,8 +215,9 @@ static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsign
     if (most > limit) most = limit;
     do {
         *why = "there is no memory to decode it";
-        if (!grow(&room->other, &room->other_size, most + CHECKSUM_BYTES)) return 0;
-        length = decompress_room(room, id, values, stored, most);
+        char *into = to ? to : grow(&room->other, &room->other_size, most + CHECKSUM_BYTES);
+        if (!into) return 0;
+        length = decompress_room(room, id, values, stored, into, most);
         most *= 2;
     } while (length == TOO_SMALL && most < 2 * limit);
     *why = id == FILTER_LZF           ? "it is not LZF of a whole chunk"
@@ -298,22 +299,19 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             if (!checksum_fits(bytes_fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
             continue;
         }
-        const bool compressor = is_compressor(filters->id[i]),
-                   straight = to && i == last && (compressor || bytes == plain);
-        struct filter_room own = *room;
-        if (straight) room->other = to, room->other_size = plain + CHECKSUM_BYTES; /* of which `plain` are written */
-        if (compressor) {
+        char *into = i == last && (is_compressor(filters->id[i]) || bytes == plain) ? to : NULL;
+        if (is_compressor(filters->id[i])) {
             bytes = decompress(room, filters->id[i], filters->values[i], bytes, bytes_before(filters, mask, i, plain),
-                               2 * plain + LONGER, why);
+                               2 * plain + LONGER, into, why);
+            if (bytes == 0) return NULL;
         } else {
             *why = "there is no memory to decode it";
+            char *unshuffled = into ? into : grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES);
+            if (!unshuffled) return NULL;
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
-            if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
-            bytes_unshuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
+            bytes_unshuffle((unsigned char *)room->data, (unsigned char *)unshuffled, bytes, size);
         }
-        if (straight) room->other = own.other, room->other_size = own.other_size;
-        if (bytes == 0) return NULL;
-        if (straight) return *why = NULL, to; /* it gives `plain` bytes or fails */
+        if (into) return *why = NULL, into; /* all `plain` bytes */
         exchange(room);
     }
     *why = bytes == plain || filters->from > 0 ? NULL : "it has not the size of a chunk";
@@ -358,7 +356,7 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
     if (is_known(id, values) && filter_room_bytes(room, bytes)) {
         memcpy(room->data, *data, bytes);
         if (flags & H5Z_FLAG_REVERSE)
-            length = decompress(room, id, values, bytes, 0, UINT32_MAX, &why) /* HDF5's limit of a chunk */;
+            length = decompress(room, id, values, bytes, 0, UINT32_MAX, NULL, &why) /* HDF5's limit of a chunk */;
         else if (is_written(id))
             length = compress_room(room, id, values[0], bytes);
     }
