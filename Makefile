@@ -58,7 +58,7 @@ override NVFLAGS += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is t
 
 SOURCES := $(wildcard runner/*.c runner/*/*.c kernels/*/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*/*.cu),)
 ifneq ($(CUDA),1)
-SOURCES := $(filter-out runner/stream/device_cuda.c,$(SOURCES))
+SOURCES := $(filter-out runner/stream/device_cuda.c runner/stream/nvml.c,$(SOURCES))
 else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++

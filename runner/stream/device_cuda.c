@@ -1,12 +1,12 @@
 /* device_cuda.c - a CUDA GPU as a device: four streams, asynchronous copies from pinned memory, events with times.
- * Only this file and kernels/ call the CUDA runtime. NVML (clocks, power limit, driver version) is loaded at run time;
- * without it those facts are unknown. No setting of the card is changed. */
+ * Only this file and kernels/ call the CUDA runtime. What it does not tell (clocks, power, driver version) NVML does
+ * (nvml.h). No setting of the card is changed. */
 #include "../base/fail.h"
 #include "../base/workers.h"
 #include "device.h"
+#include "nvml.h"
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,63 +23,6 @@
         if (code_ != cudaSuccess) return FAIL_CALL(error, STATUS_DEVICE, #call, cudaGetErrorString(code_));            \
     } while (0)
 
-/* ---- NVML: the calls used here, as nvml.h declares them ---------------------------------------------------------- */
-
-enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
-enum nvml_sensor { NVML_TEMPERATURE_GPU = 0 };
-/* Why clocks are low; bits. */
-enum nvml_reason {
-    NVML_REASON_POWER_CAP = 0x4,
-    NVML_REASON_HARDWARE = 0x8,
-    NVML_REASON_HEAT = 0x20,
-    NVML_REASON_HARDWARE_HEAT = 0x40,
-    NVML_REASON_POWER_BRAKE = 0x80,
-};
-
-struct nvml {
-    void *library, *card; /* NULL: not available */
-    int (*shutdown)(void);
-    int (*clock)(void *card, int clock, unsigned *mhz);
-    int (*max_clock)(void *card, int clock, unsigned *mhz);
-    int (*power_limit)(void *card, unsigned *milliwatts);
-    int (*driver_version)(char *text, unsigned length);
-    int (*power)(void *card, unsigned *milliwatts); /* this and those below may be NULL */
-    int (*temperature)(void *card, int sensor, unsigned *celsius);
-    int (*reasons)(void *card, unsigned long long *reasons);
-};
-
-static void nvml_close(struct nvml *nvml) {
-    if (nvml->shutdown) nvml->shutdown();
-    if (nvml->library) dlclose(nvml->library);
-    *nvml = (struct nvml){.library = NULL};
-}
-
-/* Finds the card by bus address, because CUDA_VISIBLE_DEVICES renumbers CUDA's devices but not NVML's. */
-static void nvml_open(int number, struct nvml *nvml) {
-    int (*init)(void) = NULL;
-    int (*find)(const char *bus, void **card) = NULL;
-    char bus[32];
-    *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
-    if (!nvml->library) return;
-    /* POSIX's way to turn the object pointer of dlsym into a function pointer. */
-    *(void **)&init = dlsym(nvml->library, "nvmlInit_v2");
-    *(void **)&find = dlsym(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2");
-    *(void **)&nvml->clock = dlsym(nvml->library, "nvmlDeviceGetClockInfo");
-    *(void **)&nvml->max_clock = dlsym(nvml->library, "nvmlDeviceGetMaxClockInfo");
-    *(void **)&nvml->power_limit = dlsym(nvml->library, "nvmlDeviceGetPowerManagementLimit");
-    *(void **)&nvml->driver_version = dlsym(nvml->library, "nvmlSystemGetDriverVersion");
-    *(void **)&nvml->power = dlsym(nvml->library, "nvmlDeviceGetPowerUsage");
-    *(void **)&nvml->temperature = dlsym(nvml->library, "nvmlDeviceGetTemperature");
-    *(void **)&nvml->reasons = dlsym(nvml->library, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (!nvml->reasons) /* its later name */
-        *(void **)&nvml->reasons = dlsym(nvml->library, "nvmlDeviceGetCurrentClocksEventReasons");
-    if (init && init() == 0) *(void **)&nvml->shutdown = dlsym(nvml->library, "nvmlShutdown");
-    bool complete = nvml->shutdown && find && nvml->clock && nvml->max_clock && nvml->power_limit &&
-                    nvml->driver_version && cudaDeviceGetPCIBusId(bus, sizeof bus, number) == cudaSuccess &&
-                    find(bus, &nvml->card) == 0;
-    if (!complete) nvml_close(nvml);
-}
-
 /* ---- the device -------------------------------------------------------------------------------------------------- */
 
 struct cuda_device {
@@ -90,6 +33,11 @@ struct cuda_device {
     bool *rehearsed; /* by a kernel's number in the registry */
     struct nvml nvml;
 };
+
+static void open_nvml(int number, struct nvml *nvml) {
+    char bus[32];
+    nvml_open(cudaDeviceGetPCIBusId(bus, sizeof bus, number) == cudaSuccess ? bus : NULL, nvml);
+}
 
 static struct cuda_device *cuda_of(struct device *device) {
     return (struct cuda_device *)device;
@@ -340,20 +288,7 @@ static enum status cuda_synchronize(struct device *device, struct error *error) 
 }
 
 static struct conditions cuda_conditions(struct device *device) {
-    struct nvml *nvml = &cuda_of(device)->nvml;
-    struct conditions now = CONDITIONS_UNKNOWN;
-    unsigned value;
-    unsigned long long reasons = 0;
-    if (!nvml->card) return now;
-    if (nvml->clock(nvml->card, NVML_CLOCK_GRAPHICS, &value) == 0) now.clock_mhz = (float)value;
-    if (nvml->power && nvml->power(nvml->card, &value) == 0) now.power_w = (float)value * 1e-3f;
-    if (nvml->temperature && nvml->temperature(nvml->card, NVML_TEMPERATURE_GPU, &value) == 0)
-        now.temperature_c = (float)value;
-    if (nvml->reasons && nvml->reasons(nvml->card, &reasons) != 0) reasons = 0;
-    if (reasons & NVML_REASON_POWER_CAP) now.throttle |= THROTTLE_POWER;
-    if (reasons & (NVML_REASON_HEAT | NVML_REASON_HARDWARE_HEAT)) now.throttle |= THROTTLE_HEAT;
-    if (reasons & (NVML_REASON_HARDWARE | NVML_REASON_POWER_BRAKE)) now.throttle |= THROTTLE_OTHER;
-    return now;
+    return nvml_conditions(&cuda_of(device)->nvml);
 }
 
 static const struct device_operations cuda_operations = {
@@ -387,7 +322,7 @@ static enum status cuda_start(struct cuda_device *cuda, struct error *error) {
     if (status != STATUS_OK) return status;
     for (int queue = 0; queue < QUEUE_COUNT; queue++)
         CUDA(cudaStreamCreateWithFlags(&cuda->streams[queue], cudaStreamNonBlocking));
-    nvml_open(cuda->number, &cuda->nvml);
+    open_nvml(cuda->number, &cuda->nvml);
     return STATUS_OK;
 }
 
@@ -476,11 +411,6 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     return STATUS_OK;
 }
 
-static double nvml_max_clock_mhz(const struct nvml *nvml, enum nvml_clock clock) {
-    unsigned mhz;
-    return nvml->card && nvml->max_clock(nvml->card, clock, &mhz) == 0 ? (double)mhz : (double)NAN;
-}
-
 void device_cuda_provenance(int number, struct device_provenance *provenance) {
     *provenance = (struct device_provenance){.power_limit_w = NAN};
     struct cudaDeviceProp properties;
@@ -492,7 +422,7 @@ void device_cuda_provenance(int number, struct device_provenance *provenance) {
         snprintf(provenance->cuda_runtime, sizeof provenance->cuda_runtime, "%d.%d", version / 1000,
                  version % 1000 / 10);
     struct nvml nvml;
-    nvml_open(number, &nvml);
+    open_nvml(number, &nvml);
     unsigned milliwatts;
     if (nvml.card) {
         nvml.driver_version(provenance->driver_version, sizeof provenance->driver_version);

@@ -1,0 +1,31 @@
+/* nvml.h - clocks, power and temperature of an NVIDIA GPU, and its driver's version: NVIDIA's management library,
+ * loaded at run time. Without it these facts are unknown. */
+#ifndef RUNNER_NVML_H
+#define RUNNER_NVML_H
+
+#include "device.h"
+
+enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
+
+/* The calls used here, as NVIDIA's nvml.h declares them. */
+struct nvml {
+    void *library, *card; /* NULL: not available */
+    int (*shutdown)(void);
+    int (*clock)(void *card, int clock, unsigned *mhz);
+    int (*max_clock)(void *card, int clock, unsigned *mhz);
+    int (*power_limit)(void *card, unsigned *milliwatts);
+    int (*driver_version)(char *text, unsigned length);
+    int (*power)(void *card, unsigned *milliwatts); /* this and those below may be NULL */
+    int (*temperature)(void *card, int sensor, unsigned *celsius);
+    int (*reasons)(void *card, unsigned long long *reasons);
+};
+
+/* Finds the card by its bus address (NULL: not known), because CUDA_VISIBLE_DEVICES renumbers CUDA's devices but not
+ * NVML's. Without library or card all that follows is unknown. The caller closes it. */
+void nvml_open(const char *bus, struct nvml *nvml);
+void nvml_close(struct nvml *nvml);
+
+struct conditions nvml_conditions(const struct nvml *nvml);
+double nvml_max_clock_mhz(const struct nvml *nvml, enum nvml_clock clock); /* NaN: unknown */
+
+#endif
