@@ -171,13 +171,12 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
         else
             load(std::type_identity<exact_loader<B, FOURS, SHAPE::COLUMNS>>(), args.b, args.b_batch_stride, args.n,
                  piece.tile.column * SHAPE::COLUMNS, shared.stage[0].b, shared.line + SHAPE::ROWS);
-        __syncthreads();
     } else {
         registers_take<ADDER_REGISTERS>();
         const int consumer = group - 2;
         float sum[SHAPE::COLUMNS / 2];
         exact_consume<SHAPE, A == LINES, B == LINES>(shared, consumer, slots, sum);
-        __syncthreads(); /* the stages are free for sums */
+        warpgroups_sync<1, 2 * WARPGROUP>(); /* both have read their last stage: it is free for sums */
         exact_leave<SHAPE>(reinterpret_cast<float *>(shared.stage), consumer, sum);
     }
     share_sync(work);

@@ -164,7 +164,7 @@ template <int REGISTERS> __device__ inline void registers_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* The first threads of a block, of whole warpgroups, wait for each other. */
+/* So many threads of a block, of whole warpgroups, wait for each other. */
 template <int BARRIER, int THREADS> __device__ inline void warpgroups_sync() {
     asm volatile("bar.sync %0, %1;" ::"n"(BARRIER), "n"(THREADS) : "memory");
 }

@@ -198,7 +198,7 @@ template <int TILE_N> struct wgmma_sums { alignas(16) float row[WGMMA_TILE_M][TI
 template <int TILE_N>
 __device__ inline void wgmma_leave(wgmma_sums<TILE_N> &sums, int consumer, const float (&sum)[TILE_N / 2]) {
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
-    asm volatile("bar.sync 1, %0;" ::"n"(2 * WARPGROUP) : "memory");
+    warpgroups_sync<1, 2 * WARPGROUP>();
 #pragma unroll
     for (int j = 0; j < TILE_N / 2; j += 2) {
         float *row = sums.row[consumer * 64 + warp * 16 + j % 4 / 2 * 8 + quad];
