@@ -179,9 +179,9 @@ sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan 
 coverage: $(PROGRAM) $(UNITS) ## which lines and branches of runner/ all tests run; fails under 90 % and 80 %; ten minutes
 	@$(or $(PYTHON),$(wildcard build/python),python3) tests/coverage.py $(BUILD) $(PARTS)
 
-mutants: ## plant N=200 mistakes in runner/ and in kernels/, drawn by SEED=1: which do the tests not notice; hours
-	@$(MAKE) --no-print-directory CUDA=0 BUILD=build-mutants CFLAGS=-O1 all
-	@$(or $(PYTHON),$(wildcard build/python),python3) tests/mutants.py build-mutants $(or $(N),200) $(or $(SEED),1)
+mutants: ## plant N=200 mistakes in runner/ and in kernels/, or by GPU=1 in CUDA, drawn by SEED=1: what do tests not notice; hours
+	@$(MAKE) --no-print-directory $(if $(GPU),BUILD=build-mutants-gpu,CUDA=0 BUILD=build-mutants CFLAGS=-O1) all
+	@$(or $(PYTHON),$(wildcard build/python),python3) tests/mutants.py build-mutants$(if $(GPU),-gpu) $(or $(N),200) $(or $(SEED),1)
 
 # clang's libFuzzer beside an ordinary build, which makes the files to begin with.
 FUZZ      := $(patsubst tests/fuzz/%.c,build-fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -248,6 +248,6 @@ uninstall: ## remove what `make install` put there
 	    find "$$PWD" -depth -type d -exec rmdir --ignore-fail-on-non-empty {} +; }
 
 clean: ## remove build products
-	rm -rf build build-sanitize build-threads build-coverage build-mutants build-fuzz
+	rm -rf build build-sanitize build-threads build-coverage build-mutants build-mutants-gpu build-fuzz
 
 -include $(OBJECTS:.o=.d) $(UNITS:=.d)

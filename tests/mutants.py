@@ -9,7 +9,9 @@ what would take longer is not tried, so that with more of them fewer survive.
 
 Mutants may do anything to anybody's files and processes: each test has a process space of its own and its files in
 memory, and the rest is read-only. Needs root and unshare. What was done is kept in BUILD/done-SEED.json, and the same
-call goes on from there; with AGAIN=1 it tries survivors again."""
+call goes on from there; with AGAIN=1 it tries survivors again.
+
+`make mutants GPU=1` draws them over the CUDA sources and needs a GPU: unit/test_kernels_random is the test of all."""
 
 import json
 import os
@@ -27,6 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 AGAIN = os.environ.get("AGAIN")  # survivors are tried again
 LIMIT = float(os.environ.get("LIMIT", 60))
+BUILD_S, GPU_S = 150, 120  # what takes longer to compile is not tried; what takes longer on a GPU hangs
 
 # ---- drawing --------------------------------------------------------------------------------------------------------
 
@@ -68,7 +71,7 @@ def functions(lines):
         elif name is None and head:
             head = (head + line).rstrip()
         if name is None and head.endswith("{"):
-            called = re.search(r"(\w+)\((?!\()", head)
+            called = re.search(r"\b(?!__launch_bounds__)(\w+)\((?!\()", head)
             name = called[1] if called and "=" not in head and not head.startswith(("enum", "struct {")) else "-"
         if head.endswith((";", "}")):
             head = ""
@@ -132,9 +135,13 @@ def draw(sources, chance):
 
 
 def justified_ones():
-    """Those of the list: its lines are `FILE FUNCTION: BEFORE => AFTER | WHY`."""
+    """Those of the list: its lines are `FILE FUNCTION: BEFORE => AFTER | WHY`, or `FILE FUNCTION: * | WHY` for all."""
     lines = (ROOT / "tests/mutants.txt").read_text().splitlines()
     return {line.rpartition(" | ")[0] for line in lines if line and not line.startswith("#")}
+
+
+def is_justified(mutant, justified):
+    return key(mutant) in justified or f"{mutant[1]} {mutant[3]}: *" in justified
 
 
 def key(mutant):
@@ -149,6 +156,10 @@ def key(mutant):
 CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 
+def code_of(object):
+    return re.sub(rb"tmpxft_\w{8}", b"", object.read_bytes())  # nvcc's number of a file that it makes between
+
+
 class Tree:
     """A copy of the sources that is built by itself; `objects` are taken from BUILD where nothing has changed."""
 
@@ -157,14 +168,23 @@ class Tree:
         shutil.rmtree(folder, ignore_errors=True)
         for name in ("runner", "kernels"):
             shutil.copytree(ROOT / name, folder / name)
-        words, commit = (build / "cc.flags").read_text().split(" # ")[0], (build / "commit").read_text()
-        self.compile = [*shlex.split(words), "-w", f'-DTILERUN_COMMIT="{commit}"']
-        link = shlex.split((build / "link.flags").read_text())
-        self.objects = [word for word in link[1:] if word.endswith(".c.o")]
-        self.libraries = [word for word in link[1:] if not word.endswith(".c.o")]
+        words, commit = self.flags("cc.flags"), (build / "commit").read_text()
+        self.compile = {".c": [*words, "-w", f'-DTILERUN_COMMIT="{commit}"']}
+        self.checks = CHECKS
+        if (build / "nvcc.flags").exists() and self.flags("nvcc.flags"):
+            self.compile[".cu"], self.checks = [*self.flags("nvcc.flags"), "-w"], []
+        link = self.flags("link.flags")
+        self.objects = [word for word in link[1:] if word.endswith(".o")]
+        self.libraries = [word for word in link[1:] if not word.endswith(".o")]
+
+    def flags(self, name):
+        return shlex.split(re.split(r" \\?# ", (self.build / name).read_text())[0])
 
     def made(self, command):
-        return subprocess.run(command, cwd=self.folder, capture_output=True).returncode == 0
+        try:
+            return subprocess.run(command, cwd=self.folder, capture_output=True, timeout=BUILD_S).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def mutate(self, mutant):
         """Builds the objects that the mistake changes; False if it does not compile, or changes none."""
@@ -179,11 +199,12 @@ class Tree:
                 source = os.path.relpath(ROOT / name, self.build).removesuffix(".o")
                 object = self.folder / "objects" / f"{source}.o"
                 object.parent.mkdir(parents=True, exist_ok=True)
-                if not self.made([*self.compile, "-c", "-o", object, source]):
+                compile = self.compile[Path(source).suffix]
+                if not self.made([*compile, "-c", "-o", object, source]):
                     return False
-                if object.read_bytes() != (ROOT / name).read_bytes():
+                if code_of(object) != code_of(ROOT / name):
                     self.changed[name] = object
-                    self.made([*self.compile, *CHECKS, "-c", "-o", object, source])
+                    self.made([*compile, *self.checks, "-c", "-o", object, source])
         self.linked = set()
         return bool(self.changed)
 
@@ -199,7 +220,7 @@ class Tree:
             if unit:
                 objects = [name for name in objects if not name.endswith("main.c.o")]
                 objects += [str(self.build / f"tests/{unit}.o"), "-lcmocka"]
-            if not self.made([self.compile[0], *CHECKS, "-o", target, *objects, *self.libraries]):
+            if not self.made([self.compile[".c"][0], *self.checks, "-o", target, *objects, *self.libraries]):
                 raise RuntimeError(f"{target} cannot be linked")
             self.linked.add(target)
         return target
@@ -254,6 +275,8 @@ class Tests:
     def of(self, mutant):
         """The parts that run the line, those first that run much of its file in little time."""
         _, path, number, *_ = mutant
+        if path.endswith((".cu", ".cuh")):
+            return ["unit/test_kernels_random"]
         at = max((line for line in self.counted[path] if line <= number), default=0)  # where the statement begins
         found = []
         for part, about in self.runs.items():
@@ -266,7 +289,7 @@ class Tests:
     def command(self, tree, part, only=None):
         target = tree.link(part)
         if part.startswith("unit/"):
-            return [target], {}
+            return [target], {"TILERUN_CASES": "40"} if ".cu" in tree.compile else {}
         if part == "jobs":
             checks = 'for job; do "$0" check "$job" 2>&1 | cmp - "${job%.yaml}.expected" || exit; done'
             jobs = [path.relative_to(ROOT) for path in sorted(ROOT.glob("tests/jobs/bad/*.yaml"))]
@@ -299,7 +322,8 @@ class Tests:
         left = LIMIT
         for part in self.of(mutant):
             while self.seconds(part) < left and "all" not in self.failing.get(part, ()):
-                passed, failed = self.outcome(tree, part, 8 * self.seconds(part) + 60)
+                limit = GPU_S if ".cu" in tree.compile else 8 * self.seconds(part) + 60
+                passed, failed = self.outcome(tree, part, limit)
                 left -= self.seconds(part)
                 if passed:
                     break
@@ -318,7 +342,7 @@ def make_unit_objects(tree):
         object = tree.build / "tests" / f"{path.stem}.o"
         object.parent.mkdir(exist_ok=True)
         if not object.exists() or object.stat().st_mtime < max(newest, path.stat().st_mtime):
-            subprocess.run([*tree.compile, "-c", "-o", object, path.relative_to(ROOT)], cwd=ROOT, check=True)
+            subprocess.run([*tree.compile[".c"], "-c", "-o", object, path.relative_to(ROOT)], cwd=ROOT, check=True)
 
 
 SAME = "the same code"  # or none that compiles
@@ -347,8 +371,8 @@ class Record:
     def counted(self, folder):
         """Of a folder those that are killed, those that are justified, those that have survived."""
         here = [(m, killer) for m, killer in self.done.values() if m[1].startswith(folder + "/") and killer != SAME]
-        justified = [m for m, _ in here if key(m) in self.justified]
-        left = [(m, killer) for m, killer in here if key(m) not in self.justified]
+        justified = [m for m, _ in here if is_justified(m, self.justified)]
+        left = [(m, killer) for m, killer in here if not is_justified(m, self.justified)]
         return [m for m, killer in left if killer], justified, [m for m, killer in left if not killer]
 
     def survivors_now(self, folder):
@@ -366,8 +390,10 @@ def main():
     make_unit_objects(original)
     tests = Tests(build, original)
     record = Record(build / f"done-{seed}.json")
-    for folder in sys.argv[4:] or ["runner", "kernels"]:
-        sources = sorted([*(ROOT / folder).rglob("*.c"), *(ROOT / folder).rglob("*.h")])
+    gpu = ".cu" in original.compile
+    endings = (".cu", ".cuh") if gpu else (".c", ".h")
+    for folder in sys.argv[4:] or (["kernels"] if gpu else ["runner", "kernels"]):
+        sources = sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in endings)
         drawn = record.survivors_now(folder) if AGAIN else draw(sources, random.Random(seed))
 
         def work(worker):
