@@ -49,23 +49,36 @@ __device__ inline void cluster_have_read() {
 
 /* ---- launches that overlap -------------------------------------------------------------------------------------- */
 
+/* Do kernels of this build heed launch_wait on this device? Elsewhere none begins early, nor is there a cluster. */
+inline bool launch_overlaps() {
+    int device = 0, major = 0;
+    const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                       cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
+    return TILERUN_SM90A && known && major == 9;
+}
+
 /* Starts a kernel on clusters of `cluster` blocks. `early`: it may begin while the kernel before it in the stream still
  * runs: its blocks come as soon as there is room. Such a kernel must call launch_wait. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 int launch_clusters_of(bool early, void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes,
                        int cluster, cudaStream_t stream, const ARGUMENTS &...arguments) {
     cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[0].val.programmaticStreamSerializationAllowed = early;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {unsigned(cluster), 1, 1};
+    unsigned count = 0;
+    if (early && launch_overlaps()) {
+        attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count++].val.clusterDim = {unsigned(cluster), 1, 1};
+    }
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = unsigned(threads);
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = attributes;
-    config.numAttrs = cluster > 1 ? 2 : 1;
+    config.numAttrs = count;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 

@@ -64,10 +64,7 @@ inline int64_t matmul_k_each(const matmul_args &args, const matmul_cut &cut, int
 
 /* The blocks that a cluster may have: 1 where this device, or this build, has none. */
 inline int matmul_cluster() {
-    int device = 0, major = 0;
-    const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                       cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
-    return TILERUN_SM90A && known && major == 9 ? MOST_SHARES : 1;
+    return launch_overlaps() ? MOST_SHARES : 1;
 }
 
 inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &cut, const matmul_choice &choice) {

@@ -262,8 +262,8 @@ static int matmul_skinny_launch(const struct launch *launch) {
         const auto kernel = skinny_kernel<W>;
         const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
         if (code != cudaSuccess) return code;
-        kernel<<<grid_of(work.tiles * args.batch * work.splits), THREADS, bytes, stream_of(launch)>>>(args, work);
-        return cudaGetLastError();
+        return launch_early(kernel, grid_of(work.tiles * args.batch * work.splits), THREADS, bytes, 1,
+                            stream_of(launch), args, work);
     });
 }
 

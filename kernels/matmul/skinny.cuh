@@ -17,6 +17,7 @@
 #ifndef KERNELS_MATMUL_SKINNY_CUH
 #define KERNELS_MATMUL_SKINNY_CUH
 
+#include "../core/cluster.cuh"
 #include "copies.cuh"
 #include "matmul.cuh"
 
@@ -253,6 +254,8 @@ __global__ void __launch_bounds__(THREADS, skinny_resident<W>)
 
     T *const small = reinterpret_cast<T *>(shared);
     W worker(work, place);
+    launch_wait();
+    launch_next();
     worker.start(work, place);
 #pragma unroll 1
     for (int k = k_begin; k < k_end; k += work.chunk) {

@@ -405,9 +405,8 @@ template <typename TILE> static int stacks_start(const struct launch *launch, co
     if (code != cudaSuccess) return code;
     const int64_t blocks = int64_t(std::max(1, resident)) * std::max(1, launch->multiprocessors);
     stacks_even_out(plan, launch, stacks_shapes(launch)[choice.shape], blocks);
-    kernel<<<unsigned(std::min(blocks, plan.work.groups)), plan.threads, size_t(plan.bytes), stream_of(launch)>>>(
-        args, plan.work);
-    return cudaGetLastError();
+    return launch_early(kernel, unsigned(std::min(blocks, plan.work.groups)), plan.threads, size_t(plan.bytes), 1,
+                        stream_of(launch), args, plan.work);
 }
 
 template <enum layout A, enum layout B>
