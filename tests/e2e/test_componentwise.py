@@ -187,7 +187,11 @@ def test_every_element_is_right(products, variant, label):
     if not variant.runs_here:
         pytest.skip("no GPU that can run it")
     cases, results = products()
-    found = [complaint(case, results.read(f"variants/{case.id}/{label}")) for case in cases]
+    rows = {case.id: results.row(case.id, variant.name, label.partition(",")[2]) for case in cases}
+    taken = [case for case in cases if rows[case.id]["status"] != "skipped"]
+    if not taken:
+        pytest.skip("takes none of these shapes")
+    found = [complaint(case, results.read(f"variants/{case.id}/{label}")) for case in taken]
     assert not any(found), f"seed {SEED}\n" + "\n".join(filter(None, found))
 
 

@@ -146,7 +146,7 @@ def test_on_error_stop(folder, program):
 
 
 def test_table_gives_no_time_or_ratio(folder, program):
-    results = run(folder, program, "matmul", "edgeless", "cpu", "blocked")
+    results = run(folder, program, "matmul", "edgeless", "cpu", "blocked", device="cpu")
     shown = harness.tilerun("show", results.path).stdout.splitlines()
     assert shown[0].startswith("unfinished: 2 of 3 runs; ")
     wrong, cpu, blocked = shown[2:5]
