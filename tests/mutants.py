@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -180,9 +181,9 @@ class Tree:
     def flags(self, name):
         return shlex.split(re.split(r" \\?# ", (self.build / name).read_text())[0])
 
-    def made(self, command):
+    def made(self, command, limit=None):
         try:
-            return subprocess.run(command, cwd=self.folder, capture_output=True, timeout=BUILD_S).returncode == 0
+            return subprocess.run(command, cwd=self.folder, capture_output=True, timeout=limit).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
@@ -192,7 +193,7 @@ class Tree:
         text = (ROOT / path).read_text().split("\n")
         text[number - 1] = after
         (self.folder / path).write_text("\n".join(text))
-        self.changed = {}
+        self.changed, until = {}, time.monotonic() + BUILD_S
         for name in self.objects:
             depends = (ROOT / name).with_suffix(".d").read_text().replace("\\\n", " ").split()
             if path in map(os.path.normpath, depends):
@@ -200,11 +201,12 @@ class Tree:
                 object = self.folder / "objects" / f"{source}.o"
                 object.parent.mkdir(parents=True, exist_ok=True)
                 compile = self.compile[Path(source).suffix]
-                if not self.made([*compile, "-c", "-o", object, source]):
+                if not self.made([*compile, "-c", "-o", object, source], max(0, until - time.monotonic())):
                     return False
                 if code_of(object) != code_of(ROOT / name):
                     self.changed[name] = object
-                    self.made([*compile, *self.checks, "-c", "-o", object, source])
+                    if self.checks:
+                        self.made([*compile, *self.checks, "-c", "-o", object, source])
         self.linked = set()
         return bool(self.changed)
 
