@@ -41,9 +41,13 @@ __device__ inline void cluster_sync() {
     cluster_wait();
 }
 
-/* The same, for blocks that only tell that they have read: it does not wait for writes on their way to memory. */
-__device__ inline void cluster_have_read() {
+/* The same, for blocks that have only read, or made barriers (tma.cuh): it does not wait for writes on their way to
+ * memory. */
+__device__ inline void cluster_arrive_relaxed() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ inline void cluster_have_read() {
+    cluster_arrive_relaxed();
     cluster_wait();
 }
 

@@ -15,6 +15,16 @@ __device__ inline uint8_t *in_register(uint8_t *shared) {
     return shared;
 }
 
+/* These are computed by here, not where they are first used. */
+template <typename... INTS> __device__ inline void computed(INTS &...x) {
+    (..., [](auto &each) {
+        if constexpr (sizeof each == 8)
+            asm volatile("" : "+l"(each));
+        else
+            asm volatile("" : "+r"(each));
+    }(x));
+}
+
 /* Asynchronous copies from global to shared memory, past the registers, awaited in commit order. Copies BYTES (4, 8 or
  * 16) to a shared address; writes zeros if the source does not exist. */
 template <int BYTES> __device__ inline void copy_async(unsigned to, const void *from, bool exists) {

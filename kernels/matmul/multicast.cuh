@@ -132,6 +132,22 @@ __device__ inline void multicast_copy(const CUtensorMap *map, uint8_t *to, uint6
     }
 }
 
+/* What is copied for a tile of C. */
+template <typename SHAPE, bool A_MN, bool B_MN> struct multicast_source {
+    static constexpr int A_BOXES = A_MN ? SHAPE::CONSUMERS : 1, B_BOXES = SHAPE::template B_SLABS<B_MN>;
+    int row, column, a_matrix, b_matrix, a_boxes, b_boxes;
+
+    __device__ multicast_source(const matmul_args &args, const multicast_layout &layout, const multicast_place &place,
+                                int number) {
+        const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+        row = int(tile.row), column = int(tile.column);
+        a_matrix = args.a_batch_stride ? int(tile.batch) : 0;
+        b_matrix = args.b_batch_stride ? int(tile.batch) : 0;
+        a_boxes = multicast_boxes<A_BOXES, A_MN>(int(args.m) - row);
+        b_boxes = multicast_boxes<B_BOXES, B_MN>(int(args.n) - column);
+    }
+};
+
 /* The copying thread keeps the ring full. Of each operand it copies a share of the tile's lines: rows of 128 bytes, of
  * m or n where the operand lies along k, else of k. */
 template <typename SHAPE, bool A_MN, bool B_MN>
@@ -140,29 +156,31 @@ __device__ inline void multicast_produce(const matmul_args &args, const multicas
                                          const CUtensorMap *b_map, multicast_ring &ring, uint8_t *stages, int first,
                                          int clusters) {
     constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
-    const uint16_t a_blocks = place.row_of_blocks(layout), b_blocks = place.column_of_blocks(layout);
-    constexpr int A_BOXES = A_MN ? SHAPE::CONSUMERS : 1, B_BOXES = SHAPE::template B_SLABS<B_MN>;
-    const int a_line = layout.a_lines * place.across, a_box = layout.a_lines * layout.across * 128;
-    const int b_line = layout.b_lines * place.down, b_box = layout.b_lines * layout.down * 128;
+    using source = multicast_source<SHAPE, A_MN, B_MN>;
+    uint32_t a_blocks = place.row_of_blocks(layout), b_blocks = place.column_of_blocks(layout);
+    int a_line = layout.a_lines * place.across, a_box = layout.a_lines * layout.across * 128;
+    int b_line = layout.b_lines * place.down, b_box = layout.b_lines * layout.down * 128;
+    source of(args, layout, place, first);
+    computed(a_blocks, b_blocks, a_line, a_box, b_line, b_box, of.row, of.column, of.a_matrix, of.b_matrix, of.a_boxes,
+             of.b_boxes);
+    launch_wait();
+    launch_next();
     multicast_position at;
     bool again = false; /* has the ring been round once? before that, stages are empty */
     for (int number = first; number < layout.clusters; number += clusters) {
-        const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
-        const int row = int(tile.row), column = int(tile.column);
-        const int a_matrix = args.a_batch_stride ? int(tile.batch) : 0;
-        const int b_matrix = args.b_batch_stride ? int(tile.batch) : 0;
-        const int a_boxes = multicast_boxes<A_BOXES, A_MN>(int(args.m) - row);
-        const int b_boxes = multicast_boxes<B_BOXES, B_MN>(int(args.n) - column);
+        if (number > first) of = source(args, layout, place, number);
         for (int step = place.begin; step < place.end; step++) {
             uint8_t *const a = stages + at.stage * BYTES, *const b = a + SHAPE::A_BYTES;
             uint64_t *const full = &ring.full[at.stage];
             const int k = step * TILE_K;
             if (again) mbarrier_wait(&ring.empty[at.stage], at.phase ^ 1);
-            mbarrier_expect(full, a_boxes * a_box + b_boxes * b_box);
-            multicast_copy<A_BOXES>(a_map, a + a_line * 128, full, A_MN ? row : k, A_MN ? k + a_line : row + a_line,
-                                    a_matrix, a_boxes, layout.across > 1, a_blocks);
-            multicast_copy<B_BOXES>(b_map, b + b_line * 128, full, B_MN ? column : k,
-                                    B_MN ? k + b_line : column + b_line, b_matrix, b_boxes, layout.down > 1, b_blocks);
+            mbarrier_expect(full, of.a_boxes * a_box + of.b_boxes * b_box);
+            multicast_copy<source::A_BOXES>(a_map, a + a_line * 128, full, A_MN ? of.row : k,
+                                            A_MN ? k + a_line : of.row + a_line, of.a_matrix, of.a_boxes,
+                                            layout.across > 1, uint16_t(a_blocks));
+            multicast_copy<source::B_BOXES>(b_map, b + b_line * 128, full, B_MN ? of.column : k,
+                                            B_MN ? k + b_line : of.column + b_line, of.b_matrix, of.b_boxes,
+                                            layout.down > 1, uint16_t(b_blocks));
             at.advance(layout.stages);
             again = again || at.stage == 0;
         }

@@ -124,14 +124,16 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const multicast_tile_size &tile = config.tile;
     const multicast_share &share = config.share;
     const int pieces = config.pieces, sharing = share.down * share.across, cluster = sharing * pieces;
-    const int room_for_stages = MULTICAST_SHARED / tile.blocks - MULTICAST_RING - 1024 - multicast_parts_bytes(tile);
-    config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
     const double blocks = double(multicast_clusters(args, tile, share)) * cluster;
     const double room = multiprocessors * (cluster > 2 ? 0.911 : 1); /* clusters must fit into one part of the chip */
     const double busy = std::min(blocks, room * tile.blocks);
     const double beside = std::ceil(std::max(1.0, busy / room)); /* blocks on a multiprocessor */
     const double steps = double(ceil_div(ceil_div(args.k, TILE_K), pieces));
     const double rounds = std::ceil(blocks / (room * tile.blocks));
+    /* Sums of pieces land in the stages; else no more are of use than there are steps. */
+    const int room_for_stages = MULTICAST_SHARED / int(beside) - MULTICAST_RING - 1024 - multicast_parts_bytes(tile);
+    config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
+    if (pieces == 1) config.stages = int(std::min(double(config.stages), std::max(2.0, steps * rounds)));
 
     const multicast_copies a(wgmma_stack_a(args), args.batch, args.m, tile.rows, share.across, args.transpose_a),
         b(wgmma_stack_b(args), args.batch, args.n, tile.columns, share.down, !args.transpose_b);

@@ -24,6 +24,9 @@ __device__ inline void multicast_consume(const wgmma_work &work, const multicast
     uint8_t *const room = stages + layout.stages * BYTES + consumer * multicast_parts<SHAPE::COLUMNS> * SLAB_BYTES;
     int turn = 0;
     for (int number = first; number < layout.clusters; number += clusters) {
+        multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+        tile.row += consumer * 64;
+        computed(tile.batch, tile.row, tile.column); /* while copies are on their way */
         float sum[SHAPE::COLUMNS / 2];
 #pragma unroll
         for (float &each : sum) each = 0;
@@ -45,8 +48,6 @@ __device__ inline void multicast_consume(const wgmma_work &work, const multicast
         if (reading >= 0) release(&ring.empty[reading]);
         if constexpr (SHAPE::PIECES > 1)
             if (layout.pieces > 1) multicast_exchange<SHAPE>(owns, ring, stages, sum);
-        multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
-        tile.row += consumer * 64;
         multicast_store<T>(work, tile, c_map, layout.out, owns, room, turn, sum);
     }
     if (layout.out == OUT_COPIES && threadIdx.x % WARPGROUP < 32 && elect_one()) tma_store_wait<0>();
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         if (layout.out == OUT_COPIES) tma_prefetch(&c_map);
     }
     __syncwarp();
-    if (size > 1) cluster_arrive();
+    if (size > 1) cluster_arrive_relaxed();
     const multicast_place place(layout, work.args.k);
     if (size > 1)
         cluster_wait();
@@ -88,9 +89,9 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0 && !copies)
         mbarrier_expect(&ring.landed[threadIdx.x / WARPGROUP],
                         uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, place.piece)));
-    launch_wait();
-    launch_next();
     if (!copies) {
+        launch_wait();
+        launch_next();
         multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters);
     } else {
         if (elect_one()) {
