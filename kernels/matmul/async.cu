@@ -154,8 +154,9 @@ static int matmul_async_start(const struct launch *launch) {
     };
     constexpr layout A_AS_IT_LIES = A == K_TURNED ? K_KEPT : A, B_AS_IT_LIES = B == K_TURNED ? K_KEPT : B;
     if (choice.cut >= 2)
-        return share_start<async_shares, A_AS_IT_LIES, A_WIDTH, B_AS_IT_LIES, B_WIDTH>(launch, choice.cut - 2, cut,
-                                                                                       choice);
+        return share_with<async_shares>(choice.cut - 2, [&](auto shape) {
+            return share_start<decltype(shape), A_AS_IT_LIES, A_WIDTH, B_AS_IT_LIES, B_WIDTH>(launch, cut, choice);
+        });
     return choice.cut == 1 ? start(async_small()) : start(async_large());
 }
 

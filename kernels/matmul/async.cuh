@@ -163,21 +163,27 @@ __device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, co
             k_end < args.k ? k_end : args.k};
 }
 
-/* Walks a piece's k, BK at a time, through a ring of stages: while one is multiplied, STEP of k at a time, the copies
- * of STAGES - 1 later ones are under way. `load(buffer, offset, l)` brings the operands of STEP of k, from l on in the
- * stage `offset` bytes from stage 0, into registers; `multiply(buffer)` uses them, while the next are loaded into the
- * other buffer. A stage is left, and waited for, STEP of k before its end. OWN: those of a stage's k that the thread
- * multiplies, where warps share them. */
-template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
-          typename MULTIPLY>
-__device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
-    static_assert(OWN / STEP % 2 == 0, "buffers take turns");
+/* Starts the copies of a piece's first STAGES - 1 stages. */
+template <int STAGES, unsigned STAGE_BYTES, int BK, typename A, typename B>
+__device__ __forceinline__ void stages_fill(A &a, B &b, const matmul_piece &piece) {
     const int k = int(piece.k_end - piece.k_begin); /* a k beyond 2^31 would not fit a device */
     for (int s = 0; s < STAGES - 1; s++) {
         a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
         b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
         copy_commit();
     }
+}
+
+/* Walks a piece's k, BK at a time, through a ring of stages: while one is multiplied, STEP of k at a time, the copies
+ * of STAGES - 1 later ones are under way. `load(buffer, offset, l)` brings the operands of STEP of k, from l on in the
+ * stage `offset` bytes from stage 0, into registers; `multiply(buffer)` uses them, while the next are loaded into the
+ * other buffer. A stage is left, and waited for, STEP of k before its end. OWN: those of a stage's k that the thread
+ * multiplies, where warps share them. The first stages are filled (stages_fill). */
+template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
+          typename MULTIPLY>
+__device__ __forceinline__ void stages_follow(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
+    static_assert(OWN / STEP % 2 == 0, "buffers take turns");
+    const int k = int(piece.k_end - piece.k_begin);
     unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
     copy_wait<STAGES - 2>();
     __syncthreads();
@@ -202,6 +208,13 @@ __device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piec
         }
     }
     copy_wait<0>();
+}
+
+template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
+          typename MULTIPLY>
+__device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
+    stages_fill<STAGES, STAGE_BYTES, BK>(a, b, piece);
+    stages_follow<STAGES, STAGE_BYTES, BK, STEP, OWN>(a, b, piece, load, multiply);
 }
 
 /* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into a plane, or through the

@@ -10,7 +10,8 @@
  *
  *     blocks it takes * tile * k of a piece / speed + start of each round of blocks
  *
- * but no less than memory needs, and what the planes cost. Speeds are an H200's, as measured; another GPU's differ in
+ * but no less than memory needs, and what the planes cost. Blocks of matmul/even.cuh do not wait for the busiest; they
+ * take their share of all tiles. Speeds are an H200's, as measured; another GPU's differ in
  * much the same proportion. */
 #ifndef KERNELS_MATMUL_CUT_CUH
 #define KERNELS_MATMUL_CUT_CUH
@@ -20,6 +21,8 @@
 #include <cmath>
 
 #define MOST_ROUNDS     2      /* of blocks, that k is cut for */
+#define MOST_EVEN       1024   /* blocks of matmul/even.cuh; */
+#define EVEN_STORE      2.1e12 /* bytes per second that these store beside multiplying */
 #define MOST_SHARES     8      /* blocks of a cluster */
 #define CLUSTER_SECONDS 1.6e-6 /* that an addition in a cluster of two takes; */
 #define SHARE_SECONDS   4e-7   /* each more block */
@@ -37,6 +40,7 @@ struct matmul_cut {
     double start;      /* seconds that each round of blocks takes beside that */
     int order;         /* tiles that add a piece's terms in the same way have the same number, of 12 bits */
     bool shares;       /* can blocks of a cluster share a tile? */
+    double even;       /* flops where a block goes on with another's tile (matmul/even.cuh); 0: none does */
 };
 
 /* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
@@ -60,6 +64,13 @@ inline int64_t matmul_tiles(const matmul_args &args, const matmul_cut &cut) {
 
 inline int64_t matmul_k_each(const matmul_args &args, const matmul_cut &cut, int64_t pieces) {
     return ceil_div(ceil_div(args.k, pieces), cut.step) * cut.step;
+}
+
+/* Do blocks of matmul/even.cuh do this? They need a tile each, and count in 32 bits. */
+inline bool matmul_even(const struct launch *launch, const matmul_cut &cut) {
+    const int64_t tiles = matmul_tiles(launch->args.matmul, cut), steps = ceil_div(launch->args.matmul.k, cut.step);
+    const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
+    return cut.even > 0 && steps > 0 && blocks <= MOST_EVEN && tiles >= blocks && tiles < (int64_t(1) << 31) / steps;
 }
 
 /* The blocks that a cluster may have: 1 where this device, or this build, has none. */
@@ -99,14 +110,16 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const matmul_args &args = launch->args.matmul;
     const int64_t pieces = splits * shares, blocks = pieces * matmul_tiles(args, cut);
     const int64_t room = shares > 2 ? std::max(int64_t(1), launch->multiprocessors * int64_t(17) / 20 / shares) : 0;
+    const bool even = pieces == 1 && matmul_even(launch, cut);
     const int64_t busiest = room ? ceil_div(blocks / shares, room) : ceil_div(blocks, launch->multiprocessors);
     const double together = double(std::min(busiest, int64_t(cut.slots)));
     const double share = cut.slots == 1 ? 1 : cut.alone + (1 - cut.alone) * (together - 1) / (cut.slots - 1);
-    const double flops = double(busiest) * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
-    const double rounds = double(ceil_div(busiest, cut.slots));
-    const double compute =
-        flops / (cut.flops * share * pace) + rounds * cut.start + std::max(0.0, rounds - 1) * ROUND_SECONDS;
+    const double turns = even ? double(blocks) / launch->multiprocessors : double(busiest);
+    const double flops = turns * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
+    const double rounds = even ? 1 : double(ceil_div(busiest, cut.slots));
     const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
+    const double compute = flops / ((even ? cut.even : cut.flops * share) * pace) + rounds * cut.start +
+                           std::max(0.0, rounds - 1) * ROUND_SECONDS + (even ? c * element / EVEN_STORE : 0);
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
     const double cluster = shares > 1 ? CLUSTER_SECONDS + SHARE_SECONDS * double(shares - 2) : 0;

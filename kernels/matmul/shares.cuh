@@ -33,8 +33,11 @@
  *
  * Large float32 products are left to the tiles of matmul/async.cu. Of the 4.5 that 176^3 of float64 took in tiles of
  * 32 x 32, 0.6 went by before the first copy, 1.5 with k and 1.1 with the sums. A barrier of a cluster takes 0.6 and
- * more, so blocks share k only where it is long. Tried for float64 and left out: tiles of 96 x 128, 96 x 96 and
- * 64 x 128, at most 2 % faster than the best of these, and of 32 x 32, at most 8 %. */
+ * more, so blocks share k only where it is long. In tiles of 32 x 32 with four warps 312^3 takes 4.2 where 16 x 32 took
+ * 6.1 (cuBLAS 4.5), and 29 x 2671 x 607 takes 8.3 where 32 x 64 took 10.7 (8.1).
+ *
+ * Tried for float64 and left out: tiles of 96 x 128, 96 x 96, 96 x 64, 64 x 128 and 48 x 32, at most 2 % faster than
+ * the best of these; of 48 x 48, at most 4 %; of 32 x 32 with eight warps, at most 7 %. */
 #ifndef KERNELS_MATMUL_SHARES_CUH
 #define KERNELS_MATMUL_SHARES_CUH
 
@@ -57,10 +60,11 @@ struct share_shape {
     static constexpr int VECTOR = 16 / sizeof(T);
     static constexpr int PITCH = COLUMNS + (sizeof(T) == 8 ? 8 : 4); /* of a row of sums */
     static constexpr int PLANE = ROWS * PITCH;
+    static constexpr int ORDER = WARPS_K == 1 ? 256 : WARPS_K * 256 + OWN; /* one warp takes k by k, whatever BK */
     static_assert(WARPS_K < 16 && OWN < 256, "as matmul_way numbers them");
 
-    static constexpr matmul_cut cut(double flops, double alone, double start) {
-        return {ROWS, COLUMNS, BLOCKS, BK, 64, flops, alone, start, WARPS_K * 256 + OWN, true};
+    static constexpr matmul_cut cut(double flops, double alone, double start, double even = 0) {
+        return {ROWS, COLUMNS, BLOCKS, BK, 64, flops, alone, start, ORDER, true, even};
     }
 };
 
@@ -310,25 +314,30 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     if (work.shares > 1) share_sync(work); /* others may still be reading here */
 }
 
-/* Starts the kernel of one of SHAPES, a std::tuple. */
-template <typename SHAPES, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
-int share_start(const struct launch *launch, int which, const matmul_cut &cut, const matmul_choice &choice) {
-    const auto start = [&](auto shape) {
-        using SHAPE = decltype(shape);
-        using T = typename SHAPE::T;
-        constexpr int STAGE = share_feeder<SHAPE, A, A_WIDTH, SHAPE::ROWS>::ELEMENTS +
-                              share_feeder<SHAPE, B, B_WIDTH, SHAPE::COLUMNS>::ELEMENTS;
-        constexpr int BYTES = std::max(SHAPE::STAGES * STAGE, SHAPE::WARPS_K * SHAPE::PLANE) * int(sizeof(T));
-        static_assert(BYTES <= 227 * 1024 / SHAPE::BLOCKS - 1024, "more than a multiprocessor's shared memory");
-        return matmul_pieces<T>(launch, matmul_share_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice, SHAPE::THREADS,
-                                BYTES);
-    };
+/* Calls f with shape `which` of SHAPES, a std::tuple. */
+template <typename SHAPES, typename F> int share_with(int which, F f) {
     int code = 0;
     [&]<size_t... I>(std::index_sequence<I...>) {
-        ((which == int(I) ? void(code = start(std::tuple_element_t<I, SHAPES>())) : void()), ...);
+        ((which == int(I) ? void(code = f(std::tuple_element_t<I, SHAPES>())) : void()), ...);
     }
     (std::make_index_sequence<std::tuple_size_v<SHAPES>>());
     return code;
+}
+
+/* The bytes that a shape's stages take. */
+template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+constexpr int share_bytes = SHAPE::STAGES *int(sizeof(typename SHAPE::T)) *
+                            (share_feeder<SHAPE, A, A_WIDTH, SHAPE::ROWS>::ELEMENTS +
+                             share_feeder<SHAPE, B, B_WIDTH, SHAPE::COLUMNS>::ELEMENTS);
+
+template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+int share_start(const struct launch *launch, const matmul_cut &cut, const matmul_choice &choice) {
+    using T = typename SHAPE::T;
+    constexpr int PLANES = SHAPE::WARPS_K * SHAPE::PLANE * int(sizeof(T));
+    constexpr int BYTES = std::max(share_bytes<SHAPE, A, A_WIDTH, B, B_WIDTH>, PLANES);
+    static_assert(BYTES <= 227 * 1024 / SHAPE::BLOCKS - 1024, "more than a multiprocessor's shared memory");
+    return matmul_pieces<T>(launch, matmul_share_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice, SHAPE::THREADS,
+                            BYTES);
 }
 
 #endif

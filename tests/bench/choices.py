@@ -39,7 +39,7 @@ MULTICAST = [
 ]
 SQUARE = [{"tile": 128}, {"tile": 64}]
 ASYNC = [*SQUARE, *({"tile": tile} for tile in ("64x128", "64x32k4", "32x32k4"))]
-DMMA = [{"tile": tile} for tile in (128, "64x96k2", "64x64", "64x64k2", "32x64k2", "16x32k4")]
+DMMA = [{"tile": tile} for tile in (128, "128x64", "64x96k2", "64x64", "64x64k2", "32x64k2", "32x32k4", "16x32k4")]
 EXACT32 = [
     {"name": "exact32", "tile": tile, "pieces": pieces}
     for tile in ("128x128", "128x64", "64x128", "64x64")
