@@ -184,8 +184,7 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
         exact_add<SHAPE, 4>(args, work, piece.tile, shared);
     else
         exact_add<SHAPE, 1>(args, work, piece.tile, shared);
-    __syncwarp();
-    if (work.shares > 1) cluster_have_read(); /* others may still be reading here */
+    share_end(work);
 #endif
 }
 

@@ -201,6 +201,12 @@ __device__ inline void share_sync(const matmul_work &work) {
     else
         __syncthreads();
 }
+
+/* Waits until others no longer read this block's shared memory. */
+__device__ inline void share_end(const matmul_work &work) {
+    __syncwarp();
+    if (work.shares > 1) cluster_have_read();
+}
 #else
 __device__ inline unsigned share_rank(const matmul_work &) {
     return 0;
@@ -213,6 +219,8 @@ template <typename T> __device__ inline const T *share_of(const matmul_work &, c
 __device__ inline void share_sync(const matmul_work &) {
     __syncthreads();
 }
+
+__device__ inline void share_end(const matmul_work &) {}
 #endif
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
@@ -310,8 +318,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         share_add<SHAPE, SHAPE::VECTOR>(args, work, piece, stages);
     else
         share_add<SHAPE, 1>(args, work, piece, stages);
-    __syncwarp();
-    if (work.shares > 1) share_sync(work); /* others may still be reading here */
+    share_end(work);
 }
 
 /* Calls f with shape `which` of SHAPES, a std::tuple. */
