@@ -250,6 +250,20 @@ static const char *matmul_skinny_refuses(const struct launch *launch) {
     return std::min(args.m, args.n) > SKINNY ? "takes products with at most 16 rows or columns" : NULL;
 }
 
+static double matmul_skinny_traffic(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
+    return size * double(args.batch) *
+           (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
+}
+
+/* A launch that comes early saves up to 0.9 us, but its blocks come as others leave: each time to other
+ * multiprocessors. Where X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
+ * copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
+static bool begins_early(const struct launch *launch) {
+    return matmul_skinny_traffic(launch) <= EARLY_BYTES;
+}
+
 static int matmul_skinny_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.batch == 0 || args.m == 0 || args.n == 0) return 0;
@@ -262,16 +276,9 @@ static int matmul_skinny_launch(const struct launch *launch) {
         const auto kernel = skinny_kernel<W>;
         const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
         if (code != cudaSuccess) return code;
-        return launch_early(kernel, grid_of(work.tiles * args.batch * work.splits), THREADS, bytes, 1,
-                            stream_of(launch), args, work);
+        return launch_clusters_of(begins_early(launch), kernel, grid_of(work.tiles * args.batch * work.splits), THREADS,
+                                  bytes, 1, stream_of(launch), args, work);
     });
-}
-
-static double matmul_skinny_traffic(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
-    return size * double(args.batch) *
-           (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
 }
 
 KERNEL(matmul_skinny) = {

@@ -29,6 +29,7 @@
 #define MOST_BLOCKS  4     /* times those that fill the device, where k is split over blocks */
 #define MOST_LINES   256   /* of a tile, in any worker */
 #define STAGED_BYTES 65536 /* of S, where a single step does not need more */
+#define EARLY_BYTES  20e6  /* of all operands, up to which a launch begins early */
 #define SHARED_BYTES 96000 /* of a block, at most: what 8.6 and 8.9 have */
 
 struct skinny_work {

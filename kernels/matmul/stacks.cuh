@@ -211,8 +211,6 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
     const auto k_of = [&](int64_t begin) { return args.k - begin < work.step ? int(args.k - begin) : work.step; };
 
     TILE tile;
-    launch_wait();
-    launch_next();
     int64_t group = -1, begin = 0, next = blockIdx.x, next_begin = 0; /* what is multiplied, and what is copied */
     for (int64_t turn = 0; group < work.groups; turn++) {
         copy_wait<0>();
