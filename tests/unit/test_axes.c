@@ -1,0 +1,135 @@
+/* test_axes.c - boxes of merged axes are taken apart into boxes of the array's axes: the same elements in the same
+ * order, and no more boxes than are needed. */
+#include "../../kernels/core/axes.h"
+#include "draws.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 1 << 16 };
+
+struct taken {
+    int64_t count, boxes, place[MOST]; /* of each element in the axes, row by row */
+    int64_t fail_at;                   /* 0: none */
+    const struct axes *axes;
+};
+
+/* Appends the elements of a box. */
+static enum status take(void *context, const struct box *box, struct error *error) {
+    struct taken *taken = context;
+    int64_t at[MAX_RANK] = {0};
+    (void)error;
+    if (++taken->boxes == taken->fail_at) return STATUS_IO;
+    assert_int_equal(box->rank, taken->axes->rank);
+    for (int64_t e = 0, elements = box_elements(box); e < elements; e++) {
+        int64_t place = 0;
+        for (int axis = 0; axis < box->rank; axis++) {
+            assert_true(box->start[axis] + at[axis] < taken->axes->size[axis]);
+            place = place * taken->axes->size[axis] + box->start[axis] + at[axis];
+        }
+        taken->place[taken->count++] = place;
+        for (int axis = box->rank - 1; axis >= 0 && ++at[axis] == box->count[axis]; axis--) at[axis] = 0;
+    }
+    return STATUS_OK;
+}
+
+/* An operand of one to three merged axes; what lies behind them must not matter. */
+static void draw_operand(struct operand *operand, struct box *box) {
+    memset(box, 0x11, sizeof *box);
+    *operand = (struct operand){.dtype = FLOAT32};
+    struct axes *axes = &operand->axes;
+    int groups = 1 + draw_below(OPERAND_RANK);
+    box->rank = groups;
+    for (int group = 0; group < groups; group++) {
+        int members = draw_below(4);
+        if (axes->rank + members > MAX_RANK) members = 0;
+        axes_begin(axes);
+        for (int i = 0; i < members; i++) axes_append(axes, 1 + draw_below(4), axes->rank);
+    }
+    operand->shape = axes_merged_shape(axes);
+    for (int group = 0; group < groups; group++) {
+        int64_t size = operand->shape.size[group];
+        box->start[group] = draw_below(2) ? 0 : draw_below((int)size);
+        box->count[group] = draw_below(2) ? size - box->start[group] : draw_below((int)(size - box->start[group]) + 1);
+    }
+}
+
+/* The least number of boxes of a range of merged axes: one if the box around it has no other elements. */
+static bool is_box(const int64_t *size, int members, int64_t start, int64_t count) {
+    int64_t volume = 1;
+    for (int axis = members - 1, step = 1; axis >= 0; step *= (int)size[axis--]) {
+        int64_t first = INT64_MAX, last = -1;
+        for (int64_t e = start; e < start + count; e++) {
+            int64_t at = e / step % size[axis];
+            if (at < first) first = at;
+            if (at > last) last = at;
+        }
+        volume *= last - first + 1;
+    }
+    return volume == count;
+}
+
+/* How many boxes there may be of the groups from `group` on, whose first axis is `axis`. */
+static int64_t most_boxes(const struct axes *axes, const struct box *box, int group, int axis) {
+    if (group == axes->groups) return 1;
+    int64_t rest = most_boxes(axes, box, group + 1, axis + axes->group[group]);
+    if (rest > 1) return box->count[group] * rest;
+    if (is_box(axes->size + axis, axes->group[group], box->start[group], box->count[group])) return 1;
+    return 2 * axes->group[group] - 1;
+}
+
+static void boxes_have_all_elements_in_order(void **state) {
+    (void)state;
+    static struct taken taken;
+    state_of_draws = 1;
+    for (int trial = 0; trial < 20000; trial++) {
+        struct operand operand;
+        struct box box;
+        struct error error = {STATUS_OK, ""};
+        draw_operand(&operand, &box);
+        taken = (struct taken){.axes = &operand.axes};
+        assert_int_equal(operand_boxes(&operand, &box, take, &taken, &error), STATUS_OK);
+        assert_int_equal(taken.count, box_elements(&box));
+        for (int64_t e = 0; e < taken.count; e++) {
+            int64_t place = 0, scale = 1, rest = e;
+            for (int group = box.rank - 1; group >= 0; group--) {
+                place += (box.start[group] + rest % box.count[group]) * scale;
+                scale *= operand.shape.size[group];
+                rest /= box.count[group];
+            }
+            assert_int_equal(taken.place[e], place);
+        }
+        int64_t most = taken.count > 0 ? most_boxes(&operand.axes, &box, 0, 0) : 0;
+        if (taken.boxes > most)
+            fail_msg("trial %d: %lld boxes, not %lld", trial, (long long)taken.boxes, (long long)most);
+        if (taken.boxes == 0) continue;
+        int64_t fail_at = 1 + draw_below((int)taken.boxes);
+        taken = (struct taken){.axes = &operand.axes, .fail_at = fail_at};
+        assert_int_equal(operand_boxes(&operand, &box, take, &taken, &error), STATUS_IO);
+        assert_int_equal(taken.boxes, fail_at);
+    }
+}
+
+static void plain_axes_are_one_box(void **state) {
+    (void)state;
+    static struct taken taken;
+    struct error error = {STATUS_OK, ""};
+    struct operand operand = {.shape = {2, {4, 5}}};
+    struct axes seen = {.rank = 2, .size = {4, 5}};
+    struct box box = {2, {1, 2}, {3, 2}};
+    taken = (struct taken){.axes = &seen};
+    assert_int_equal(operand_boxes(&operand, &box, take, &taken, &error), STATUS_OK);
+    assert_true(taken.boxes == 1 && taken.count == 6 && taken.place[0] == 7 && taken.place[5] == 18);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boxes_have_all_elements_in_order),
+        cmocka_unit_test(plain_axes_are_one_box),
+    };
+    return cmocka_run_group_tests_name("axes", tests, NULL, NULL);
+}
