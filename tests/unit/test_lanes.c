@@ -152,6 +152,70 @@ static void a_faster_device_gets_more(void **state) {
     close_fixture(&f);
 }
 
+/* Where a lane's bands end: at chunks that are decoded or encoded whole, of any operand along the divided loop; else at
+ * what kernels like. */
+static void bands_end_where_whole_chunks_do(void **state) {
+    (void)state;
+    enum { A, B, C };
+    static const struct {
+        int operand;
+        struct shape chunk;
+        bool filtered;
+        int64_t rows, grain, beside; /* the last: where others have chunks of 18 */
+    } cases[] = {
+        {C, {0}, false, 1600, 16, 18},
+        {C, {0}, false, 4095, 16, 18},
+        {C, {0}, false, 4096, 128, 128}, /* 16 wide bands for each of two */
+        {A, {2, {200, 16}}, true, 1600, 200, 200},
+        {A, {2, {200, 16}}, false, 1600, 16, 18},
+        {A, {2, {800, 16}}, true, 1600, 800, 800},
+        {A, {2, {801, 16}}, true, 1600, 16, 16}, /* one lane alone would have work */
+        {A, {2, {17, 16}}, true, 1600, 17, 18},
+        {A, {2, {16, 200}}, true, 1600, 16, 18},
+        {A, {2, {200, 16}}, true, 4096, 200, 200},
+        {A, {2, {100, 16}}, true, 4096, 128, 128},
+        {B, {2, {200, 300}}, true, 1600, 16, 18}, /* not along the rows of the result */
+        {C, {2, {300, 16}}, true, 1600, 300, 300},
+        {C, {2, {16, 300}}, true, 1600, 16, 18},
+        {C, {2, {300, 16}}, false, 1600, 16, 18},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int beside = 0; beside < 2; beside++) {
+            struct fixture f;
+            open_team(&f, 2, false, 1 << 20);
+            set_input(&f, A, FLOAT32, (struct shape){2, {cases[i].rows, 16}});
+            set_input(&f, B, FLOAT32, (struct shape){2, {16, 16}});
+            set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, A, B, C);
+            set_run(&f, whole);
+            struct tiling *tiling = &f.run.tiling;
+            if (beside) tiling->in_storage[A] = tiling->out_storage = (struct storage){{2, {18, 18}}, .filtered = true};
+            *(cases[i].operand == C ? &tiling->out_storage : &tiling->in_storage[cases[i].operand]) =
+                (struct storage){cases[i].chunk, .filtered = cases[i].filtered};
+            struct division division = lanes_divide(&f.team, &f.task.geometry, &f.run, tiling);
+            assert_int_equal(division.lanes, 2);
+            assert_int_equal(division.loop, LOOP_M);
+            if (division.grain != (beside ? cases[i].beside : cases[i].grain))
+                fail_msg("case %zu, %d: %lld", i, beside, (long long)division.grain);
+            close_fixture(&f);
+        }
+}
+
+static void matrices_of_a_stack_are_divided_singly(void **state) {
+    (void)state;
+    for (int chunk = 1; chunk <= 4; chunk++) {
+        struct fixture f;
+        open_team(&f, 2, false, 1 << 20);
+        set_input(&f, 0, FLOAT32, (struct shape){3, {6, 20, 30}});
+        set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
+        set_run(&f, whole);
+        f.run.tiling.in_storage[0] = (struct storage){.chunk = {3, {chunk, 20, 30}}, .filtered = true};
+        struct division division = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
+        assert_true(division.lanes == 2 && division.loop == LOOP_B);
+        assert_int_equal(division.grain, chunk <= 3 ? chunk : 1);
+        close_fixture(&f);
+    }
+}
+
 static void failures_leave_usable_devices(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -200,6 +264,8 @@ int main(void) {
         cmocka_unit_test(a_kept_result_is_read_in_the_same_bands_or_again),
         cmocka_unit_test(what_would_have_other_bits_is_not_shared),
         cmocka_unit_test(a_faster_device_gets_more),
+        cmocka_unit_test(bands_end_where_whole_chunks_do),
+        cmocka_unit_test(matrices_of_a_stack_are_divided_singly),
         cmocka_unit_test(failures_leave_usable_devices),
         cmocka_unit_test(all_devices_are_timed),
     };

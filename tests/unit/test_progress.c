@@ -306,6 +306,43 @@ static void repeats_have_a_pace(void **state) {
     progress_end(&progress);
 }
 
+/* Time is that of the run in hand, until the next news; of none while there is none. */
+static void time_is_booked_on_the_run_in_hand(void **state) {
+    (void)state;
+    struct progress progress;
+    progress_begin(&progress, PROGRESS_NONE, two_runs, 2);
+    const struct progress_work *work = progress.work;
+    double begun = now_s();
+    rest_ms(30);
+    double taken = now_s();
+    progress_run(&progress, 0, "p cpu");
+    assert_true(work[0].spent_s == 0 && work[1].spent_s == 0);
+    rest_ms(30);
+    progress_tiles(&progress, 2);
+    double once = work[0].spent_s;
+    assert_true(once >= 0.029 && once <= now_s() - taken);
+    rest_ms(30);
+    progress_verify(&progress);
+    assert_true(work[0].spent_s >= once + 0.029 && work[0].spent_s <= now_s() - taken);
+    progress_run(&progress, 1, "p blocked");
+    double first = work[0].spent_s;
+    assert_true(first <= now_s() - taken);
+    rest_ms(30);
+    progress_wait(&progress, "another");
+    assert_true(work[1].spent_s >= 0.029 && work[1].spent_s <= now_s() - taken && work[0].spent_s == first);
+    double second = work[1].spent_s;
+    rest_ms(30);
+    progress_run(&progress, 0, "p cpu");
+    assert_true(work[0].spent_s == first && work[1].spent_s == second);
+    rest_ms(30);
+    progress_repeat(&progress, 1, 0, 3, NAN); /* a turn: the time before it is the other's */
+    assert_true(work[0].spent_s >= first + 0.029 && work[1].spent_s == second);
+    progress_outcome(&progress, 1, "failed", false); /* tells nothing of how long others take */
+    assert_true(work[1].spent_s == 0 && work[0].spent_s >= first);
+    assert_true(work[0].spent_s <= now_s() - begun);
+    progress_end(&progress);
+}
+
 static void a_heartbeat_while_a_run_lasts(void **state) {
     (void)state;
     struct caught caught;
@@ -444,6 +481,7 @@ int main(void) {
         cmocka_unit_test(what_is_left_follows_what_was_measured),
         cmocka_unit_test(what_is_left_is_never_nonsense),
         cmocka_unit_test(repeats_have_a_pace),
+        cmocka_unit_test(time_is_booked_on_the_run_in_hand),
         cmocka_unit_test(a_heartbeat_while_a_run_lasts),
         cmocka_unit_test(nothing_is_drawn_where_none_is_wanted),
         cmocka_unit_test(a_signal_is_answered_with_what_is_in_hand),

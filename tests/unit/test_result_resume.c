@@ -1,5 +1,6 @@
 /* test_result_resume.c - what is kept of a job that was not completed: finished parts are found again, damaged ones are
  * done again; a writer is killed, a disk is full. */
+#include "../../runner/result/result_file.h"
 #include "result_fixture.h"
 
 #include <dirent.h>
@@ -172,6 +173,107 @@ static void test_full_disk_at_assembly(void **state) {
     assert_true(is_complete(f));
 }
 
+/* What another process is told of OUTPUT: a holder of the lock does not see it held. */
+static void assert_standing(const struct fixture *f, const char *expected) {
+    int how;
+    pid_t child = fork();
+    if (child == 0) {
+        struct error error = {STATUS_OK, ""};
+        struct results_file *back;
+        if (results_file_open(f->output, &back, &error)) _exit(2);
+        bool same = expected && back->standing ? strcmp(expected, back->standing) == 0 : !expected == !back->standing;
+        if (!same) fprintf(stderr, "'%s', not '%s'\n", back->standing, expected);
+        _exit(!same);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+/* OUTPUT is complete, and written anew. */
+static void test_standing_beside_an_output(void **state) {
+    struct fixture *f = *state;
+    struct result_row rows[3];
+    char expected[512];
+    struct results *results = open_results(f, false, false);
+    for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
+    assemble(f, results, rows);
+    results_close(results);
+    assert_standing(f, NULL);
+    results = open_results(f, true, false);
+    for (int i = 0; i < 3; i++) {
+        snprintf(expected, sizeof expected, "running: a job is writing this output anew; %d run%s finished so far", i,
+                 i == 1 ? "" : "s");
+        assert_standing(f, expected);
+        if (i < 2) run_ok(f, results, i, &rows[i]);
+    }
+    results_close(results);
+    char path[160];
+    first_part(f, path);
+    for (int left = 2; left > 0; left--) {
+        snprintf(expected, sizeof expected, "%s holds %d finished run%s of a job that was not completed", f->parts,
+                 left, left == 1 ? "" : "s");
+        assert_standing(f, expected);
+        assert_int_equal(unlink(path), left == 2 ? 0 : -1);
+    }
+}
+
+/* Beside the parts lie files of tilerun's, which go, and others whose names are nearly theirs, which stay. */
+static void test_what_lies_beside_parts(void **state) {
+    struct fixture *f = *state;
+#define HEX "0123456789abcdef0123456789abcdef"
+    static const struct {
+        const char *name;
+        bool ours;
+    } files[] = {
+        {"assembled.tmp", true},
+        {"assembled.tmp2", false},
+        {"shard.tmp", true},
+        {HEX ".h5", true},
+        {HEX ".h5.undo", true},
+        {HEX ".h5.und", false},
+        {HEX ".h5.undo2", false},
+        {HEX ".txt", false},
+        {HEX, false},
+        {HEX "0.h5", false},
+        {&HEX ".h5"[1], false},
+        {"G" HEX ".h5", false},
+        {"run-0.tmp", true},
+        {"run-12345.tmp", true},
+        {"run-.tmp", false},
+        {"run-1", false},
+        {"run-1.tmp~", false},
+        {"run-x.tmp", false},
+        {"ran-1.tmp", false},
+        {"lock", true},
+        {"lock2", false},
+        {"shard-0-of", false},
+        {"notes", false},
+    };
+#undef HEX
+    assert_int_equal(mkdir(f->parts, 0777), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[160];
+        snprintf(path, sizeof path, "%s/%s", f->parts, files[i].name);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fclose(file);
+    }
+    struct result_row rows[3];
+    struct results *results = open_results(f, true, false);
+    for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
+    assemble(f, results, rows);
+    results_close(results);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[160];
+        snprintf(path, sizeof path, "%s/%s", f->parts, files[i].name);
+        if (exists(path) == files[i].ours) fail_msg("%s %s", files[i].name, files[i].ours ? "stays" : "is gone");
+        unlink(path);
+    }
+    assert_int_equal(rmdir(f->parts), 0); /* nothing else lies there */
+    assert_true(is_complete(f));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_resume),
@@ -180,6 +282,8 @@ int main(void) {
         TEST(test_killed_writer),
         TEST(test_full_disk),
         TEST(test_full_disk_at_assembly),
+        TEST(test_standing_beside_an_output),
+        TEST(test_what_lies_beside_parts),
     };
     return cmocka_run_group_tests_name("result_resume", tests, NULL, NULL);
 }
