@@ -1,4 +1,4 @@
-/* Help texts of commands: how they are read and printed. */
+/* Help texts of commands: how they are read and printed, and what shells complete by them. */
 #include "../../runner/commands/help.h"
 
 #include <setjmp.h>
@@ -142,6 +142,126 @@ static void lines_are_filled_to_80_columns(void **state) {
     }
 }
 
+/* ---- completion -------------------------------------------------------------------------------------------------- */
+
+static enum status no_run(int argc, char **argv, struct error *error) {
+    (void)argc, (void)argv, (void)error;
+    return STATUS_OK;
+}
+
+/* Every kind of option and operand. */
+static const struct command drawn = {"draw", "[OPTION...] JOB", "draws it's [own]: a \\",
+                                     "  -o, --output FILE  the file\n  --in DIR  a folder\n  --job JOB  a job\n"
+                                     "  -r, --result RESULTS  results\n  --op OPERATION  an operation\n"
+                                     "  --how MODE  quick or slow; it's how\n  --set N=V  a value (repeatable)\n"
+                                     "  -q, --quiet  no words\n",
+                                     no_run},
+                            shown = {"see", "RESULTS", "sees", "", no_run}, none = {"rest", "", "rests", "", no_run},
+                            named = {"tell", "[COMMAND]", "tells", "", no_run};
+
+static char *completion(const char *shell) {
+    static const struct command *const commands[] = {&drawn, &shown, &none, &named};
+    static const struct program program = {.commands = commands, .command_count = 4};
+    struct error error = {STATUS_OK, ""};
+    char *text;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    assert_int_equal(completion_print(&program, shell, to, &error), STATUS_OK);
+    fclose(to);
+    return text;
+}
+
+/* The parts must stand there one directly after the other. */
+static void assert_printed(const char *shell, const char *const expected[]) {
+    char *text = completion(shell), *at = strstr(text, expected[0]);
+    if (!at) fail_msg("%s: no '%s' in\n%s", shell, expected[0], text);
+    for (int i = 0; expected[i]; i++) {
+        if (strncmp(at, expected[i], strlen(expected[i])) != 0) fail_msg("%s: '%s' before\n%s", shell, expected[i], at);
+        at += strlen(expected[i]);
+    }
+    free(text);
+}
+
+#define WHEN(command) "complete -c tilerun -n 'contains -- " command " (commandline -opc)[2]' "
+
+static void completion_of_fish(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "complete -c tilerun -n __fish_is_first_token -a draw -d 'draws it\\'s [own]: a \\\\'\n",
+        "complete -c tilerun -n __fish_is_first_token -a see -d 'sees'\n",
+        "complete -c tilerun -n __fish_is_first_token -a rest -d 'rests'\n",
+        "complete -c tilerun -n __fish_is_first_token -a tell -d 'tells'\n",
+        WHEN("help") "-a 'draw see rest tell'\n",
+        WHEN("draw") "-s o -l output -r -F -d 'the file'\n",
+        WHEN("draw") "-l in -x -a '(__fish_complete_directories)' -d 'a folder'\n",
+        WHEN("draw") "-l job -x -k -a '(__fish_complete_suffix .yaml; __fish_complete_suffix .yml)' -d 'a job'\n",
+        WHEN("draw") "-s r -l result -x -k -a '(__fish_complete_suffix .h5)' -d 'results'\n",
+        WHEN("draw") "-l op -x -a 'matmul reduce transpose scale' -d 'an operation'\n",
+        WHEN("draw") "-l how -x -a 'quick slow' -d 'quick or slow; it\\'s how'\n",
+        WHEN("draw") "-l set -x -d 'a value (repeatable)'\n",
+        WHEN("draw") "-s q -l quiet -d 'no words'\n",
+        WHEN("draw") "-k -a '(__fish_complete_suffix .yaml; __fish_complete_suffix .yml)'\n",
+        WHEN("see") "-k -a '(__fish_complete_suffix .h5)'\n",
+        WHEN("tell") "-a 'draw see rest tell'\n",
+        NULL};
+    assert_printed("fish", names);
+}
+
+#define NEXT " \\\n            "
+
+static void completion_of_zsh(void **state) {
+    (void)state;
+    static const char *const names[] = {"        'draw:draws it'\\''s \\[own\\]\\: a \\\\'\n", "        'see:sees'\n",
+                                        "        'rest:rests'\n", "        'tell:tells'\n", NULL};
+    static const char *const commands[] = {
+        "        help) _arguments '1:command:(draw see rest tell)' ;;\n",
+        "        draw)\n            _arguments -S",
+        NEXT "'(-o --output)'{-o+,--output=}'[the file]:FILE:_files'",
+        NEXT "'--in=[a folder]:DIR:_files -/'",
+        NEXT "'--job=[a job]:JOB:_files -g \"*.(yaml|yml)(-.)\"'",
+        NEXT "'(-r --result)'{-r+,--result=}'[results]:RESULTS:_files -g \"*.(h5|hdf5)(-.)\"'",
+        NEXT "'--op=[an operation]:OPERATION:(matmul reduce transpose scale)'",
+        NEXT "'--how=[quick or slow; it'\\''s how]:MODE:(quick slow)'",
+        NEXT "'*--set=[a value (repeatable)]:N=V: '",
+        NEXT "'(-q --quiet)'{-q,--quiet}'[no words]'",
+        NEXT "'(- *)'{-h,--help}'[what the command does, and its options]'",
+        NEXT "'*: :_files -g \"*.(yaml|yml)(-.)\"' ;;\n",
+        "        see)\n            _arguments -S",
+        NEXT "'(- *)'{-h,--help}'[what the command does, and its options]'",
+        NEXT "'*: :_files -g \"*.(h5|hdf5)(-.)\"' ;;\n",
+        "        rest)\n            _arguments -S",
+        NEXT "'(- *)'{-h,--help}'[what the command does, and its options]' ;;\n",
+        "        tell)\n            _arguments -S",
+        NEXT "'(- *)'{-h,--help}'[what the command does, and its options]'",
+        NEXT "'*: :(draw see rest tell)' ;;\n",
+        "        esac ;;\n",
+        NULL};
+    assert_printed("zsh", names);
+    assert_printed("zsh", commands);
+}
+
+static void completion_of_bash(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "    ' '*) words='draw see rest tell help' options='--help --version' ;;\n",
+        "    'help '*) words='draw see rest tell' ;;\n",
+        "    'draw --output' | 'draw -o') words='' files='any' ;;\n",
+        "    'draw --in') words='' files='folders' ;;\n",
+        "    'draw --job') words='' files='yaml yml' ;;\n",
+        "    'draw --result' | 'draw -r') words='' files='h5 hdf5' ;;\n",
+        "    'draw --op') words='' files='' ;;\n",
+        "    'draw --how') words='quick slow' files='' ;;\n",
+        "    'draw --set') words='' files='' ;;\n",
+        "    'draw '*) options='-o --output --in --job -r --result --op --how --set -q --quiet --help' words='' "
+        "files='yaml yml' ;;\n",
+        "    'see '*) options='--help' words='' files='h5 hdf5' ;;\n",
+        "    'rest '*) options='--help' words='' files='' ;;\n",
+        "    'tell '*) options='--help' words='draw see rest tell' files='' ;;\n",
+        "    esac\n",
+        NULL};
+    assert_printed("bash", lines);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_read),
@@ -149,6 +269,9 @@ int main(void) {
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(kinds_of_operands),
         cmocka_unit_test(lines_are_filled_to_80_columns),
+        cmocka_unit_test(completion_of_fish),
+        cmocka_unit_test(completion_of_zsh),
+        cmocka_unit_test(completion_of_bash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
