@@ -255,7 +255,7 @@ def run_apart(command, limit, **environment):
 
 SETTINGS = {
     "OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": "/tmp", "XDG_CACHE_HOME": "/tmp/cache",
-    "TILERUN_CASES": "20", "PLANTED_TRIES": "1", "HONEST_CASES": "200",
+    "PLANTED_TRIES": "1", "HONEST_CASES": "200",
     "ASAN_OPTIONS": "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_abort=0:verify_asan_link_order=0:"
                     "allocator_may_return_null=1:detect_odr_violation=0",
 }  # fmt: skip
@@ -266,27 +266,32 @@ class Tests:
         self.original = original
         self.failing = {}  # of a part, without a mistake: they are left out
         self.lock = threading.Lock()
-        self.runs, self.counted = {}, defaultdict(set)  # of each part; of each file its lines
+        # Of each part what it runs; of each file its lines, and those that any part runs.
+        self.runs, self.counted, self.run_by_any = {}, defaultdict(set), defaultdict(set)
         for path in (ROOT / "build-coverage/by").glob("*.json"):
             about = json.loads(path.read_text())
             for source, lines in about["files"].items():
                 self.counted[source] |= set(map(int, lines))
                 about["files"][source] = {int(line) for line, (count, _) in lines.items() if count}
+                self.run_by_any[source] |= about["files"][source]
             self.runs[about["part"]] = about
 
     def of(self, mutant):
-        """The parts that run the line, those first that run much of its file in little time."""
+        """The parts that run the line, those first that run much of its file in little time; of a kernel those first
+        that compare every element."""
         _, path, number, *_ = mutant
         if path.endswith((".cu", ".cuh")):
             return ["unit/test_kernels_random"]
-        at = max((line for line in self.counted[path] if line <= number), default=0)  # where the statement begins
-        found = []
+        kernel, found = path.startswith("kernels/"), []
+        counted = self.run_by_any[path] if kernel else self.counted[path]  # optimised lines share their counts
+        at = max((line for line in counted if line <= number), default=0)  # where the statement begins
         for part, about in self.runs.items():
             lines = about["files"].get(path, ())
             if at in lines and part != "slurm":
-                seconds = about["seconds"] + (4 if part.startswith("e2e") else 0.2)
-                found.append((seconds / len(lines), part))
-        return [part for _, part in sorted(found)]
+                whole = part.startswith("e2e")
+                seconds = about["seconds"] + (4 if whole else 0.2)
+                found.append((kernel and whole, seconds / len(lines), part))
+        return [part for *_, part in sorted(found)]
 
     def command(self, tree, part, only=None):
         target = tree.link(part)
@@ -298,7 +303,8 @@ class Tests:
             return ["bash", "-c", f'tests/generate.sh "$0" --check && {checks}', target, *jobs], {}
         words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--tb=no", "-m", "not timings", "-rfE"]
         words += [f"--deselect={name}" for name in self.failing.get(part, ())]
-        return [*words, "-x", *(only or [ROOT / f"tests/{part}.py"])], {"TILERUN": str(target)}
+        settings = {"TILERUN": str(target), "TILERUN_CASES": "20"}
+        return [*words, "-x", *(only or [ROOT / f"tests/{part}.py"])], settings
 
     def outcome(self, tree, part, limit, only=None):
         """(passed, the failed tests)"""
