@@ -163,6 +163,86 @@ static void tiles_end_where_chunks_do(void **state) {
     assert_true(f.run.tiling.tile[LOOP_K] % 300 == 0 || f.run.tiling.tile[LOOP_K] == 9000);
 }
 
+/* A run of `f` is predicted for a GPU, or for two that share it. */
+static struct tiling predict(struct fixture *f, int team) {
+    struct device_facts facts = gpu();
+    facts.team = team;
+    plan_predict(&f->geometry, &facts, &f->run, &f->run.tiling);
+    return f->run.tiling;
+}
+
+static void assert_near(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, not %.17g", value, expected);
+}
+
+static void stages_are_predicted(void **state) {
+    (void)state;
+    struct fixture f;
+    const double mib = 1 << 20;
+    set_matmul(&f, 1024, 2048, 512);
+    for (int i = 0; i < 2; i++) f.run.tiling.in_storage[i].file_share = 0.5;
+    f.run.tiling.out_storage.file_share = 2;
+    assert_true(fit(&f, GIB, false) && f.run.tiling.steps == 1);
+    struct tiling files = predict(&f, 1);
+    assert_near(files.read_bytes, (8 + 4) * mib / 2);
+    assert_near(files.write_bytes, 2 * 2 * mib);
+    assert_near(files.traffic_bytes, (8 + 4 + 2) * mib);
+    assert_near(files.copy_s, (8 + 4) * mib / 55e9);
+    assert_true(files.generate_s == 0 && files.read_s > 12 * mib / 45e9 && files.read_s < 1.1 * 12 * mib / 45e9);
+    assert_true(files.write_s > 2 * mib / 5e9 && files.write_s < 1.1 * 2 * mib / 5e9);
+    /* What is made and not read counts as generated: each input its part, both of them all. */
+    double parts = 0;
+    for (int i = 0; i < 2; i++) {
+        f.run.tiling.in_storage[i].generated = true;
+        struct tiling one = predict(&f, 1);
+        assert_near(one.read_bytes, (i ? 8 : 4) * mib / 2);
+        assert_true(one.generate_s > 0 && one.generate_s < one.read_s && one.read_s == files.read_s);
+        parts += one.generate_s;
+        f.run.tiling.in_storage[i].generated = false;
+    }
+    assert_near(parts, files.read_s);
+    f.run.tiling.in_storage[0].generated = f.run.tiling.in_storage[1].generated = true;
+    struct tiling generated = predict(&f, 1);
+    assert_near(generated.generate_s, generated.read_s);
+    assert_true(generated.read_bytes == 0 && generated.predicted_s == files.predicted_s);
+    /* Two devices share what a kernel that can be divided does; a result that is not stored is not written. */
+    struct tiling alone = predict(&f, 2);
+    assert_true(alone.copy_s == files.copy_s && alone.kernel_s == files.kernel_s);
+    const struct kernel divisible = {.name = "any", .divisible = true};
+    f.run.kernel = &divisible;
+    struct tiling shared = predict(&f, 2);
+    assert_near(shared.copy_s, files.copy_s / 2);
+    assert_near(shared.kernel_s, files.kernel_s / 2);
+    f.run.tiling.out_storage.bytes_per_s = INFINITY;
+    struct tiling dropped = predict(&f, 1);
+    assert_true(dropped.write_s == 0 && dropped.write_bytes == 0 && dropped.predicted_s < files.predicted_s);
+}
+
+/* No stage takes longer than all, and all no longer than one stage after the other; `bound_by` is the slowest. */
+static void stages_overlap(void **state) {
+    (void)state;
+    for (int slow = 0; slow < 4; slow++)
+        for (int tiles = 0; tiles < 3; tiles++) {
+            static const char *const names[] = {"read", "copy", "compute", "write"};
+            struct device_facts facts = gpu();
+            struct fixture f;
+            set_op(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, FLOAT32, (struct shape){2, {4000, 5000}},
+                   (struct shape){0, {0}});
+            for (int i = 0; i < 2; i++) f.run.tiling.in_storage[i].bytes_per_s = slow == 0 ? 1e9 : 1e12;
+            facts.copy_bytes_per_s = slow == 1 ? 1e9 : 1e12;
+            facts.memory_bytes_per_s = slow == 2 ? 1e9 : 1e13;
+            f.run.tiling.out_storage.bytes_per_s = slow == 3 ? 1e9 : 1e12;
+            assert_true(fit(&f, GIB >> 3 * tiles, false));
+            plan_predict(&f.geometry, &facts, &f.run, &f.run.tiling);
+            const struct tiling *t = &f.run.tiling;
+            const double stages[] = {t->read_s, t->copy_s, t->compute_s, t->write_s};
+            for (int i = 0; i < 4; i++) assert_true(t->predicted_s >= stages[i] * 0.999 && t->bound_s >= stages[i]);
+            assert_true(t->predicted_s <= t->read_s + 2 * t->copy_s + t->compute_s + t->write_s);
+            assert_true(t->bound_s == stages[slow] && t->cost_s > t->predicted_s);
+            assert_string_equal(t->bound_by, names[slow]);
+        }
+}
+
 static void any_shape_fits_into_64_kib(void **state) {
     (void)state;
     struct fixture f;
@@ -303,6 +383,8 @@ int main(void) {
         cmocka_unit_test(a_large_product_keeps_c_on_the_device),
         cmocka_unit_test(a_stream_is_read_once),
         cmocka_unit_test(tiles_end_where_chunks_do),
+        cmocka_unit_test(stages_are_predicted),
+        cmocka_unit_test(stages_overlap),
         cmocka_unit_test(any_shape_fits_into_64_kib),
         cmocka_unit_test(too_little_memory_says_what_is_needed),
         cmocka_unit_test(less_memory_is_never_predicted_to_be_faster),
