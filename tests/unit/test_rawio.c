@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static struct error error;
@@ -308,6 +309,56 @@ static void every_layout_is_written_as_by_hdf5(void **state) {
             }
 }
 
+/* Lets the process have that many bytes more than it has; -1: as many as it likes. */
+static void limit_memory(int64_t more) {
+    static struct rlimit before;
+    long long pages = 0;
+    if (more < 0) {
+        assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+        return;
+    }
+    FILE *from = fopen("/proc/self/statm", "r");
+    assert_non_null(from);
+    assert_int_equal(fscanf(from, "%lld", &pages), 1); // NOLINT(cert-err34-c): the kernel's own number
+    fclose(from);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    struct rlimit now = {(rlim_t)(pages * sysconf(_SC_PAGESIZE) + more), before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+}
+
+/* Chunks of 64 MiB that there is no room to encode, whole or in part. */
+static void missing_memory_is_a_failure(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* it needs memory of its own */
+#endif
+    const struct shape shape = {2, {32768, 1024}};
+    const struct h5_layout layout = {.chunk = {2, {16384, 1024}}, .compression = COMPRESSION_GZIP, .level = 1};
+    float *values = calloc(16384 * 1024, sizeof *values); /* its pages are never written */
+    const struct write_source source = {values, FLOAT32, NULL};
+    for (int part = 0; part < 2; part++) {
+        hid_t file;
+        struct h5_dataset *dataset;
+        struct rawwrite *raw;
+        const struct box box = {2, {part ? 100 : 16384, 0}, {part ? 16000 : 16384, 1024}};
+        assert_int_equal(h5_create_file(in_folder("out.h5"), &file, &error), STATUS_OK);
+        assert_int_equal(h5_create(file, "/x", FLOAT32, &shape, &layout, &dataset, &error), STATUS_OK);
+        assert_int_equal(rawwrite_open(dataset, 0, &raw, &error), STATUS_OK);
+        assert_non_null(raw);
+        limit_memory(24 << 20);
+        enum status status = rawwrite_write(raw, &box, &source, NULL, &error);
+        limit_memory(-1);
+        assert_int_equal(status, STATUS_IO);
+        assert_non_null(strstr(error.text, "Cannot allocate memory"));
+        error = (struct error){.status = STATUS_OK};
+        rawwrite_close(raw);
+        h5_close(dataset);
+        h5_close_file(file, &error);
+        error = (struct error){.status = STATUS_OK};
+    }
+    free(values);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout_is_read_as_by_hdf5),
@@ -317,6 +368,7 @@ int main(void) {
         cmocka_unit_test(a_damaged_chunk_is_named),
         cmocka_unit_test(what_is_unusual_is_left_to_hdf5),
         cmocka_unit_test(every_layout_is_written_as_by_hdf5),
+        cmocka_unit_test(missing_memory_is_a_failure),
     };
     return cmocka_run_group_tests_name("rawio", tests, make_folder, remove_folder);
 }
