@@ -8,10 +8,9 @@
  *
  *     x = a + b + c      A * B  ~  a * a  +  (b * a + a * b + b * b + c * a + a * c)        b c, c b, c c: below 2^-25
  *
- *     loaders      | of A    floats | cut |  three slices  |    two warpgroups, an operand each: global memory to
- *                  | of B    floats | cut |  three slices  |    registers, cut, to shared memory; the next 32 of k are
- *                                          | 6 products |       on their way meanwhile
- *     consumers    | 64 rows               | 6 products |       two warpgroups
+ *     of A    floats |                            cut | 6 products     copies go past the registers, two slots of
+ *     of B    floats | cut | three slices             |                32 of k ahead
+ *             loaders: two warpgroups        consumers: two warpgroups, 64 rows each, A in registers
  *
  * The tensor core truncates where float32 rounds, so it sums 32 of k only, the smallest products first; float32
  * additions add these sums up (as in split.cu). One set of registers takes all six products: at most 2^-8 of the sum is
@@ -19,10 +18,10 @@
  *
  * Blocks are many and small: tiles from 64 x 64 to 128 x 128, one a multiprocessor, and k is cut into up to eight
  * pieces, whose blocks are a cluster and add up in each other's shared memory. Where rows do not lie in aligned groups
- * of four, a loader reads the three groups that hold its eight numbers and picks them out.
+ * of four, floats are copied one by one.
  *
- * Which sums are right (exact_right). A slice may underflow where its float does not. A loader notes the largest and
- * the least magnitude of each of its lines, rows of A and columns of B. An element is right
+ * Which sums are right (exact_right). A slice may underflow where its float does not. Who cuts notes the largest and
+ * the least magnitude of each line, rows of A and columns of B. An element is right
  *
  *     if no number of its lines is below 2^-102 and no product below 2^-88: every slice that counts is a normal number;
  *     or if its sum is so large that what may be lost is below 2^-22 of it.
@@ -31,24 +30,26 @@
  * of numbers all of which are tiny, and lines with infinities, whose other slices are NaN. A line with a NaN gives NaN.
  * This is known of an element by its lines and its sum alone, so its bits do not depend on other elements.
  *
- * Measured on an H200, microseconds, cuBLAS's float32 and this kernel at its best tile; the same within 4 % for numbers
- * of N(0,1), rows of a softmax, numbers spread over 2^-60 .. 2^60, NaN and one-hot; 10 % more where 99 of 100 are zero:
+ * Measured on an H200, microseconds, cuBLAS's float32 and this kernel at its best tile, numbers of N(0,1):
  *
- *     512^3     12.5    9.9      2048^3   340    184      60x5888x5888     113   106     1001x1003x1005    50.3   42.2
- *     700^3     22.9   16.1      3000^3  1420    648      7392x128x2464    131    64     503x1381x809      36.8   35.8
- *     1000^3    49.9   28.8      4096^3  2675   1400      4128x136x1376     58    35     1138x1119x1521   101.5  96.2
- *     394^3     10.1   12.1      32x4096x4096  39.6  50.4                                1252x2007x1088   139.7   130
+ *     512^3     12.5   10.1      1500^3   183   120      128x4096x4096    93.5  62.2      335x1000x777     20.9  20.8
+ *     640^3     21.9   14.8      2048^3   340   189                                       1001x1003x1005   50.4  38.0
+ *     1000^3    49.7   28.9      4096^3  2672  1454                                       1049x1573x2355    207   140
  *
  * (Right: rows not in fours.) The Frobenius error was a fifth of cuBLAS's at 1000^3 of N(0,1), a quarter for rows of a
  * softmax, nine tenths for numbers spread over 2^-60 .. 2^60; where 99 of 100 numbers are zero, twice as large: there
  * cuBLAS rounds seldom.
  *
- * 22 were predicted for 1000^3: each 32 of k takes 1.33, where tensor cores need 0.78. Loaders are what is slow: all
- * their loads share one counter, so they wait for the latest, which was asked for just before. One warpgroup of loaders
- * for both operands took 30.4 (1001x1003x1005: 66), and its fence, which shows the slices to tensor cores, waited for
- * loads too; it stands in the consumers now.
+ * Before, loaders cut both operands, out of registers: rows not in fours took 6 to 30 % longer (22, 42, 182 us), while
+ * 128 x 128 of rows in fours was the same or up to 7 % faster (1024^3: 27.5). 22 us were predicted for 1000^3, because
+ * shared memory has 28 % less to carry now, and loads are two slots ahead. But 32 of k of such a tile still take 1.35
+ * us; without loads 1.3, without writing slices 1.2; consumers that take turns at the tensor cores changed nothing.
+ * With slices of arbitrary bits it took 1.8, with none and no loads 1.0, where tensor cores need 0.78 at full clock: so
+ * it seems to be their power that bounds it.
  *
- * What remains: that wait; and small products, whose 6 us of launch, first loads and addition tell up to 512^3. */
+ * The products of first slices in a sum of their own, which float32 additions add to the others': 3 to 5 % slower; the
+ * error where 99 of 100 numbers of A are zero fell from 3.4e-8 to 3.0e-8 of |A||B| (cuBLAS 2.7e-8), but rose by a
+ * quarter for N(0,1). */
 #include "exact32.cuh"
 
 /* ---- sums to C --------------------------------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ __device__ inline void exact_add(const matmul_args &args, const matmul_work &wor
     struct alignas(WIDTH * sizeof(float)) vector {
         float x[WIDTH];
     };
-    const float *const planes = reinterpret_cast<const float *>(shared.stage);
+    const float *const planes = reinterpret_cast<const float *>(shared.b);
     const float least = 0x1p-101f * float(args.k);
     uint32_t tiny = 0;
     for (unsigned share = 0; share < work.shares; share++) tiny |= *share_of(work, &shared.tiny, share);
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
     if (threadIdx.x == 0) {
         shared.tiny = 0;
         for (int i = 0; i < SHAPE::SLOTS; i++) {
-            mbarrier_init(&shared.full[i], 2 * WARPGROUP / 32);
+            mbarrier_init(&shared.full[i], LOADERS / 32);
             mbarrier_init(&shared.empty[i], 2 / SHAPE::PARTS * WARPGROUP / 32);
         }
         mbarrier_init_fence();
@@ -159,25 +160,21 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
     const int group = int(threadIdx.x) / WARPGROUP;
     if (group < 2) {
         registers_release<LOADER_REGISTERS>();
-        const auto load = [&](auto type, const void *x, int64_t stride, int64_t extent, int64_t first,
-                              const void *slices, uint2 *lines) {
-            typename decltype(type)::type own(static_cast<const float *>(x) + piece.tile.batch * stride, extent, first,
-                                              args.k, begin, end);
-            exact_load<SHAPE>(shared, own, slices, lines, slots);
-        };
-        if (group == 0)
-            load(std::type_identity<exact_loader<A, FOURS, SHAPE::ROWS>>(), args.a, args.a_batch_stride, args.m,
-                 piece.tile.row * SHAPE::ROWS, shared.stage[0].a, shared.line);
-        else
-            load(std::type_identity<exact_loader<B, FOURS, SHAPE::COLUMNS>>(), args.b, args.b_batch_stride, args.n,
-                 piece.tile.column * SHAPE::COLUMNS, shared.stage[0].b, shared.line + SHAPE::ROWS);
+        const auto *const a = static_cast<const float *>(args.a) + piece.tile.batch * args.a_batch_stride;
+        const auto *const b = static_cast<const float *>(args.b) + piece.tile.batch * args.b_batch_stride;
+        exact_load<SHAPE, B>(
+            shared, exact_copy<A, FOURS, SHAPE::ROWS>(a, args.m, piece.tile.row * SHAPE::ROWS, args.k, begin, end),
+            exact_copy<B, FOURS, SHAPE::COLUMNS>(b, args.n, piece.tile.column * SHAPE::COLUMNS, args.k, begin, end),
+            slots);
+        registers_take<SHARED_REGISTERS>();
     } else {
         registers_take<ADDER_REGISTERS>();
         const int consumer = group - 2;
         float sum[SHAPE::COLUMNS / 2];
-        exact_consume<SHAPE, A == LINES, B == LINES>(shared, consumer, slots, sum);
-        warpgroups_sync<1, 2 * WARPGROUP>(); /* both have read their last stage: it is free for sums */
-        exact_leave<SHAPE>(reinterpret_cast<float *>(shared.stage), consumer, sum);
+        exact_consume<SHAPE, A, B == LINES>(shared, consumer, slots, sum);
+        warpgroups_sync<1, 2 * WARPGROUP>(); /* both have read their last slot: it is free for sums */
+        exact_leave<SHAPE>(reinterpret_cast<float *>(shared.b), consumer, sum);
+        registers_release<SHARED_REGISTERS>();
     }
     share_sync(work);
     if (args.n % 4 == 0)
@@ -193,9 +190,9 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
 using exact_shapes = std::tuple<exact_shape<128, 128>, exact_shape<128, 64>, exact_shape<64, 128>, exact_shape<64, 64>>;
 template <int WHICH> using exact_tile = std::tuple_element_t<WHICH, exact_shapes>;
 
-static constexpr matmul_cut cuts[] = {exact_tile<0>::cut(7.7e+11, 3.7e-6), exact_tile<1>::cut(4.7e+11, 2e-6),
-                                      exact_tile<2>::cut(5.2e+11, 2.6e-6), exact_tile<3>::cut(3.8e+11, 1.4e-6)};
-#define APART 0.6 /* of its speed, on operands whose rows are not in fours */
+static constexpr matmul_cut cuts[] = {exact_tile<0>::cut(7.7e+11, 4.1e-6), exact_tile<1>::cut(5.8e+11, 3e-6),
+                                      exact_tile<2>::cut(6e+11, 3.8e-6), exact_tile<3>::cut(4.7e+11, 2.9e-6)};
+#define APART 0.77 /* of its speed, on operands whose rows are not in fours */
 
 /* Do rows of both operands, as they lie, consist of groups of four? Whether these are aligned, only the launch knows.
  */
