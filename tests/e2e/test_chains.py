@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import harness
-from harness import INTERRUPTED, OK, RUN, USAGE
+from harness import INTERRUPTED, OK, RUN
 from shards import arguments, assert_equals_unsharded, merge, plain_environment, shard
 from test_panels import Inputs
 
@@ -382,21 +382,3 @@ def test_what_a_job_that_goes_on_has_of_before(folder):
     assert done.returncode == RUN
     said = end(start(folder, 1, 2, "--by", "runs", "--resume", "--wait", "0"), RUN)
     assert "right cpu: wrong" in said
-
-
-# ---- the command line ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--shard", "0/2", "--wait", "x"], "run: --wait is a whole number of seconds, such as 3600, not 'x'"),
-        (["--shard", "0/2", "--wait", "-1"], "run: --wait is a whole number of seconds, such as 3600, not '-1'"),
-        (["--shard", "0/2", "--wait", "1.5"], "run: --wait is a whole number of seconds, such as 3600, not '1.5'"),
-        (["--wait", "5"], "run: --wait says how long a shard waits for another; there is no --shard"),
-    ],
-)
-def test_bad_options(folder, options, words):
-    chain(folder)
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *options, env=plain_environment())
-    assert done.returncode == USAGE and words in done.stderr

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import harness
-from harness import INTERRUPTED, IO, OK, RUN, USAGE
+from harness import INTERRUPTED, IO, OK, RUN
 from shards import arguments, assert_equals_unsharded, merge, plain_environment, shard
 
 CASES = int(os.environ.get("TILERUN_CASES", 12))
@@ -277,19 +277,6 @@ def test_long_operations_are_divided_by_themselves(folder, size, repeat, keep, p
     _, said = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED and "'product blocked" in said, said
     assert ("'product blocked, rows 0 to " in said) == panels, said
-
-
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--shard", "0/2", "--by", "rows"], "--by is runs or tiles, not 'rows'"),
-        (["--by", "tiles"], "there is no --shard"),
-    ],
-)
-def test_bad_options(folder, options, words):
-    product(folder)
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *options, env=plain_environment())
-    assert done.returncode == USAGE and words in done.stderr
 
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["all right", "beside a wrong one"])
