@@ -126,10 +126,54 @@ static void plain_axes_are_one_box(void **state) {
     assert_true(taken.boxes == 1 && taken.count == 6 && taken.place[0] == 7 && taken.place[5] == 18);
 }
 
+static struct geometry geometry_of(enum op op, struct shape first, struct shape second) {
+    const struct shape shapes[2] = {first, second};
+    const enum dtype dtypes[2] = {FLOAT32, FLOAT32};
+    struct op_options options = {.alpha = 1};
+    struct geometry geometry;
+    struct error error = {STATUS_OK, ""};
+    if (geometry_make(op, &options, shapes, dtypes, &geometry, &error)) fail_msg("%s", error.text);
+    return geometry;
+}
+
+/* What an operation can take as it is stays so; what lies behind its last input must not matter. */
+static void axes_are_merged_where_they_must_be(void **state) {
+    (void)state;
+    static const struct {
+        enum op op;
+        struct shape first, second, result;
+        bool plain;
+    } cases[] = {
+        {OP_MATMUL, {2, {4, 5}}, {2, {5, 6}}, {2, {4, 6}}, true},
+        {OP_MATMUL, {2, {1, 5}}, {3, {7, 5, 6}}, {3, {7, 1, 6}}, true},
+        {OP_MATMUL, {3, {7, 4, 1}}, {2, {1, 6}}, {3, {7, 4, 6}}, true},
+        {OP_MATMUL, {3, {7, 4, 5}}, {3, {7, 5, 6}}, {3, {7, 4, 6}}, true},
+        {OP_MATMUL, {3, {1, 4, 5}}, {3, {1, 5, 6}}, {3, {1, 4, 6}}, true},
+        {OP_MATMUL, {3, {1, 4, 5}}, {3, {7, 5, 6}}, {3, {7, 4, 6}}, false}, /* one matrix for all */
+        {OP_MATMUL, {3, {7, 4, 5}}, {3, {1, 5, 6}}, {3, {7, 4, 6}}, false},
+        {OP_MATMUL, {4, {2, 3, 4, 5}}, {4, {2, 3, 5, 6}}, {3, {6, 4, 6}}, false},
+        {OP_MATMUL, {2, {4, 5}}, {4, {2, 3, 5, 6}}, {3, {6, 4, 6}}, false},
+        {OP_TRANSPOSE, {3, {1, 4, 5}}, {3, {2, 5, 6}}, {3, {1, 5, 4}}, true},
+        {OP_TRANSPOSE, {3, {2, 4, 5}}, {5, {1, 1, 1, 1, 1}}, {3, {2, 5, 4}}, true},
+        {OP_SCALE, {4, {2, 3, 4, 5}}, {0}, {0}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct geometry geometry = geometry_of(cases[i].op, cases[i].first, cases[i].second);
+        bool plain = operand_is_plain(&geometry.out);
+        for (int input = 0; input < geometry.inputs; input++) plain = plain && operand_is_plain(&geometry.in[input]);
+        if (plain != cases[i].plain) fail_msg("case %zu", i);
+        if (cases[i].result.rank == 0) continue;
+        assert_int_equal(geometry.out.shape.rank, cases[i].result.rank);
+        for (int axis = 0; axis < geometry.out.shape.rank; axis++)
+            assert_int_equal(geometry.out.shape.size[axis], cases[i].result.size[axis]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_have_all_elements_in_order),
         cmocka_unit_test(plain_axes_are_one_box),
+        cmocka_unit_test(axes_are_merged_where_they_must_be),
     };
     return cmocka_run_group_tests_name("axes", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static struct output_difference compare(enum dtype dtype, const void *base, cons
     struct output_difference difference;
     struct shape shape = {1, {count}};
     char path[128];
-    strcpy(path, in_folder("base.h5"));
+    snprintf(path, sizeof path, "%s", in_folder("base.h5"));
     store_array(path, dtype, &shape, &(struct h5_layout){.level = 0}, base);
     store_array(in_folder("new.h5"), dtype, &shape, &(struct h5_layout){.level = 0}, new);
     assert_int_equal(outputs_compare(path, "/x", in_folder("new.h5"), "/x", &difference, &error), STATUS_OK);
@@ -69,7 +69,7 @@ static void others_cannot_be_compared(void **state) {
     struct output_difference difference;
     const double zeros[6] = {0};
     char path[128];
-    strcpy(path, in_folder("base.h5"));
+    snprintf(path, sizeof path, "%s", in_folder("base.h5"));
     const char *new = in_folder("new.h5");
     store_array(path, FLOAT64, &(struct shape){2, {2, 3}}, &(struct h5_layout){.level = 0}, zeros);
     const struct shape shapes[] = {{2, {3, 2}}, {1, {6}}, {2, {2, 3}}, {2, {2, 2}}};

@@ -142,7 +142,7 @@ static void drawn_plans_are_dealt_out(void **state) {
     int spread = 0, whole = 0;
     state_of_draws = 5;
     for (int trial = 0; trial < 4000; trial++) {
-        int shards = 1 + draw_below(9), groups[MOST];
+        int shards = 1 + draw_below(9), groups[MOST] = {0};
         double expected[MOST + 10], before[MOST + 10];
         draw_plan();
         int *of_task = shard_deal(&made.all, shards);

@@ -20,8 +20,8 @@ static size_t bytes;
 static void make_file(void) {
     bytes = 1 + (size_t)draw_below(MOST - 1);
     for (size_t i = 0; i < bytes; i++) before[i] = (unsigned char)draw_below(256);
-    strcpy(path, in_folder("a.h5"));
-    strcpy(beside, in_folder("a.h5" H5_JOURNAL));
+    snprintf(path, sizeof path, "%s", in_folder("a.h5"));
+    snprintf(beside, sizeof beside, "%s", in_folder("a.h5" H5_JOURNAL));
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(before, 1, bytes, file), bytes);

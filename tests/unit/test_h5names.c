@@ -8,19 +8,24 @@
 
 /* Compares with paths, separated by spaces, where ~ stands for the test's folder. */
 static void assert_names(struct h5_names names, const char *expected) {
-    char found[4096] = "", wanted[4096] = "";
-    for (int i = 0; i < names.count; i++) {
-        strcat(found, i ? " " : "");
-        strcat(found, names.path[i]);
-    }
-    for (; *expected; expected++) strncat(wanted, *expected == '~' ? folder : expected, *expected == '~' ? 99 : 1);
+    char *found = NULL, *wanted = NULL;
+    size_t unused;
+    FILE *to = open_memstream(&found, &unused);
+    for (int i = 0; i < names.count; i++) fprintf(to, i ? " %s" : "%s", names.path[i]);
+    fclose(to);
+    to = open_memstream(&wanted, &unused);
+    for (; *expected; expected++) fprintf(to, "%.*s", *expected == '~' ? 99 : 1, *expected == '~' ? folder : expected);
+    fclose(to);
     h5_names_free(&names);
     assert_string_equal(found, wanted);
+    free(found);
+    free(wanted);
 }
 
-static char *from(const char *name) {
+static const char *from(const char *name) {
     static char path[128];
-    return strcpy(path, in_folder(name));
+    snprintf(path, sizeof path, "%s", in_folder(name));
+    return path;
 }
 
 static void links_and_sources(void **state) {
@@ -56,8 +61,9 @@ static void external_storage(void **state) {
 /* However many folders there are: those that always count have room. */
 static void many_folders(void **state) {
     (void)state;
-    char list[400] = "";
-    for (int i = 0; i < 60; i++) sprintf(list + strlen(list), "%s/f%d", i ? ":" : "", i);
+    char list[400];
+    for (size_t i = 0, used = 0; i < 60; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s/f%zu", i ? ":" : "", i);
     setenv("HDF5_EXT_PREFIX", list, 1);
     for (int absolute = 0; absolute < 2; absolute++) {
         struct h5_names names = h5_names_of(from("a.h5"), absolute ? "/x/b.h5" : "b.h5", "HDF5_EXT_PREFIX");

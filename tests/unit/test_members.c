@@ -33,7 +33,7 @@ static void end_as_told(int number) {
 /* How many lines were written down. */
 static int count_notes(void) {
     char text[4096];
-    int file = open(getenv("NOTES"), O_RDONLY), lines = 0;
+    int file = open(notes, O_RDONLY), lines = 0;
     ssize_t bytes = file >= 0 ? read(file, text, sizeof text) : 0;
     if (file >= 0) close(file);
     for (ssize_t i = 0; i < bytes; i++) lines += text[i] == '\n';
@@ -46,18 +46,22 @@ static void wait_for_notes(int lines) {
 
 /* Writes down what it was told; when all members have, it does what its letter says. */
 static int be_a_member(int argc, char **argv, const char *text) {
-    char line[512] = "";
+    char *line = NULL;
+    size_t length;
     struct stat out, nowhere;
     const char *number = getenv(MEMBER);
     bool silent = fstat(STDOUT_FILENO, &out) == 0 && stat("/dev/null", &nowhere) == 0 && out.st_rdev == nowhere.st_rdev;
-    sprintf(line, "%s%s:", number ? number : "-", silent ? " silent" : "");
-    for (int i = 0; i < argc; i++) sprintf(line + strlen(line), " %s", argv[i]);
-    strcat(line, "\n");
+    FILE *to = open_memstream(&line, &length);
+    fprintf(to, "%s%s:", number ? number : "-", silent ? " silent" : "");
+    for (int i = 0; i < argc; i++) fprintf(to, " %s", argv[i]);
+    fputc('\n', to);
+    fclose(to);
     char letter = number ? text[atoi(number)] : text[strlen(text) - 1];
     if (letter == 'w') signal(SIGTERM, end_as_told);
-    int file = open(getenv("NOTES"), O_WRONLY | O_APPEND | O_CREAT, 0666);
-    if (file < 0 || write(file, line, strlen(line)) < 0) return 99;
+    int file = open(notes, O_WRONLY | O_APPEND | O_CREAT, 0666);
+    if (file < 0 || write(file, line, length) < 0) return 99;
     close(file);
+    free(line);
     wait_for_notes((int)strlen(text) - 1);
     if (letter == 'w') sleep(20);
     if (letter == 'k') kill(getpid(), SIGKILL);
@@ -190,7 +194,12 @@ static void a_member_has_one_device(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (getenv("LETTERS")) return be_a_member(argc, argv, getenv("LETTERS"));
+    const char *letters = getenv("LETTERS"), *of_parent = getenv("NOTES");
+    snprintf(notes, sizeof notes, "/tmp/tilerun-members-%d", (int)getpid());
+    if (letters && of_parent) {
+        snprintf(notes, sizeof notes, "%s", of_parent);
+        return be_a_member(argc, argv, letters);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_told_their_shares),
         cmocka_unit_test(the_worst_status_counts),
@@ -198,7 +207,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_signal_ends_all),
     };
     unsetenv(MEMBER);
-    snprintf(notes, sizeof notes, "/tmp/tilerun-members-%d", (int)getpid());
     setenv("NOTES", notes, 1);
     int failed = cmocka_run_group_tests_name("members", tests, NULL, NULL);
     unlink(notes);
