@@ -143,7 +143,7 @@ static void drawn_plans_are_dealt_out(void **state) {
     state_of_draws = 5;
     for (int trial = 0; trial < 4000; trial++) {
         int shards = 1 + draw_below(9), groups[MOST] = {0};
-        double expected[MOST + 10], before[MOST + 10];
+        double expected[MOST + 10] = {0}, before[MOST + 10] = {0};
         draw_plan();
         int *of_task = shard_deal(&made.all, shards);
         for (int t = 0; t < made.plan.task_count; t++) {
