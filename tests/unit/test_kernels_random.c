@@ -72,6 +72,38 @@ TEST(DEVICE_CUDA, reduce_on_a_gpu, OP_REDUCE)
 TEST(DEVICE_CUDA, transpose_on_a_gpu, OP_TRANSPOSE)
 TEST(DEVICE_CUDA, scale_on_a_gpu, OP_SCALE)
 
+#ifdef __x86_64__
+/* What __builtin_cpu_supports looks at: it stands in every program. */
+extern struct {
+    unsigned vendor, type, subtype, features;
+} __cpu_model; // NOLINT(bugprone-reserved-identifier): the compiler's own
+
+/* The variants that choose their instructions when they run, on processors without AVX-512, and without AVX2. */
+static void variants_on_older_processors(void **state) {
+    (void)state;
+    const unsigned real = __cpu_model.features, avx2_and_fma = 1u << 10 | 1u << 14;
+    static const enum op chosen[] = {OP_MATMUL, OP_REDUCE, OP_SCALE};
+    int64_t wrong = 0;
+    if (getenv("TILERUN_CASE") || exact) skip();
+    for (int level = 0; level < 2; level++)
+        for (int i = 0; i < 3; i++) {
+            struct suite suite;
+            __cpu_model.features = level == 0 ? real & avx2_and_fma : 0;
+            suite_open(&suite, DEVICE_CPU, chosen[i]);
+            for (int64_t number = 0; number < (base_cases + 4) / 5; number++) try_case(&suite, number);
+            suite_close(&suite);
+            __cpu_model.features = real;
+            wrong += suite.wrong + suite.strays;
+        }
+    assert_int_equal(wrong, 0);
+}
+#else
+static void variants_on_older_processors(void **state) {
+    (void)state;
+    skip();
+}
+#endif
+
 /* A variant that names no edges would be tested at none. */
 static void all_variants_name_their_edges(void **state) {
     (void)state;
@@ -177,6 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_variants_name_their_edges),
         cmocka_unit_test(planted_faults_are_found),
+        cmocka_unit_test(variants_on_older_processors),
         cmocka_unit_test(matmul_on_the_cpu),
         cmocka_unit_test(reduce_on_the_cpu),
         cmocka_unit_test(transpose_on_the_cpu),
