@@ -99,6 +99,8 @@ def test_version():
         (["run", "--wait", "x", "--shard", "0/2", "a"], r"run: --wait is a whole number of seconds, such as 3600"),
         (["run", "--wait", "5", "a"], r"run: --wait says how long a shard waits for another; there is no --shard\n"),
         (["run", "--wait", "0", "a"], r"run: --wait says how long a shard waits for another; there is no --shard\n"),
+        (["plan", "--by", "tiles", "a"], r"plan: --by goes with --shards\n"),
+        (["plan", "--bandwidth", "1MB", "a"], r"plan: --bandwidth goes with --shards\n"),
         (["merge", "--progress", "loud", "a"], r"merge: --progress is auto, plain or none, not 'loud'\n"),
         (["reproduce", "--progress", "loud", "a"], r"reproduce: --progress is auto, plain or none, not 'loud'\n"),
         (["reproduce", "--threshold", "7x", "a"], r"reproduce: --threshold is a share such as 5% or 0\.05, not '7x'\n"),

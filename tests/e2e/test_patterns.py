@@ -178,14 +178,15 @@ def test_an_axis_that_is_not_there(folder):
     assert done.returncode == USAGE and "has 2 axes, and cannot be concatenated along axis 2" in done.stderr
 
 
-def test_what_goes_with_the_values(folder):
+@pytest.mark.parametrize("said", ["length", None])
+def test_what_goes_with_the_values(folder, said):
     """What all files say alike; labels and scales of the axes that they have in common."""
     three(folder)
     for name in ("run-1.h5", "run-2.h5", "run-10.h5"):
         with h5py.File(folder / name, "a") as file:
             x = file["group/x"]
             x.attrs["units"] = "m"
-            x.attrs["long_name"] = name
+            x.attrs["long_name"] = said or name
             file["t"], file["f"] = np.arange(4.0), np.arange(6.0) * 3
             for axis, scale in enumerate("tf"):
                 file[scale].make_scale(scale)
@@ -194,7 +195,7 @@ def test_what_goes_with_the_values(folder):
     run(folder)
     with h5py.File(folder / "out.h5") as file:
         y = file["outputs/y"]
-        assert y.attrs["units"] == "m" and "long_name" not in y.attrs
+        assert y.attrs["units"] == "m" and y.attrs.get("long_name") == said
         assert len(y.dims[0]) == 0 and y.dims[1].label == "frequency"
         np.testing.assert_array_equal(y.dims[1][0][()], np.arange(6.0) * 3)
 

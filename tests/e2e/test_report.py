@@ -176,6 +176,43 @@ def test_roofs(results, folder):
     assert not cloud(report(edited(results, folder, unlimited)), "Rate against intensity").find("path", class_="roof")
 
 
+def test_every_number_of_the_table(results, folder):
+    """As a text, and as the number that a heading sorts by."""
+    numbers = {
+        "kernel_median_s": [2e-3, 1e-3, 40e-3], "kernel_ci_low_s": [1.754e-3, 0.99e-3, np.nan],
+        "kernel_ci_high_s": [2.246e-3, 1.01e-3, np.nan], "percent_of_bound": [87.654, 5.26, np.nan],
+        "bound_by": [b"memory", b"compute", b""], "error": [2.5e-7, 0, np.nan], "tolerance": [1e-5, 0, np.nan],
+        "repeats": [7, 0, 12], "total_s": [0.5, 61, np.nan], "flops": [1000, 0, 1000], "bytes": [250, 250, 0],
+    }  # fmt: skip
+    expected = {
+        "Median": [("2.00 ms", 2e-3), ("1.00 ms", 1e-3), ("40.0 ms", 40e-3)],
+        "95 %": [("±12.3 %", 12.3), ("±1.00 %", 1), ("", None)],
+        "Ratio": [("1.00×", 1), ("2.00×", 2), ("0.05×", 0.05)],
+        "Of limit": [("88 % of memory", 87.654), ("5.3 % of compute", 5.26), ("", None)],
+        "Error": [("2.5e-07", 2.5e-7), ("0", 0), ("", None)],
+        "Tolerance": [("1.0e-05", 1e-5), ("0", 0), ("", None)],
+        "Samples": [("7", 7), ("", None), ("12", 12)],
+        "Total": [("500 ms", 0.5), ("61.0 s", 61), ("", None)],
+        "FLOP/B": [("4", 4), ("", None), ("", None)],
+    }
+
+    def change(rows, _):
+        rows = np.repeat(rows[:1], 3)
+        for name, values in numbers.items():
+            rows[name] = values
+        return rows
+
+    table = report(edited(results, folder, change)).one(class_="scroll", aria_label="Table of runs").one("table")
+    headings = [cell.text() for cell in table.one("thead").find("th")]
+    for number, row in enumerate(table.one("tbody").find("tr")):
+        cells = dict(zip(headings, (cell for cell in row.children if not isinstance(cell, str))))
+        for heading, values in expected.items():
+            text, value = values[number]
+            told = cells[heading].attributes.get("data-v")
+            assert cells[heading].text() == text, heading
+            assert (told and float(told)) == (value and pytest.approx(value, rel=1e-5)), heading
+
+
 def test_one_run(results):
     root = report(results / "one.h5")
     assert len(page.table_rows(root, "Table of runs")) == 1
