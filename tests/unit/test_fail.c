@@ -120,7 +120,7 @@ static void a_stream_keeps_all(void **state) {
     assert_string_equal(text, "");
     for (int i = 0; i < 10000; i++) {
         fprintf(to, "%04d", i);
-        snprintf(expected + (size_t)4 * i, 5, "%04d", i);
+        snprintf(expected + (size_t)4 * i, sizeof expected - (size_t)4 * i, "%04d", i);
         if (i % 997 == 0) fflush(to);
     }
     fclose(to);

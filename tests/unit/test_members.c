@@ -176,7 +176,7 @@ static void a_member_has_one_device(void **state) {
     job.parallel = (enum job_parallel) !JOB_PARALLEL_RUNS;
     assert_int_equal(members_count(&plan), 1);
     for (int member = -1; member < 5; member++) {
-        char number[8];
+        char number[16];
         struct device_facts facts = {.kind = DEVICE_CPU, .team = 3, .numbers = {7, 8, 9}};
         snprintf(number, sizeof number, "%d", member);
         if (member < 0)
