@@ -353,6 +353,59 @@ static void test_operation_resolved(void **state) {
     job_free(job);
 }
 
+/* Parts are kept by what is resolved: each key that a result or its times depend on must be there, and no other. */
+static void test_each_key_is_resolved(void **state) {
+    (void)state;
+    static const struct {
+        const char *operation, *key;
+        bool harmless;
+    } cases[] = {
+        {"op: scale, inputs: [A]", "alpha: 2", false},
+        {"op: scale, inputs: [A]", "beta: 2", false},
+        {"op: scale, inputs: [A]", "dtype: float64", false},
+        {"op: scale, inputs: [A]", "chunks: [1, 2]", false},
+        {"op: scale, inputs: [A]", "warmup: 1", false},
+        {"op: scale, inputs: [A]", "repeat: 7", false},
+        {"op: scale, inputs: [A]", "repeat: {max: 400}", false},
+        {"op: scale, inputs: [A], repeat: {min: 5}", "chunks: [2, 1]", false},
+        {"op: scale, inputs: [A]", "cache: cold", false},
+        {"op: scale, inputs: [A]", "verify: full", false},
+        {"op: scale, inputs: [A]", "tolerance: 0.1", false},
+        {"op: scale, inputs: [A]", "store: all", false},
+        {"op: scale, inputs: [A]", "compression: gzip", false},
+        {"op: scale, inputs: [A], compression: gzip", "level: 5", false},
+        {"op: scale, inputs: [A], compression: gzip", "shuffle: true", false},
+        {"op: scale, inputs: [A]", "checksum: none", false},
+        {"op: scale, inputs: [A]", "to: 'x.h5:/x'", true},
+        {"op: scale, inputs: [A]", "on_error: stop", true},
+        {"op: scale, inputs: [A]", "keep_tiles: always", true},
+        {"op: matmul, inputs: [A, A]", "transpose_a: true", false},
+        {"op: matmul, inputs: [A, A]", "transpose_b: true", false},
+        {"op: matmul, inputs: [A, A]", "alpha: 3", false},
+        {"op: transpose, inputs: [A]", "axes: [0, 1]", false},
+        {"op: reduce, inputs: [A], operator: var, axis: 0", "ddof: 1", false},
+        {"op: reduce, inputs: [A], operator: var, axis: 0", "skip_nan: true", false},
+        {"op: reduce, inputs: [A], operator: sum", "axis: 0", false},
+        {"op: reduce, inputs: [A], axis: 1", "operator: sum", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        bool axis = strncmp(cases[i].key, "axis", 4) == 0, operator_ = strncmp(cases[i].key, "operator", 8) == 0;
+        snprintf(
+            text, sizeof text,
+            "version: 1\ninputs: {A: {random: {shape: [2, 2]}}}\noperations:\n  - {id: a, %s%s}\n  - {id: b, %s, %s}\n",
+            cases[i].operation,
+            axis        ? ", axis: all"
+            : operator_ ? ", operator: max"
+                        : "",
+            cases[i].operation, cases[i].key);
+        struct job *job = load(text, NULL);
+        bool same = strcmp(job->operations[0].resolved, job->operations[1].resolved) == 0;
+        if (same != cases[i].harmless) fail_msg("%s: %s", cases[i].key, job->operations[1].resolved);
+        job_free(job);
+    }
+}
+
 static void test_sizes(void **state) {
     (void)state;
     static const struct {
@@ -417,6 +470,7 @@ int main(void) {
         cmocka_unit_test(test_parameter_types),
         cmocka_unit_test(test_resolved),
         cmocka_unit_test(test_operation_resolved),
+        cmocka_unit_test(test_each_key_is_resolved),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_devices),
     };
