@@ -9,9 +9,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 static char *printed(const struct table *table, int width, const char *hint) {
     char *text = NULL;
@@ -264,10 +267,56 @@ static void test_drawn(void **state) {
     }
 }
 
+/* The width of where stdout goes: a pipe, a terminal of so many columns, or what the environment says. */
+static void test_where_stdout_goes(void **state) {
+    (void)state;
+    static const struct {
+        const char *columns; /* NULL: not set */
+        int terminal, room;  /* -1: a pipe */
+    } cases[] = {
+        {NULL, -1, 0},         {NULL, 132, 132},          {NULL, 1, 1},   {NULL, 0, 80},
+        {"90", -1, 90},        {"90", 132, 90},           {"", 132, 132}, {"0", 132, 132},
+        {"-5", -1, 0},         {"x", 132, 132},           {"1", -1, 1},   {"2147483646", -1, 2147483646},
+        {"2147483647", -1, 0}, {"99999999999", 132, 132},
+    };
+    const char *before = getenv("COLUMNS");
+    char *kept = before ? must_strdup(before) : NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct winsize size = {.ws_col = (unsigned short)(cases[i].terminal < 0 ? 0 : cases[i].terminal)};
+        int saved = dup(STDOUT_FILENO), ends[2];
+        fflush(stdout);
+        if (cases[i].terminal < 0) {
+            assert_int_equal(pipe(ends), 0);
+        } else {
+            ends[0] = posix_openpt(O_RDWR | O_NOCTTY);
+            assert_true(ends[0] >= 0 && grantpt(ends[0]) == 0 && unlockpt(ends[0]) == 0);
+            ends[1] = open(ptsname(ends[0]), O_RDWR | O_NOCTTY);
+            assert_int_equal(ioctl(ends[1], TIOCSWINSZ, &size), 0);
+        }
+        unsetenv("COLUMNS");
+        if (cases[i].columns) setenv("COLUMNS", cases[i].columns, 1);
+        dup2(ends[1], STDOUT_FILENO);
+        int room = table_room();
+        dup2(saved, STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        close(saved);
+        if (room != cases[i].room) fail_msg("case %zu: %d", i, room);
+    }
+    unsetenv("COLUMNS");
+    if (kept) setenv("COLUMNS", kept, 1);
+    free(kept);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_go), cmocka_unit_test(test_texts_are_cut), cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_wrapping),   cmocka_unit_test(test_room),          cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_columns_go),
+        cmocka_unit_test(test_texts_are_cut),
+        cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_wrapping),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_where_stdout_goes),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }
