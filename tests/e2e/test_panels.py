@@ -124,6 +124,25 @@ def product(folder, size=96, repeat=1, **more):
     )
 
 
+@pytest.mark.parametrize(
+    "operation, shape, words",
+    [
+        ("matmul", [96, 96], "rows 32 to 63 of 96"),
+        ("transpose", [3, 40, 50], "matrix 1 of 3"),
+        ("transpose", [6, 40, 50], "matrices 2 to 3 of 6"),
+        ("sum", [96, 50], "elements 32 to 63 of 96"),
+    ],
+)
+def test_words_for_a_panel(folder, operation, shape, words):
+    options = {"op": "reduce", "operator": "sum", "axis": 1} if operation == "sum" else {"op": operation}
+    inputs = ["a", "a"] if operation == "matmul" else ["a"]
+    harness.write_job(
+        folder / "job.yaml", device="cpu", inputs={"a": {"random": {"shape": shape}}},
+        operations=[{"id": "one", "inputs": inputs, "variants": ["cpu"], "warmup": 0, "repeat": 1} | options],
+    )  # fmt: skip
+    assert f"one cpu, {words}: ok" in shard(folder, 1, 3, "--by", "tiles").stderr
+
+
 def test_more_shards_than_operations_divide_by_themselves(folder):
     product(folder)
     for index in range(3):
