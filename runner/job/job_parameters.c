@@ -139,7 +139,7 @@ char label_character(char c) {
 }
 
 static bool same_in_label(const char *a, const char *b) {
-    while (*a && label_character(*a) == label_character(*b)) a++, b++;
+    while (*a && *b && label_character(*a) == label_character(*b)) a++, b++;
     return !*a && !*b;
 }
 
