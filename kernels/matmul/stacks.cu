@@ -383,15 +383,18 @@ static const char *matmul_stacks_refuses(const struct launch *launch) {
     return stacks_choose(launch).plan.bytes > 0 ? nullptr : "its matrices are not small: a block cannot hold a product";
 }
 
-/* Of a GPU at 1.9 GHz: memory, or the multiprocessor that has most products. */
+#define ALONE 8e-8 /* seconds that a warp takes for each of k, whatever others do */
+
+/* Of a GPU at 1.9 GHz: memory, the multiprocessor that has most products, or one of them. */
 static double matmul_stacks_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double a = double(args.m) * double(args.k) * (args.a_batch_stride ? double(args.batch) : 1);
     const double b = double(args.k) * double(args.n) * (args.b_batch_stride ? double(args.batch) : 1);
     const double c = double(args.m) * double(args.n) * double(args.batch);
     const double each = double(ceil_div(args.batch, std::max(1, launch->multiprocessors)));
-    return 2.7e-6 + std::max((a + b + c) * double(dtype_size(launch->dtype)) / 4.06e12,
-                             each * stacks_choose(launch).clocks / 1.9e9);
+    const double alone = double(args.k) * ALONE; /* 31 x 80 x 1152 of 16 bits, once, took 94 us */
+    return 2.7e-6 + std::max({alone, (a + b + c) * double(dtype_size(launch->dtype)) / 4.06e12,
+                              each * stacks_choose(launch).clocks / 1.9e9});
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
