@@ -346,7 +346,8 @@ class Tests:
 def make_unit_objects(tree):
     headers = [*(ROOT / "runner").rglob("*.h"), *(ROOT / "kernels").rglob("*.h"), *ROOT.glob("tests/unit/*.h")]
     newest = max(path.stat().st_mtime for path in headers)
-    for path in sorted(ROOT.glob("tests/unit/test_*.c")):
+    wanted = "test_kernels_random.c" if ".cu" in tree.compile else "test_*.c"
+    for path in sorted(ROOT.glob(f"tests/unit/{wanted}")):
         object = tree.build / "tests" / f"{path.stem}.o"
         object.parent.mkdir(exist_ok=True)
         if not object.exists() or object.stat().st_mtime < max(newest, path.stat().st_mtime):
