@@ -179,7 +179,7 @@ sanitize: $(PROGRAM) $(UNITS) ## with SANITIZE=1 unit tests and jobs under ASan 
 coverage: $(PROGRAM) $(UNITS) ## which lines and branches of runner/ all tests run; fails under 90 % and 80 %; ten minutes
 	@$(or $(PYTHON),$(wildcard build/python),python3) tests/coverage.py $(BUILD) $(PARTS)
 
-mutants: ## plant N=200 mistakes in runner/ and in kernels/, or by GPU=1 in CUDA, drawn by SEED=1: what do tests not notice; hours
+mutants: ## plant N=200 mistakes in runner/ and kernels/ (GPU=1: in CUDA), drawn by SEED=1: do tests notice; hours
 	@$(MAKE) --no-print-directory $(if $(GPU),BUILD=build-mutants-gpu,CUDA=0 BUILD=build-mutants CFLAGS=-O1) all
 	@$(or $(PYTHON),$(wildcard build/python),python3) tests/mutants.py build-mutants$(if $(GPU),-gpu) $(or $(N),200) $(or $(SEED),1)
 

@@ -365,8 +365,8 @@ static split_other split_other_of(const struct launch *given) {
 
 /* A short k is never cut: its sums round so little that the rounding of slices would show. Nor is what another kernel
  * does sooner, or what would be slower than cuBLAS's float32 if it had to be mended: what the numbers are like is known
- * only when two slices have failed. 1049 x 1573 x 2355 of numbers over 2^-60 .. 2^60 took 231 us, cuBLAS 207, exact32
- * 140, whatever the numbers. */
+ * only when two slices have failed. 1049 x 1573 x 2355 of numbers over 2^-60 .. 2^60 ran at 0.89 of cuBLAS's speed, and
+ * takes exact32 140 us where cuBLAS takes 207. */
 static bool split_hands_over(const struct launch *launch, const split_other &other) {
     if (launch->args.matmul.k < SHORT) return true;
     if (launch->choice[0] != 0) return false;
