@@ -152,6 +152,7 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
             mbarrier_init(&shared.full[i], LOADERS / 32);
             mbarrier_init(&shared.empty[i], 2 / SHAPE::PARTS * WARPGROUP / 32);
         }
+        mbarrier_init(&shared.cut, LOADERS);
         mbarrier_init_fence();
     }
     __syncthreads();
@@ -166,16 +167,15 @@ __global__ void __launch_bounds__(EXACT_THREADS, 1)
             shared, exact_copy<A, FOURS, SHAPE::ROWS>(a, args.m, piece.tile.row * SHAPE::ROWS, args.k, begin, end),
             exact_copy<B, FOURS, SHAPE::COLUMNS>(b, args.n, piece.tile.column * SHAPE::COLUMNS, args.k, begin, end),
             slots);
-        warpgroups_sync<1, EXACT_THREADS>();
+        exact_arrive(&shared.cut);
         registers_take<SHARED_REGISTERS>();
     } else {
         registers_take<ADDER_REGISTERS>();
         const int consumer = group - 2;
         float sum[SHAPE::COLUMNS / 2];
         exact_consume<SHAPE, A, B == LINES>(shared, consumer, slots, sum);
-        /* All slots are read: they are free for sums. (The loaders take part since racecheck does not follow the other
-         * barriers. It is no __syncthreads, which synccheck wants at one place of the source.) */
-        warpgroups_sync<1, EXACT_THREADS>();
+        mbarrier_wait(&shared.cut, 0);
+        warpgroups_sync<1, CONSUMERS>(); /* all slots are read: they are free for sums */
         exact_leave<SHAPE>(reinterpret_cast<float *>(shared.b), consumer, sum);
         registers_release<SHARED_REGISTERS>();
     }

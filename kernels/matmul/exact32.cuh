@@ -19,6 +19,7 @@
 /* Two warpgroups load; two consume. Afterwards all add sums, with the registers that they began with. */
 #define EXACT_THREADS    (4 * WARPGROUP)
 #define LOADERS          (2 * WARPGROUP)
+#define CONSUMERS        (2 * WARPGROUP)
 #define LOADER_REGISTERS 72
 #define SHARED_REGISTERS 128
 #define ADDER_REGISTERS  184
@@ -33,8 +34,9 @@ template <int ROWS_, int COLUMNS_> struct exact_shape {
         uint8_t b[SLOTS / 2][SLICES][COLUMNS / 64][SLAB_BYTES];
         float a[SLOTS][ROWS * SLOT_K], raw[AHEAD + 1][COLUMNS * SLOT_K]; /* copies of A; of B */
         uint64_t full[SLOTS], empty[SLOTS];                              /* a, b */
-        uint2 line[ROWS + COLUMNS];                                      /* of A, then of B: exact_line */
-        uint32_t tiny;                                                   /* has any of them tiny numbers? */
+        uint64_t cut; /* each loader has cut all slots: for racecheck, which does not see it by warps' arrivals */
+        uint2 line[ROWS + COLUMNS]; /* of A, then of B: exact_line */
+        uint32_t tiny;              /* has any of them tiny numbers? */
     };
     static_assert(sizeof(float) * PARTS * PLANE <= offsetof(shared_t, a), "sums take the place of slices");
 
