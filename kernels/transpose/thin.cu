@@ -41,8 +41,12 @@
  * 0.76), and stores that begin where a sector does gained nothing. tall: a warp that stores one unit of a column and
  * goes on to the next had 0.45 of a copy, one that stores seven units of each 0.84.
  *
- * The limit: thin. Where both sides are longer than 64 and a matrix is larger than a tile, the runs would be too short;
- * transpose/swizzled.cu has square tiles for that. */
+ * The limit: thin. Where a matrix is larger than a tile and both sides are longer than 64, the runs of 4- and 8-byte
+ * elements would be too short; transpose/swizzled.cu has square tiles for that. Narrow elements are better off here up
+ * to 256 rows, as y is one run however short those of x are (speed against a copy, beside swizzled: bytes of 129 rows
+ * 0.95 and 0.44, of 200 rows 1.11 and 0.79; 2-byte elements of 129 rows 0.96 and 0.78), and bytes up to 96 columns
+ * (1.06 and 0.80; with 129 columns 0.79 and 0.91). More rows than threads cannot be: as many store as make whole rows
+ * of y. */
 #include "../core/shared.cuh"
 #include "transpose.cuh"
 #include <algorithm>
@@ -54,12 +58,14 @@
 #define RESIDENT 6          /* blocks per multiprocessor */
 #define TILE     (16 << 10) /* bytes of whole matrices */
 #define COLUMN   2          /* units that take as long as to begin a column */
-#define LIMIT    64         /* elements of the short side, where a matrix is larger than a tile */
 #define STACKED  128        /* rows of a stack's matrices; if they have more, y's columns are long enough for `tall` */
 #define SECTOR   32         /* bytes that memory reads or writes at once */
 #define LINE     128        /* bytes: all banks, and a warp's access */
 /* Bytes of a tile that is a part of a matrix. */
 template <typename T> constexpr int STRIP = sizeof(T) <= 2 ? 24 << 10 : TILE;
+/* Elements of the short side, where a matrix is larger than a tile: wide (storing_of has room for THREADS), tall. */
+template <typename T> constexpr int MOST_ROWS = sizeof(T) <= 2 ? THREADS : 64;
+template <typename T> constexpr int MOST_COLUMNS = sizeof(T) == 1 ? 96 : 64;
 /* Units of a run that a thread copies in a turn. */
 constexpr int AHEAD = 4;
 
@@ -395,7 +401,7 @@ template <typename T> static tiling tiling_of(const transpose_args &args) {
         t.shape = STACK, t.skewed = args.cols % 2 == 0;
         t.storing = storing_of(t.height, V);
         t.bytes = TILE + (t.skewed ? TILE / LINE * U : 0);
-    } else if (small || args.cols <= LIMIT) {
+    } else if (small || args.cols <= MOST_COLUMNS<T>) {
         t.shape = TALL;
         const int64_t most = small ? align(args.rows, V) : STRIP<T> / (args.cols * E);
         lay_along(t, most, t.matrices * args.cols, V);
@@ -451,9 +457,11 @@ static int transpose_thin_launch(const struct launch *launch) {
 
 static const char *transpose_thin_refuses(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
-    return std::min(args.rows, args.cols) <= LIMIT || is_small(args, int(dtype_size(launch->dtype)))
-               ? nullptr
-               : "rows and columns are more than 64, and a matrix more than 16 KiB";
+    const bool fits = dispatch_size(launch->dtype, [&](auto element) -> int {
+        using T = decltype(element);
+        return args.rows <= MOST_ROWS<T> || args.cols <= MOST_COLUMNS<T> || is_small(args, int(sizeof(T)));
+    });
+    return fits ? nullptr : "a matrix is more than 16 KiB, and neither its rows nor its columns are few";
 }
 
 KERNEL(transpose_thin) = {
@@ -462,7 +470,8 @@ KERNEL(transpose_thin) = {
     .device = DEVICE_CUDA,
     .summary = "strips and stacks of small matrices: whole runs of memory, vectors copied",
     .dtypes = DTYPES_ALL,
-    .edges = {{LIMIT, STACKED, 32, 16, 8, 4, 2, 4096}, {LIMIT, THREADS, 32, 16, 8, 4, 2, 4096}},
+    .edges = {{64, MOST_ROWS<uint8_t>, STACKED, 32, 16, 8, 4, 2},
+              {64, MOST_COLUMNS<uint8_t>, THREADS, 32, 16, 4, 2, 4096}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .refuses = transpose_thin_refuses,

@@ -18,9 +18,16 @@
  * Where a tile holds whole columns of the matrix and these are whole words, the tile's part of y is contiguous, and
  * every access of a warp is full.
  *
- * Measured on an H200, speed against a copy of the same bytes, cache evicted before (in brackets transpose/lines.cu):
- * 8193 x 8193, 2-byte elements 0.78 (0.63), 1-byte 0.74 (0.62). The limit: 1-byte elements at 32767 x 32767 reach only
- * 0.54; why is not known. */
+ * Memory writes sectors of 32 bytes. One that two tiles write in part, at different times, costs more than the 12 to 25
+ * % of rows which a tile reads for its neighbour's sake, so that it begins each column of y with a whole sector. 2-byte
+ * elements then had 0.86 of a copy instead of 0.78 (8193 x 8193), 0.93 instead of 0.86 (4097 x 5003); bytes 0.73
+ * instead of 0.63, and 0.73 instead of 0.53 at 32767 x 32767. Beginning with 64 or 128 bytes was slower. So were tiles
+ * of 256, 384 and 512 rows, or of 64 and 128 bytes of a row, 512 threads, bands of tiles for the cache's sake, and
+ * copies past the registers, 4 bytes each (bytes 0.58, 2-byte elements 0.76): for bytes all of them had 0.5 to 0.76,
+ * none more for all sizes.
+ *
+ * The limit: bytes, 0.65 to 0.75 of a copy, where their rows are odd. What limits them is not known: neither
+ * instructions nor shared memory by their numbers. */
 #include "words.cuh"
 
 static int transpose_words_launch(const struct launch *launch) {
@@ -34,7 +41,8 @@ KERNEL(transpose_words) = {
     .summary = "1- and 2-byte elements four bytes at a time, wherever rows begin",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16) | DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(UINT8) |
               DTYPE_BIT(UINT16),
-    .edges = {{WORDS_HEIGHT, 4, 2}, {words_width<uint8_t>, words_width<uint16_t>, 4, 2}},
+    .edges = {{WORDS_HEIGHT, WORDS_SECTOR, WORDS_SECTOR / 2, 4, 2},
+              {words_width<uint8_t>, words_width<uint16_t>, 4, 2}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .launch = transpose_words_launch,
