@@ -17,6 +17,7 @@
  * thread.) C' = B' A', so the large operand may be either one.
  *
  *     16-bit types             tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
+ *     16-bit types, a vector   multiply-adds; two lines of S too, where X's lines are adjacent      skinny_fma.cuh
  *     float64, from 5 lines    tensor cores, likewise                                              skinny_dmma.cuh
  *     float32, float64         multiply-adds                                                       skinny_fma.cuh
  *
@@ -35,6 +36,11 @@
  * types: 0.82 to 0.87 for one and two, 0.6 to 0.75 for 3 to 8, 0.4 to 0.6 for 16; with rows of odd width 1.8 to 2.6,
  * since cuBLAS loses more by them. S costs each thread two divisions on its way to shared memory; two for each element
  * took 3 to 15 us more.
+ *
+ * Then multiply-adds also took vectors of 16 bits, workers for 2, 4 and 8 lines came beside those for 16, and the model
+ * was fitted anew (us, before, cuBLAS): bfloat16 3 x 4020 x 2173 9.2 (11.7, 16.0), 3 x 10240 x 2560 16.6 (18.8, 15.3);
+ * float32 3 x 4020 x 2173 9.6 (14.1, 23.6), 5 x 13229 x 4024 64 (77, 92); float64 8 x 4469 x 1460 19.9 (25.3, 28.2), 12
+ * x 2049 x 2047 18.5 (22.4, 16.1).
  *
  * X through shared memory, by cp.async in a ring, takes 29 us where bfloat16 takes 44 by registers (5 rows). It needs
  * rows that begin on 16 bytes, as do TMA's, by which matmul/wgmma.cu is as fast: so it was left.
@@ -64,28 +70,29 @@ static skinny_form form_of(const struct launch *launch) {
         stride};
 }
 
-template <typename T, int COLUMNS, typename F> static int with_columns(const skinny_form &form, F f) {
-    if constexpr (sizeof(T) == 2) {
-        constexpr int TILES = COLUMNS / 8;
-        if (form.by_k)
-            return form.aligned ? f(type_is<skinny_mma_by_k<T, TILES, true>>())
-                                : f(type_is<skinny_mma_by_k<T, TILES, false>>());
-        return form.aligned ? f(type_is<skinny_mma_by_lines<T, TILES, true>>())
-                            : f(type_is<skinny_mma_by_lines<T, TILES, false>>());
-    } else if constexpr (sizeof(T) == 8 && COLUMNS >= 8) {
-        constexpr int TILES = COLUMNS / 8;
-        if (form.by_k)
-            return form.aligned ? f(type_is<skinny_dmma_by_k<TILES, true>>())
-                                : f(type_is<skinny_dmma_by_k<TILES, false>>());
-        return form.aligned ? f(type_is<skinny_dmma_by_lines<TILES, true>>())
-                            : f(type_is<skinny_dmma_by_lines<TILES, false>>());
+template <typename T, int COLUMNS, bool ALIGNED, typename F> static int with_columns(const skinny_form &form, F f) {
+    constexpr int TILES = std::max(COLUMNS / 8, 1);
+    if constexpr (sizeof(T) == 8 && COLUMNS > 4) {
+        return form.by_k ? f(type_is<skinny_dmma_by_k<TILES, ALIGNED>>())
+                         : f(type_is<skinny_dmma_by_lines<TILES, ALIGNED>>());
+    } else if constexpr (sizeof(T) == 2 && COLUMNS > 2) {
+        return form.by_k ? f(type_is<skinny_mma_by_k<T, TILES, ALIGNED>>())
+                         : f(type_is<skinny_mma_by_lines<T, TILES, ALIGNED>>());
     } else {
-        if (form.by_k)
-            return form.aligned ? f(type_is<skinny_fma_by_k<T, COLUMNS, true>>())
-                                : f(type_is<skinny_fma_by_k<T, COLUMNS, false>>());
-        return form.aligned ? f(type_is<skinny_fma_by_lines<T, COLUMNS, true>>())
-                            : f(type_is<skinny_fma_by_lines<T, COLUMNS, false>>());
+        if (!form.by_k) return f(type_is<skinny_fma_by_lines<T, COLUMNS, ALIGNED>>());
+        if constexpr (sizeof(T) == 2 && (COLUMNS > 1 || !ALIGNED))
+            return f(type_is<skinny_mma_by_k<T, TILES, ALIGNED>>());
+        else
+            return f(type_is<skinny_fma_by_k<T, COLUMNS, ALIGNED>>());
     }
+}
+
+template <typename T, bool ALIGNED, typename F> static int with_alignment(const skinny_form &form, F f) {
+    if (form.small <= 1) return with_columns<T, 1, ALIGNED>(form, f);
+    if (form.small <= 2) return with_columns<T, 2, ALIGNED>(form, f);
+    if (form.small <= 4) return with_columns<T, 4, ALIGNED>(form, f);
+    if (form.small <= 8) return with_columns<T, 8, ALIGNED>(form, f);
+    return with_columns<T, 16, ALIGNED>(form, f);
 }
 
 /* Calls `f` with the type of the worker for a launch. */
@@ -93,40 +100,70 @@ template <typename F> static int with_worker(const struct launch *launch, F f) {
     const skinny_form form = form_of(launch);
     return dispatch_float(launch->dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;
-        if constexpr (sizeof(T) > 2) {
-            if (form.small <= 1) return with_columns<T, 1>(form, f);
-            if (form.small <= 2) return with_columns<T, 2>(form, f);
-            if (form.small <= 4) return with_columns<T, 4>(form, f);
-        }
-        return form.small <= 8 ? with_columns<T, 8>(form, f) : with_columns<T, 16>(form, f);
+        return form.aligned ? with_alignment<T, true>(form, f) : with_alignment<T, false>(form, f);
     });
 }
 
 /* ---- how it is cut, and how long it takes ------------------------------------------------------------------------ */
 
-/* In seconds and bytes per second, of one multiprocessor where nothing else is said. */
-#define STARTED   3.5e-6 /* the launch, and the first loads of its blocks */
-#define WAVE      0.3e-6 /* each time that blocks follow others: what a block does beside reading, and is not hidden */
-#define GATHERED  1.5e-6 /* blocks wait for each other */
-#define GATHERING 60e9   /* reading what others left */
-#define STAGING   100e9  /* S, into shared memory */
-#define STREAMED  30.3e9 /* memory: 4.0 TB/s of 132 */
-#define ONE_BLOCK 32.8e9 /* 32 KiB in flight, 1 us */
-#define FROM_L2   0.75   /* of a byte's time in memory */
+static double matmul_skinny_traffic(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
+    return size * double(args.batch) *
+           (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
+}
+
+/* A launch that comes early saves up to 0.9 us, but its blocks come as others leave: each time to other
+ * multiprocessors. Where X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
+ * copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
+static bool begins_early(const struct launch *launch) {
+    return matmul_skinny_traffic(launch) <= EARLY_BYTES;
+}
+
+/* In seconds, and bytes per second of one multiprocessor, as 3400 timings on an H200 have it. */
+#define STARTED    2.2e-6  /* the launch, and the first loads of its blocks; */
+#define EARLY      0.7e-6  /* less, where it begins before the launch before it has ended */
+#define WAVE       0.64e-6 /* each time that blocks follow others: what a block does beside reading, and is not hidden */
+#define ADDING     6.2e9   /* sums per second that a block adds up at its end */
+#define STAGED     0.64e-6 /* each time that a block brings S to shared memory, */
+#define STAGING    49e9    /* and the bytes of it; */
+#define PICKED     2.7     /* times as long, where elements go there one by one, */
+#define PICKING    7.3     /* and as slow */
+#define GATHERED   0.95e-6 /* blocks wait for each other, */
+#define GATHERING  12.7e9  /* and one reads what the others left */
+#define L2_BYTES   44e6    /* of all operands, up to which they are found in L2 */
+#define FROM_L2    62e9
+#define STREAMED   36.4e9 /* memory: 4.8 TB/s of 132 */
+#define ALONE      74e9   /* of memory, with the loads in flight of all blocks that a multiprocessor holds; */
+#define ALONE_L2   330e9  /* of L2 */
+#define CLOCK      7.6e9  /* of four schedulers */
+#define NOT_HIDDEN 0.38   /* of the reading or the multiplying, of what takes less */
 
 template <typename W> static double time_of(const struct launch *launch, const skinny_work &work) {
     constexpr double size = sizeof(typename W::element);
-    const double blocks = double(work.tiles) * double(launch->args.matmul.batch) * work.splits;
-    const double slots = double(W::RESIDENT) * launch->multiprocessors, all = STREAMED * launch->multiprocessors;
-    const double k = std::min(work.k, work.k_each);
-    const double large = size * double(work.lines) / std::max(double(work.tiles), 1.0) * k,
-                 small = size * work.small * k;
-    const double bytes = std::max(large, FROM_L2 * (large + small)), full = std::floor(blocks / slots);
-    const double rest = blocks - full * slots, waves = full + (rest > 0);
-    double seconds = STARTED + full * slots * bytes / all + waves * (WAVE + small / STAGING);
-    if (rest > 0) seconds += std::max(rest * bytes / all, bytes / ONE_BLOCK * W::RESIDENT);
-    if (work.splits > 1)
-        seconds += GATHERED + work.splits * work.tile_lines * work.small * std::max(size, 4.0) / GATHERING;
+    const double device = launch->multiprocessors, slots = W::RESIDENT * device;
+    const double tiles = double(std::max<int64_t>(work.tiles, 1)), k = std::min(work.k, work.k_each);
+    const double large = size * double(work.lines) / tiles * k, small = size * work.small * k, bytes = large + small;
+    const double vectors = large / 512 * work.abreast * W::LINES / work.tile_lines; /* of a warp */
+    const bool in_l2 = matmul_skinny_traffic(launch) <= L2_BYTES;
+
+    /* Blocks that begin together. */
+    const auto together = [&](double blocks) {
+        const double reading = std::max(blocks * bytes / device / (in_l2 ? FROM_L2 : STREAMED),
+                                        bytes * W::RESIDENT / (in_l2 ? ALONE_L2 : ALONE));
+        const double multiplying = std::ceil(blocks / device) * vectors * W::CLOCKS / CLOCK;
+        return std::max(reading, multiplying) + NOT_HIDDEN * std::min(reading, multiplying);
+    };
+    const bool picked = size == 2 && !(W::BY_K && W::ALIGNED && work.small_by_k);
+    const double sums = work.tile_lines * work.small;
+    const double beside = WAVE + sums * std::min(work.parts, WARPS) / ADDING +
+                          ceil_div(work.k_each, work.chunk) * STAGED * (picked ? PICKED : 1) +
+                          small / STAGING * (picked ? PICKING : 1);
+    const double blocks = tiles * double(launch->args.matmul.batch) * work.splits;
+    const double full = std::floor(blocks / slots), rest = blocks - full * slots;
+    double seconds = STARTED - (begins_early(launch) ? EARLY : 0) + full * (together(slots) + beside);
+    if (rest > 0) seconds += together(rest) + beside;
+    if (work.splits > 1) seconds += GATHERED + work.splits * sums * std::max(size, 4.0) / GATHERING;
     return seconds;
 }
 
@@ -144,9 +181,8 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
                         .small_by_k = form.x_is_a ? args.transpose_b : !args.transpose_a,
                         .small_last = form.x_is_a,
                         .abreast = abreast,
-                        .parts = WARPS / abreast,
-                        .valid = W::ALIGNED ? W::LINES : W::LINES - W::P};
-    work.tile_lines = abreast * (W::BY_K ? W::LINES : work.valid);
+                        .parts = W::UNITS / abreast,
+                        .tile_lines = abreast * W::LINES - (W::BY_K || W::ALIGNED ? 0 : W::P)};
     work.tiles = ceil_div(ceil_div(work.lines, W::TOGETHER) * W::TOGETHER, work.tile_lines);
     if (!W::BY_K && !W::ALIGNED)
         work.last_rows = int(std::min<int64_t>(args.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
@@ -179,7 +215,7 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
     const matmul_args &args = launch->args.matmul;
     skinny_work best = {};
     *seconds = INFINITY;
-    for (int abreast = W::NARROWEST; abreast <= W::WIDEST; abreast *= 2)
+    for (int abreast = 1; abreast <= W::WIDEST; abreast *= 2)
         for (int full = 0; full <= MOST_BLOCKS; full++) {
             skinny_work work = work_of<W>(launch, form, abreast, 1);
             const int64_t tiles = std::max<int64_t>(work.tiles * args.batch, 1);
@@ -194,24 +230,13 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
     return best;
 }
 
-/* What the arithmetic beside the reading takes, measured: sums over the threads that share a k (by_k), tensor cores
- * that multiply few lines and wait for each other, and with more than 8 lines registers for one block a multiprocessor.
- */
-static double pace_of(const struct launch *launch) {
-    const skinny_form form = form_of(launch);
-    const auto by = [&](double by_k, double by_lines) { return form.by_k ? by_k : by_lines; };
-    if (launch->dtype == FLOAT32) return form.small > 8 ? by(1.83, 1.36) : form.small > 4 ? by(1.2, 1) : 0.95;
-    if (launch->dtype == FLOAT64) return form.small > 8 ? by(1.4, 1.27) : form.small > 4 ? by(1.07, 0.98) : 0.95;
-    return form.small > 8 ? by(1.55, 2.3) : form.small > 2 ? by(1.27, 1.3) : 1.1;
-}
-
 static double matmul_skinny_seconds(const struct launch *launch) {
     double seconds = 0;
     with_worker(launch, [&](auto worker) {
         plan_of<typename decltype(worker)::type>(launch, &seconds);
         return 0;
     });
-    return seconds * pace_of(launch);
+    return seconds;
 }
 
 /* With k adjacent and lines that begin anywhere, a line's share of vectors depends on where it lies: only the whole
@@ -224,7 +249,7 @@ static uint64_t matmul_skinny_way(const struct launch *launch) {
         using W = typename decltype(worker)::type;
         double seconds;
         const skinny_work work = plan_of<W>(launch, &seconds);
-        way = uint64_t(work.k_each) << 16 | uint64_t(work.last_rows) << 12 | uint64_t(W::COLUMNS) << 7 |
+        way = uint64_t(work.k_each) << 19 | uint64_t(work.last_rows) << 15 | uint64_t(W::COLUMNS) << 10 |
               uint64_t(work.parts) << 3 | uint64_t(form.x_is_a) << 2 | uint64_t(W::BY_K) << 1 | W::ALIGNED;
         if (W::BY_K && !W::ALIGNED)
             for (const int64_t extent : {args.batch, args.m, args.n, args.k})
@@ -248,20 +273,6 @@ static const char *matmul_skinny_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.k > 1 << 30) return "takes a k of at most 2^30";
     return std::min(args.m, args.n) > SKINNY ? "takes products with at most 16 rows or columns" : NULL;
-}
-
-static double matmul_skinny_traffic(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
-    return size * double(args.batch) *
-           (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
-}
-
-/* A launch that comes early saves up to 0.9 us, but its blocks come as others leave: each time to other
- * multiprocessors. Where X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
- * copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
-static bool begins_early(const struct launch *launch) {
-    return matmul_skinny_traffic(launch) <= EARLY_BYTES;
 }
 
 static int matmul_skinny_launch(const struct launch *launch) {

@@ -8,8 +8,10 @@
  *     BY_K, ALIGNED               is k adjacent in X; does every line (or row of lines) of X begin on 16 bytes
  *     P                           elements of 16 bytes
  *     RESIDENT                    blocks per multiprocessor: one, if its sums need many registers
- *     LINES, STEP                 that a warp takes; k that it takes at a time, of its share
- *     WIDEST                      warps that may stand side by side along the lines; the others share k
+ *     UNITS                       warps, or parts of them, into which it divides a block
+ *     LINES, STEP                 that a unit takes; k that it takes at a time, of its share
+ *     CLOCKS                      of a scheduler for 512 bytes of X, as measured: sums over threads, reads of S, waits
+ *     WIDEST                      units that may stand side by side along the lines; the others share k
  *     rows(), staged(), at()      lines of S and elements in shared memory; where an element lies there
  *     SUMS                        of a warp, in shared memory
  *     start(), step(), leave()    the first loads; STEP of k, and the loads of the next; the sums to shared memory
@@ -38,8 +40,7 @@ struct skinny_work {
     int64_t lines, tiles;       /* of a matrix */
     int small, k;
     bool small_by_k, small_last; /* is k adjacent in S; is C [line][small], not [small][line] */
-    int abreast, parts;          /* warps side by side along the lines; warps that share their k */
-    int valid;                   /* lines of a warp that are its own (workers along the lines) */
+    int abreast, parts;          /* units side by side along the lines; units that share their k */
     int tile_lines;
     int walked;         /* of k, in steps: without the last rows, or with as much as lines begin before a vector */
     int last_rows;      /* of k, added one by one at the end: a vector there could reach past the operand */

@@ -25,11 +25,11 @@ __device__ inline double2 skinny_doubles(const uint4 &v) {
 template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
     using element = double;
     static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 2, COLUMNS = 8 * TILES, LINES = 16, NARROWEST = 1, WIDEST = WARPS, TOGETHER = 32;
+    static constexpr int P = 2, COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 32;
     static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = IN_FLIGHT / RESIDENT / 2,
                          STEP = SLOTS * 4 * P; /* 256 bytes of a line, or 512 */
     static constexpr int HALO = ALIGNED ? 0 : P;
-    static constexpr int SUMS = LINES * COLUMNS;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 7 + 34 * TILES;
 
     /* In shared memory rows of S begin 16 banks apart; their last 8 elements stay zero. */
     __host__ __device__ static constexpr int rows(int small) { return small; }
@@ -146,11 +146,11 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
 template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
     using element = double;
     static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
-    static constexpr int P = 2, COLUMNS = 8 * TILES, NARROWEST = 1, WIDEST = WARPS / P, TOGETHER = 1;
+    static constexpr int P = 2, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = WARPS / P, TOGETHER = 1;
     static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = 2,
                          LINES = SLOTS * 8 * P; /* 128 bytes of a k per load */
     static constexpr int DEPTH = IN_FLIGHT / RESIDENT / SLOTS, STEP = 4 * DEPTH, HALO = 0;
-    static constexpr int SUMS = LINES * COLUMNS;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 26 * TILES;
 
     /* In shared memory a row of S has its even k, then its odd ones. Rows begin 8 banks apart: no conflicts. */
     __host__ __device__ static constexpr int rows(int small) { return small; }
@@ -172,7 +172,7 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
         const int warp = int(threadIdx.x) / 32;
         g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
         const int64_t first =
-            line(work, place.tile, warp % work.abreast * work.valid) - phase(work, place, part % P) + P * g;
+            line(work, place.tile, warp % work.abreast * LINES) - phase(work, place, part % P) + P * g;
         next = place.k_begin + part % P + P * (part / P * STEP + t);
         from = static_cast<const double *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
 #pragma unroll
@@ -230,10 +230,11 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
 
     __device__ static double total(const skinny_work &work, const skinny_place &place, const double *sums, int x,
                                    int j) {
-        const int group = x / work.valid, own = x - group * work.valid;
         double sum = 0;
-        for (int part = 0; part < work.parts; part++)
-            sum += sums[(part * work.abreast + group) * SUMS + (own + phase(work, place, part % P)) * COLUMNS + j];
+        for (int part = 0; part < work.parts; part++) {
+            const int own = x + phase(work, place, part % P);
+            sum += sums[(part * work.abreast + own / LINES) * SUMS + own % LINES * COLUMNS + j];
+        }
         return sum;
     }
 };

@@ -38,14 +38,15 @@ template <typename T> __device__ inline skinny_vector<T, 16 / int(sizeof(T))> sk
 
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     using element = T;
+    using S = accumulator<T>;
     static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, NARROWEST = 1, WIDEST = WARPS, TOGETHER = 1;
-    static constexpr int ROWS = COLUMNS * sizeof(T) <= 64 ? 4 : 2; /* of a lane: at most 64 registers of sums */
-    static constexpr int RESIDENT = ROWS * COLUMNS * sizeof(T) < 256 ? 2 : 1;
+    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 1;
+    static constexpr int ROWS = COLUMNS * sizeof(S) <= 64 ? 4 : 2; /* of a lane: at most 64 registers of sums */
+    static constexpr int RESIDENT = ROWS * COLUMNS * sizeof(S) < 256 ? 2 : 1;
     static constexpr int LINES = 4 * ROWS, SLOTS = RESIDENT == 1 && ROWS == 4 ? 3 : IN_FLIGHT / RESIDENT / ROWS,
                          STEP = SLOTS * 8 * P;
     static constexpr int HALO = ALIGNED ? 0 : P;
-    static constexpr int SUMS = LINES * COLUMNS;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = sizeof(T) == 2 ? 36 : 4 + 11 * COLUMNS;
 
     /* In shared memory S is [vector of k][COLUMNS][P], or [k][COLUMNS] where lines begin anywhere: then it ends in P
      * zeros of each column. One more column keeps lanes in different banks. All distances are constants. */
@@ -60,7 +61,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     int limit[ROWS], next, end;
     int part, phase;
     uint4 ring[SLOTS][ROWS];
-    T sums[ROWS][COLUMNS] = {};
+    S sums[ROWS][COLUMNS] = {};
 
     __device__ static int lane() { return int(threadIdx.x) % 8; }
 
@@ -94,7 +95,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     __device__ void start(const skinny_work &work, const skinny_place &place) {
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) load(work, slot);
-        if (!ALIGNED && place.split == 0 && part == 0) add_edges(work, place);
+        if constexpr (!ALIGNED)
+            if (place.split == 0 && part == 0) add_edges(work, place);
     }
 
     /* A lane has one element: of the first vector of its lines, or of the last. */
@@ -139,13 +141,13 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
 #pragma unroll
                 for (int p = 0; p < P; p++)
 #pragma unroll
-                    for (int r = 0; r < ROWS; r++) sums[r][j] += x[r].x[p] * s.x[p];
+                    for (int r = 0; r < ROWS; r++) sums[r][j] += S(widen(x[r].x[p])) * S(widen(s.x[p]));
             }
             load(work, slot);
         }
     }
 
-    __device__ void leave(const skinny_work &, T *to) {
+    __device__ void leave(const skinny_work &, S *to) {
         constexpr int COUNT = ROWS * COLUMNS, LEFT = COUNT > 8 ? COUNT / 8 : 1;
         const int own = skinny_halve<COUNT, 1>(&sums[0][0], lane());
         to += int(threadIdx.x) / 32 * SUMS;
@@ -160,52 +162,63 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
         return tile * work.tile_lines + x;
     }
 
-    __device__ static T total(const skinny_work &work, const skinny_place &, const T *sums, int x, int j) {
-        T sum = 0;
+    __device__ static S total(const skinny_work &work, const skinny_place &, const S *sums, int x, int j) {
+        S sum = 0;
         for (int part = 0; part < work.parts; part++) sum += sums[part * work.abreast * SUMS + x * COLUMNS + j];
         return sum;
     }
 };
 
-/* P warps share 32 * P lines, each has every P-th k; two or four such groups stand side by side. */
+/* A team of 4 to 256 / P threads reads a k, 16 bytes each; all teams of a block read the same lines. A warp's teams, or
+ * the warps of a team, have the same residue of k by P, and take turns with the others that have it. */
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
     using element = T;
+    using S = accumulator<T>;
     static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
-    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, LINES = 32 * P, WIDEST = WARPS / P, NARROWEST = WIDEST,
-                         TOGETHER = 1;
-    static constexpr int RESIDENT = COLUMNS * sizeof(T) * sizeof(T) < 512 ? 2 : 1, STEP = IN_FLIGHT / RESIDENT,
-                         HALO = 0;
-    static constexpr int SUMS = LINES * COLUMNS;
+    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, LEAST = 4, LINES = LEAST * P, UNITS = THREADS / LEAST,
+                         WIDEST = UNITS / P, TOGETHER = 1;
+    static constexpr int RESIDENT = 2, HALO = 0;
+    static constexpr int STEP = COLUMNS * P < 64 ? IN_FLIGHT / RESIDENT : 6; /* 64 sums leave few registers */
+    static constexpr int WARP_LINES = 32 * P, SUMS = WARP_LINES * COLUMNS;
+    static constexpr int CLOCKS = sizeof(T) == 8 ? 12 : 8 * COLUMNS;
     static constexpr int UNIT = COLUMNS < P ? COLUMNS : P; /* of S, in one read */
 
-    /* In shared memory S is [k][COLUMNS]. */
+    /* In shared memory S is [k % P][k / P][COLUMNS]: what teams of a warp read is adjacent. */
     __host__ __device__ static constexpr int rows(int) { return COLUMNS; }
-    __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * chunk; }
-    __device__ static int at(int j, int k, int) { return k * COLUMNS + j; }
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk / P + 8; }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * P * pitch(chunk); }
+    __device__ static int at(int j, int k, int chunk) { return (k % P * pitch(chunk) + k / P) * COLUMNS + j; }
 
-    const T *from; /* of the next load; `next`: its k */
-    int limit, next;
+    const T *from; /* of the next load */
+    int left;      /* of k, from there */
     uint4 ring[STEP];
-    T sums[COLUMNS][P] = {};
+    S sums[COLUMNS][P] = {};
 
-    __device__ static int turn() { return int(threadIdx.x) / 32 % P; }
+    __device__ static int threads(const skinny_work &work) { return LEAST * work.abreast; } /* of a team */
+
+    /* The thread's first k, of the block's. Extents here are powers of two. */
+    __device__ static int first_k(const skinny_work &work) {
+        const unsigned beside = max(32 / threads(work), 1), team = threadIdx.x >> (31 - __clz(threads(work)));
+        const unsigned group = team >> (31 - __clz(int(beside)));
+        return int(group % P + (group / P * beside + team % beside) * P);
+    }
 
     __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
         return skinny_phase<skinny_fma_by_lines>(place.matrix * work.x_stride + k * work.lines);
     }
 
     __device__ skinny_fma_by_lines(const skinny_work &work, const skinny_place &place) {
-        const int group = int(threadIdx.x) / 32 / P, lane = int(threadIdx.x) % 32;
-        const int64_t first = line(work, place.tile, group * work.valid) - phase(work, place, turn()) + lane * P;
-        next = place.k_begin + turn();
-        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
-        limit = first < work.lines ? place.k_end : 0;
+        const int k = place.k_begin + first_k(work);
+        const int64_t first =
+            line(work, place.tile, 0) - phase(work, place, k) + (int(threadIdx.x) & (threads(work) - 1)) * P;
+        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + k * work.lines + first;
+        left = first < work.lines ? place.k_end - k : 0;
     }
 
     __device__ void load(const skinny_work &work, int i) {
-        ring[i] = load_16(from, next < limit);
-        from += P * work.lines;
-        next += P;
+        ring[i] = load_16(from, left > 0);
+        from += work.parts * work.lines;
+        left -= work.parts;
     }
 
     __device__ void start(const skinny_work &work, const skinny_place &) {
@@ -214,30 +227,43 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
     }
 
     __device__ void step(const skinny_work &work, const T *small, int l) {
-        const T *at = small + (l + turn()) * COLUMNS;
+        const T *at = small + skinny_fma_by_lines::at(0, l + first_k(work), work.chunk);
 #pragma unroll
         for (int i = 0; i < STEP; i++) {
             const skinny_vector<T, P> x = skinny_elements<T>(ring[i]);
 #pragma unroll
             for (int j = 0; j < COLUMNS; j += UNIT) {
-                const auto s = *reinterpret_cast<const skinny_vector<T, UNIT> *>(at + P * i * COLUMNS + j);
+                skinny_vector<T, UNIT> s;
+                if constexpr (sizeof s == 16)
+                    s = skinny_elements<T>(load_shared_16(at + j));
+                else
+                    s = *reinterpret_cast<const skinny_vector<T, UNIT> *>(at + j);
 #pragma unroll
                 for (int u = 0; u < UNIT; u++)
 #pragma unroll
-                    for (int p = 0; p < P; p++) sums[j + u][p] += x.x[p] * s.x[u];
+                    for (int p = 0; p < P; p++) sums[j + u][p] += S(widen(x.x[p])) * S(widen(s.x[u]));
             }
+            at += work.parts / P * COLUMNS;
             load(work, i);
         }
     }
 
-    __device__ void leave(const skinny_work &, T *to) const {
-        to += int(threadIdx.x) / 32 * SUMS + int(threadIdx.x) % 32 * P;
+    __device__ void leave(const skinny_work &work, S *to) {
+        const int lane = int(threadIdx.x) % 32;
+#pragma unroll 1
+        for (int other = threads(work); other < 32; other *= 2)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                for (int p = 0; p < P; p++) sums[j][p] += __shfl_xor_sync(~0u, sums[j][p], other);
+        if (lane >= threads(work)) return;
+        to += int(threadIdx.x) / 32 * SUMS + lane * P;
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++) {
-            skinny_vector<T, P> v;
+            skinny_vector<S, P> v;
 #pragma unroll
             for (int p = 0; p < P; p++) v.x[p] = sums[j][p];
-            *reinterpret_cast<skinny_vector<T, P> *>(to + j * LINES) = v;
+            *reinterpret_cast<skinny_vector<S, P> *>(to + j * WARP_LINES) = v;
         }
     }
 
@@ -245,11 +271,14 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
         return tile * work.tile_lines + x;
     }
 
-    __device__ static T total(const skinny_work &work, const skinny_place &place, const T *sums, int x, int j) {
-        const int group = x / work.valid, own = x - group * work.valid;
-        T sum = 0;
-#pragma unroll
-        for (int w = 0; w < P; w++) sum += sums[(group * P + w) * SUMS + j * LINES + own + phase(work, place, w)];
+    __device__ static S total(const skinny_work &work, const skinny_place &place, const S *sums, int x, int j) {
+        const int warps = max(threads(work) / 32, 1); /* of a team */
+        S sum = 0;
+#pragma unroll 4
+        for (int warp = 0, k = 0; warp < WARPS; warp += warps, k = (k + 1) % P) {
+            const unsigned own = unsigned(x + phase(work, place, k));
+            sum += sums[(warp + own / WARP_LINES) * SUMS + j * WARP_LINES + own % WARP_LINES];
+        }
         return sum;
     }
 };

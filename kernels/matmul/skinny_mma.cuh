@@ -29,10 +29,10 @@ template <typename T> __device__ inline uint32_t skinny_pair(T low, T high) {
 template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
     using element = T;
     static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 8, COLUMNS = 8 * TILES, LINES = 16, NARROWEST = 1, WIDEST = WARPS, TOGETHER = 128;
+    static constexpr int P = 8, COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 128;
     static constexpr int RESIDENT = 2, SLOTS = IN_FLIGHT / RESIDENT / 2, STEP = SLOTS * 4 * P; /* 256 bytes of a line */
     static constexpr int HALO = ALIGNED ? 0 : P;
-    static constexpr int SUMS = LINES * COLUMNS;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 42 * TILES;
 
     /* In shared memory a row of S begins 16 or an odd number of banks after the one before: no or few conflicts. Its
      * last 10 elements stay zero. */
@@ -183,15 +183,14 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
     }
 };
 
-/* A warp takes 128 lines, and every eighth k. */
+/* A warp takes 64 lines, 128 bytes of every eighth k. */
 template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     using element = T;
     static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
-    static constexpr int P = 8, COLUMNS = 8 * TILES, WIDEST = 1, NARROWEST = 1, TOGETHER = 1;
-    static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = 2,
-                         LINES = SLOTS * 8 * P; /* 128 bytes of a k per load */
-    static constexpr int DEPTH = IN_FLIGHT / RESIDENT / 4 / SLOTS, STEP = 16 * DEPTH, HALO = 0;
+    static constexpr int P = 8, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = 1, TOGETHER = 1;
+    static constexpr int RESIDENT = 2, LINES = 8 * P, DEPTH = IN_FLIGHT / RESIDENT / 4, STEP = 16 * DEPTH, HALO = 0;
     static constexpr int SUMS = LINES * COLUMNS + LINES; /* 8 more after every 8 lines: other banks */
+    static constexpr int CLOCKS = 32 * TILES;
 
     /* The k of a warp, 8 apart, are adjacent in shared memory. Rows of S begin 8 banks apart: no conflicts. */
     __host__ __device__ static constexpr int rows(int small) { return small; }
@@ -200,10 +199,10 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + k % 8 * (chunk / 8) + k / 8; }
 
     const T *from; /* the next loads' first vector */
-    int limit[SLOTS], next;
+    int limit, next;
     int g, t, warp;
-    uint4 ring[DEPTH][SLOTS][4];
-    float sums[SLOTS][4][TILES][4] = {};
+    uint4 ring[DEPTH][4];
+    float sums[4][TILES][4] = {};
 
     __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
         return skinny_phase<skinny_mma_by_lines>(place.matrix * work.x_stride + k * work.lines);
@@ -211,25 +210,21 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
 
     __device__ skinny_mma_by_lines(const skinny_work &work, const skinny_place &place) {
         warp = int(threadIdx.x) / 32, g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
-        const int64_t first = place.tile * work.valid - phase(work, place, warp) + P * g;
+        const int64_t first = line(work, place.tile, 0) - phase(work, place, warp) + P * g;
         next = place.k_begin + warp + 32 * t;
         from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
-#pragma unroll
-        for (int slot = 0; slot < SLOTS; slot++) limit[slot] = first + slot * 64 < work.lines ? place.k_end : 0;
+        limit = first < work.lines ? place.k_end : 0;
     }
 
-    __device__ void load(const skinny_work &work, int deep, int slot) {
+    __device__ void load(const skinny_work &work, int deep) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            ring[deep][slot][i] =
-                load_16(from + (128 * deep + 8 * i) * work.lines + slot * 64, next + 128 * deep + 8 * i < limit[slot]);
+            ring[deep][i] = load_16(from + (128 * deep + 8 * i) * work.lines, next + 128 * deep + 8 * i < limit);
     }
 
     __device__ void start(const skinny_work &work, const skinny_place &) {
 #pragma unroll
-        for (int deep = 0; deep < DEPTH; deep++)
-#pragma unroll
-            for (int slot = 0; slot < SLOTS; slot++) load(work, deep, slot);
+        for (int deep = 0; deep < DEPTH; deep++) load(work, deep);
     }
 
     __device__ void step(const skinny_work &work, const T *small, int l) {
@@ -246,16 +241,13 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
                     s[tile] =
                         *reinterpret_cast<const uint2 *>(small + at(row, warp, work.chunk) + l / 8 + 16 * deep + 4 * t);
             }
-#pragma unroll
-            for (int slot = 0; slot < SLOTS; slot++) {
-                multiply_vectors(ring[deep][slot], slot, s);
-                load(work, deep, slot);
-            }
+            multiply_vectors(ring[deep], s);
+            load(work, deep);
         }
     }
 
     /* Four k of eight lines. */
-    __device__ void multiply_vectors(const uint4 (&v)[4], int slot, const uint2 (&s)[TILES]) {
+    __device__ void multiply_vectors(const uint4 (&v)[4], const uint2 (&s)[TILES]) {
         const uint32_t x[4][4] = {{v[0].x, v[0].y, v[0].z, v[0].w},
                                   {v[1].x, v[1].y, v[1].z, v[1].w},
                                   {v[2].x, v[2].y, v[2].z, v[2].w},
@@ -265,7 +257,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
             const uint32_t a[4] = {__byte_perm(x[0][i], x[1][i], 0x5410), __byte_perm(x[0][i], x[1][i], 0x7632),
                                    __byte_perm(x[2][i], x[3][i], 0x5410), __byte_perm(x[2][i], x[3][i], 0x7632)};
 #pragma unroll
-            for (int tile = 0; tile < TILES; tile++) multiply<T>(sums[slot][i][tile], a, s[tile].x, s[tile].y);
+            for (int tile = 0; tile < TILES; tile++) multiply<T>(sums[i][tile], a, s[tile].x, s[tile].y);
         }
     }
 
@@ -276,20 +268,18 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     __device__ void leave(const skinny_work &, float *to) const {
         to += warp * SUMS + 2 * t;
 #pragma unroll
-        for (int slot = 0; slot < SLOTS; slot++)
+        for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-#pragma unroll
-                for (int tile = 0; tile < TILES; tile++) {
-                    const float(&sum)[4] = sums[slot][i][tile];
-                    const int own = slot * 64 + 8 * g + 2 * i;
-                    *reinterpret_cast<float2 *>(to + position(own) + 8 * tile) = make_float2(sum[0], sum[1]);
-                    *reinterpret_cast<float2 *>(to + position(own + 1) + 8 * tile) = make_float2(sum[2], sum[3]);
-                }
+            for (int tile = 0; tile < TILES; tile++) {
+                const float(&sum)[4] = sums[i][tile];
+                const int own = 8 * g + 2 * i;
+                *reinterpret_cast<float2 *>(to + position(own) + 8 * tile) = make_float2(sum[0], sum[1]);
+                *reinterpret_cast<float2 *>(to + position(own + 1) + 8 * tile) = make_float2(sum[2], sum[3]);
+            }
     }
 
     __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
-        return tile * work.valid + x;
+        return tile * work.tile_lines + x;
     }
 
     __device__ static float total(const skinny_work &work, const skinny_place &place, const float *sums, int x, int j) {
