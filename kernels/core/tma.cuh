@@ -94,25 +94,18 @@ __device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
                  : "memory");
 }
 
-/* The same, of a barrier at which other blocks' stores arrive (shared_store): what they stored can be read. */
-__device__ inline void mbarrier_wait_stores(uint64_t *barrier, uint32_t parity) {
-    asm volatile("{ .reg .pred done;\n"
-                 "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again; }" ::"r"(shared_address(barrier)),
-                 "r"(parity)
-                 : "memory");
-}
-
-/* Stores 16 bytes in the shared memory of block `rank`, at the same place as `to` in this block's, and reports them to
- * the barrier there. */
-__device__ inline void shared_store(float4 *to, const float4 &x, uint64_t *barrier, uint32_t rank) {
-    asm volatile("{ .reg .b32 there, report;\n"
-                 "mapa.shared::cluster.u32 there, %0, %2;\n"
-                 "mapa.shared::cluster.u32 report, %1, %2;\n"
-                 "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
-                 "[there], {%3, %4, %5, %6}, [report]; }" ::"r"(shared_address(to)),
-                 "r"(shared_address(barrier)), "r"(rank), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w)
-                 : "memory");
+/* Copies `bytes` of this block's shared memory to block `rank`'s, to the same place as `to` in this block's, and
+ * reports them to the barrier there. What was written to `from` is fenced like a store's (tma_store_fence), and stays
+ * until the other block has seen its barrier complete. */
+__device__ inline void shared_copy(void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint32_t rank) {
+    asm volatile(
+        "{ .reg .b32 there, report;\n"
+        "mapa.shared::cluster.u32 there, %0, %4;\n"
+        "mapa.shared::cluster.u32 report, %3, %4;\n"
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%1], %2, [report]; }" ::"r"(
+            shared_address(to)),
+        "r"(shared_address(from)), "r"(bytes), "r"(shared_address(barrier)), "r"(rank)
+        : "memory");
 }
 
 /* True for one thread of a warp whose threads are all here, the same one every time. Copies are to be started under it:

@@ -10,35 +10,42 @@
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
 /* A consumer multiplies its 64 rows of A by the tile of B, stage by stage. It queues a stage's instructions, then waits
- * for those of the stage before and releases that stage. */
-template <typename SHAPE, typename T, bool A_MN, bool B_MN>
+ * for those of the stage before and releases that stage. Of an operand's descriptor only the lower half, its address,
+ * changes. */
+template <typename SHAPE, typename T, bool A_MN, bool B_MN, typename MADE>
 __device__ inline void multicast_consume(const wgmma_work &work, const multicast_layout &layout,
                                          const multicast_place &place, const CUtensorMap *c_map, multicast_ring &ring,
-                                         uint8_t *stages, int first, int clusters) {
-    constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
+                                         uint8_t *stages, int first, int clusters, MADE &&made) {
+    constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>, LEFT = multicast_left(SHAPE::COLUMNS);
     const int consumer = int(threadIdx.x) / WARPGROUP;
-    const int64_t tiles = (layout.clusters - first + clusters - 1) / clusters;
-    multicast_release release(layout, place, tiles * (place.end - place.begin));
+    const uint64_t a = wgmma_operand(stages + consumer * SLAB_BYTES), b = wgmma_operand(stages + SHAPE::A_BYTES);
+    const auto moved = [](uint64_t operand, uint32_t by) { return operand >> 32 << 32 | (uint32_t(operand) + by); };
+    multicast_release release(layout, place, (layout.clusters - first + clusters - 1) / clusters);
     multicast_position at;
-    const multicast_owner owns = {SHAPE::PIECES > 1 ? layout.pieces : 1, place.piece};
-    uint8_t *const room = stages + layout.stages * BYTES + consumer * multicast_parts<SHAPE::COLUMNS> * SLAB_BYTES;
     int turn = 0;
+    made();
+    if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0)
+        mbarrier_expect(&ring.landed[consumer], uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, place.piece)));
+    launch_wait();
+    launch_next();
     for (int number = first; number < layout.clusters; number += clusters) {
         multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
         tile.row += consumer * 64;
         computed(tile.batch, tile.row, tile.column); /* while copies are on their way */
+        release.begin(place.end - place.begin, layout.stages);
         float sum[SHAPE::COLUMNS / 2];
 #pragma unroll
         for (float &each : sum) each = 0;
         int reading = -1; /* the stage that pending instructions read */
+#pragma unroll 1
         for (int step = place.begin; step < place.end; step++, at.advance(layout.stages)) {
             mbarrier_wait(&ring.full[at.stage], at.phase);
-            const uint8_t *const stage = stages + at.stage * BYTES;
-            const uint64_t a = wgmma_operand(stage + consumer * SLAB_BYTES), b = wgmma_operand(stage + SHAPE::A_BYTES);
+            const uint32_t stage = uint32_t(at.stage) * uint32_t(BYTES >> 4);
             wgmma_fence();
 #pragma unroll
             for (int i = 0; i < TILE_K / 16; i++)
-                wgmma<T, A_MN, B_MN>(sum, a + i * wgmma_step<A_MN>, b + i * wgmma_step<B_MN>);
+                wgmma<T, A_MN, B_MN>(sum, moved(a, stage + i * uint32_t(wgmma_step<A_MN>)),
+                                     moved(b, stage + i * uint32_t(wgmma_step<B_MN>)));
             wgmma_commit();
             wgmma_wait<1>();
             if (reading >= 0) release(&ring.empty[reading]);
@@ -46,9 +53,18 @@ __device__ inline void multicast_consume(const wgmma_work &work, const multicast
         }
         wgmma_wait<0>();
         if (reading >= 0) release(&ring.empty[reading]);
+        const multicast_owner owns = {SHAPE::PIECES > 1 ? layout.pieces : 1, place.piece};
+        uint8_t *const end = stages + layout.stages * BYTES;
+        /* A block's only tile is stored through what it has multiplied: this consumer's slab of A, stage after stage.
+         */
+        const multicast_room room =
+            layout.once ? multicast_room{stages + consumer * SLAB_BYTES, BYTES}
+                        : multicast_room{end + consumer * multicast_parts<SHAPE::COLUMNS> * SLAB_BYTES, SLAB_BYTES};
         if constexpr (SHAPE::PIECES > 1)
-            if (layout.pieces > 1) multicast_exchange<SHAPE>(owns, ring, stages, sum);
-        multicast_store<T>(work, tile, c_map, layout.out, owns, room, turn, sum);
+            if (layout.pieces > 1)
+                multicast_exchange<SHAPE>(owns, place.peer, layout.down * layout.across, ring, room, end, sum);
+        multicast_store<T>(work, tile, c_map, layout.out, layout.once, owns, room.after(owns.pieces > 1 ? LEFT : 0),
+                           turn, sum);
     }
     if (layout.out == OUT_COPIES && threadIdx.x % WARPGROUP < 32 && elect_one()) tma_store_wait<0>();
 }
@@ -62,46 +78,44 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     extern __shared__ __align__(1024) uint8_t memory[];
     multicast_ring &ring = *reinterpret_cast<multicast_ring *>(memory);
     uint8_t *const stages = memory + MULTICAST_RING;
-    const bool copies = threadIdx.x >= SHAPE::CONSUMERS * WARPGROUP;
+    const int copier = int(threadIdx.x) / 32 - SHAPE::CONSUMERS * WARPGROUP / 32; /* of A 0, of B 1, of none below 0 */
     const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
     const int first = shared_out(int(blockIdx.x), size), clusters = shared_out(int(gridDim.x), size);
-    for (int stage = int(threadIdx.x) / 32; stage < layout.stages; stage += SHAPE::THREADS / 32)
-        if (elect_one()) {
-            mbarrier_init(&ring.full[stage], 1);
-            mbarrier_init(&ring.empty[stage], SHAPE::CONSUMERS * (layout.down + layout.across - 1));
-            mbarrier_init_fence();
-        }
-    if (copies && elect_one()) {
-        for (int i = 0; layout.pieces > 1 && i < layout.pieces; i++) mbarrier_init(&ring.ready[i], SHAPE::CONSUMERS);
-        for (int i = 0; layout.pieces > 1 && i < SHAPE::CONSUMERS; i++) mbarrier_init(&ring.landed[i], 1);
-        mbarrier_init_fence();
-        tma_prefetch(&a_map);
-        tma_prefetch(&b_map);
-        if (layout.out == OUT_COPIES) tma_prefetch(&c_map);
-    }
-    __syncwarp();
-    if (size > 1) cluster_arrive_relaxed();
-    const multicast_place place(layout, work.args.k);
-    if (size > 1)
-        cluster_wait();
-    else
-        __syncthreads();
-    if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0 && !copies)
-        mbarrier_expect(&ring.landed[threadIdx.x / WARPGROUP],
-                        uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, place.piece)));
-    if (!copies) {
-        launch_wait();
-        launch_next();
-        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters);
+    const auto made = [&] {
+        if (size > 1)
+            cluster_wait();
+        else
+            warpgroups_sync<3, SHAPE::THREADS>();
+    };
+    if (copier >= 0) {
+        if (size > 1) cluster_arrive_relaxed();
+        const CUtensorMap *const map = copier == 0 ? &a_map : &b_map;
+        if (elect_one()) tma_prefetch(map);
+        const multicast_place place(layout, work.args.k);
+        uint8_t *const kept = in_register(memory);
+        multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, place, map, copier == 1,
+                                             *reinterpret_cast<multicast_ring *>(kept), kept + MULTICAST_RING, first,
+                                             clusters, made);
+        __syncwarp();
+        if (layout.pieces > 1) cluster_arrive_relaxed();
     } else {
-        if (elect_one()) {
-            uint8_t *const kept = in_register(memory);
-            multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, place, &a_map, &b_map,
-                                                 *reinterpret_cast<multicast_ring *>(kept), kept + MULTICAST_RING,
-                                                 first, clusters);
+        for (int stage = int(threadIdx.x) / 32; stage < layout.stages; stage += SHAPE::CONSUMERS * WARPGROUP / 32)
+            if (elect_one()) {
+                mbarrier_init(&ring.full[stage], 2);
+                mbarrier_init(&ring.empty[stage], SHAPE::CONSUMERS * (layout.down + layout.across - 1));
+                mbarrier_init_fence();
+            }
+        if (threadIdx.x / 32 == SHAPE::CONSUMERS * WARPGROUP / 32 - 1 && elect_one()) {
+            for (int i = 0; layout.pieces > 1 && i < SHAPE::CONSUMERS; i++) mbarrier_init(&ring.landed[i], 1);
+            mbarrier_init_fence();
+            if (layout.out == OUT_COPIES) tma_prefetch(&c_map);
         }
         __syncwarp();
+        if (size > 1) cluster_arrive_relaxed();
+        const multicast_place place(layout, work.args.k);
+        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters, made);
     }
+    if (layout.pieces > 1) cluster_wait(); /* others copy from this block's shared memory */
 #endif
 }
 
@@ -128,6 +142,7 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
                                      int(ceil_div(args.m, SHAPE::ROWS * down)),
                                      int(ceil_div(args.n, SHAPE::COLUMNS * across)),
                                      int(multicast_clusters(args, config.tile, config.share)),
+                                     config.once,
                                      multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
                                      multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
                                      !wgmma_plain<T>(args) ? OUT_EACH
@@ -155,14 +170,14 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
         a_mn   ? b_mn ? matmul_multicast_kernel<SHAPE, T, true, true> : matmul_multicast_kernel<SHAPE, T, true, false>
           : b_mn ? matmul_multicast_kernel<SHAPE, T, false, true>
                : matmul_multicast_kernel<SHAPE, T, false, false>;
-    const size_t stages = size_t(config.stages) * size_t(multicast_stage_bytes(config.tile, b_mn));
-    const size_t parts = size_t(multicast_parts_bytes(config.tile)),
-                 landing = size_t(multicast_landing<SHAPE>::bytes(config.pieces, 0)) * SHAPE::CONSUMERS;
-    const int bytes = int(MULTICAST_RING + std::max(stages + parts, landing)), size = down * across * config.pieces;
+    const int size = down * across * config.pieces;
+    const int bytes = MULTICAST_RING + config.stages * multicast_stage_bytes(config.tile, b_mn) +
+                      (config.once ? 0 : multicast_parts_bytes(config.tile)) +
+                      multicast_landing_bytes(config.tile, config.pieces);
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error) return error;
     int clusters = layout.clusters;
-    if (config.pieces == 1) { /* a cluster takes tile after tile: no more of them than run at the same time */
+    if (!config.once) { /* a cluster takes tile after tile: no more of them than run at the same time */
         const int room = launch_clusters(kernel, SHAPE::THREADS, size_t(bytes), size);
         if (room > 0) clusters = std::min(clusters, room);
     }

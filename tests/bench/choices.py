@@ -32,9 +32,9 @@ TILES = [
 ]
 MULTICAST = [
     {"name": "multicast", "rows": rows, "columns": columns, "pieces": pieces, "turned": turned}
-    for rows, several in ((128, (*range(256, 127, -16), 96)), (64, (192, *range(160, 0, -16))))
+    for rows, several in ((128, (*range(256, 63, -16), 48)), (64, (192, *range(160, 0, -16))))
     for columns in several
-    for pieces in ((1, 2, 4) if columns <= 192 else (1,))
+    for pieces in ((1, 2, 3, 4, 6, 8) if columns <= 128 else (1,))
     for turned in ("no", "yes")
 ]
 SQUARE = [{"tile": 128}, {"tile": 64}]
