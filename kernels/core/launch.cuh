@@ -38,6 +38,18 @@ __device__ inline tile_place tile_of_block(int64_t tile_rows, int64_t tile_colum
     return {batch, line - batch * tile_rows, number - line * tile_columns};
 }
 
+/* The shared memory that a block may have; without a device, that of compute capability 9.0. */
+inline int64_t shared_room() {
+    static const int64_t room = [] {
+        int device = 0, bytes = 0;
+        const bool known =
+            cudaGetDevice(&device) == cudaSuccess &&
+            cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
+        return int64_t(known ? bytes : 227 << 10);
+    }();
+    return room;
+}
+
 inline cudaStream_t stream_of(const struct launch *launch) {
     return static_cast<cudaStream_t>(launch->stream);
 }

@@ -127,7 +127,8 @@ static bool in_fours(const matmul_args &args) {
 }
 
 static matmul_choice matmul_async_choice(const struct launch *launch) {
-    return matmul_choose(launch, cuts, launch->choice[0], in_fours(launch->args.matmul) ? 1 : 0.84);
+    const matmul_args &args = launch->args.matmul;
+    return matmul_choose(launch, cuts, launch->choice[0], in_fours(args) ? 1 : args.batch == 1 ? 0.84 : 0.7);
 }
 
 static uint64_t matmul_async_way(const struct launch *launch) {

@@ -26,6 +26,8 @@
 #define MOST_SHARES     8      /* blocks of a cluster */
 #define SHORT_K         64 /* a k that stages hold: what is copied for one matrix of a stack waits for the one before */
 #define SHORT_PACE      0.58   /* of the speed: 2761 of 45 x 45 x 45 and 2000 of 64 x 64 x 64 in float32 */
+#define STACK_K         256    /* a k up to here, of which matrices of a stack spend much on their first stages; */
+#define STACK_PACE      0.7    /* of the speed: as fitted to ten stacks of 66^3 to 253^3, in float32 and float64 */
 #define CLUSTER_SECONDS 1.6e-6 /* that an addition in a cluster of two takes; */
 #define SHARE_SECONDS   4e-7   /* each more block */
 #define EARLY_SECONDS   9e-7   /* that a launch saves which begins early */
@@ -120,7 +122,7 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double flops = turns * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
     const double rounds = even ? 1 : double(ceil_div(busiest, cut.slots));
     const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
-    const double idle = args.batch > 1 && args.k <= SHORT_K ? SHORT_PACE : 1;
+    const double idle = args.batch == 1 || args.k > STACK_K ? 1 : args.k > SHORT_K ? STACK_PACE : SHORT_PACE;
     const double compute = flops / ((even ? cut.even : cut.flops * share) * pace * idle) + rounds * cut.start +
                            std::max(0.0, rounds - 1) * ROUND_SECONDS + (even ? c * element / EVEN_STORE : 0);
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);

@@ -358,7 +358,7 @@ static double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     if (plan.work.staged)
         turns += double(plan.products * args.m * args.n) * double(dtype_size(launch->dtype)) / 512 * 70;
     const double blocks = std::max(
-        1.0, std::min(double((stacks_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
+        1.0, std::min(double((shared_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
     const double each_scheduler = blocks * warps / 4;
     return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }

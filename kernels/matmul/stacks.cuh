@@ -279,18 +279,6 @@ struct stacks_plan {
     int threads;
 };
 
-/* The shared memory that a block may have; without a device, that of compute capability 9.0. */
-inline int64_t stacks_room() {
-    static const int64_t room = [] {
-        int device = 0, bytes = 0;
-        const bool known =
-            cudaGetDevice(&device) == cudaSuccess &&
-            cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
-        return int64_t(known ? bytes : 227 << 10);
-    }();
-    return room;
-}
-
 /* The bytes from row to row in a buffer: other banks for each of eight rows (float64: four). */
 inline int64_t stacks_pitch(int64_t bytes, int64_t size) {
     return size == 8 ? ceil_div(bytes + 32, 64) * 64 - 32 : (ceil_div(bytes, 16) | 1) * 16;
@@ -337,7 +325,7 @@ inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int6
 inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const stacks_shape &shape, int64_t products,
                           int64_t step, bool as_they_lie) {
     const matmul_args &args = launch->args.matmul;
-    const int64_t size = int64_t(dtype_size(launch->dtype)), most = stacks_room();
+    const int64_t size = int64_t(dtype_size(launch->dtype)), most = shared_room();
     if ((args.m + args.n) * std::min(step, args.k) * size > most) return 0;
     work = {
         .groups = ceil_div(args.batch, products), .products = int(products), .step = int(std::max<int64_t>(step, 1))};
@@ -389,7 +377,7 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
         plan.threads = 32 * int(std::min<int64_t>(4, ceil_div(plan.products * tiles * shape.team, 32)));
         plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, whole, plan.as_they_lie);
     }
-    const auto room_for = [](int64_t blocks) { return (stacks_room() + 1024) / blocks - 1024; };
+    const auto room_for = [](int64_t blocks) { return (shared_room() + 1024) / blocks - 1024; };
     const bool alone = dtype_size(launch->dtype) == 8 && plan.bytes > room_for(2);
     const int64_t enough = room_for(alone ? std::clamp<int64_t>(shape.resident / warps, 1, 3) : 1);
     for (const int64_t step : {whole, INT64_C(64), INT64_C(32), INT64_C(16)})
