@@ -272,7 +272,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
         const struct run *run = &plan->runs[i];
         const struct result_row *row = &summary->rows[i];
         bool is_result = summary->result_run[run->task] == i;
-        const struct stored own = {file, "output", -1, false};
+        const struct stored own = {.file = file, .output = "output", .run = -1};
         status = run == adopted ? take_all(&own, file, results, run, row, is_result, scales, error)
                                 : take_run(file, results, run, row, is_result, scales, error);
     }

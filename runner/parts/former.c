@@ -2,6 +2,7 @@
  * failed runs leaves no parts, because parts would store its outputs a second time; --resume takes the runs that were
  * `ok` out of OUTPUT itself. */
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../record/environment.h"
 #include "../record/link.h"
 #include "results.h"
@@ -46,6 +47,7 @@ static enum status open_results(const char *path, hid_t *file, char instead[512]
 }
 
 bool results_are_at(const char *path, char instead[512]) {
+    FENCE(path);
     hid_t file;
     if (open_results(path, &file, instead)) return false;
     H5Fclose(file);
@@ -141,6 +143,7 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
     char instead[512];
     *former = (struct former){.next = 0};
     *done = false;
+    FENCE(place->path);
     enum status status = STATUS_OK;
     if (open_results(place->path, &former->file, instead)) {
         if (!results->overwrite) status = fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
@@ -209,6 +212,7 @@ bool former_find(const struct results *results, const struct run *run, struct re
     *has_output = false;
     if (!found || !former_stored(results, run, &stored)) return false;
     *row = *found;
+    FENCE(results->place.path);
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
     char *variant = output < 0 ? NULL : h5_get_text(output, "variant");

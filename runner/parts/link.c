@@ -5,12 +5,14 @@
  * is gone: the file's attribute `parts` has tilerun's readers look first (record/link.h). */
 #include "../../kernels/core/axes.h"
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../storage/h5virtual.h"
 #include "results.h"
 #include <stdlib.h>
 #include <string.h>
 
 bool link_is_at(const char *path) {
+    FENCE(path);
     struct error ignored = {STATUS_OK, ""};
     hid_t file;
     if (h5_open_file(path, &file, &ignored)) return false;

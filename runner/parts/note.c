@@ -10,6 +10,7 @@
  * It ends in a hash of its bytes, as a part does. */
 #include "../base/clock.h"
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../record/environment.h"
 #include "../storage/h5scale.h"
 #include "results.h"
@@ -166,6 +167,7 @@ static hid_t open_note(const char *folder) {
 }
 
 char *shard_note_place(const char *folder) {
+    FENCE(folder);
     hid_t file = open_note(folder);
     char *place = file < 0 ? NULL : h5_get_text(file, "place");
     if (file >= 0) H5Fclose(file);
@@ -183,6 +185,7 @@ void shard_job_free(struct shard_job *job) {
 }
 
 static bool read_note(const char *folder, struct shard_job *job) {
+    FENCE(folder);
     hid_t file = open_note(folder);
     int64_t partial = 0, shards = 0, by = 0;
     *job = (struct shard_job){.partial = false};
@@ -208,6 +211,7 @@ static bool read_note(const char *folder, struct shard_job *job) {
 
 /* The SHA-256 of the resolved job of a shard; NULL: it has not begun. The caller frees. */
 static char *job_hash(const char *folder) {
+    FENCE(folder);
     hid_t file = open_note(folder), resolved = file < 0 ? file : H5Dopen2(file, "job_resolved", H5P_DEFAULT);
     char *sha256 = resolved < 0 ? NULL : h5_get_text(resolved, "sha256");
     if (resolved >= 0) H5Dclose(resolved);
@@ -244,6 +248,7 @@ struct noted {
 };
 
 static struct noted look_at_note(char *folder) {
+    FENCE(folder);
     struct noted noted = {.folder = folder, .job = job_hash(folder)};
     char *path = must_printf("%s/" SHARD_NOTE, folder);
     struct stat about = {0};
@@ -376,6 +381,7 @@ enum status shards_write_origins(hid_t file, const struct results *results, stru
     int32_t *runs = must_malloc((size_t)provenance.listed * sizeof *runs + 1);
     enum status status = STATUS_OK;
     for (int i = 0; i < count; i++) {
+        FENCE(folders[i]);
         hid_t note = status ? H5I_INVALID_HID : open_note(folders[i]);
         char *job = note < 0 ? NULL : job_hash(folders[i]);
         int own = 0;

@@ -8,6 +8,7 @@
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
  *                         job_name, job_sha256, tool_version, git_commit: what made it */
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"
 #include "../storage/rawread.h"
@@ -138,6 +139,7 @@ static int64_t output_bytes(const struct part *part) {
 
 static enum status read_part(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
+    FENCE(part->path);
     if (part->readback) return rawread_read(part->readback, box, data, NULL, NULL, error);
     return h5_read(part->output, box, data, error);
 }
@@ -327,6 +329,7 @@ static bool is_usable(const struct results *results, const struct run *run, cons
 
 bool part_read_row(const struct results *results, const struct run *run, const char *path, struct result_row *row,
                    bool *has_output) {
+    FENCE(path);
     hid_t file = is_usable(results, run, path) ? part_open(path) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;

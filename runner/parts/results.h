@@ -173,7 +173,9 @@ struct stored {
     hid_t file;
     char output[512];
     int run;     /* the number under which /samples has them; -1: the file is a part */
-    bool opened; /* by take_open */
+    bool opened; /* by take_open, which also puts up a fence around the file at `path` */
+    char *path;
+    const char *outer_fence;
 };
 /* Finds where the former OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
 bool former_stored(const struct results *results, const struct run *run, struct stored *stored);

@@ -3,6 +3,7 @@
 #include "results.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/text.h"
 #include "../record/environment.h"
 #include <dirent.h>
@@ -226,6 +227,7 @@ static void tell_shards(const struct results *results, const struct plan *plan, 
 
 /* "'product cpu' of job 'x', which is another job than this one, or was edited since"; the caller frees. */
 static char *origin_of(const struct results *results, const char *path) {
+    FENCE(path);
     struct error ignored = {STATUS_OK, ""};
     struct result_row *rows = NULL;
     int count = 0;

@@ -2,6 +2,7 @@
 #include "take.h"
 
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../storage/h5scale.h"
 #include "../storage/h5virtual.h"
 #include <limits.h>
@@ -125,22 +126,26 @@ enum status take_output(const struct stored *from, hid_t file, const struct resu
 /* ---- where they are ---- */
 
 enum status take_open(const struct results *results, const struct run *run, struct stored *from, struct error *error) {
-    char *path = results_part_path(results, run);
     enum status status = STATUS_OK;
-    *from = (struct stored){H5I_INVALID_HID, "output", -1, false};
-    if (!panels_were_found(results, run) && (access(path, F_OK) == 0 || !former_stored(results, run, from))) {
-        status = h5_open_file(path, &from->file, error); /* as its reader has it, which may still be open */
-        if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(path)) >= 0) {
+    *from = (struct stored){.file = H5I_INVALID_HID, .output = "output", .run = -1};
+    from->path = results_part_path(results, run);
+    from->outer_fence = fence_enter(from->path, 0);
+    if (!panels_were_found(results, run) && (access(from->path, F_OK) == 0 || !former_stored(results, run, from))) {
+        status = h5_open_file(from->path, &from->file, error); /* as its reader has it, which may still be open */
+        if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(from->path)) >= 0) {
             *error = (struct error){.status = STATUS_OK};
             status = STATUS_OK;
         }
         from->opened = !status;
     }
-    free(path);
     return status;
 }
 
 void take_close(struct stored *from) {
     if (from->opened) H5Fclose(from->file);
     from->opened = false;
+    if (!from->path) return;
+    fence_leave(&from->outer_fence);
+    free(from->path);
+    from->path = NULL;
 }

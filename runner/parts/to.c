@@ -4,6 +4,7 @@
 
 #include "../base/clock.h"
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../record/environment.h"
@@ -136,6 +137,7 @@ static enum status check_names(const struct results *results, const struct to_fi
 
 /* Opens a file that a `to` has written; negative: it is none. */
 static hid_t open_written(const char *path) {
+    FENCE(path);
     struct error ignored = {STATUS_OK, ""};
     hid_t id;
     if (h5_open_file(path, &id, &ignored)) return H5I_INVALID_HID;
@@ -211,6 +213,7 @@ enum earlier { NOTHING, FOREIGN, SOME_OF_OURS, ALL_OF_OURS };
 
 static enum earlier look_at(const struct results *results, const struct job *job, struct keys *keys,
                             const struct to_file *file) {
+    FENCE(file->place.path);
     if (access(file->place.path, F_OK) != 0) return NOTHING;
     hid_t id = open_written(file->place.path);
     if (id < 0) return FOREIGN;
@@ -296,7 +299,7 @@ static enum status write_result(const struct results *results, const struct resu
     const struct run *run = &plan->runs[summary->result_run[task]];
     const char *name = plan->tasks[task].operation->to_name;
     char key[33];
-    struct stored from = {id, "output", -1, false};
+    struct stored from = {.file = id, .output = "output", .run = -1};
     bool own = adopted && adopted->number == run->number;
     enum status status = own ? STATUS_OK : take_open(results, run, &from, error);
     if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], false, name, error);

@@ -3,6 +3,7 @@
 
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../storage/h5guard.h"
 #include "../storage/h5io.h"
 #include <math.h>
@@ -36,8 +37,31 @@ static void look_at(enum dtype dtype, const void *base, const void *new, int64_t
     seen->odd |= odd != 0;
 }
 
-static enum status compare_pieces(struct h5_dataset *base, struct h5_dataset *new, struct output_difference *difference,
-                                  struct error *error) {
+struct output {
+    const char *path;
+    struct h5_dataset *dataset;
+};
+
+static enum status open_output(const char *path, const char *name, struct output *output, struct error *error) {
+    FENCE(path);
+    *output = (struct output){path, NULL};
+    TRY(h5_permitted(EXTERNAL_ALLOW, path, name, error)); /* no pipes, no circles */
+    return h5_open(path, name, &output->dataset, error);
+}
+
+static void close_output(const struct output *output) {
+    FENCE(output->path);
+    h5_close(output->dataset);
+}
+
+static enum status read_piece(const struct output *from, const struct box *piece, void *data, struct error *error) {
+    FENCE(from->path);
+    return h5_read(from->dataset, piece, data, error);
+}
+
+static enum status compare_pieces(const struct output *base_output, const struct output *new,
+                                  struct output_difference *difference, struct error *error) {
+    const struct h5_dataset *base = base_output->dataset;
     int64_t size = (int64_t)dtype_size(base->dtype), limit = PIECE_BYTES / size;
     int64_t chunk = base->filtered ? shape_elements(&base->chunk) : 1;
     if (chunk > limit) limit = chunk;
@@ -52,8 +76,8 @@ static enum status compare_pieces(struct h5_dataset *base, struct h5_dataset *ne
         struct box piece = cut_piece(&cut, number);
         int64_t elements = box_elements(&piece);
         char *other = data + elements * size;
-        status = h5_read(base, &piece, data, error);
-        if (!status) status = h5_read(new, &piece, other, error);
+        status = read_piece(base_output, &piece, data, error);
+        if (!status) status = read_piece(new, &piece, other, error);
         if (status) break;
         difference->identical &= memcmp(data, other, (size_t)(elements * size)) == 0;
         look_at(base->dtype, data, other, elements, &seen);
@@ -71,19 +95,17 @@ static bool same_shape(const struct shape *a, const struct shape *b) {
 
 enum status outputs_compare(const char *base_path, const char *base_name, const char *new_path, const char *new_name,
                             struct output_difference *difference, struct error *error) {
-    struct h5_dataset *base = NULL, *new = NULL;
+    struct output base, new = {new_path, NULL};
     *difference = (struct output_difference){.relative = INFINITY};
-    enum status status = h5_permitted(EXTERNAL_ALLOW, base_path, base_name, error); /* no pipes, no circles */
-    if (!status) status = h5_permitted(EXTERNAL_ALLOW, new_path, new_name, error);
-    if (!status) status = h5_open(base_path, base_name, &base, error);
-    if (!status) status = h5_open(new_path, new_name, &new, error);
+    enum status status = open_output(base_path, base_name, &base, error);
+    if (!status) status = open_output(new_path, new_name, &new, error);
     if (!status) {
         difference->known = true;
-        difference->elements = shape_elements(&base->shape);
-        if (base->dtype == new->dtype && same_shape(&base->shape, &new->shape))
-            status = compare_pieces(base, new, difference, error);
+        difference->elements = shape_elements(&base.dataset->shape);
+        if (base.dataset->dtype == new.dataset->dtype && same_shape(&base.dataset->shape, &new.dataset->shape))
+            status = compare_pieces(&base, &new, difference, error);
     }
-    h5_close(base);
-    h5_close(new);
+    close_output(&base);
+    close_output(&new);
     return status;
 }

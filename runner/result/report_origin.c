@@ -1,5 +1,6 @@
 /* report_origin.c - where the results come from: the jobs, the machines, the inputs. */
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/text.h"
 #include "../storage/h5io.h"
 #include "report_parts.h"
@@ -83,6 +84,7 @@ static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *a
 }
 
 static void read_attributes(const struct results_file *file, const char *path, struct attributes *attributes) {
+    FENCE(file->path);
     hid_t object = file->id < 0 ? H5I_INVALID_HID : H5Oopen(file->id, path, H5P_DEFAULT);
     if (object < 0) return;
     if (H5Aiterate2(object, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, take_attribute, attributes) < 0)

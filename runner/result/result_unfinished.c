@@ -2,6 +2,7 @@
  * lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or changed there. */
 #include "result_unfinished.h"
 #include "../base/fail.h"
+#include "../base/fence.h"
 #include "../base/place.h"
 #include "../parts/parts.h"
 #include "../storage/h5virtual.h"
@@ -36,6 +37,7 @@ static int integer_of(hid_t file, const char *name) {
 
 /* Reads a part's row; false: the part is damaged, or gone. */
 static bool read_part(struct found_part *part) {
+    FENCE(part->path);
     struct stat about;
     struct error ignored = {STATUS_OK, ""};
     struct result_row *rows = NULL;
