@@ -55,8 +55,7 @@ static void draw(struct progress *progress) {
         put(text);
         return;
     }
-    int columns = terminal_columns(); /* some terminals wrap when the last column is written */
-    progress_line(&progress->view, columns > 1 ? columns - 1 : 1, line);
+    progress_line(&progress->view, terminal_columns() - 1, line); /* some wrap when the last column is written */
     snprintf(text, sizeof text, CLEAR "%s", line);
     progress->shown |= put(text);
 }

@@ -43,8 +43,8 @@ struct progress_view {
     double seconds_each;       /* of a repeat */
     double job_s, left_s;      /* seconds since the job began, seconds that are left */
 };
-/* Writes the line in at most `width` columns (at least 1), without a line's end: less important parts are left out, the
- * name is shortened. Returns `line`.
+/* Writes the line in at most `width` columns, without a line's end: less important parts are left out, the name is
+ * shortened. Returns `line`.
  *     [5/6] product cpu n=1024  repeat 3/20  1.2 s each  job 0:41, ~1:10 left */
 #define PROGRESS_LINE 640
 #define PROGRESS_WHAT 256

@@ -263,16 +263,16 @@ void job_operation_free(struct job_operation *operation) {
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */
 
-/* Sets aside room for a definition's instances. false: there are too many (complained), or it cannot be read. */
-static bool reserve(struct reader *reader, struct definition *definition) {
+/* Sets aside room for a definition's instances: none where there are too many (complained), or it cannot be read. */
+static void reserve(struct reader *reader, struct definition *definition) {
     struct job *job = reader->job;
     uint64_t swept = definition->uses & reader->parameters.swept;
     int64_t count = combinations_count(&reader->parameters, swept);
-    if (!definition->kept || (!definition->is_input && definition->op == OP_COUNT)) return false;
+    if (!definition->kept || (!definition->is_input && definition->op == OP_COUNT)) return;
     if (count + job->input_count + job->operation_count > MAX_INSTANCES) {
         yaml_error(reader->document, definition->where, "the sweep comes to more than %d inputs and operations",
                    MAX_INSTANCES);
-        return false;
+        return;
     }
     definition->first = definition->is_input ? job->input_count : job->operation_count;
     definition->count = (int)count;
@@ -281,14 +281,13 @@ static bool reserve(struct reader *reader, struct definition *definition) {
     else
         job->operations =
             must_realloc(job->operations, sizeof *job->operations * (size_t)(definition->first + definition->count));
-    return true;
 }
 
 void job_expand(struct reader *reader, struct definitions *definitions) {
     struct job *job = reader->job;
     for (int i = 0; i < definitions->count; i++) {
         struct definition *definition = &definitions->items[i];
-        if (!reserve(reader, definition)) continue;
+        reserve(reader, definition);
         reader->swept = definition->uses & reader->parameters.swept;
         for (int number = 0; number < definition->count; number++) {
             combination_at(&reader->parameters, reader->swept, number, reader->choice);

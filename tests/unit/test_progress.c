@@ -80,7 +80,7 @@ static void a_line_fits_any_width(void **state) {
                                      .seconds_each = draw_number(),
                                      .job_s = draw_number(),
                                      .left_s = draw_number()};
-        int width = draw(20) == 0 ? 1 + draw(10) : 10 + draw(191);
+        int width = draw(20) == 0 ? draw(11) : 10 + draw(191);
         assert_ptr_equal(progress_line(&view, width, line), line);
         if (progress_columns(line) > width) fail_msg("%d columns of %d: '%s'", progress_columns(line), width, line);
         assert_clean(line, view.what);
