@@ -209,7 +209,7 @@ generated: $(PROGRAM) ## rewrite what is generated: configs/job.schema.json, the
 	@tests/generate.sh $(PROGRAM)
 
 goldens: $(PROGRAM) ## rewrite the golden files, tests/jobs/bad/*.expected, for review by `git diff`
-	@tests/goldens.sh $(PROGRAM)
+	@PYTHON='$(or $(PYTHON),$(wildcard build/python),python3)' tests/goldens.sh $(PROGRAM)
 
 deps: ## install what the build and the tests lack, or print its name where apt is not
 	$(bring_deps) test

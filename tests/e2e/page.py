@@ -125,8 +125,12 @@ def check_access(root, everything):
     for table in root.find("table"):
         assert len(table.find("caption")) == 1
         assert all(cell.attributes.get("scope") in ("col", "row") for cell in table.find("th"))
-        widths = {len([cell for cell in row.children if cell != "\n"]) for row in table.find("tr")}
+        rows = [[cell for cell in row.children if cell != "\n"] for row in table.find("tr")]
+        widths = set(map(len, rows))
         assert len(widths) == 1, f"rows of {widths} cells"
+        for column in zip(*rows):  # numbers are on the right, and so is what stands above them
+            right = {"n" in cell.attributes.get("class", "").split() for cell in column}
+            assert len(right) == 1, column[0].text()
         assert table.parent.attributes.get("class") == "scroll"
     for drawing in root.find("svg"):
         assert drawing.attributes["role"] == "img" and drawing.find("title")[0].text().strip()

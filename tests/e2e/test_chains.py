@@ -322,6 +322,21 @@ def test_results_of_other_inputs_are_not_read(folder, by):
     assert_equals_unsharded(folder)
 
 
+def test_a_deep_chain(folder):
+    """A key is made from those before it, each of which is made once: not twice for each that reads it twice."""
+    square = {"op": "matmul", "variants": ["cpu"], "store": "none", "alpha": 0.5}
+    names = ["a", *(f"o{number}" for number in range(40))]
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [2, 2]}}},
+        defaults={"warmup": 0, "repeat": 1},
+        operations=[{"id": own, "inputs": [read, read], **square} for read, own in zip(names, names[1:])],
+    )
+    shard(folder, 0, 1)
+    merge(folder)
+
+
 # ---- whole operations ----------------------------------------------------------------------------------------------
 
 

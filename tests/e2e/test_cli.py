@@ -3,10 +3,13 @@
 import csv
 import io
 import json
+import math
 import os
 import pty
 import re
+import resource
 import subprocess
+import time
 
 import h5py
 import numpy as np
@@ -173,6 +176,45 @@ def test_plan(place):
     assert said.count("\nrun ") + 1 == 8
     assert re.search(r"work +\S+ flop", said) and re.search(r"bound +\S+ s, by \w+", said)
     assert list(place.glob("*.h5*")) == []
+
+
+def test_plan_adds_up(folder):
+    """Tiles are the steps, buffers the memory, and the slowest stage is the bound."""
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        memory="1MiB",
+        inputs={name: {"random": {"shape": [600, 600], "dtype": "bfloat16"}} for name in "ab"},
+        operations=[
+            {"id": "p", "op": "matmul", "inputs": ["a", "b"], "variants": ["cpu", "blocked"]},
+            {"id": "s", "op": "reduce", "inputs": ["a"], "axis": 0, "operator": "sum"},
+        ],
+    )
+    runs = re.split(r"^run \d+  ", quiet("plan", "--detail", path), flags=re.M)[1:]
+    for run, size in zip(runs, ["600x600x600", "600x600x600", "600x600"], strict=True):
+        title, tiles, work, memory, stages, bound = run.splitlines()
+        assert f" {size}  on cpu" in title
+        pieces = [math.ceil(int(whole) / int(tile)) for tile, whole in re.findall(r"(\d+)/(\d+)", tiles)]
+        assert re.search(r", (\d+) steps?$", tiles)[1] == str(math.prod(pieces))
+        flops = 2 * 600**3 if "matmul" in title else 600**2
+        assert f" {flops:.3g} flop, " in work
+        used, budget, *buffers = [float(number) * (1024 if unit == "MiB" else 1) for number, unit in
+                                 re.findall(r"([\d.]+) ([KM])iB", memory.replace(" 1.0 MiB", " 1024 KiB"))]
+        counts = [float(count) for count in re.findall(r"(\d+) x ", memory)] + [1, 1]
+        assert used == pytest.approx(sum(map(math.prod, zip(counts, buffers))), abs=0.5) and used <= budget == 1024
+        seconds = {name: float(number) for name, number in re.findall(r"(\w+) ([\d.e-]+) s", stages)}
+        slowest = max(seconds, key=seconds.get)
+        assert list(seconds) == ["read", "copy", "compute", "write"]
+        assert re.match(rf" +bound +{seconds[slowest]:.3g} s, by {slowest}; predicted ", bound)
+        assert float(bound.split()[-2]) >= seconds[slowest]
+
+
+def test_plan_of_what_cannot_run(folder):
+    operations = [{"id": "t", "op": "transpose", "inputs": ["a"], "variants": ["cpu", "tiled"]}]
+    path = harness.write_job(folder / "job.yaml", inputs={"a": {"random": {"shape": [8, 8]}}}, operations=operations)
+    said = quiet("plan", "--detail", path, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
+    assert re.search(r"^run 1  t  transpose tiled.*  on nothing\n    skipped   \S.*$", said, re.M), said
+    assert said.count("skipped") == 1
 
 
 def test_plan_resolved_is_a_job_that_gives_the_same(place):
@@ -422,3 +464,19 @@ def test_show_refuses_other_files(place):
     assert done.returncode == USAGE and "other.h5: is an HDF5 file, but not one of tilerun's results" in done.stderr
     done = harness.tilerun("show", "job.yaml", cwd=place)
     assert done.returncode == USAGE and "job.yaml: is not an HDF5 file" in done.stderr
+
+
+def test_as_many_files_as_the_system_allows():
+    """The limit of open files is raised as far as it may be."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))
+
+    with harness.start("check", "/dev/stdin", stdin=subprocess.PIPE, preexec_fn=lower) as process:
+        until = time.monotonic() + 10
+        while resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0] < most and time.monotonic() < until:
+            time.sleep(0.01)
+        raised = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0]
+        process.stdin.close()
+    assert raised == most

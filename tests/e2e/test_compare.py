@@ -228,6 +228,9 @@ def test_a_run_that_is_no_longer_right(base, new, status):
     assert "1 result got worse" in done.stdout
     done = compare(new, base)
     assert f"was {status}, is ok" in done.stdout
+    for one, other in [(base, new), (new, base), (new, new)]:  # whatever samples it has: they are of no result
+        (comparison,) = as_json(one, other, expect=(OK, RUN))
+        assert pair(comparison, "s4")["ratio"] is None and pair(comparison, "s5")["ratio"] == 1
 
 
 def test_an_error_above_the_tolerance(base, new):
@@ -372,6 +375,12 @@ def test_a_history(base, new, folder):
     assert line.rstrip().endswith("-")
     assert "1 run only in " in done.stdout
     assert len(as_json(base, new, third, expect=RUN)) == 2
+    edit.set_samples(third, 7, 1.6 * steady(7))
+    edit.set_samples(third, 9, 0.7 * steady(9))
+    same = [number for number in range(RUNS) if number not in (0, 2, 7, 9)]
+    for arguments, expected in [(["--sort"], [7, 2, *same, 9, 0]), ([], list(range(RUNS)))]:  # 0 is not in the last
+        found = re.findall(r"^s(\d+) ", compare(base, new, third, *arguments, expect=RUN).stdout, re.M)
+        assert list(map(int, found)) == expected
 
 
 def test_lines_fit_the_terminal(base, new):

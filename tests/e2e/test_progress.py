@@ -137,6 +137,11 @@ def test_the_end_on_a_terminal(folder, kind):
     *live, rest = terminal.shown.split(CLEAR)
     assert bool(live) == (kind == "xterm") and not [line for line in live if "\n" in line]
     lines = [line for line in rest.splitlines() if not line.startswith("[")]
+    told = [line for line in rest.splitlines() if line.startswith("[")]
+    assert len(told) == (0 if live else 2)
+    for number, line in enumerate(told):
+        outcome = rf"\[{number + 1}/2\] s (cpu|blocked): ok, [\d.e-]+ ms, error 0(; median of batches of \d+ launches)?"
+        assert re.fullmatch(outcome, line), line
     size = os.stat(folder / "out.h5").st_size
     assert lines[0].startswith("operation ") and len(lines) >= 4
     assert lines[-1] == f"tilerun: wrote {folder}/out.h5 ({size / 1024:.1f} KiB)"

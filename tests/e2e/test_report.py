@@ -130,6 +130,22 @@ def test_lines_and_intervals(results, folder):
     assert "95 % intervals" in root.find("figure")[0].one("figcaption").text()
 
 
+def test_the_fastest_lines_are_drawn(results, folder):
+    """Of more than a plot has room for, in the order of the rows."""
+    times = np.random.default_rng(1).permutation(15) + 1.0
+
+    def change(rows, _):
+        rows["operation"], rows["op"], rows["variant"], rows["flops"] = b"product", b"matmul", b"cpu", 1e9
+        rows["parameters"] = [f"n={n},kind=k{kind:02}".encode() for kind in range(15) for n in (8, 16)]
+        rows["kernel_median_s"] = np.repeat(times, 2) * 1e-3
+        return rows
+
+    figure = report(edited(results, folder, change)).find("figure")[0]
+    names = [text.text() for text in figure.one("svg").find("text", class_="tick")]
+    assert names == [f"cpu, k{kind:02}" for kind in range(15) if times[kind] <= 12]
+    assert "12 of 15 lines are drawn, those that reach the highest rates" in figure.one("figcaption").text()
+
+
 def test_the_fastest_is_named(results, folder):
     """Whichever row it is; not a sweep's last, nor its first."""
 

@@ -1,5 +1,6 @@
 """A job by shards: N processes do disjoint parts of it, and `merge` makes the file that one process would have made."""
 
+import fcntl
 import os
 import random
 import re
@@ -217,6 +218,28 @@ def test_shard_beside_the_whole_job_is_refused(folder):
     assert "another tilerun is writing it" in shard(folder, 0, 3, "--resume", expect=USAGE).stderr
     whole.kill()
     whole.communicate()
+
+
+def test_a_shard_without_parts_leaves_nothing(folder):
+    """No folder of its own, and none of all shards where no other is at work."""
+    read = {"op": "transpose", "inputs": ["product"], "variants": ["cpu"], "repeat": 60}
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [64, 64]}}},
+        operations=[{"id": "product", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]}]
+        + [{"id": name, **read} for name in ("left", "right")],
+    )
+    alone = ("--by", "runs", "--wait", 0)
+    shard(folder, 1, 2, *alone, expect=INTERRUPTED)
+    assert os.listdir(folder) == ["job.yaml"]
+    (folder / "out.h5.parts").mkdir()
+    with open(folder / "out.h5.parts/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # as another shard's
+        shard(folder, 1, 2, *alone, expect=INTERRUPTED)
+        assert os.listdir(folder / "out.h5.parts") == ["lock"]
+    shard(folder, 1, 2, *alone, expect=INTERRUPTED)
+    assert os.listdir(folder) == ["job.yaml"]
 
 
 @pytest.mark.parametrize("what", ["job", "input"])

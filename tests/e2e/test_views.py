@@ -283,6 +283,22 @@ def test_losses_are_said_and_bytes_are_counted(folder):
     assert whole % x.nbytes == 0 and results.row("z")["file_bytes"] == whole / 4
 
 
+@pytest.mark.parametrize("fill, to, loss", [(1e6, "float16", 0), (300, "uint8", 1), (0.5, "int32", 2)])
+def test_losses_of_chunks_never_stored(folder, fill, to, loss):
+    """Their elements are the fill value: each of them counts."""
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", shape=(50, 30), dtype="float64", chunks=(7, 8), fillvalue=fill)[:7, :8] = 1
+    results = harness.run_job(
+        folder,
+        inputs={"x": {"file": "data.h5", "dataset": "x", "dtype": to, "select": ["::2", ":"]}},
+        operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "repeat": 1, "warmup": 0}],
+    )
+    row = results.row("y")
+    losses = [0, 0, 0]
+    losses[loss] = 25 * 30 - 4 * 8
+    assert [row["overflowed"], row["wrapped"], row["truncated"]] == losses
+
+
 def test_selected_rows_of_any_width_are_all_that_is_read(folder, rng):
     """Of a contiguous data set, however short the rows are and near each other. (Of single elements that lie at most
     8 KiB apart all between them is read: a call for each would take longer.)"""

@@ -444,6 +444,11 @@ static void the_referee_is_right(void **state) {
         memcpy(&bits, &known[i].sum, sizeof bits);
         assert_int_equal(sum_of(FLOAT64, known[i].x, 4, known[i].divisor), bits);
     }
+    for (int i = 0; i < 4; i++) {
+        int64_t limbs[EXACT_WORDS_MOST] = {0};
+        exact_add_number(exact_type_of(dtypes[i]), limbs, 1, i % 2 ? 0.0 : -0.0);
+        for (int word = 0; word < EXACT_WORDS_MOST; word++) assert_int_equal(limbs[word], 0);
+    }
     assert_int_equal(sum_of(FLOAT32, (double[]){1, 0x1p-24, 0x1p-149}, 3, 1), 0x3f800001);
     assert_int_equal(sum_of(FLOAT16, (double[]){65504, 16}, 2, 1), 0x7c00);
     assert_int_equal(sum_of(FLOAT16, (double[]){65504, 16, -0x1p-24}, 3, 1), 0x7bff);

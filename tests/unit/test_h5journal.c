@@ -176,6 +176,12 @@ static void what_cannot_be_kept_or_restored(void **state) {
     h5_journal_free(journal);
     assert_int_equal(unlink(beside), 0);
     make_file();
+    assert_int_equal(mkdir(beside, 0777),
+                     0); /* what has bytes and cannot be read is no journal that has yet to begin */
+    assert_int_equal(mkdir(in_folder("a.h5" H5_JOURNAL "/a long name, for a folder's size"), 0777), 0);
+    assert_false(h5_restore_left(path));
+    assert_int_equal(rmdir(in_folder("a.h5" H5_JOURNAL "/a long name, for a folder's size")), 0);
+    assert_int_equal(rmdir(beside), 0);
     assert_int_equal(symlink("elsewhere", beside), 0);
     assert_null(h5_journal_begin(path)); /* a link that somebody has put there */
     assert_int_equal(unlink(beside), 0);

@@ -154,7 +154,7 @@ static const struct command drawn = {"draw", "[OPTION...] JOB", "draws it's [own
                                      "  -o, --output FILE  the file\n  --in DIR  a folder\n  --job JOB  a job\n"
                                      "  -r, --result RESULTS  results\n  --op OPERATION  an operation\n"
                                      "  --how MODE  quick or slow; it's how\n  --set N=V  a value (repeatable)\n"
-                                     "  -q, --quiet  no words\n",
+                                     "  -n, --number N  a number\n  -q, --quiet  no words\n",
                                      no_run},
                             shown = {"see", "RESULTS", "sees", "", no_run}, none = {"rest", "", "rests", "", no_run},
                             named = {"tell", "[COMMAND]", "tells", "", no_run};
@@ -199,6 +199,7 @@ static void completion_of_fish(void **state) {
         WHEN("draw") "-l op -x -a 'matmul reduce transpose scale' -d 'an operation'\n",
         WHEN("draw") "-l how -x -a 'quick slow' -d 'quick or slow; it\\'s how'\n",
         WHEN("draw") "-l set -x -d 'a value (repeatable)'\n",
+        WHEN("draw") "-s n -l number -x -d 'a number'\n",
         WHEN("draw") "-s q -l quiet -d 'no words'\n",
         WHEN("draw") "-k -a '(__fish_complete_suffix .yaml; __fish_complete_suffix .yml)'\n",
         WHEN("see") "-k -a '(__fish_complete_suffix .h5)'\n",
@@ -223,6 +224,7 @@ static void completion_of_zsh(void **state) {
         NEXT "'--op=[an operation]:OPERATION:(matmul reduce transpose scale)'",
         NEXT "'--how=[quick or slow; it'\\''s how]:MODE:(quick slow)'",
         NEXT "'*--set=[a value (repeatable)]:N=V: '",
+        NEXT "'(-n --number)'{-n+,--number=}'[a number]:N: '",
         NEXT "'(-q --quiet)'{-q,--quiet}'[no words]'",
         NEXT "'(- *)'{-h,--help}'[what the command does, and its options]'",
         NEXT "'*: :_files -g \"*.(yaml|yml)(-.)\"' ;;\n",
@@ -252,8 +254,9 @@ static void completion_of_bash(void **state) {
         "    'draw --op') words='' files='' ;;\n",
         "    'draw --how') words='quick slow' files='' ;;\n",
         "    'draw --set') words='' files='' ;;\n",
-        "    'draw '*) options='-o --output --in --job -r --result --op --how --set -q --quiet --help' words='' ",
-        "files='yaml yml' ;;\n",
+        "    'draw --number' | 'draw -n') words='' files='' ;;\n",
+        "    'draw '*) options='-o --output --in --job -r --result --op --how --set -n --number -q --quiet --help' ",
+        "words='' files='yaml yml' ;;\n",
         "    'see '*) options='--help' words='' files='h5 hdf5' ;;\n",
         "    'rest '*) options='--help' words='' files='' ;;\n",
         "    'tell '*) options='--help' words='draw see rest tell' files='' ;;\n",

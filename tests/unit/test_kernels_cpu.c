@@ -291,6 +291,53 @@ static void reduce_keeps_nan(void **state) {
         for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) check_reduce(&shapes[s], (enum dtype)dtype, true);
 }
 
+/* Of zeros of both signs the least is -0 and the largest +0, in whatever order they come. */
+static void check_zeros(const struct kernel *kernel, enum reduce_operator operator_, enum dtype dtype, int axis) {
+    enum { FEW = 3, MANY = 70 };
+    struct shape shape = {2, {axis ? MANY : FEW, axis ? FEW : MANY}};
+    struct op_options options = {.reduce = operator_, .axis = axis};
+    struct geometry geometry;
+    struct error error = {0};
+    uint64_t seed = 3;
+    bool minus[FEW * MANY];
+    assert_int_equal(operations[OP_REDUCE]->geometry(&options, &shape, &dtype, &geometry, &error), STATUS_OK);
+    struct arrays arrays = {.in = {{&geometry.in[0], aligned(FEW * MANY * 8)}},
+                            .out = {&geometry.out, aligned(MANY * 8)}};
+    for (int i = 0; i < FEW * MANY; i++) {
+        minus[i] = next_random(&seed) & 1;
+        dtype_store(dtype, arrays.in[0].data, i, minus[i] ? -0.0 : 0.0);
+    }
+    for (int cut = 0; cut < 2; cut++) {
+        run_tiles(kernel, &geometry, cut, &arrays);
+        for (int i = 0; i < MANY; i++) {
+            int count = 0;
+            for (int j = 0; j < FEW; j++) count += minus[axis ? i * FEW + j : j * MANY + i];
+            double got = dtype_load(dtype, arrays.out.data, i);
+            assert_true(got == 0);
+            assert_int_equal(signbit(got) != 0, operator_ == REDUCE_MIN ? count > 0 : count == FEW);
+        }
+    }
+    free(arrays.in[0].data);
+    free(arrays.out.data);
+}
+
+static void reduce_knows_signs_of_zero(void **state) {
+    (void)state;
+    for (int v = 0; v < kernel_count; v++) {
+        const struct kernel *kernel = kernel_registry[v];
+        for (int dtype = FLOAT32; dtype <= BFLOAT16 && kernel->op == OP_REDUCE; dtype++) {
+            struct op_options options = {.reduce = REDUCE_MIN};
+            if (kernel->device != DEVICE_CPU || !(kernel->dtypes & DTYPE_BIT(dtype)) ||
+                !kernel_has_operator(kernel, &options))
+                continue;
+            for (int axis = 0; axis < 2; axis++) {
+                check_zeros(kernel, REDUCE_MIN, (enum dtype)dtype, axis);
+                check_zeros(kernel, REDUCE_MAX, (enum dtype)dtype, axis);
+            }
+        }
+    }
+}
+
 static void transpose_of_all_shapes(void **state) {
     (void)state;
     static const struct shape shapes[] = {{2, {1, 1}},    {2, {1, 70}}, {2, {70, 1}},     {2, {63, 65}}, {2, {64, 64}},
@@ -342,13 +389,10 @@ static void reduce_does_not_depend_on_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul_of_all_shapes),
-        cmocka_unit_test(matmul_of_stacks),
-        cmocka_unit_test(reduce_of_all_shapes),
-        cmocka_unit_test(reduce_keeps_nan),
-        cmocka_unit_test(transpose_of_all_shapes),
-        cmocka_unit_test(scale_of_all_shapes),
-        cmocka_unit_test(reduce_does_not_depend_on_threads),
+        cmocka_unit_test(matmul_of_all_shapes),       cmocka_unit_test(matmul_of_stacks),
+        cmocka_unit_test(reduce_of_all_shapes),       cmocka_unit_test(reduce_keeps_nan),
+        cmocka_unit_test(reduce_knows_signs_of_zero), cmocka_unit_test(transpose_of_all_shapes),
+        cmocka_unit_test(scale_of_all_shapes),        cmocka_unit_test(reduce_does_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

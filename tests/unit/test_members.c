@@ -115,6 +115,7 @@ static void the_worst_status_counts(void **state) {
         {"011", 1, true},   {"110", 0, true}, /* `merge` knows what was wrong */
         {"013", 3, true},   {"020", 2, false},  {"142", 4, false},  {"w30", 3, false},
         {"2w0", 2, false}, /* one that waits for others is ended */
+        {"1l0", 0, true},  /* but not for a run that failed */
         {"k00", 75, false}, {"wk0", 75, false}, {"0i0", 75, false}, {"00i", 75, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -144,11 +144,15 @@ static enum status read_memory(void *context, int input, const struct box *box, 
     const struct memory *memory = context;
     const int32_t *from = memory->data[input];
     int32_t *to = data;
-    const int64_t *size = memory->geometry->in[input].shape.size;
-    int64_t columns = box->rank == 2 ? size[1] : 1, width = box->rank == 2 ? box->count[1] : 1;
-    for (int64_t i = 0; i < box->count[0]; i++)
-        for (int64_t j = 0; j < width; j++)
-            *to++ = from[(box->start[0] + i) * columns + (box->rank == 2 ? box->start[1] + j : 0)];
+    int64_t start[3] = {0}, count[3] = {1, 1, 1}, size[3] = {1, 1, 1};
+    for (int axis = 0, own = 3 - box->rank; own < 3; axis++, own++) {
+        start[own] = box->start[axis], count[own] = box->count[axis];
+        size[own] = memory->geometry->in[input].shape.size[axis];
+    }
+    for (int64_t b = 0; b < count[0]; b++)
+        for (int64_t i = 0; i < count[1]; i++)
+            for (int64_t j = 0; j < count[2]; j++)
+                *to++ = from[((start[0] + b) * size[1] + start[1] + i) * size[2] + start[2] + j];
     return STATUS_OK;
 }
 
@@ -183,6 +187,11 @@ static void references(void **state) {
     struct box all = box_whole(&g.out.shape);
     r = truth_of(&g, a, b, &all);
     assert_true(r.value[0] == 1 - 4 + 9 && r.value[1] == 4 + 10 + 18 && r.value[3] == 16 - 25 - 36);
+
+    g = good(OP_MATMUL, (struct op_options){.alpha = 1}, (struct shape[]){SHAPE(3, 1, 2), SHAPE(3, 2, 1)}, FLOAT32);
+    struct box last = {3, {1, 0, 0}, {2, 1, 1}}; /* of a stack */
+    r = truth_of(&g, a, b, &last);
+    assert_true(r.value[0] == 9 + 16 && r.value[1] == -25 - 36);
 
     static const float nans[6] = {1, NAN, -3, 4, 5, NAN};
     struct box scalar = {0};
@@ -227,6 +236,12 @@ static void what_they_state(void **state) {
         assert_true((operation->rate == RATE_FLOPS) == (op == OP_MATMUL) && !operation->product == (op != OP_MATMUL));
     }
     assert_true(operation_matmul.product(&(struct op_options){.alpha = -3}) == -3);
+    for (int large = 0; large < 8; large++) { /* any side that 32 bits do not count */
+        int64_t sides[2] = {INT32_MAX, INT64_C(1) << 31};
+        struct launch launch = {
+            .args.matmul = {.m = sides[large & 1], .n = sides[large >> 1 & 1], .k = sides[large >> 2]}};
+        assert_int_equal(kernel_find(OP_MATMUL, "blas")->refuses(&launch) != NULL, large > 0);
+    }
     /* A quarter of a wave takes as long as a whole wave, one and a half waves as long as two; parts of k fill and drain
      * the pipeline. */
     int64_t tile[LOOPS] = {1, 256, 512, 1000}, one[LOOPS] = {1, 1, 1, 1}, split[LOOPS] = {1, 1, 1, 2};

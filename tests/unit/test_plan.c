@@ -106,6 +106,24 @@ static void what_is_timed_is_one_step(void **state) {
     assert_int_equal(f.run.tiling.memory_bytes, 3 * GIB);
 }
 
+/* Sums of 16 bits that are cut are kept in float32 meanwhile; of those that are not there is only the result. */
+static void cut_sums_have_memory_of_their_own(void **state) {
+    (void)state;
+    const struct shape side = {2, {4096, 4096}};
+    for (int cut = 0; cut < 2; cut++) {
+        struct fixture f;
+        set_op(&f, OP_MATMUL, (struct op_options){.alpha = 1}, BFLOAT16, side, side);
+        assert_true(fit(&f, cut ? GIB / 64 : GIB, true));
+        const struct tiling *tiling = &f.run.tiling;
+        int64_t m = tiling->tile[LOOP_M], n = tiling->tile[LOOP_N], k = tiling->tile[LOOP_K];
+        assert_int_equal(k < 4096, cut);
+        assert_int_equal(tiling->partial_bytes, cut ? m * n * 4 : 0);
+        assert_int_equal(tiling->memory_bytes,
+                         2 * (tiling->in_slots[0] * m * k + tiling->in_slots[1] * k * n + tiling->out_slots * m * n) +
+                             tiling->partial_bytes);
+    }
+}
+
 /* A run that is not timed is cut although it would fit as a whole, so that writing begins before the last launch. */
 static void what_is_not_timed_overlaps(void **state) {
     (void)state;
@@ -379,6 +397,7 @@ static void devices_and_threads_change_no_tiles(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_timed_is_one_step),
+        cmocka_unit_test(cut_sums_have_memory_of_their_own),
         cmocka_unit_test(what_is_not_timed_overlaps),
         cmocka_unit_test(a_large_product_keeps_c_on_the_device),
         cmocka_unit_test(a_stream_is_read_once),

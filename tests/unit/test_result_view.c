@@ -124,6 +124,28 @@ static void test_ratios(void **state) {
           "tiled,tile=32\n");
 }
 
+/* A long name keeps its two ends, in whole characters. */
+static void test_long_headings(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"abcdefghijklmn", "x abcdefghijklmn"},
+        {"abcdefghijklmno", "x abcdefg~jklmno"},
+        {"a name of many words", "x a name ~ words"},
+        {"\xe6\x95\xb0\xe6\x8d\xae\xe9\x9b\x86\xe6\x95\xb0\xe6\x8d\xae\xe9\x9b\x86\xe6\x95\xb0\xe6\x8d\xae",
+         "x \xe6\x95\xb0\xe6\x8d\xae\xe9\x9b\x86~\xe9\x9b\x86\xe6\x95\xb0\xe6\x8d\xae"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "x ???????~??????"},
+    };
+    for (int i = 0; i < 5; i++) {
+        char expected[256];
+        count = 0;
+        add("product", "", cases[i][0], "ok", 1e-3);
+        add("product", "", "other", "ok", 1e-3);
+        snprintf(expected, sizeof expected, "%s\n%*s\n%*s\n", cases[i][1], (int)text_width(cases[i][1]), "1.00x",
+                 (int)text_width(cases[i][1]), "1.00x");
+        check((struct view_options){.columns = "ratio"}, 0, expected);
+    }
+}
+
 /* The runs that meet conditions, in order, by number. */
 static void check_rows(const char *sort, const char *first, const char *second, const char *expected) {
     const char *const where[] = {first, second};
@@ -312,6 +334,7 @@ static int settle(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ratios),
+        cmocka_unit_test(test_long_headings),
         cmocka_unit_test(test_conditions_and_order),
         cmocka_unit_test(test_lines_below),
         cmocka_unit_test(test_drawn),

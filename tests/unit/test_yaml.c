@@ -2,6 +2,7 @@
 #include "../../runner/base/text.h"
 #include "../../runner/job/yaml.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -207,6 +208,13 @@ static void test_files(void **state) {
     char path[] = "/tmp/tilerun-test-XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
+    assert_int_equal(write(file, "a: 1\n", 5), 5);
+    int input = dup(STDIN_FILENO);
+    close(STDIN_FILENO); /* its number is the file's, which shall be closed */
+    yaml_close(yaml_load(path));
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    dup2(input, STDIN_FILENO);
+    close(input);
     assert_int_equal(ftruncate(file, 100 << 20), 0);
     close(file);
     struct yaml_document *document = yaml_load(path);
