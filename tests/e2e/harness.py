@@ -1,7 +1,11 @@
 """Runs the program under test, writes job files for it and reads what it leaves behind."""
 
+import functools
+import itertools
 import json
+import math
 import os
+import random
 import re
 import subprocess
 from collections import namedtuple
@@ -15,6 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TILERUN = Path(os.environ.get("TILERUN", ROOT / "build/tilerun")).resolve()
 
 OK, RUN, USAGE, IO, DEVICE, INTERRUPTED = 0, 1, 2, 3, 4, 75  # exit codes
+
+MOST_CHOICES = 256  # of a variant's parameters, that are all tried
+SAMPLE_SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID", "alone")  # all workers of a run must draw the same
 
 
 def tilerun(*arguments, program=TILERUN, timeout=120, **options):
@@ -148,16 +155,43 @@ def list_variants():
     return found
 
 
+@functools.cache
+def sample_of(seed, parameters):
+    """Choices of some parameters, drawn: the defaults, and others, until any two values of two parameters have met."""
+    settings = [[(name, value) for value in values] for name, values in parameters]
+    missing = {pair for two in itertools.combinations(settings, 2) for pair in itertools.product(*two)}
+    rng = random.Random(seed)
+    sample, chosen = [], tuple(values[0] for values in settings)
+    while missing:
+        sample.append(chosen)
+        missing.difference_update(itertools.combinations(chosen, 2))
+        wanted = dict(rng.choice(sorted(missing))) if missing else {}
+        drawn = [tuple((name, wanted.get(name, rng.choice(values))) for name, values in parameters) for _ in range(20)]
+        chosen = max(drawn, key=lambda choice: len(missing.intersection(itertools.combinations(choice, 2))))
+    return sample
+
+
+def variant_choices(variant):
+    """What a variant is tried with, as maps of parameters and their values, of which each is taken with each: all there
+    are; of more than MOST_CHOICES all values of one parameter with a sample of the others, another one each run."""
+    if math.prod(map(len, variant.parameters.values())) <= MOST_CHOICES:
+        return [variant.parameters]
+    longest = max(variant.parameters, key=lambda name: len(variant.parameters[name]))
+    others = tuple((name, tuple(values)) for name, values in variant.parameters.items() if name != longest)
+    sample = [{name: [value] for name, value in choice} for choice in sample_of(variant.name + SAMPLE_SEED, others)]
+    return [{name: choice.get(name, values) for name, values in variant.parameters.items()} for choice in sample]
+
+
 def variant_labels(variant):
-    """The labels of all parameter choices of a variant: "tiled,tile=32"..."""
-    labels = [variant.name]
-    for name, values in variant.parameters.items():
-        labels = [f"{label},{name}={value}" for label in labels for value in values]
+    """The labels of the choices that a variant is tried with: "tiled,tile=32"..."""
+    labels = []
+    for choice in variant_choices(variant):
+        settings = [[f"{name}={value}" for value in values] for name, values in choice.items()]
+        labels += [",".join([variant.name, *words]) for words in itertools.product(*settings)]
     return labels
 
 
-def variant_entry(variant):
-    """The variant with all its choices, as a job's `variants` has it."""
-    if not variant.parameters:
-        return variant.name
-    return {"name": variant.name, **{name: values for name, values in variant.parameters.items()}}
+def variant_entries(variants):
+    """Variants with the choices that they are tried with, as a job's `variants` has them."""
+    entries = [{"name": variant.name, **choice} for variant in variants for choice in variant_choices(variant)]
+    return [entry if len(entry) > 1 else entry["name"] for entry in entries]

@@ -211,6 +211,6 @@ def run_suite(folder, op, variants, dtype, operator=None, rng=None, **options):
         inputs=write_inputs(folder / "inputs.h5", cases, dtype),
         defaults={"warmup": 0, "repeat": 1, "store": "all"},
         operations=[
-            {**operation, "variants": [harness.variant_entry(v) for v in variants]} for operation in operations
+            {**operation, "variants": harness.variant_entries(variants)} for operation in operations
         ],
     )

@@ -149,7 +149,7 @@ def products(memory_folder):
                     "inputs": [f"{case.id}_a", f"{case.id}_b"],
                     "transpose_a": case.transpose_a,
                     "transpose_b": case.transpose_b,
-                    "variants": [harness.variant_entry(v) for v in VARIANTS],
+                    "variants": harness.variant_entries(VARIANTS),
                 }
                 for case in cases
             ],

@@ -36,7 +36,7 @@ def everything():
                         "id": f"{name}_{dtype}",
                         "op": op,
                         "inputs": [f"{letter}_{dtype}" for letter in letters],
-                        "variants": [harness.variant_entry(v) for v in able],
+                        "variants": harness.variant_entries(able),
                         **options,
                     }
                 )

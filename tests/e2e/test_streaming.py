@@ -39,7 +39,7 @@ class Job:
         return values
 
     def operation(self, name, op, inputs, truth, dtype=None, **options):
-        variants = [harness.variant_entry(v) for v in able(op, self.dtype, options.get("operator"))]
+        variants = harness.variant_entries(able(op, self.dtype, options.get("operator")))
         self.operations.append({"id": name, "op": op, "inputs": inputs, "variants": variants, **options})
         self.truth[name] = (dtype or self.dtype, *truth)
 
