@@ -5,6 +5,7 @@
 #include "../base/fail.h"
 #include "../storage/h5sources.h"
 #include "../storage/h5virtual.h"
+#include "../storage/h5visit.h"
 #include <stdlib.h>
 
 struct lacking {
@@ -30,9 +31,12 @@ static herr_t look_at(hid_t group, const char *name, const H5L_info_t *about, vo
 char *link_broken(hid_t file, const char *path) {
     static const char *const roots[] = {"outputs", "variants"};
     struct lacking lacking = {.path = path};
-    for (int i = 0; i < 2 && h5_is_linked(file); i++)
-        if (H5Lexists(file, roots[i], H5P_DEFAULT) > 0)
-            H5Lvisit_by_name(file, roots[i], H5_INDEX_NAME, H5_ITER_INC, look_at, &lacking, H5P_DEFAULT);
+    for (int i = 0; i < 2 && h5_is_linked(file); i++) {
+        hid_t group = H5Oopen(file, roots[i], H5P_DEFAULT);
+        if (group < 0) continue;
+        h5_visit(group, H5_ITER_INC, look_at, &lacking);
+        H5Oclose(group);
+    }
     if (!lacking.first) return NULL;
     char *why = must_printf("its parts are missing: %s is not there or not readable, so that %d of its outputs cannot "
                             "be read",

@@ -5,6 +5,7 @@
 #include "../base/fence.h"
 #include "../record/link.h"
 #include "../record/origin.h"
+#include "../storage/h5visit.h"
 #include "result_unfinished.h"
 #include <math.h>
 #include <stdlib.h>
@@ -147,7 +148,7 @@ int results_file_inputs(const struct results_file *file, char ***paths) {
     struct found_inputs found = {0};
     hid_t id = open_object(file, "/inputs");
     if (id >= 0) {
-        H5Lvisit(id, H5_INDEX_NAME, H5_ITER_INC, add_input, &found);
+        h5_visit(id, H5_ITER_INC, add_input, &found);
         H5Oclose(id);
     }
     *paths = found.paths;

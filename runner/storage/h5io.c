@@ -7,6 +7,7 @@
 #include "h5sources.h"
 #include "h5type.h"
 #include "h5virtual.h"
+#include "h5visit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -82,7 +83,7 @@ static enum status fail_missing(hid_t file, const char *path, const char *datase
     struct h5_guard guard;
     h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
     *names = (struct names){.links = h5_guard_links(&guard)};
-    H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, names);
+    h5_visit(file, H5_ITER_NATIVE, collect_name, names);
     char *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
     const char *nearest = nearest_name(rooted, (const char *const *)names->name, names->count);
     char hint[512] = "";

@@ -6,6 +6,7 @@
 #include "filters.h"
 #include "h5guard.h"
 #include "h5type.h"
+#include "h5visit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,7 +223,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
         append(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
-    else if (H5Lvisit(object, H5_INDEX_NAME, H5_ITER_NATIVE, visit, &walk) < 0)
+    else if (h5_visit(object, H5_ITER_NATIVE, visit, &walk) < 0)
         status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_words());
     H5Oclose(object);
     H5Pclose(links);

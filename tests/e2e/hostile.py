@@ -178,6 +178,44 @@ def make_links(folder, outside):
         scaled.dims[0].attach_scale(file["stored"])
 
 
+def make_groups(folder):
+    """Groups without end, in the format of HDF5 1.0, whose headers have no checksum."""
+
+    def address(group):
+        return h5py.h5o.get_info(group.id).addr
+
+    def patched(name, make):
+        with h5py.File(folder / name, "w") as file:
+            file["deepest"] = np.arange(4.0)
+            patches = make(file)
+        data = bytearray((folder / name).read_bytes())
+        for at, new in patches(data):
+            data[at : at + len(new)] = new
+        (folder / name).write_bytes(data)
+
+    def circle(file):
+        """The root is in itself, twice, and says that one link leads to it."""
+        root = address(file)
+        file["a"] = file["b"] = file["/"]
+        return lambda data: [(root + 4, struct.pack("<I", 1))]
+
+    def shared(file):
+        """Groups of their own that hold what the root holds: by each other there is no end of paths."""
+        root, groups = address(file), [address(file.create_group(f"g{i}")) for i in range(120)]
+        table = slice(24, 40)  # where a group's names are, behind the header's first 24 bytes
+        return lambda data: [(group + 24, data[root:][table]) for group in groups]
+
+    def deep(file):
+        group = file
+        for _ in range(1000):
+            group = group.create_group("g")
+        return lambda data: []
+
+    patched("circle.h5", circle)
+    patched("shared.h5", shared)
+    patched("deep.h5", deep)
+
+
 def make_names(path):
     with h5py.File(path, "w") as file:
         for name in NAMES.values():

@@ -70,6 +70,7 @@ def corpus(memory_folder):
     hostile.make_places(place / "in/places.h5")
     hostile.make_links(place / "in", place / "outside")
     hostile.make_names(place / "in/names.h5")
+    hostile.make_groups(place / "in")
     yield place
     shutil.rmtree(place)
 
@@ -243,6 +244,27 @@ def test_inspect_follows_nothing_outside(corpus):
     assert {"/whole", "/near", "/mapped", "/stored"} <= set(rows) and not {"/far", "/up", "/soft"} & set(rows)
     assert " unknown " in rows["/mapped"] and " unknown " in rows["/stored"]
     assert b"links that lead out of the file's folder are not followed, such as /" in done.out
+
+
+# ---- groups without end ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, why", [
+    ("circle", ""),
+    ("shared", "is a damaged HDF5 file: more links than the file has room for < "),
+    ("deep", "is a damaged HDF5 file: groups are nested too deeply < "),
+])  # fmt: skip
+def test_groups_without_end(corpus, folder, name, why):
+    """Whatever lists a file's data sets goes into each group once; what is named is found all the same."""
+    done = tilerun("inspect", f"{name}.h5", cwd=corpus / "in")
+    if why:
+        assert (done.code, done.out) == (USAGE, b"") and f"tilerun: {name}.h5: {why}" in done.err.decode()
+    else:
+        assert done.code == OK
+        assert [line.split()[0] for line in done.out.splitlines() if line.startswith(b"/")] == [b"/deepest"]
+    done = run(corpus, folder, f"{name}.h5", "depest")
+    assert done.code == USAGE and b"has no data set '/depest' (did you mean '/deepest'?)" in done.err
+    assert run(corpus, folder, f"{name}.h5", "deepest").code == OK
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
