@@ -118,6 +118,22 @@ static void integers_wrap(void **state) {
     assert_true(dtype_load_integer(INT16, &unsigned_small, 0) == -1);
 }
 
+/* An integer of 64 bits that lies between two bfloat16 goes to the even one only from the very middle. */
+static void integers_round_once(void **state) {
+    (void)state;
+    const int64_t even = INT64_C(1) << 62, middle = even + (INT64_C(1) << 54);
+    for (int bit = -1; bit < 54; bit++) {
+        const int64_t above = middle + (bit < 0 ? 0 : INT64_C(1) << bit),
+                      from[3] = {above, -above, even - above + middle};
+        uint16_t to[3];
+        struct casts casts = {0};
+        convert_elements(INT64, from, 3, BFLOAT16, to, &casts);
+        const double up = bit < 0 ? 0 : 0x1p55;
+        assert_true(dtype_load(BFLOAT16, to, 0) == 0x1p62 + up && dtype_load(BFLOAT16, to, 1) == -0x1p62 - up);
+        assert_true(dtype_load(BFLOAT16, to, 2) == 0x1p62);
+    }
+}
+
 /* A row is converted like its elements one by one. It is long enough for every vector width and a remainder. */
 static void rows_are_like_elements(void **state) {
     (void)state;
@@ -146,9 +162,8 @@ static void rows_are_like_elements(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_sizes),
-        cmocka_unit_test(sixteen_bits_round_once),
-        cmocka_unit_test(integers_wrap),
+        cmocka_unit_test(names_and_sizes),        cmocka_unit_test(sixteen_bits_round_once),
+        cmocka_unit_test(integers_wrap),          cmocka_unit_test(integers_round_once),
         cmocka_unit_test(rows_are_like_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,13 @@
 /* test_operation.c - shapes, types, loops and work of each operation; what they refuse and with which message; the
  * references, compared with small results computed by hand. */
+#include "../../kernels/core/axes.h"
 #include "../../kernels/core/reference.h"
+#include "../../kernels/reduce/moments.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +116,49 @@ static void reduce_geometries(void **state) {
     refused(OP_REDUCE, (struct op_options){.reduce = REDUCE_MIN, .axis = 0}, &SHAPE(0, 3), &dtype,
             "min of nothing: the axis to reduce is empty in shape 0x3");
     good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MIN, .axis = 1}, &SHAPE(0, 3), FLOAT32);
+
+    enum dtype types[2][2] = {{FLOAT32, INT32}, {INT32, FLOAT32}}; /* the first is the input's */
+    struct op_options without_nan = {.reduce = REDUCE_MEAN, .skip_nan = true};
+    for (int i = 0; i < 2; i++) {
+        struct error error = {0};
+        assert_int_equal(operation_reduce.geometry(&without_nan, &shape, types[i], &g, &error), STATUS_OK);
+        assert_int_equal(g.partial_size, reduce_state_size(REDUCE_MEAN, i == 0));
+    }
+    assert_true(reduce_state_size(REDUCE_MEAN, true) != reduce_state_size(REDUCE_MEAN, false));
+}
+
+/* Names of inputs that fill the room but for what is added to them, or one more. */
+static void long_names(void **state) {
+    (void)state;
+    static const char before[] = "mean of ", behind[] = " over axis 1, without NaN";
+    static const struct op_options options = {.reduce = REDUCE_MEAN, .axis = 1, .skip_nan = true};
+    char name[LONG_NAME_TEXT + 1], made[LONG_NAME_TEXT], expected[LONG_NAME_TEXT + 64];
+    const char *const in[] = {name};
+    for (int left = -40; left <= 1; left++) {
+        for (int reduces = 0; reduces < 2; reduces++) {
+            int room = LONG_NAME_TEXT - 1 - (reduces ? (int)strlen(before) + (int)strlen(behind) : 0);
+            memset(name, 'x', sizeof name);
+            name[room + left] = '\0';
+            const struct operation *operation = reduces ? &operation_reduce : &operation_transpose;
+            assert_int_equal(operation->long_name(&options, in, made), left <= 0);
+            snprintf(expected, sizeof expected, "%s%s%s", reduces ? before : "", name, reduces ? behind : "");
+            if (left <= 0) assert_string_equal(made, expected);
+        }
+    }
+}
+
+static void rearranged_axes(void **state) {
+    (void)state;
+    static const struct {
+        struct axes axes;
+        bool rearranged;
+    } known[] = {{{.rank = 2, .of = {0, 1}, .size = {3, 4}}, false},
+                 {{.rank = 3, .of = {0, -1, 1}, .size = {3, 1, 4}}, false},
+                 {{.rank = 3, .of = {0, 2, 3}, .size = {1, 4, 5}}, false},
+                 {{.rank = 2, .of = {1, 0}, .size = {3, 4}}, true},
+                 {{.rank = 3, .of = {0, -1, 1}, .size = {3, 2, 4}}, true}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_int_equal(operand_is_rearranged(&(struct operand){.axes = known[i].axes}), known[i].rearranged);
 }
 
 static void other_geometries(void **state) {
@@ -217,6 +263,25 @@ static void references(void **state) {
     g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MEAN, .axis = 0}, &SHAPE(0), INT32);
     assert_true(isnan(truth_of(&g, integers, NULL, &scalar).value[0]));
 
+    g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_PROD, .axis = 0}, &SHAPE(0), INT32);
+    assert_true(truth_of(&g, integers, NULL, &scalar).integer[0] == 1);
+
+    /* What a running product loses on its way: bits below float64's least number, all of it beyond the largest. */
+    static const float lost[20] = {0x1p-120f, 0x1p-120f, 0x1p-120f, 0x1p-120f, 0x1p-120f, 0x1p-120f, 0x1p-120f,
+                                   0x1p-120f, 0x1p-120f, 0x1p-120f, 0x1p120f,  0x1p120f,  0x1p120f,  0x1p120f,
+                                   0x1p120f,  0x1p120f,  0x1p120f,  0x1p120f,  0x1p120f,  0x1p120f};
+    static const float beyond[10] = {0x1p127f, 0x1p127f, 0x1p127f, 0x1p127f, 0x1p127f,
+                                     0x1p127f, 0x1p127f, 0x1p127f, 0x1p8f,   0x1p-8f};
+    const struct op_options product = {.reduce = REDUCE_PROD, .axis = 0};
+    g = good(OP_REDUCE, product, &SHAPE(20), FLOAT32);
+    r = truth_of(&g, lost, NULL, &scalar);
+    assert_true(r.value[0] == 1 && r.magnitude[0] > 1e6 && r.overflow[0] == OVERFLOW_NONE);
+    r = truth_of(&g, (const float[20]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, NULL, &scalar);
+    assert_true(r.value[0] == 1 && r.magnitude[0] == 1 && r.overflow[0] == OVERFLOW_NONE);
+    g = good(OP_REDUCE, product, &SHAPE(10), FLOAT32);
+    r = truth_of(&g, beyond, NULL, &scalar); /* 2^1016, then 2^1024, which is none of float64's, then 2^1016 again */
+    assert_true(r.value[0] == 0x1p1016 && r.magnitude[0] == r.value[0] && r.overflow[0] == OVERFLOW_ANY);
+
     g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(2, 2), INT32);
     struct box square = box_whole(&g.out.shape);
     r = truth_of(&g, integers, NULL, &square);
@@ -271,6 +336,8 @@ int main(void) {
         cmocka_unit_test(matmul_geometries),
         cmocka_unit_test(reduce_geometries),
         cmocka_unit_test(other_geometries),
+        cmocka_unit_test(long_names),
+        cmocka_unit_test(rearranged_axes),
         cmocka_unit_test(references),
         cmocka_unit_test(what_they_state),
         cmocka_unit_test(shapes_and_boxes),
