@@ -110,3 +110,9 @@ enum status place_put(const struct place *place, const char *finished, struct er
         return fail(error, STATUS_IO, "%s %s: cannot be put in place: %s", place->kind, place->name, strerror(errno));
     return STATUS_OK;
 }
+
+char *place_beside(const char *file, const char *path) {
+    const char *slash = strrchr(file, '/');
+    if (*path == '/' || !slash) return must_strdup(path);
+    return must_printf("%.*s%s", (int)(slash + 1 - file), file, path);
+}

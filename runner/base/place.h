@@ -35,5 +35,7 @@ enum status place_put(const struct place *place, const char *finished, struct er
 bool place_is_at(const char *path, const struct stat *file);
 /* The folder that a path is in, "." for a bare name; the caller frees. */
 char *place_folder_of(const char *path);
+/* A path that counts from the folder of `file`, from the current directory; the caller frees. */
+char *place_beside(const char *file, const char *path);
 
 #endif

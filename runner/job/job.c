@@ -289,20 +289,3 @@ struct job *job_load(const char *path, const struct job_overrides *overrides) {
 struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides) {
     return job_of(yaml_parse(path, text, strlen(text)), path, overrides);
 }
-
-void job_free(struct job *job) {
-    if (!job) return;
-    for (int i = 0; i < job->input_count; i++) job_input_free(&job->inputs[i]);
-    for (int i = 0; i < job->operation_count; i++) job_operation_free(&job->operations[i]);
-    free(job->inputs);
-    free(job->operations);
-    free(job->device_numbers);
-    free(job->path);
-    free(job->name);
-    free(job->description);
-    free(job->output);
-    free(job->resolved);
-    free(job->verbatim);
-    yaml_close(job->document);
-    free(job);
-}

@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/match.h"
+#include "../base/place.h"
 #include "../base/text.h"
 #include "job_only.h"
 #include "job_to.h"
@@ -20,12 +21,6 @@ const struct definition *definition_find(const struct definitions *definitions, 
 #define MAX_VARIANTS 1024 /* of one operation */
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------- */
-
-char *path_beside(const char *job_path, const char *path) {
-    const char *slash = strrchr(job_path, '/');
-    if (*path == '/' || !slash) return must_strdup(path);
-    return must_printf("%.*s%s", (int)(slash + 1 - job_path), job_path, path);
-}
 
 /* Complains where the data type cannot hold the values that the terms ask for. The default range, [0, 1), is allowed
  * for integers too: all their values are then 0. */
@@ -76,28 +71,11 @@ static void read_input(struct reader *reader, const struct definition *definitio
     if (random) read_random(reader, random, input);
     input->concatenated = yaml_get(node, "concatenate") != NULL;
     char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
-    if (input->file_as_written) input->file = path_beside(job_path, input->file_as_written);
+    if (input->file_as_written) input->file = place_beside(job_path, input->file_as_written);
     free(job_path);
 }
 
-void job_input_free(struct job_input *input) {
-    free(input->name);
-    free(input->label);
-    free(input->file);
-    free(input->file_as_written);
-    free(input->dataset);
-}
-
 /* ---- variants -------------------------------------------------------------------------------------------------- */
-
-void job_variant_free(struct job_variant *variant) {
-    free(variant->name);
-    free(variant->label);
-    for (int i = 0; i < variant->count; i++) {
-        free(variant->names[i]);
-        free(variant->values[i]);
-    }
-}
 
 /* Adds the variant, or frees it and complains that its label is there already. */
 static void add_variant(struct reader *reader, struct job_operation *operation, struct job_variant *variant) {
@@ -249,16 +227,6 @@ static void read_operation(struct reader *reader, const struct definitions *defi
     operation->has_dtype = yaml_get(node, "dtype") != NULL;
     job_read_to(reader, yaml_get(node, "to"), operation);
     operation->resolved = job_resolve_operation(operation);
-}
-
-void job_operation_free(struct job_operation *operation) {
-    free(operation->id);
-    free(operation->label);
-    for (int i = 0; i < operation->variant_count; i++) job_variant_free(&operation->variants[i]);
-    free(operation->variants);
-    free(operation->to_file);
-    free(operation->to_name);
-    free(operation->resolved);
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------ */

@@ -12,11 +12,6 @@ const struct definition *definition_find(const struct definitions *definitions, 
 /* Reads the instances of all kept definitions into the job. */
 void job_expand(struct reader *reader, struct definitions *definitions);
 
-/* Turns a path relative to the job file into one relative to the current directory. The caller frees. */
-char *path_beside(const char *job_path, const char *path);
-
-void job_input_free(struct job_input *input);
 void job_variant_free(struct job_variant *variant);
-void job_operation_free(struct job_operation *operation);
 
 #endif

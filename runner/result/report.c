@@ -13,20 +13,6 @@ const char report_plot_beginning[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" 
 const char report_beginning[] = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                                 "<meta name=\"generator\" content=\"tilerun report";
 
-void figure_begin(FILE *to, const char *title, const char *caption) {
-    fputs("<figure>\n<figcaption><h3>", to);
-    html_text(to, title);
-    fputs("</h3><p>", to);
-    html_text(to, caption);
-    fputs("</p></figcaption>\n<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"", to);
-    html_text(to, title);
-    fputs("\">\n", to);
-}
-
-void figure_end(FILE *to) {
-    fputs("</div>\n</figure>\n", to);
-}
-
 /* ---- what is reported ---- */
 
 /* The number of a text among the `count` known ones, to which it is added. */

@@ -1,7 +1,7 @@
 /* report_parts.h - shared by the files of the report: report.c (the page), report_table.c (the table of runs),
- * report_samples.c (tables with a small drawing in each row), report_plot.c (a plot with axes), report_rates.c (rate
- * against parameters), report_clouds.c (roofline, error against speed), report_origin.c (jobs, environment, inputs),
- * report_text.c (text and numbers) and report_style.c (the style sheet and the script). */
+ * report_samples.c (tables with a small drawing in each row), report_plot.c (a plot with axes, figures), report_rates.c
+ * (rate against parameters), report_clouds.c (roofline, error against speed), report_origin.c (jobs, environment,
+ * inputs), report_text.c (text and numbers) and report_style.c (the style sheet and the script). */
 #ifndef RUNNER_REPORT_PARTS_H
 #define RUNNER_REPORT_PARTS_H
 
@@ -107,13 +107,14 @@ void plot_add(struct plot_series *series, struct plot_point point);
 void plot_write(const struct plot *plot, const struct report *report, FILE *to);
 /* Frees what the series hold. */
 void plot_clear(struct plot *plot);
-
-/* ---- the sections: each writes what it has to show, or nothing ---- */
-
 /* A figure: its heading and its caption, then what scrolls where the screen is narrow. */
 void figure_begin(FILE *to, const char *title, const char *caption);
 void figure_end(FILE *to);
-/* The same for a table; `caption` may be "". The table's own rows follow. */
+
+/* ---- the sections: each writes what it has to show, or nothing ---- */
+
+/* A table: what scrolls where the screen is narrow, and its caption; `caption` may be "". The table's own rows follow.
+ */
 void table_begin(FILE *to, const char *class, const char *label, const char *caption);
 void table_end(FILE *to);
 /* A heading cell; `right`: of numbers. */

@@ -386,3 +386,19 @@ void plot_write(const struct plot *plot, const struct report *report, FILE *to) 
     write_names(plot, &x, &y, to);
     fputs("</svg>\n", to);
 }
+
+/* ---- a figure ---- */
+
+void figure_begin(FILE *to, const char *title, const char *caption) {
+    fputs("<figure>\n<figcaption><h3>", to);
+    html_text(to, title);
+    fputs("</h3><p>", to);
+    html_text(to, caption);
+    fputs("</p></figcaption>\n<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"", to);
+    html_text(to, title);
+    fputs("\">\n", to);
+}
+
+void figure_end(FILE *to) {
+    fputs("</div>\n</figure>\n", to);
+}
