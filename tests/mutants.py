@@ -305,6 +305,8 @@ class Tests:
         kernel, found = path.startswith("kernels/"), []
         counted = self.run_by[path] if kernel else self.counted[path]  # optimised lines share their counts
         at = max((line for line in counted if line <= number), default=0)  # where the statement begins
+        if at not in self.run_by[path]:  # as far as is known: a killed process tells nothing
+            at = max((line for line in self.run_by[path] if line <= number), default=0)
         for part, about in self.runs.items():
             lines = about["files"].get(path, ())
             if at in lines and part != "slurm":

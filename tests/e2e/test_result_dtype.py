@@ -190,10 +190,16 @@ def test_losses_are_said_once(folder):
     job = write_job(folder, dtype="float16", variants=names)
     done = harness.tilerun("run", job, "-o", folder / "out.h5")
     assert done.returncode == harness.OK, done.stderr
-    assert done.stderr.count("result of 'y': 4096 of 4096 elements overflowed float16") == 1
+    said = [line for line in done.stderr.splitlines() if "result of" in line]
+    assert [line.split(": ", 2)[2] for line in said] == ["4096 of 4096 elements overflowed float16"], said
     with h5py.File(folder / "out.h5") as file:
         assert file["outputs/y"].dtype == np.float16 and file["outputs/y"].attrs["units"] in ("counts", b"counts")
         assert np.isinf(file["outputs/y"][()]).all()
+
+
+def test_nothing_is_said_of_no_loss(folder):
+    done = harness.tilerun("run", write_job(folder, dtype="int32"), "-o", folder / "out.h5")
+    assert done.returncode == harness.OK and "elements" not in done.stderr, done.stderr
 
 
 def test_a_file_of_its_own(folder):

@@ -89,6 +89,24 @@ static void long_texts_are_cut(void **state) {
     assert_string_equal(entry.choices, "");
 }
 
+static void nearest_options(void **state) {
+    (void)state;
+    static const struct command command = {.name = "x",
+                                           .arguments = "",
+                                           .summary = "",
+                                           .help = "  --width N  a number\n  --quiet    nothing\n  -x  text\n"};
+    static const struct {
+        const char *given, *name;
+    } cases[] = {{"--witdh", "width"}, {"--wixxh=3", "width"}, {"--wixx=3", NULL}, {"--quiet=width", "quiet"},
+                 {"--qiet=", "quiet"}, {"--unlike", NULL},     {"--", NULL},       {"-width", NULL},
+                 {"width", NULL},      {"--=width", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[HELP_NAME_BYTES] = "";
+        assert_int_equal(help_nearest(&command, cases[i].given, name), cases[i].name != NULL);
+        assert_string_equal(name, cases[i].name ? cases[i].name : "");
+    }
+}
+
 static void kinds_of_operands(void **state) {
     (void)state;
     static const struct {
@@ -267,13 +285,10 @@ static void completion_of_bash(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_read),
-        cmocka_unit_test(other_lines_are_paragraphs),
-        cmocka_unit_test(long_texts_are_cut),
-        cmocka_unit_test(kinds_of_operands),
-        cmocka_unit_test(lines_are_filled_to_80_columns),
-        cmocka_unit_test(completion_of_fish),
-        cmocka_unit_test(completion_of_zsh),
+        cmocka_unit_test(options_are_read),   cmocka_unit_test(other_lines_are_paragraphs),
+        cmocka_unit_test(long_texts_are_cut), cmocka_unit_test(kinds_of_operands),
+        cmocka_unit_test(nearest_options),    cmocka_unit_test(lines_are_filled_to_80_columns),
+        cmocka_unit_test(completion_of_fish), cmocka_unit_test(completion_of_zsh),
         cmocka_unit_test(completion_of_bash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
