@@ -315,6 +315,10 @@ def test_set_sweeps(place):
     gram = results.output("n=5/gram")
     assert gram.shape == (5, 5)
     np.testing.assert_array_equal(results.output("n=5,factor=3/twice"), 3 * gram)
+    with h5py.File(results.path) as file:
+        outputs = [file[name].attrs for name in harness.dataset_names(file, "outputs")]
+        labels = {(harness.text(o["operation"]), harness.text(o["parameters"])) for o in outputs if "run" in o}
+    assert labels == {(row["operation"], row["parameters"]) for row in results.rows}
 
 
 @pytest.mark.parametrize(

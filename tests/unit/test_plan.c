@@ -394,8 +394,43 @@ static void devices_and_threads_change_no_tiles(void **state) {
     }
 }
 
+static void devices_have_a_text(void **state) {
+    (void)state;
+    static const struct {
+        int count, numbers[6];
+        const char *text;
+    } cases[] = {{1, {4}, "cuda:4"},
+                 {2, {0, 1}, "cuda:0,1"},
+                 {2, {3, 5}, "cuda:3,5"},
+                 {3, {0, 1, 2}, "cuda:0-2"},
+                 {4, {7, 0, 1, 2}, "cuda:7,0-2"},
+                 {4, {0, 1, 2, 7}, "cuda:0-2,7"},
+                 {4, {0, 1, 4, 5}, "cuda:0,1,4,5"},
+                 {6, {0, 2, 3, 5, 6, 7}, "cuda:0,2,3,5-7"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device_facts facts = gpu();
+        char text[40];
+        memcpy(facts.numbers, cases[i].numbers, sizeof cases[i].numbers);
+        plan_device_text(&facts, cases[i].count, text, sizeof text);
+        assert_string_equal(text, cases[i].text);
+        for (size_t room = strlen(text); room > 0; room--) { /* what has no room is cut */
+            char cut[40];
+            memset(cut, '#', sizeof cut);
+            plan_device_text(&facts, cases[i].count, cut, room);
+            assert_true(strncmp(cut, text, room - 1) == 0 && cut[room - 1] == '\0' && cut[room] == '#');
+        }
+    }
+    struct device_facts facts = {.kind = DEVICE_CPU};
+    char text[40];
+    plan_device_text(&facts, 1, text, sizeof text);
+    assert_string_equal(text, "cpu");
+    plan_device_text(&facts, 3, text, sizeof text);
+    assert_string_equal(text, "cpu x 3");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_have_a_text),
         cmocka_unit_test(what_is_timed_is_one_step),
         cmocka_unit_test(cut_sums_have_memory_of_their_own),
         cmocka_unit_test(what_is_not_timed_overlaps),
