@@ -225,6 +225,25 @@ def test_inputs(file, results):
     assert (r.attrs["distribution"], r.attrs["mean"], r.attrs["std"], r.attrs["seed"]) == ("normal", 1, 2, 11)
 
 
+def test_random_inputs(folder):
+    """Each distribution with its terms."""
+    drawn = {
+        "uniform": {"low": -2, "high": 3}, "normal": {"mean": 0.5, "std": 4}, "integer": {"low": -7, "high": 9},
+        "constant": {"value": 2.5}, "index": {},
+    }  # fmt: skip
+    inputs = {
+        name: {"random": {"shape": [2, 3], "distribution": name, "seed": 5, **terms}} for name, terms in drawn.items()
+    }
+    operations = [{"id": f"of_{name}", "op": "transpose", "inputs": [name], "repeat": 1} for name in drawn]
+    results = harness.run_job(folder, device="cpu", inputs=inputs, operations=operations)
+    with h5py.File(results.path) as file:
+        for name, terms in drawn.items():
+            attributes = dict(file[f"inputs/{name}"].attrs)
+            assert (attributes["distribution"], attributes["seed"]) == (name, 5)
+            found = {key: attributes[key] for key in ("low", "high", "mean", "std", "value") if key in attributes}
+            assert found == terms, name
+
+
 def test_hash_of_input(file, results):
     """The documented hash, in Python: XXH3-128 of segments of 1024 elements, seeded by their number, summed."""
     xxhash = pytest.importorskip("xxhash")

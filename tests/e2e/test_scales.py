@@ -316,6 +316,19 @@ def test_scales_that_lie_elsewhere(folder):
         assert [v for _, v, _ in band] == [[2], [2], list(range(9)), 7]
 
 
+def test_elements_larger_than_a_piece(folder):
+    """Of which one at a time is read."""
+    texts = np.array([letter * (2**20 + 5) for letter in "abc"], dtype="S")
+    with h5py.File(folder / "x.h5", "w") as file:
+        data, file["texts"] = file.create_dataset("x", data=np.ones((3, 2))), texts
+        file["texts"].make_scale("texts")
+        data.dims[0].attach_scale(file["texts"])
+    inputs = {"x": {"file": "x.h5", "dataset": "x", "rows": [1, 2]}}
+    output = run(folder, inputs, [{"id": "y", "op": "reduce", "operator": "sum", "axis": 1, "inputs": ["x"]}])
+    with h5py.File(output) as file:
+        np.testing.assert_array_equal(file["outputs/y"].dims[0][0][()], texts[1:])
+
+
 def test_results_are_inputs_again(folder):
     """A results file as an input gives the same once more."""
     run(folder, simple_input(folder, units="K", long_name="load"), [{"id": "y", "op": "transpose", "inputs": ["x"]}])

@@ -62,6 +62,7 @@ SHAPES = {
     "not stored, not read, not verified": (transposes(1, store="none", verify="none"), 0),
     "not stored, read": (transposes(2, store="none"), 2),
     "compressed": (transposes(1, compression="gzip"), 1 / 1032),
+    "in other folders of the disk": ([one | {"to": f"{one['id']}/own.h5:/t"} for one in transposes(3)], 3 + 2),
 }
 
 
@@ -69,6 +70,8 @@ SHAPES = {
 def test_the_sum_is_right(folder, name):
     """Refused with that much more than is free, accepted with that much less."""
     operations, outputs = SHAPES[name]
+    for i in range(3):
+        (folder / f"t{i}").mkdir()
     free = shutil.disk_usage(folder).free
     rows = 2**12
     if outputs:

@@ -1,5 +1,7 @@
 /* test_reader.c - operands are read wherever they are, and their hash does not depend on how they lie. */
+#include "../../kernels/core/axes.h"
 #include "../../runner/storage/h5io.h"
+#include "../../runner/storage/operand.h"
 #include "../../runner/storage/random.h"
 #include "../../runner/storage/rawread.h"
 #include "../../runner/storage/reader.h"
@@ -159,11 +161,41 @@ static void test_generated_and_missing(void **state) {
     assert_non_null(strstr(error.text, "'total'"));
 }
 
+/* Chunks of an array of 6 x 10 x 7 along the axes of an operand of 60 x 7. */
+static void test_chunks_of_merged_axes(void **state) {
+    (void)state;
+    static const struct {
+        struct shape chunk;
+        int64_t shift[3], grain[2], moved[2]; /* grain 0: nowhere that matters */
+    } cases[] = {{{3, {2, 10, 7}}, {1, 0, 0}, {20, 7}, {10, 0}},
+                 {{3, {1, 4, 7}}, {0, 3, 0}, {4, 7}, {3, 0}},
+                 {{3, {1, 1, 5}}, {0, 0, 2}, {1, 5}, {0, 2}},
+                 {{3, {3, 2, 2}}, {2, 1, 1}, {30, 2}, {20, 1}},
+                 {{0}, {0}, {0}, {0}}};
+    struct operand operand = {.dtype = FLOAT64};
+    axes_begin(&operand.axes);
+    axes_append(&operand.axes, 6, 0);
+    axes_append(&operand.axes, 10, 1);
+    axes_begin(&operand.axes);
+    axes_append(&operand.axes, 7, 2);
+    operand.shape = axes_merged_shape(&operand.axes);
+    operand.axes.array_rank = 3;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t shift[MAX_RANK] = {0};
+        memcpy(shift, cases[i].shift, sizeof cases[i].shift);
+        struct shape grain = operand_grain(&operand, &cases[i].chunk, shift);
+        assert_int_equal(grain.rank, cases[i].grain[0] ? 2 : 0);
+        if (grain.rank == 0) continue;
+        assert_memory_equal(grain.size, cases[i].grain, sizeof cases[i].grain);
+        assert_memory_equal(shift, cases[i].moved, sizeof cases[i].moved);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash_is_as_defined),    cmocka_unit_test(test_hash_sees_place),
-        cmocka_unit_test(test_band_of_rows),          cmocka_unit_test(test_large_boxes_are_converted),
-        cmocka_unit_test(test_generated_and_missing),
+        cmocka_unit_test(test_chunks_of_merged_axes),     cmocka_unit_test(test_hash_is_as_defined),
+        cmocka_unit_test(test_hash_sees_place),           cmocka_unit_test(test_band_of_rows),
+        cmocka_unit_test(test_large_boxes_are_converted), cmocka_unit_test(test_generated_and_missing),
     };
     return cmocka_run_group_tests_name("array", tests, make_folder, remove_folder);
 }

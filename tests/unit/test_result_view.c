@@ -116,6 +116,20 @@ static void test_ratios(void **state) {
           "variant  x first\n"
           "cpu        1.00x\n"
           "blocked    3.00x\n");
+    count = 0; /* as many digits as fit, also where a number is rounded up to one more */
+    add("means", "", "first", "ok", 999.5);
+    static const double others[] = {1, 1.0001, 0.9995, 999.5 / 0.0995, 999.5 / 0.09949, 1e-3};
+    for (int i = 0; i < 6; i++) add("means", "", (char[]){(char)('a' + i), 0}, "ok", others[i]);
+    check((struct view_options){.columns = "variant,ratio"}, 0,
+          "variant  x first\n"
+          "first      1.00x\n"
+          "a          1000x\n"
+          "b        999.40x\n"
+          "c          1000x\n"
+          "d          0.10x\n"
+          "e        0.0995x\n"
+          "f        999500x\n");
+    two_operations();
     count = 3; /* the heading names the first variant also where conditions leave it out */
     static const char *const where[] = {"variant=tiled"};
     check((struct view_options){.columns = "variant,ratio", .where = where, .where_count = 1}, 0,
