@@ -83,6 +83,23 @@ def test_the_sum_is_right(folder, name):
     assert done.returncode == harness.OK, done.stderr
 
 
+def test_results_on_another_disk(folder, tmp_path):
+    """What `to` writes to another file system needs room there too: of two files there the sum."""
+    large, small = sorted((folder, tmp_path), key=lambda place: -shutil.disk_usage(place).free)
+    free = shutil.disk_usage(small).free
+    if os.stat(large).st_dev == os.stat(small).st_dev or shutil.disk_usage(large).free < 1.3 * free:
+        pytest.skip("one file system, or two of a size")
+    operations = [{"id": name, "op": "transpose", "inputs": ["x"], "to": f"{small}/{name}.h5:/t"} for name in "ab"]
+    for share, expected in ((0.53, harness.USAGE), (0.4, harness.OK)):
+        done = harness.tilerun("check", job_of(large, operations, 2**12, int(share * free / 2**12)))
+        assert done.returncode == expected, done.stderr
+        if expected == harness.OK:
+            continue
+        found = re.search(r"results that a `to` puts into (\S+) need ([\d.]+) (\w+), ", done.stderr)
+        assert found and Path(found[1]) == small, done.stderr
+        assert free < float(found[2]) * UNITS[found[3]] < 1.15 * free
+
+
 DISK = "48m"
 
 
