@@ -3,7 +3,7 @@
 # job files, HDF5 inputs, results files, command lines. Prints a line a target; what it finds stays in BUILD/found.
 # What crashes inside of HDF5 is no finding: runner/base/fence.h makes it a refusal. Nor is one large malloc: HDF5 asks
 # for as many bytes as a header claims to have, before it reads them; what is in memory is limited all the same. The
-# Makefile gives BUILD, SECONDS_EACH and LIBS; TARGETS="job input" runs some.
+# Makefile gives BUILD, SECONDS_EACH and LIBS; TARGETS="job input" runs some, FORKS=4 four processes of each.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 mkdir -p "$BUILD/found" "$BUILD/seeds"
@@ -16,12 +16,10 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 folder=$PWD/$BUILD
 failed=0
 for target in ${TARGETS:-job input results command}; do
-    dictionary=()
-    [ ! -e "tests/fuzz/$target.dict" ] || dictionary=(-dict="$PWD/tests/fuzz/$target.dict")
     mkdir -p "$folder/corpus/$target"
     rm -f "$folder/found/$target-"*
-    "$BUILD/fuzz_$target" -fork=1 -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$SECONDS_EACH" \
-        -timeout=60 -report_slow_units=60 -rss_limit_mb=4096 -malloc_limit_mb=65536 -max_len=40000 "${dictionary[@]}" \
+    "$BUILD/fuzz_$target" -fork="${FORKS:-1}" -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$SECONDS_EACH" \
+        -timeout=60 -report_slow_units=60 -rss_limit_mb=4096 -malloc_limit_mb=65536 -max_len=40000 -dict="$folder/seeds/$target.dict" \
         -artifact_prefix="$folder/found/$target-" \
         "$folder/corpus/$target" "$folder/seeds/$target" > "$folder/$target.log" 2>&1
     runs=$(sed -n 's/^#\([0-9]*\): cov: \([0-9]*\).*/\1 runs, \2 places reached/p' "$folder/$target.log" | tail -n 1)

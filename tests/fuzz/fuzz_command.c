@@ -28,5 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         words[count++] = word;
     fuzz_command(command, words);
     free(text);
+    fuzz_end();
     return 0;
 }

@@ -44,5 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     h5_list("in.h5", "/", &list, &error);
     for (int i = 0; i < list.count && i < MOST_ENTRIES; i++) read_entry(&list.entries[i]);
     h5_list_free(&list);
+    fuzz_end();
     return 0;
 }

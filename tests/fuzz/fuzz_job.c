@@ -32,5 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     plan_free(plan);
     job_free(job);
     free(text);
+    fuzz_end();
     return 0;
 }

@@ -11,5 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_command(&command_report, (char *[]){"report", "a.h5", "-o", "a.html", NULL});
     fuzz_command(&command_merge, (char *[]){"merge", "a.h5", NULL});
     unlink("a.html");
+    fuzz_end();
     return 0;
 }

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Files to begin fuzzing with: small HDF5 files of every layout and filter, results files, job texts, command lines.
+"""Files to begin fuzzing with: small HDF5 files of every layout and filter, results files, job texts, command lines;
+and for each target a dictionary, the words that its bytes are made of.
 
-    seeds.py TILERUN FOLDER      makes FOLDER/job, FOLDER/input, FOLDER/results and FOLDER/command
+    seeds.py TILERUN FOLDER      makes FOLDER/job, input, results and command, and FOLDER/job.dict and so on
 """
 
+import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +29,28 @@ LINES = ["run\njob.yaml\n--overwrite", "run\njob.yaml\n-o\nout.h5\n--resume\n--s
          "show\njob.h5\n--where\nstatus=ok\n--sort\n-kernel_median_s\n--columns\noperation,variant", "list\nmatmul",
          "compare\njob.h5\njob.h5\n--json", "inspect\njob.h5\n--job", "reproduce\njob.h5", "check\n--set\na=b\njob.yaml",
          "report\njob.h5\n-o\nx.html", "merge\njob.h5", "devices\n--json", "run\n--only\ny:cpu\n--shard\n0/2\njob.yaml"]  # fmt: skip
+YAML = ["$", "${", "$$", "&a ", "*a", "<<: *a", "- ", ": ", "? ", "{", "}", "[", "]", "|\n", ">\n", "!!str ", "\\x", "~",
+        "---\n", "...\n", "x-", "KiB", "GiB", "MB", "%", "1e999", "-9223372036854775808", "0x", ".nan", "null"]  # fmt: skip
+# What begins structures of an HDF5 file, and its messages of 8 bytes: layout, filters, links, attributes.
+HDF5 = ["\x89HDF\r\n\x1a\n", "OHDR", "OCHK", "TREE", "BTHD", "BTIN", "BTLF", "SNOD", "HEAP", "GCOL", "FRHP", "FHIB", "FHDB",
+        "FSHD", "FSSE", "FAHD", "FADB", "EAHD", "EAIB", "EASB", "EADB", "SMTB", "\xff" * 8, "\0" * 8,
+        *(chr(kind) + "\0" for kind in range(1, 24))]  # fmt: skip
+
+
+def words_of(schema):
+    """The keys and words of a JSON schema."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", ())
+        yield from (word for word in [schema.get("const"), *schema.get("enum", ())] if isinstance(word, str))
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from words_of(part)
+
+
+def write_dictionary(path, words):
+    def quoted(word):
+        return "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\x{ord(c):02x}" for c in word)
+
+    path.write_text("".join(f'"{quoted(word)}"\n' for word in dict.fromkeys(words)))
 
 
 def layouts(folder):
@@ -76,6 +101,14 @@ def main():
     for number, line in enumerate(LINES):
         name, rest = line.split("\n", 1)
         (folder / "command" / f"{number}").write_text(chr(names.index(name)) + rest)
+
+    keys = list(words_of(json.loads((ROOT / "configs/job.schema.json").read_text())))
+    completion = subprocess.run([tilerun, "--print-completion", "bash"], check=True, capture_output=True, text=True)
+    options = re.findall(r"(?<![\w-])--?[a-z][\w-]*", completion.stdout)
+    write_dictionary(folder / "job.dict", [*YAML, *(f"{key}: " for key in keys), *keys])
+    write_dictionary(folder / "command.dict", ["\n", "\n--\n", "=", ",", *(f"\n{option}\n" for option in options)])
+    for name in ("input", "results"):
+        write_dictionary(folder / f"{name}.dict", HDF5)
 
 
 if __name__ == "__main__":
