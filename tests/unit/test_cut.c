@@ -1,5 +1,6 @@
 /* test_cut.c - the pieces of a box cover it once, in order; they keep within the limit and end where grains end. */
 #include "../../kernels/core/cut.h"
+#include "../../runner/storage/view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,11 +106,21 @@ static void any_box_is_covered(void **state) {
     }
 }
 
+/* Of every step-th element along axes with chunks of 8. */
+static void chunks_end_at_grains_of_a_view(void **state) {
+    (void)state;
+    struct data_view view = view_of_all(&(struct shape){5, {100, 100, 100, 100, 100}});
+    const int64_t steps[] = {1, 3, 4, 6, 9}, grains[] = {8, 8, 2, 4, 1};
+    for (int axis = 0; axis < 5; axis++) view.step[axis] = steps[axis];
+    struct shape grain = view_grain(&view, &(struct shape){5, {8, 8, 8, 8, 8}});
+    for (int axis = 0; axis < 5; axis++) assert_int_equal(grain.size[axis], grains[axis]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_box_is_one_piece),   cmocka_unit_test(pieces_are_whole_rows),
         cmocka_unit_test(pieces_end_where_grains_do), cmocka_unit_test(a_grain_beyond_the_limit),
-        cmocka_unit_test(any_box_is_covered),
+        cmocka_unit_test(any_box_is_covered),         cmocka_unit_test(chunks_end_at_grains_of_a_view),
     };
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
 }

@@ -289,6 +289,21 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     free(box_values);
 }
 
+/* What is encoded at once, not read and changed: at the edge of the data set the chunk's remainder, too. */
+static void whole_chunks_are_known(void **state) {
+    (void)state;
+    const struct shape shape = {2, {5, 10}}, chunk = {2, {4, 4}};
+    const struct box boxes[] = {{2, {0, 0}, {5, 10}}, {2, {3, 0}, {2, 9}}};
+    static const bool whole[][6] = {{true, true, true, true, true, true}, {false, false, false, true, true, false}};
+    for (int b = 0; b < 2; b++) {
+        struct selection selection = selection_of_box(&boxes[b]);
+        struct cells cells = layout_cells(&selection, &shape, &chunk);
+        assert_int_equal(cells.count, 6);
+        for (int number = 0; number < 6; number++)
+            assert_int_equal(layout_cell(&cells, number).whole, whole[b][number]);
+    }
+}
+
 static void every_layout_is_written_as_by_hdf5(void **state) {
     (void)state;
     static const struct shape shapes[] = {{1, {1001}}, {2, {61, 83}}, {3, {5, 17, 29}}};
@@ -367,6 +382,7 @@ int main(void) {
         cmocka_unit_test(many_chunks_are_found_soon),
         cmocka_unit_test(a_damaged_chunk_is_named),
         cmocka_unit_test(what_is_unusual_is_left_to_hdf5),
+        cmocka_unit_test(whole_chunks_are_known),
         cmocka_unit_test(every_layout_is_written_as_by_hdf5),
         cmocka_unit_test(missing_memory_is_a_failure),
     };
