@@ -179,6 +179,13 @@ static void test_limits(void **state) {
     assert_refused(strdup("a: &a {<<: *a}"), "cyclic");
     assert_refused(strdup("a: \"\\0\""), "NUL");
 
+    /* What `<<` names counts where it is named and where it is merged: here it makes 100,000 nodes. */
+    char *full = repeated("x: [1, 1]\na: &a {k: [", "1,", 33328, "]}\n<<: *a\n");
+    struct yaml_document *merged = parse(full);
+    assert_int_equal(yaml_error_count(merged), 0);
+    yaml_close(merged);
+    free(full);
+
     char *deep = repeated("", "[", 64, "1"), *closed = repeated(deep, "]", 64, "");
     struct yaml_document *document = parse(closed);
     assert_int_equal(yaml_error_count(document), 0);
