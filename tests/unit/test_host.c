@@ -194,6 +194,21 @@ static void caches_count_once(void **state) {
     }
 }
 
+/* As in /proc/cpuinfo and /etc/os-release. */
+static void values_are_found_by_key(void **state) {
+    const struct place *place = *state;
+    char path[96];
+    snprintf(path, sizeof path, "%s/facts", place->root);
+    assert_null(host_file_value(path, "NAME", '='));
+    write_file(place, "facts", "PRETTY_NAME=\"A system 12\"\nmodel name\t: Some CPU \nmodel name\t: Another\n");
+    char *system = host_file_value(path, "PRETTY_NAME", '='), *model = host_file_value(path, "model name", ':');
+    assert_string_equal(system, "A system 12");
+    assert_string_equal(model, "Some CPU");
+    assert_null(host_file_value(path, "NAME", '='));
+    free(system);
+    free(model);
+}
+
 static void this_machine_has_memory(void **state) {
     (void)state;
     struct host_memory memory = host_memory();
@@ -208,6 +223,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(version_2_is_read, make_place, remove_place),
         cmocka_unit_test_setup_teardown(the_least_of_all_counts, make_place, remove_place),
         cmocka_unit_test_setup_teardown(caches_count_once, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(values_are_found_by_key, make_place, remove_place),
         cmocka_unit_test(this_machine_has_memory),
     };
     return cmocka_run_group_tests_name("host", tests, NULL, NULL);

@@ -188,6 +188,7 @@ static void what_is_left_follows_what_was_measured(void **state) {
     };
     assert_true(isnan(progress_left_s(work, 4, -1, 0)));
     assert_true(isnan(progress_left_s(work, 4, 0, 100)));
+    assert_float_equal(progress_done_s(&work[0], PHASE_TILES, 0, 0), 0, 0); /* it is not known yet of how many tiles */
     /* The pass took 3 s instead of 1 s: so will the rest. */
     work[0].done_s = progress_done_s(&work[0], PHASE_VERIFY, 0, 0);
     work[0].spent_s = 3;

@@ -135,6 +135,7 @@ static void test_wrapping(void **state) {
         {"one two", "one two\n", 0, 0},
         {"one two", "one two\n", 0, 7},
         {"one  two ", "one\ntwo\n", 0, 6},
+        {"one", "on\ne\n", 0, 1}, /* of two columns, which a character may take */
         {"a word-that-is-too-long b", "  a\n  word-th\n  at-is-t\n  oo-long\n  b\n", 2, 9},
         {"行列行列", "行列\n行列\n", 0, 5},
     };
