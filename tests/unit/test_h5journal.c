@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { MOST = 4000 };
@@ -16,6 +17,23 @@ enum { MOST = 4000 };
 static char path[128], beside[128];
 static unsigned char before[MOST];
 static size_t bytes;
+
+static int signal_at; /* comes before this read or write, from 1 */
+
+/* In place of libc's. */
+static bool is_interrupted(void) {
+    bool now = signal_at > 0 && --signal_at == 0;
+    if (now) errno = EINTR;
+    return now;
+}
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset) {
+    return is_interrupted() ? -1 : syscall(SYS_pwrite64, fd, buf, n, offset);
+}
+
+ssize_t pread(int fd, void *buf, size_t nbytes, off_t offset) {
+    return is_interrupted() ? -1 : syscall(SYS_pread64, fd, buf, nbytes, offset);
+}
 
 static void make_file(void) {
     bytes = 1 + (size_t)draw_below(MOST - 1);
@@ -75,6 +93,26 @@ static void changes_are_undone(void **state) {
         h5_journal_free(journal);
         if (left) assert_true(h5_restore_left(path));
         assert_restored();
+    }
+}
+
+/* Nothing is lost if a signal comes meanwhile. */
+static void a_signal_changes_nothing(void **state) {
+    (void)state;
+    for (int at = 1, came = 1; came; at++) {
+        make_file();
+        struct h5_journal *journal = h5_journal_begin(path);
+        int file = open(path, O_RDWR);
+        signal_at = at;
+        assert_true(h5_journal_keep(journal, file, 0, bytes));
+        assert_int_equal(ftruncate(file, 0), 0);
+        close(file);
+        assert_true(h5_restore(journal));
+        came = signal_at == 0;
+        signal_at = 0;
+        h5_journal_free(journal);
+        assert_restored();
+        assert_true(at > 3 || came);
     }
 }
 
@@ -189,11 +227,9 @@ static void what_cannot_be_kept_or_restored(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_are_undone),
-        cmocka_unit_test(a_journal_may_end_anywhere),
-        cmocka_unit_test(a_final_file_stays),
-        cmocka_unit_test(a_holder_is_waited_for),
-        cmocka_unit_test(what_cannot_be_kept_or_restored),
+        cmocka_unit_test(changes_are_undone),         cmocka_unit_test(a_signal_changes_nothing),
+        cmocka_unit_test(a_journal_may_end_anywhere), cmocka_unit_test(a_final_file_stays),
+        cmocka_unit_test(a_holder_is_waited_for),     cmocka_unit_test(what_cannot_be_kept_or_restored),
     };
     return cmocka_run_group_tests_name("h5journal", tests, make_folder, remove_folder);
 }

@@ -11,12 +11,23 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #define PROGRAM "0.1.0 0123456789ab "
+
+static bool signal_comes; /* before the next write */
+
+/* In place of libc's. */
+ssize_t write(int fd, const void *buf, size_t n) {
+    if (!signal_comes) return syscall(SYS_write, fd, buf, n);
+    signal_comes = false;
+    errno = EINTR;
+    return -1;
+}
 
 /* A positive number of any size that a measurement could give, or more. */
 static double draw_number(void) {
@@ -125,6 +136,20 @@ static void what_is_kept_comes_back(void **state) {
         limits_free(limits);
         limits_free(back);
     }
+}
+
+static void a_signal_costs_no_limits(void **state) {
+    (void)state;
+    struct device_facts facts = cpu();
+    struct device_limits *limits = draw_limits();
+    signal_comes = true;
+    assert_true(limits_save(&facts, PROGRAM, limits));
+    assert_false(signal_comes);
+    struct device_limits *back = limits_load(&facts, PROGRAM);
+    assert_non_null(back);
+    same_limits(limits, back);
+    limits_free(limits);
+    limits_free(back);
 }
 
 static void only_for_this_device_and_program(void **state) {
@@ -354,6 +379,7 @@ int main(void) {
 #define IN_CACHE(test) cmocka_unit_test_setup_teardown(test, make_cache, remove_folder)
     const struct CMUnitTest tests[] = {
         IN_CACHE(what_is_kept_comes_back),
+        IN_CACHE(a_signal_costs_no_limits),
         IN_CACHE(only_for_this_device_and_program),
         IN_CACHE(damage_is_noticed),
         IN_CACHE(nonsense_is_refused),
