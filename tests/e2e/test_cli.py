@@ -168,6 +168,8 @@ def test_devices():
     done = harness.tilerun("devices")
     assert done.returncode == OK and re.match(r"cpu  \S.*\n    \d+ threads\n", done.stdout)
     assert ("no CUDA GPU here" in done.stderr) == ("\ncuda:0" not in done.stdout)
+    measured = r"^    measured limits   memory \S+ \SB/s, float32 \S+ \SFLOP/s.*\n.*; [1-9]\d* rates of variants"
+    assert re.search(measured, done.stdout, re.M)
 
 
 def test_plan(place):
@@ -176,6 +178,11 @@ def test_plan(place):
     assert said.count("\nrun ") + 1 == 8
     assert re.search(r"work +\S+ flop", said) and re.search(r"bound +\S+ s, by \w+", said)
     assert list(place.glob("*.h5*")) == []
+
+
+def test_plan_of_a_job_for_other_gpus(place):
+    """It can be looked at where there are none."""
+    assert "twice" in quiet("plan", "--device", "cuda:99", "job.yaml", cwd=place)
 
 
 def test_plan_adds_up(folder):
