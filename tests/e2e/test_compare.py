@@ -344,6 +344,18 @@ def test_another_clock(base, new, clock, said):
     assert (f"sm_clock_mhz: 1980 MHz -> {clock} MHz" in compare(base, new).stdout) == said
 
 
+@pytest.mark.parametrize("unknown", [np.nan, 0])
+def test_a_clock_that_one_file_does_not_know(base, new, unknown):
+    """It is none: not of a few runs, and not of most."""
+    for path, mhz in [(base, unknown), (new, 1980)]:
+        table = edit.rows(path)
+        table["sm_clock_mhz"] = 1980
+        table["sm_clock_mhz"][4:] = mhz
+        edit.set_rows(path, table)
+    assert "sm_clock_mhz" not in compare(base, new).stdout
+    assert "sm_clock_mhz" not in compare(new, base).stdout
+
+
 def test_a_line_that_only_one_job_has(base, new):
     with h5py.File(new, "r+") as file:
         text, attributes = file["job_resolved"][()].decode(), dict(file["job_resolved"].attrs)
@@ -419,8 +431,8 @@ def test_bare_files(base, new):
         for name in list(file.attrs):
             if name != "schema":
                 del file.attrs[name]
-    compare(base, new)
-    compare(new, base)
+    same = "Program, machine, job and inputs: no difference is recorded.\n"
+    assert same in compare(base, new).stdout and same in compare(new, base).stdout
     as_json(new, new)
 
 
