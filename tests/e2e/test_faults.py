@@ -129,6 +129,20 @@ def test_any_write_of_the_assembly_may_fail(folder, shim, mode):
     assert not (folder / "out.h5.parts").exists()
 
 
+def test_what_is_complete_may_not_open(folder, shim):
+    """Nothing is left to do then, but the results are looked at and shown."""
+    four_operations(folder)
+    assert run(folder).returncode == OK
+    expected = outputs(folder)
+    count = faulty(folder, shim, "open", 0, "--resume")[1]
+    for nth in range(1, count + 1):
+        done, _ = faulty(folder, shim, "open", nth, "--resume", number=errno.EMFILE)
+        assert done.returncode in (OK, IO, USAGE), f"open {nth}: {done.stderr}"
+        assert done.returncode == OK or re.search(r"out\.h5\S*: .*Too many open files", done.stderr), done.stderr
+        assert outputs(folder) == expected
+    assert count > 1
+
+
 def slow_job(folder, *operations, **inputs):
     """The operations, and then one that takes a second or so."""
     slow = {"id": "slow", "op": "matmul", "inputs": ["r", "r"], "variants": ["cpu"], "repeat": 100}
