@@ -194,6 +194,17 @@ static void caches_count_once(void **state) {
     }
 }
 
+/* Linux may tell of no other. */
+static void a_first_level_alone_is_the_last(void **state) {
+    const struct place *place = *state;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(0, &set);
+    write_file(place, "cpu0/cache/index0/level", "1\n");
+    write_file(place, "cpu0/cache/index0/size", "48K\n");
+    assert_int_equal(host_cache_bytes(place->root, &set), 48 << 10);
+}
+
 /* As in /proc/cpuinfo and /etc/os-release. */
 static void values_are_found_by_key(void **state) {
     const struct place *place = *state;
@@ -223,6 +234,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(version_2_is_read, make_place, remove_place),
         cmocka_unit_test_setup_teardown(the_least_of_all_counts, make_place, remove_place),
         cmocka_unit_test_setup_teardown(caches_count_once, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(a_first_level_alone_is_the_last, make_place, remove_place),
         cmocka_unit_test_setup_teardown(values_are_found_by_key, make_place, remove_place),
         cmocka_unit_test(this_machine_has_memory),
     };
