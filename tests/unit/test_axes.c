@@ -169,11 +169,25 @@ static void axes_are_merged_where_they_must_be(void **state) {
     }
 }
 
+/* Is one box of both the same elements? */
+static void what_is_alike(void **state) {
+    (void)state;
+    const struct operand plain = {.shape = {2, {4, 6, 7}}}, same = {.shape = {2, {4, 6, 8}}},
+                         longer = {.shape = {2, {2, 12}}}, flat = {.shape = {1, {4, 6}}};
+    assert_true(operands_alike(&plain, &same));
+    assert_false(operands_alike(&plain, &longer) || operands_alike(&plain, &flat));
+    struct operand straight = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {0, 1, 2}, .size = {2, 3, 4}}};
+    struct operand turned = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {1, 0, 2}, .size = {2, 3, 4}}};
+    assert_true(operands_alike(&straight, &straight) && operands_alike(&turned, &turned));
+    assert_false(operands_alike(&straight, &turned) || operands_alike(&turned, &straight));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_have_all_elements_in_order),
         cmocka_unit_test(plain_axes_are_one_box),
         cmocka_unit_test(axes_are_merged_where_they_must_be),
+        cmocka_unit_test(what_is_alike),
     };
     return cmocka_run_group_tests_name("axes", tests, NULL, NULL);
 }

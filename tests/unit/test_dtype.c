@@ -121,16 +121,18 @@ static void integers_wrap(void **state) {
 /* An integer of 64 bits that lies between two bfloat16 goes to the even one only from the very middle. */
 static void integers_round_once(void **state) {
     (void)state;
-    const int64_t even = INT64_C(1) << 62, middle = even + (INT64_C(1) << 54);
-    for (int bit = -1; bit < 54; bit++) {
-        const int64_t above = middle + (bit < 0 ? 0 : INT64_C(1) << bit),
-                      from[3] = {above, -above, even - above + middle};
-        uint16_t to[3];
-        struct casts casts = {0};
-        convert_elements(INT64, from, 3, BFLOAT16, to, &casts);
-        const double up = bit < 0 ? 0 : 0x1p55;
-        assert_true(dtype_load(BFLOAT16, to, 0) == 0x1p62 + up && dtype_load(BFLOAT16, to, 1) == -0x1p62 - up);
-        assert_true(dtype_load(BFLOAT16, to, 2) == 0x1p62);
+    for (int top = 53; top < 63; top++) {
+        const int64_t even = INT64_C(1) << top, middle = even + (even >> 8);
+        for (int bit = -1; bit < top - 8; bit++) {
+            const int64_t above = middle + (bit < 0 ? 0 : INT64_C(1) << bit),
+                          from[3] = {above, -above, even - above + middle};
+            uint16_t to[3];
+            struct casts casts = {0};
+            convert_elements(INT64, from, 3, BFLOAT16, to, &casts);
+            const double nearer = bit < 0 ? (double)even : (double)(even + (even >> 7));
+            assert_true(dtype_load(BFLOAT16, to, 0) == nearer && dtype_load(BFLOAT16, to, 1) == -nearer);
+            assert_true(dtype_load(BFLOAT16, to, 2) == (double)even);
+        }
     }
 }
 
