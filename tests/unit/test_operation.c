@@ -145,6 +145,12 @@ static void long_names(void **state) {
             if (left <= 0) assert_string_equal(made, expected);
         }
     }
+    static const struct op_options lists[2] = {{.reduce = REDUCE_SUM, .axis_count = 1, .axes = {2}},
+                                               {.reduce = REDUCE_SUM, .axis_count = 2, .axes = {0, 2}}};
+    for (int i = 0; i < 2; i++) {
+        assert_true(operation_reduce.long_name(&lists[i], (const char *[]){"load"}, made));
+        assert_string_equal(made, i ? "sum of load over axes 0, 2" : "sum of load over axis 2");
+    }
 }
 
 static void rearranged_axes(void **state) {
@@ -291,6 +297,43 @@ static void references(void **state) {
     assert_true(r.integer[0] == 1 && r.integer[2] == -11);
 }
 
+/* Of sums that may leave their type's range; and room that is given back. */
+static void truths(void **state) {
+    (void)state;
+    struct geometry g = good(OP_REDUCE, (struct op_options){.axis = 0}, &SHAPE(4), FLOAT32);
+    struct truth truth;
+    struct error error = {0};
+    assert_int_equal(truth_allocate(&g, 2, &truth, &error), STATUS_OK);
+    truth_set(&truth, 0, 1, 90, 100);
+    truth_set(&truth, 1, 1, 1000, 100); /* what does not overflow has stayed below 100 */
+    assert_true(truth.value[0] == 1 && truth.overflow[0] == OVERFLOW_NONE && truth.magnitude[0] == 90);
+    assert_true(truth.value[1] == 1 && truth.overflow[1] == OVERFLOW_ANY && truth.magnitude[1] == 100);
+    for (int i = 0; i < 2; i++) truth_free(&truth); /* whoever could not fill it may free it once more */
+}
+
+/* A stack that is read in pieces, each with matrices of its own. */
+static void a_stack_is_transposed_in_pieces(void **state) {
+    (void)state;
+    enum { ROWS = 1024, COLUMNS = 700, ELEMENTS = 3 * ROWS * COLUMNS };
+    struct geometry g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(3, ROWS, COLUMNS), INT32);
+    struct box all = box_whole(&g.out.shape);
+    int32_t *from = malloc(ELEMENTS * sizeof *from);
+    struct memory memory = {{from}, &g};
+    struct host_reader reader = {read_memory, &memory};
+    struct truth truth;
+    struct error error = {0};
+    assert_true(from && ELEMENTS > PIECE_ELEMENTS);
+    for (int i = 0; i < ELEMENTS; i++) from[i] = i;
+    assert_int_equal(truth_allocate(&g, ELEMENTS, &truth, &error), STATUS_OK);
+    assert_int_equal(operation_transpose.reference(&g, &reader, &all, &truth, &error), STATUS_OK);
+    for (int i = 0; i < ELEMENTS; i++) {
+        int row = i / COLUMNS % ROWS, column = i % COLUMNS, matrix = i / (ROWS * COLUMNS);
+        if (truth.integer[(matrix * COLUMNS + column) * ROWS + row] != i) fail_msg("element %d", i);
+    }
+    truth_free(&truth);
+    free(from);
+}
+
 /* Other modules ask an operation for these facts instead of testing which operation it is. */
 static void what_they_state(void **state) {
     (void)state;
@@ -301,6 +344,10 @@ static void what_they_state(void **state) {
         assert_true((operation->rate == RATE_FLOPS) == (op == OP_MATMUL) && !operation->product == (op != OP_MATMUL));
     }
     assert_true(operation_matmul.product(&(struct op_options){.alpha = -3}) == -3);
+    char units[UNITS_TEXT];
+    assert_true(operation_reduce.units(&(struct op_options){.reduce = REDUCE_SUM}, (const char *[]){"m"}, units));
+    assert_string_equal(units, "m");
+    assert_false(operation_reduce.units(&(struct op_options){.reduce = REDUCE_PROD}, (const char *[]){"m"}, units));
     for (int large = 0; large < 8; large++) { /* any side that 32 bits do not count */
         int64_t sides[2] = {INT32_MAX, INT64_C(1) << 31};
         struct launch launch = {
@@ -339,6 +386,8 @@ int main(void) {
         cmocka_unit_test(long_names),
         cmocka_unit_test(rearranged_axes),
         cmocka_unit_test(references),
+        cmocka_unit_test(truths),
+        cmocka_unit_test(a_stack_is_transposed_in_pieces),
         cmocka_unit_test(what_they_state),
         cmocka_unit_test(shapes_and_boxes),
     };
