@@ -137,6 +137,14 @@ def test_sort_puts_the_slowest_first(base, new):
     assert lines == ["s7", "s3", "s9"]
 
 
+def test_times_have_the_unit_that_fits(base, new):
+    for path in (base, new):
+        edit.set_all_samples(path, lambda run: steady(run, [2e-6, 2e-2, 2, 200][int(run)], 0), range(4))
+    shown = compare(base, new).stdout
+    for run, text in enumerate(["2.00 us", "20.000 ms", "2.000 s", "200.000 s"]):
+        assert re.search(rf"^s{run} .* {re.escape(text)} +{re.escape(text)}", shown, re.M), shown
+
+
 def test_few_samples(base, new):
     """Of none nothing is said; of one the noise is unknown; a few show what is large."""
     for run, count in enumerate([0, 1, 3]):

@@ -139,6 +139,22 @@ static void test_ratios(void **state) {
 }
 
 /* A long name keeps its two ends, in whole characters. */
+/* What is shown as 1000 GFLOP/s is shown as 1 TFLOP/s. */
+static void test_rates(void **state) {
+    (void)state;
+    static const double gflops[] = {0.0123, 9.99, 999.94, 999.95, 12345};
+    count = 0;
+    for (size_t i = 0; i < sizeof gflops / sizeof *gflops; i++)
+        add("product", "", "cpu", "ok", 1e-3)->gflops = gflops[i];
+    check((struct view_options){.columns = "variant,rate"}, 0,
+          "variant           rate\n"
+          "cpu      0.012 GFLOP/s\n"
+          "cpu       9.99 GFLOP/s\n"
+          "cpu      999.9 GFLOP/s\n"
+          "cpu       1.00 TFLOP/s\n"
+          "cpu       12.3 TFLOP/s\n");
+}
+
 static void test_long_headings(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -347,11 +363,9 @@ static int settle(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ratios),
-        cmocka_unit_test(test_long_headings),
-        cmocka_unit_test(test_conditions_and_order),
-        cmocka_unit_test(test_lines_below),
-        cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_ratios),        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_long_headings), cmocka_unit_test(test_conditions_and_order),
+        cmocka_unit_test(test_lines_below),   cmocka_unit_test(test_drawn),
     };
     return cmocka_run_group_tests_name("result_view", tests, settle, NULL);
 }
