@@ -88,6 +88,8 @@ def test_job_is_verbatim(file, results):
 
 def test_resolved_job_is_a_job(file, results):
     """Defaults are spelled out, and it is good for a run of its own."""
+    for name in ("job", "job_resolved"):  # a text that fills its data set has no NUL at its end
+        assert file[name].id.get_type().get_strpad() == h5py.h5t.STR_NULLPAD
     resolved = file["job_resolved"][()].decode()
     assert resolved.count("repeat: 5") == 6 and "defaults:" not in resolved
     path = results.path.parent / "resolved.yaml"

@@ -121,7 +121,7 @@ def test_large_integers_are_compared_as_such(folder, rng):
 
 def test_values_are_found_as_the_job_has_them(folder, rng):
     """Labels have other characters in place of some; both forms are found."""
-    values = ["d" + "".join(rng.choice(list("ab/,_-"), 6)) + f"x{i}" for i in range(4)]
+    values = ["d" + "".join(rng.choice(list("ab/,_-"), 6)) + end for end in ["x", "µ", "集", "行列"]]
     with h5py.File(folder / "x.h5", "w") as file:
         for value in values:
             file[value] = np.zeros(2)
