@@ -4,6 +4,7 @@
 #include "../../kernels/core/reference.h"
 #include "../../kernels/reduce/moments.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -311,6 +312,38 @@ static void truths(void **state) {
     for (int i = 0; i < 2; i++) truth_free(&truth); /* whoever could not fill it may free it once more */
 }
 
+/* Reads a part of a row of float64. */
+static enum status read_row(void *context, int input, const struct box *box, void *data, struct error *error) {
+    (void)input, (void)error;
+    memcpy(data, (const double *)context + box->start[0], (size_t)box->count[0] * sizeof(double));
+    return STATUS_OK;
+}
+
+/* Sums of which a part, but not the result, is beyond float64's range, or a part of its squares below it. */
+static void truths_have_more_range(void **state) {
+    (void)state;
+    enum { COUNT = 128 };
+    const struct box scalar = {0};
+    double row[COUNT];
+    struct results results = {.value = {0}};
+    struct host_reader reader = {read_row, row};
+    struct truth truth = {results.value, results.magnitude, results.overflow, results.integer};
+    struct error error = {0};
+    for (int i = 0; i < COUNT; i++) row[i] = 0x1p-540;
+    struct geometry g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_NORM2}, &SHAPE(COUNT), FLOAT64);
+    assert_int_equal(operation_reduce.reference(&g, &reader, &scalar, &truth, &error), STATUS_OK);
+    assert_true(fabs(results.value[0] / 0x1p-540 - sqrt(COUNT)) < 1e-12);
+    memset(row, 0, sizeof row);
+    for (int lane = 1; lane < COUNT / 2; lane *= 2) { /* however many sums there are at once */
+        row[0] = -(0x1p1021 + 0x1.8p971),
+        row[lane] = DBL_MAX; /* their sum, without the first, is rounded to infinity */
+        g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM}, &SHAPE(COUNT), FLOAT64);
+        assert_int_equal(operation_reduce.reference(&g, &reader, &scalar, &truth, &error), STATUS_OK);
+        assert_true(results.value[0] == row[0] + DBL_MAX);
+        row[lane] = 0;
+    }
+}
+
 /* A stack that is read in pieces, each with matrices of its own. */
 static void a_stack_is_transposed_in_pieces(void **state) {
     (void)state;
@@ -344,6 +377,11 @@ static void what_they_state(void **state) {
         assert_true((operation->rate == RATE_FLOPS) == (op == OP_MATMUL) && !operation->product == (op != OP_MATMUL));
     }
     assert_true(operation_matmul.product(&(struct op_options){.alpha = -3}) == -3);
+    struct geometry g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM}, &SHAPE(100), FLOAT64), h = g;
+    h.options.reduce = REDUCE_VAR; /* is off by more than a sum, and not by much more */
+    double of_sum = operation_reduce.tolerance(&g, ACCURACY_FULL).relative,
+           of_var = operation_reduce.tolerance(&h, ACCURACY_FULL).relative;
+    assert_true(of_sum > 0 && of_var > of_sum && of_var < 2 * of_sum && of_var < 1e-13);
     char units[UNITS_TEXT];
     assert_true(operation_reduce.units(&(struct op_options){.reduce = REDUCE_SUM}, (const char *[]){"m"}, units));
     assert_string_equal(units, "m");
@@ -387,6 +425,7 @@ int main(void) {
         cmocka_unit_test(rearranged_axes),
         cmocka_unit_test(references),
         cmocka_unit_test(truths),
+        cmocka_unit_test(truths_have_more_range),
         cmocka_unit_test(a_stack_is_transposed_in_pieces),
         cmocka_unit_test(what_they_state),
         cmocka_unit_test(shapes_and_boxes),
