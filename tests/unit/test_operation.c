@@ -382,6 +382,14 @@ static void what_they_state(void **state) {
     double of_sum = operation_reduce.tolerance(&g, ACCURACY_FULL).relative,
            of_var = operation_reduce.tolerance(&h, ACCURACY_FULL).relative;
     assert_true(of_sum > 0 && of_var > of_sum && of_var < 2 * of_sum && of_var < 1e-13);
+    /* Classes below full add twice what rounding costs, half the spacing of numbers, or cutting off. */
+    g = good(OP_MATMUL, (struct op_options){.alpha = 1}, (struct shape[]){SHAPE(9, 9), SHAPE(9, 9)}, FLOAT32);
+    double full = operation_matmul.tolerance(&g, ACCURACY_FULL).relative,
+           lost[ACCURACY_COUNT] = {[ACCURACY_TF32] = 2 * dtype_epsilon(FLOAT16), /* as many bits */
+                                   [ACCURACY_FLOAT16] = dtype_epsilon(FLOAT16),
+                                   [ACCURACY_BFLOAT16] = dtype_epsilon(BFLOAT16)};
+    for (int accuracy = 0; accuracy < ACCURACY_COUNT; accuracy++)
+        assert_true(operation_matmul.tolerance(&g, (enum accuracy)accuracy).relative == full + lost[accuracy]);
     char units[UNITS_TEXT];
     assert_true(operation_reduce.units(&(struct op_options){.reduce = REDUCE_SUM}, (const char *[]){"m"}, units));
     assert_string_equal(units, "m");
