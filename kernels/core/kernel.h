@@ -194,6 +194,8 @@ struct launch {
                             launch. What a launch needs as zero, the launch before must leave as zero */
     void *stream;        /* a cudaStream_t; NULL on the CPU */
     int multiprocessors; /* of the device; CPU: worker threads */
+    bool timed;          /* many like it follow, for their times: a variant may first try a few ways of doing it, which
+                            give the same bits, on its own data, and wait for them (trial.cuh) */
 };
 
 /* ---- a variant ------------------------------------------------------------------------------------------------- */

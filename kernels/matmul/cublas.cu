@@ -16,6 +16,7 @@
  * The library's handles and the chosen algorithms outlive a launch: one static object holds them. It is loaded at first
  * use, guarded by its mutex, and never freed. */
 #include "../core/cublas.cuh"
+#include "../core/trial.cuh"
 #include "matmul.cuh"
 
 #include <cublasLt.h>
@@ -26,10 +27,9 @@
 
 #define CANDIDATES 12
 #define ROUNDS     5
-#define TRIAL_MS   3.0f  /* of one candidate in one round; less than a launch: one launch */
-#define BEHIND     1.15f /* who is that much slower than the fastest after a round is out */
-#define LONG_MS    5.0f  /* from here up those that are left... */
-#define LASTING_MS 300   /* ...work for so long */
+#define TRIAL_MS   3.0f /* of one candidate in one round; less than a launch: one launch */
+#define LONG_MS    5.0f /* from here up those that are left... */
+#define LASTING_MS 300  /* ...work for so long */
 #define WORKSPACE  (size_t(64) << 20)
 #define PROBLEMS   64 /* whose algorithms are remembered; a new problem then replaces the oldest */
 
@@ -168,110 +168,6 @@ static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const stru
     return cudaSuccess;
 }
 
-/* An algorithm on trial. */
-struct trial {
-    const cublasLtMatmulAlgo_t *algorithm;
-    cudaGraphExec_t graph; /* its launches; NULL: one, or they cannot be captured */
-    int launches;          /* of one timing */
-    float least;           /* milliseconds of a launch so far */
-    bool out;
-};
-
-/* What the trials of one problem share. */
-struct trials {
-    const lt_library &lt;
-    cublasLtHandle_t handle;
-    const struct launch *launch;
-    const struct product *product;
-    cudaEvent_t events[2];
-    struct trial of[CANDIDATES];
-    int count;
-};
-
-static cudaError_t run_all(const struct trials *trials, const struct trial *trial) {
-    cudaError_t code = cudaSuccess;
-    for (int i = 0; i < trial->launches && code == cudaSuccess; i++)
-        code = run(trials->lt, trials->handle, trials->launch, trials->product, trial->algorithm);
-    return code;
-}
-
-/* Milliseconds per launch; INFINITY if one fails. */
-static float time_of(const struct trials *trials, const struct trial *trial) {
-    const cudaStream_t stream = stream_of(trials->launch);
-    float milliseconds;
-    if (cudaEventRecord(trials->events[0], stream) != cudaSuccess ||
-        (trial->graph ? cudaGraphLaunch(trial->graph, stream) : run_all(trials, trial)) != cudaSuccess ||
-        cudaEventRecord(trials->events[1], stream) != cudaSuccess ||
-        cudaEventSynchronize(trials->events[1]) != cudaSuccess ||
-        cudaEventElapsedTime(&milliseconds, trials->events[0], trials->events[1]) != cudaSuccess)
-        return INFINITY;
-    return milliseconds / float(trial->launches);
-}
-
-/* Has as many launches timed together as last about TRIAL_MS, from a graph, as the runner times short launches: an
- * algorithm of several kernels may be faster or slower there. */
-static void gather_launches(const struct trials *trials, struct trial *trial) {
-    const cudaStream_t stream = stream_of(trials->launch);
-    cudaGraph_t graph = nullptr;
-    if (trial->least >= TRIAL_MS) return;
-    trial->launches = int(fminf(ceilf(TRIAL_MS / fmaxf(trial->least, 1e-3f)), 500));
-    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return;
-    const cudaError_t code = run_all(trials, trial);
-    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && code == cudaSuccess &&
-        cudaGraphInstantiate(&trial->graph, graph, 0) == cudaSuccess)
-        cudaGraphUpload(trial->graph, stream);
-    else
-        trial->graph = nullptr;
-    if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError(); /* clears the error of what cannot be captured */
-}
-
-/* They take turns, so that a change of the clock hits all alike. The first launch of each also loads its code, the
- * second says how long a trial is; neither counts. */
-static struct trial *fastest_at_once(struct trials *trials) {
-    struct trial *best = &trials->of[0];
-    for (struct trial *it = trials->of; it < trials->of + trials->count; it++) {
-        it->least = fminf(time_of(trials, it), time_of(trials, it));
-        it->out = !(it->least < INFINITY);
-        if (!it->out) gather_launches(trials, it);
-        it->least = INFINITY;
-    }
-    for (int round = 0; round < ROUNDS; round++) {
-        for (struct trial *it = trials->of; it < trials->of + trials->count; it++) {
-            if (it->out) continue;
-            it->least = fminf(it->least, time_of(trials, it));
-            if (best->out || it->least < best->least) best = it;
-        }
-        for (struct trial *it = trials->of; it < trials->of + trials->count; it++)
-            it->out = it->out || it->least > BEHIND * best->least;
-    }
-    return best;
-}
-
-/* Long launches draw the card's full power, and its clock may sink within a second: the fastest is then the one that
- * needs the least power. Those that are left work for LASTING_MS each, of which the second half counts. */
-static struct trial *fastest_that_lasts(struct trials *trials, struct trial *best) {
-    const float launch = best->least;
-    best->least = INFINITY;
-    for (struct trial *it = trials->of; it < trials->of + trials->count; it++) {
-        if (it->out) continue;
-        it->launches = int(ceilf(LASTING_MS / 2 / launch));
-        const float first = time_of(trials, it), second = time_of(trials, it);
-        it->least = first < INFINITY ? second : INFINITY;
-        if (it->least < best->least) best = it;
-    }
-    return best;
-}
-
-/* The fastest of the proposals; the first if all fail. Waits for the trials. */
-static const cublasLtMatmulAlgo_t *fastest_of(struct trials *trials) {
-    struct trial *best = fastest_at_once(trials);
-    if (best->least >= LONG_MS && best->least < INFINITY) best = fastest_that_lasts(trials, best);
-    for (struct trial *it = trials->of; it < trials->of + trials->count; it++)
-        if (it->graph) cudaGraphExecDestroy(it->graph);
-    return best->algorithm;
-}
-
 /* A trial overwrites C, which is harmless only where nothing is added to C: there the fastest of the proposed
  * algorithms is found by trials, elsewhere the first is taken. Waits for the trials. */
 static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
@@ -295,15 +191,9 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
     if (found == 0) return cudaErrorNotSupported;
     *algorithm = results[0].algo;
     if (!launch->args.matmul.first || found == 1) return cudaSuccess;
-    struct trials trials = {lt, handle, launch, product, {}, {}, found};
-    for (int i = 0; i < found; i++) trials.of[i] = {&results[i].algo, nullptr, 1, 0, false};
-    CUDART(cudaEventCreate(&trials.events[0]));
-    const cudaError_t code = cudaEventCreate(&trials.events[1]);
-    if (code == cudaSuccess) *algorithm = *fastest_of(&trials);
-    cudaEventDestroy(trials.events[0]);
-    if (code == cudaSuccess) cudaEventDestroy(trials.events[1]);
-    cudaGetLastError(); /* clears the error of an algorithm that failed */
-    return code;
+    const auto start = [&](int which) { return int(run(lt, handle, launch, product, &results[which].algo)); };
+    *algorithm = results[trial_fastest(stream_of(launch), found, ROUNDS, TRIAL_MS, LONG_MS, LASTING_MS, start)].algo;
+    return cudaSuccess;
 }
 
 static struct problem problem_of(const struct launch *launch, int device) {

@@ -190,6 +190,7 @@ static void describe_launch(const struct lane *lane, const struct step *step, st
                                      lane->out[stream->out.current], launch);
     memcpy(launch->choice, stream->run->choice, sizeof launch->choice);
     launch->workspace = lane->workspace;
+    launch->timed = job_is_timed(&stream->task->operation->run);
 }
 
 static void *rehearse(void *argument) {

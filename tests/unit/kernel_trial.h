@@ -26,6 +26,8 @@ struct suite {
     bool planted;                                /* faults are expected: none is printed */
     int64_t cases, runs, refused, wrong, strays; /* strays: runs that wrote out of bounds, or into an input */
     int64_t panels, apart[VARIANTS];             /* panels, and by variant those that have other bits than the whole */
+    char *of_auto;                               /* the result of the variant's own choice; NULL: it has none */
+    int64_t ways;                                /* results by other choices that have its bits */
 };
 
 static uint64_t base_seed;
@@ -313,6 +315,36 @@ static void run_panel(const struct trial *whole) {
     free(expected);
 }
 
+/* After a pass: has another choice of tiles the bits of the variant's own, where the variant says so? It may then take
+ * either (kernels/core/trial.cuh). */
+static void check_way(const struct trial *trial) {
+    struct suite *suite = trial->suite;
+    const struct kernel *kernel = trial->kernel;
+    const struct guarded *out = &suite->memory[OUT];
+    struct trial first = *trial;
+    bool is_first = true, same = true;
+    for (int i = 0; i < KERNEL_MAX_PARAMETERS && kernel->parameters[i].name; i++) {
+        if (strcmp(kernel->parameters[i].values[0], "auto") != 0) return;
+        is_first = is_first && trial->choice[i] == 0;
+        first.choice[i] = 0;
+    }
+    if (is_first) {
+        suite->of_auto = realloc(suite->of_auto, (size_t)out->bytes + 1);
+        memcpy(suite->of_auto, out->seen, (size_t)out->bytes);
+        return;
+    }
+    for (int piece = 0; piece < trial->problem->pieces && same; piece++) {
+        struct tile tile = tile_of(trial, piece);
+        struct launch one = launch_of(trial, &tile, true, true), other = launch_of(&first, &tile, true, true);
+        same = kernel_same_bits(kernel, &one, &other);
+    }
+    if (!same || !suite->of_auto) return;
+    suite->ways++;
+    if (memcmp(out->seen, suite->of_auto, (size_t)out->bytes) == 0) return;
+    tell(trial, "other bits than by the variant's own choice");
+    suite->wrong++;
+}
+
 static void run_trial(const struct trial *trial) {
     struct suite *suite = trial->suite;
     const struct geometry *geometry = &trial->problem->geometry;
@@ -332,7 +364,9 @@ static void run_trial(const struct trial *trial) {
     suite->runs++;
     int pass = 0;
     while (pass < trial->problem->passes && run_pass(trial)) pass++;
-    if (pass == trial->problem->passes) run_panel(trial);
+    if (pass != trial->problem->passes) return;
+    check_way(trial);
+    run_panel(trial);
 }
 
 /* Tries a kernel with each choice of its parameters. */
@@ -340,6 +374,8 @@ static void try_variant(struct suite *suite, struct problem *problem, int index)
     const struct kernel *kernel = suite->variants.kernels[index];
     struct trial trial = {.suite = suite, .problem = problem, .kernel = kernel, .index = index};
     if (!takes(&trial)) return;
+    free(suite->of_auto);
+    suite->of_auto = NULL;
     for (int carried = 0; !carried;) {
         run_trial(&trial);
         carried = 1;

@@ -33,6 +33,7 @@ static void suite_open(struct suite *suite, enum kernel_device device, enum op o
 
 static void suite_close(struct suite *suite) {
     for (int role = 0; role < ROLES; role++) guarded_release(&suite->memory[role]);
+    free(suite->of_auto);
 }
 
 static void check_variants(enum kernel_device device, enum op op) {
@@ -47,10 +48,11 @@ static void check_variants(enum kernel_device device, enum op op) {
     else
         for (int64_t number = 0; number < base_cases; number++) try_case(&suite, number);
     suite_close(&suite);
-    printf("%s %s: %lld cases, %lld runs of %d variants (%lld refused), %lld panels: %lld wrong, %lld out of bounds\n",
+    printf("%s %s: %lld cases, %lld runs of %d variants (%lld refused), %lld panels, %lld other ways: "
+           "%lld wrong, %lld out of bounds\n",
            device_names[device], operations[op]->name, (long long)suite.cases, (long long)suite.runs,
-           suite.variants.count, (long long)suite.refused, (long long)suite.panels, (long long)suite.wrong,
-           (long long)suite.strays);
+           suite.variants.count, (long long)suite.refused, (long long)suite.panels, (long long)suite.ways,
+           (long long)suite.wrong, (long long)suite.strays);
     for (int i = 0; i < suite.variants.count && ask_all; i++)
         printf("    %s: %lld panels with other bits than the whole\n", suite.variants.kernels[i]->name,
                (long long)suite.apart[i]);
