@@ -40,16 +40,17 @@ MULTICAST = [
 SQUARE = [{"tile": 128}, {"tile": 64}]
 ASYNC = [*SQUARE, *({"tile": tile} for tile in ("64x128", "64x32k4", "32x32k4"))]
 DMMA = [{"tile": tile} for tile in (128, "128x64", "64x96k2", "64x64", "64x64k2", "32x64k2", "32x32k4", "16x32k4")]
+OUTER = [{"name": "outer", "tile": tile} for tile in ("64x128", "32x128", "32x64")]
 EXACT32 = [
     {"name": "exact32", "tile": tile, "pieces": pieces}
     for tile in ("128x128", "128x64", "64x128", "64x64")
     for pieces in (1, 2, 3, 4, 8)
 ]
 FORCED = {
-    "bfloat16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE)],
-    "float16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE)],
-    "float32": [*({"name": "async", **tile} for tile in ASYNC), {"name": "split", "hand_over": "no"}, *EXACT32],
-    "float64": [{"name": "dmma", **tile} for tile in DMMA],
+    "bfloat16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE), *OUTER],
+    "float16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE), *OUTER],
+    "float32": [*({"name": "async", **tile} for tile in ASYNC), {"name": "split", "hand_over": "no"}, *EXACT32, *OUTER],
+    "float64": [*({"name": "dmma", **tile} for tile in DMMA), *OUTER],
 }
 
 

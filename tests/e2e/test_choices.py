@@ -62,6 +62,9 @@ def test_no_results(folder):
         ("float64", [2000, 2000], [2000, 2000], "dmma"),
         ("bfloat16", [2000, 2000], [2000, 2000], "multicast"),
         ("bfloat16", [2431, 59], [59, 135], "multicast"),
+        ("float32", [2137, 19], [19, 2109], "outer"),
+        ("float64", [2137, 19], [19, 2109], "outer"),
+        ("float64", [14, 1033], [1033, 1804], "dmma"),
     ],
 )
 def test_auto_on_an_h200(folder, dtype, a, b, expected):
