@@ -27,6 +27,7 @@
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
  * The limit: one instruction does 32 multiply-adds. Tensor cores do more with one. */
+#include "../core/trial.cuh"
 #include "shares.cuh"
 
 #define BK   8 /* of k per stage */
@@ -120,15 +121,9 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
-/* Do rows of both operands, as they lie, consist of aligned groups of four elements? */
-static bool in_fours(const matmul_args &args) {
-    return (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0 &&
-           args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
-}
-
 static matmul_choice matmul_async_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    return matmul_choose(launch, cuts, launch->choice[0], in_fours(args) ? 1 : args.batch == 1 ? 0.84 : 0.7);
+    return matmul_choose(launch, cuts, launch->choice[0], matmul_in_fours(args) ? 1 : args.batch == 1 ? 0.84 : 0.7);
 }
 
 static uint64_t matmul_async_way(const struct launch *launch) {
@@ -162,16 +157,21 @@ static int matmul_async_start(const struct launch *launch) {
 }
 
 template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {
-    return in_fours(launch->args.matmul) ? matmul_async_start<A, 4, B, 4>(launch)
-                                         : matmul_async_start<A, 1, B, 1>(launch);
+    return matmul_in_fours(launch->args.matmul) ? matmul_async_start<A, 4, B, 4>(launch)
+                                                : matmul_async_start<A, 1, B, 1>(launch);
 }
 
-static int matmul_async_launch(const struct launch *launch) {
+static int matmul_async_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.transpose_a)
         return args.transpose_b ? matmul_async_with<LINES, K_TURNED>(launch) : matmul_async_with<LINES, LINES>(launch);
     return args.transpose_b ? matmul_async_with<K_TURNED, K_TURNED>(launch)
                             : matmul_async_with<K_TURNED, LINES>(launch);
+}
+
+DECLARE_KERNEL(matmul_async);
+static int matmul_async_launch(const struct launch *launch) {
+    return trial_launch(&matmul_async, launch, matmul_async_begin);
 }
 
 KERNEL(matmul_async) = {

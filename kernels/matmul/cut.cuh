@@ -16,6 +16,7 @@
 #ifndef KERNELS_MATMUL_CUT_CUH
 #define KERNELS_MATMUL_CUT_CUH
 
+#include "../core/cluster.cuh"
 #include "matmul.cuh"
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,9 @@
 #define SHARE_SECONDS   4e-7   /* each more block */
 #define EARLY_SECONDS   9e-7   /* that a launch saves which begins early */
 #define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
+#define RAGGED          4.5e11 /* bytes per second of a C whose rows begin anywhere: stored element by element; */
+#define RAGGED_DOUBLES  6e11   /* of float64 */
+#define RAGGED_SHOWS    0.5    /* of the storing or the multiplying, of what takes less */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -75,6 +79,13 @@ inline bool matmul_even(const struct launch *launch, const matmul_cut &cut) {
     const int64_t tiles = matmul_tiles(launch->args.matmul, cut), steps = ceil_div(launch->args.matmul.k, cut.step);
     const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
     return cut.even > 0 && steps > 0 && blocks <= MOST_EVEN && tiles >= blocks && tiles < (int64_t(1) << 31) / steps;
+}
+
+/* Do rows of both operands, as they lie, consist of groups of four elements? Whether operands are aligned, only the
+ * launch knows. */
+inline bool matmul_in_fours(const matmul_args &args) {
+    return (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0 &&
+           args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
 }
 
 /* The blocks that a cluster may have: 1 where this device, or this build, has none. */
@@ -128,10 +139,13 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
     const double cluster = shares > 1 ? CLUSTER_SECONDS + SHARE_SECONDS * double(shares - 2) : 0;
-    const double pace_c = args.n * dtype_size(launch->dtype) % 16 == 0 ? 3e12 : 1e12; /* rows not stored in vectors */
+    const bool vectors = args.n * dtype_size(launch->dtype) % 16 == 0; /* that rows of C are stored in */
+    const double pace_c = vectors ? 3e12 : 1e12,
+                 ragged = vectors ? 0 : c * element / (element > 4 ? RAGGED_DOUBLES : RAGGED);
     const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
     const double early = matmul_early(launch, cut, blocks, shares) ? EARLY_SECONDS : 0;
-    return 2.2e-6 + std::max(compute, (a + b + c) * element / 3.6e12) + cluster + planes - early;
+    return 2.2e-6 + std::max({compute, ragged, (a + b + c) * element / 3.6e12}) +
+           RAGGED_SHOWS * std::min(compute, ragged) + cluster + planes - early;
 }
 
 /* All cuts of a kernel. */

@@ -50,6 +50,7 @@
  * The products of first slices in a sum of their own, which float32 additions add to the others': 3 to 5 % slower; the
  * error where 99 of 100 numbers of A are zero fell from 3.4e-8 to 3.0e-8 of |A||B| (cuBLAS 2.7e-8), but rose by a
  * quarter for N(0,1). */
+#include "../core/trial.cuh"
 #include "exact32.cuh"
 
 /* ---- sums to C --------------------------------------------------------------------------------------------------- */
@@ -197,17 +198,10 @@ static constexpr matmul_cut cuts[] = {exact_tile<0>::cut(7.7e+11, 4.1e-6), exact
                                       exact_tile<2>::cut(6e+11, 3.8e-6), exact_tile<3>::cut(4.7e+11, 2.9e-6)};
 #define APART 0.77 /* of its speed, on operands whose rows are not in fours */
 
-/* Do rows of both operands, as they lie, consist of groups of four? Whether these are aligned, only the launch knows.
- */
-static bool in_fours(const matmul_args &args) {
-    return (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0 &&
-           args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
-}
-
 static matmul_choice matmul_exact32_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int tile = launch->choice[0], pieces = launch->choice[1], most = matmul_cluster();
-    const double pace = in_fours(args) ? 1 : APART;
+    const double pace = matmul_in_fours(args) ? 1 : APART;
     matmul_choice best = {0, 1, 1, INFINITY};
     for (int i = tile ? tile - 1 : 0; i < (tile ? tile : int(std::size(cuts))); i++)
         for (int64_t wanted = pieces ? pieces : 1; wanted <= (pieces ? pieces : most); wanted++) {
@@ -251,16 +245,21 @@ template <enum layout A, enum layout B, bool FOURS> static int matmul_exact32_st
 template <enum layout A, enum layout B> static int matmul_exact32_with(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const bool aligned = (uintptr_t(args.a) | uintptr_t(args.b)) % 16 == 0;
-    return in_fours(args) && aligned ? matmul_exact32_start<A, B, true>(launch)
-                                     : matmul_exact32_start<A, B, false>(launch);
+    return matmul_in_fours(args) && aligned ? matmul_exact32_start<A, B, true>(launch)
+                                            : matmul_exact32_start<A, B, false>(launch);
 }
 
-static int matmul_exact32_launch(const struct launch *launch) {
+static int matmul_exact32_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.transpose_a)
         return args.transpose_b ? matmul_exact32_with<LINES, K_KEPT>(launch)
                                 : matmul_exact32_with<LINES, LINES>(launch);
     return args.transpose_b ? matmul_exact32_with<K_KEPT, K_KEPT>(launch) : matmul_exact32_with<K_KEPT, LINES>(launch);
+}
+
+DECLARE_KERNEL(matmul_exact32);
+static int matmul_exact32_launch(const struct launch *launch) {
+    return trial_launch(&matmul_exact32, launch, matmul_exact32_begin);
 }
 
 KERNEL(matmul_exact32) = {

@@ -144,10 +144,12 @@ inline double multicast_longest(std::initializer_list<double> times) {
     return longest * std::sqrt(std::sqrt(std::sqrt(sum)));
 }
 
-#define MULTICAST_CLOCK 1.715e9
-#define MULTICAST_BOX   52.56e-9 /* a copy */
-#define MULTICAST_BEGIN 0.925e-6 /* a launch; less by so much where half of the memory is left to the next: */
-#define MULTICAST_LEFT  0.6765e-6
+#define MULTICAST_CLOCK        1.715e9
+#define MULTICAST_BOX          52.56e-9 /* a copy */
+#define MULTICAST_BEGIN        0.925e-6 /* a launch; less by so much where half of the memory is left to the next: */
+#define MULTICAST_LEFT         0.6765e-6
+#define MULTICAST_RAGGED       0.6e12 /* bytes of C per second, stored in elements; */
+#define MULTICAST_RAGGED_PAIRS 2e12   /* in pairs */
 
 /* The tensor core's time for a step: 4 instructions of each 64 rows. */
 inline double multicast_multiply(const multicast_tile_size &tile) {
@@ -201,7 +203,13 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     compute *= 1 + 0.3065 * compute / (compute + 500e-6);                                          /* the clock falls */
     const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 7.136e12 : 25.01e12); /* else from L2 */
     const double launch = (MULTICAST_BEGIN - (config.leaves ? MULTICAST_LEFT : 0)) + (cluster > 1 ? 0.8098e-6 : 0);
-    const double whole = launch + std::max(compute, memory) + 0.5107 * std::min(compute, memory) + rounds * store;
+    /* Rows of C that begin anywhere, of a k that is over before they are stored. */
+    const int64_t row = config.turned ? args.m : args.n;
+    const double ragged = row % 8 == 0 ? 0
+                                       : 2 * double(args.batch) * double(args.m) * double(args.n) /
+                                             (row % 2 ? MULTICAST_RAGGED : MULTICAST_RAGGED_PAIRS);
+    const double whole =
+        launch + std::max({compute, memory, ragged}) + 0.5107 * std::min(compute, memory) + rounds * store;
     if (pieces == 1) return whole;
     /* Blocks of pieces begin and end together, and sums land in each. */
     return 1.071 * whole + 0.3142e-6 + 1.267e-6 * landing / 65536.0;

@@ -62,6 +62,7 @@
  *
  * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
  * accuracy from Tensor Cores" (2022). */
+#include "cut.cuh"
 #include "split_store.cuh"
 #include <cfloat>
 #include <cmath>
@@ -345,7 +346,8 @@ static double split_mend_seconds(const struct launch *launch) {
     return 5e-6 + split_pass_seconds(launch->args.matmul, 2.8e-12, std::ceil(0.4 * split_rounds(launch)), 3.3e-6);
 }
 
-#define VENDOR 0.91 /* of plain float32's time: cuBLAS's, where rows are not in fours, and 5 % */
+#define VENDOR       0.95 /* of plain float32's time: cuBLAS's, and 5 %; */
+#define VENDOR_APART 0.78 /* where rows are not in fours: 0.74 to 0.79 at 1000 to 1600 rows, 0.64 and 0.68 below */
 
 /* What takes a product that is not cut, with its own choice of tiles. */
 struct split_other {
@@ -371,7 +373,8 @@ static bool split_hands_over(const struct launch *launch, const split_other &oth
     if (launch->args.matmul.k < SHORT) return true;
     if (launch->choice[0] != 0) return false;
     const double own = split_own_seconds(launch);
-    return other.seconds < own || VENDOR * other.plain < own + split_mend_seconds(launch);
+    const double vendor = (matmul_in_fours(launch->args.matmul) ? VENDOR : VENDOR_APART) * other.plain;
+    return other.seconds < own || vendor < own + split_mend_seconds(launch);
 }
 
 static double matmul_split_seconds(const struct launch *launch) {
