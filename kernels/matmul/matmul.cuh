@@ -8,6 +8,15 @@
 /* Sums are kept in float, for float64 in double. */
 template <typename T> using accumulator = widened<T>;
 
+/* Of two NaNs an operation on doubles keeps one: which, depends on the order that the compiler gives them. So all
+ * become the same. */
+__device__ inline float same_nan(float x) {
+    return x;
+}
+__device__ inline double same_nan(double x) {
+    return x != x ? __longlong_as_double(0x7ff8000000000000) : x;
+}
+
 /* A 16-bit result takes alpha in float where it lies in float's range with room to spare: rounding the product to 24
  * bits before it is rounded to 11 or 8 does not show, and a conversion to double and back costs more than the store.
  * Other results multiply in double, so that they are rounded only once. */

@@ -23,9 +23,15 @@
  * For each k a lane loads its rows' elements of A, the same for its whole warp, and 2 to 4 of B, and does 16 or 32
  * multiply-adds. Each element is one chain of additions in the order of k, whatever the tile.
  *
- * Measured on an H200, microseconds without early launches, float32, m x n x k: 2137 x 2109 x 19 11.6 (cuBLAS 14.2, the
- * other variants 56), 4096 x 4096 x 16 28.3 (35), 301 x 5000 x 17 5.9 (5.6), 1001 x 1003 x 64 8.8 (6.8); float64
- * 2137 x 2109 x 19 18.1 (23). Of the instructions 42 % are multiply-adds; a third are fetching.
+ * Measured on an H200, microseconds, m x n x k, cuBLAS in brackets:
+ *
+ *                           float32         float64        bfloat16
+ *     2137 x 2109 x 19    10.7 (13.6)     17.4 (21.0)     11.4 (10.4)     the best of the others: 56, 44, 17
+ *     5513 x  945 x 23    14.7 (15.2)     22.9 (23.3)     14.3 (10.6)
+ *      301 x 5000 x 17     5.2  (5.4)      6.8  (7.9)      5.5  (5.0)
+ *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      8.2  (5.6)     multicast 6.0 for bfloat16
+ *
+ * Of the instructions 42 % are multiply-adds; a third are fetching.
  *
  * Tried and left out: blocks that stay, whose copies of 16 bytes run one piece of k ahead and are turned in shared
  * memory, with 8 x 8 sums a thread: 1.3 to 2 times as slow. Tiles of 64 sums a thread, or of 8 x 2: up to 1.3 times.
@@ -39,10 +45,10 @@
 #include <tuple>
 #include <utility>
 
-#define MOST_K      128    /* whose operands shared memory holds */
-#define FLIGHT      8      /* loads of a thread before it stores */
-#define EARLY_BYTES 20e6   /* of C: beyond, launches that begin early lose what L2 holds, as in matmul/skinny.cu */
-#define EARLY       0.7e-6 /* seconds that a launch saves which begins early */
+#define MOST_K      128  /* whose operands shared memory holds */
+#define FLIGHT      8    /* loads of a thread before it stores */
+#define EARLY_BYTES 20e6 /* of C: beyond, launches that begin early lose what L2 holds, as in matmul/skinny.cu */
+#define EARLY       1e-6 /* seconds that a launch saves which begins early */
 
 /* WARPS one below the other; a thread has ACROSS columns, 32 apart, of ROWS rows. */
 template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape {
@@ -152,6 +158,10 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
                 for (int j = 0; j < ACROSS; j++) sums[i + w][j] += left.of[w] * right[j];
         }
     }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < ACROSS; j++) sums[i][j] = same_nan(sums[i][j]);
 
     const int64_t row = first_row + warp * ROWS, column = first_column + lane;
     int64_t at = (place.batch * args.m + row) * args.n + column;
@@ -188,7 +198,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 #define FETCH   0.2    /* an element that comes to shared memory */
 #define WARP    62.0   /* a warp of a tile, beside these */
 #define STORE   64.0   /* bytes of C in a cycle */
-#define FEW     1.2    /* times as long, where registers leave room for no more than 16 warps */
+#define ENOUGH  24     /* warps that a multiprocessor needs at the same time */
+#define EDGES   0.35   /* longer takes a tile that reaches beyond C: 422 of 115 x 115 x 115 took 97 us, 61 without */
 #define ALONE   2000.0 /* a block by itself, and for each k */
 #define MEMORY  2.9e12 /* of the device, bytes in a second */
 
@@ -200,12 +211,16 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     const double add = ADD * SHAPE::M * SHAPE::N * (size > 4 ? 2 : 1) + FETCH * (SHAPE::M + SHAPE::N);
     const double tile = k * add + WARP * SHAPE::WARPS + SHAPE::M * SHAPE::N * size / STORE;
     const double alone = ALONE + k * (50 + 25 * SHAPE::ACROSS) * (size > 4 ? 1.5 : 1);
-    const double few = SHAPE::BLOCKS * SHAPE::WARPS < 24 ? FEW : 1;
+    const int64_t fit = shared_room() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
+    const double warps = double(std::min(int64_t(SHAPE::BLOCKS), fit) * SHAPE::WARPS);
+    const double few = std::sqrt(std::max(1.0, ENOUGH / std::max(warps, 1.0)));
+    const double inner = double(args.batch) * double(args.m / SHAPE::M) * double(args.n / SHAPE::N);
+    const double edges = 1 + EDGES * (1 - inner / std::max(tiles, 1.0));
     const double c = double(args.batch) * double(args.m) * double(args.n) * size;
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * k * size;
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * k * size;
     if (int64_t(SHAPE::bytes(args.k)) > shared_room()) return INFINITY;
-    const double busy = std::max(std::ceil(tiles / device) * tile * few, alone) / CLOCK;
+    const double busy = std::max(std::ceil(tiles / device) * tile * few * edges, alone) / CLOCK;
     const double early = c <= EARLY_BYTES && launch_overlaps() ? EARLY : 0;
     return STARTED - early + std::max(busy, (a + b + c) / MEMORY);
 }

@@ -225,15 +225,6 @@ __device__ inline void share_end(const matmul_work &) {}
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* Of two NaNs an addition of doubles keeps one: which, depends on the order that the compiler gives it. So all become
- * the same. */
-__device__ inline float same_nan(float x) {
-    return x;
-}
-__device__ inline double same_nan(double x) {
-    return x != x ? __longlong_as_double(0x7ff8000000000000) : x;
-}
-
 /* Adds this block's part of the tile's planes, those of the first block's first warps first, and leaves the sums: WIDTH
  * neighbours a thread, so that neighbouring threads write a row of C without gaps, and BATCH such at a time, so that
  * reads of shared memory do not wait for one another. */
