@@ -1,17 +1,9 @@
-/* trial.cuh - which of several ways to do a launch is the fastest: they take turns on the launch's own data.
- *
- * A model tells most of what a tile costs, but not all: of the tiles for one product, the one that it calls the fastest
- * took up to a third longer than the best. So where a launch is to be timed many times, the few ways that the model
- * thinks best are tried first, and the fastest does all later launches like it. All that are tried give the same bits
- * (kernel_same_bits): which one wins, and whether there is a trial, never shows in a result. */
+/* trial.cuh - which of several ways to do a launch is the fastest: they take turns on the launch's own data. */
 #ifndef KERNELS_TRIAL_CUH
 #define KERNELS_TRIAL_CUH
 
 #include "launch.cuh"
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <mutex>
 #include <vector>
 
 #define TRIAL_BEHIND 1.15f /* who is that much slower than the fastest after a round is out */
@@ -123,118 +115,6 @@ int trial_fastest(cudaStream_t stream, int count, int rounds, float together, fl
     const int best = all.fastest(rounds, together);
     const float least = all.of[best].least;
     return lasting > 0 && least >= longest && least < INFINITY ? all.fastest_that_lasts(best, lasting) : best;
-}
-
-/* ---- a kernel's own ways ----------------------------------------------------------------------------------------- */
-
-#define TRIAL_WAYS     8    /* at most, */
-#define TRIAL_NEAR     1.5  /* that the model expects to take no more than so many times the best, */
-#define TRIAL_BUDGET   0.06 /* and so many seconds together */
-#define TRIAL_ROUNDS   3    /* of */
-#define TRIAL_TOGETHER 0.3f /* milliseconds */
-
-/* All that the choice of a way depends on. */
-using trial_facts = std::array<int64_t, 12>;
-
-inline trial_facts trial_facts_of(const struct kernel *kernel, const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    int device = 0;
-    cudaGetDevice(&device);
-    return {int64_t(reinterpret_cast<intptr_t>(kernel)),
-            device,
-            launch->dtype,
-            args.batch,
-            args.m,
-            args.n,
-            args.k,
-            args.a_batch_stride,
-            args.b_batch_stride,
-            args.transpose_a,
-            args.transpose_b,
-            launch->multiprocessors};
-}
-
-/* The parameters that trials chose; of the latest 64 problems. */
-struct trial_memory {
-    std::mutex mutex;
-    struct {
-        trial_facts of;
-        std::array<int, KERNEL_MAX_PARAMETERS> choice;
-    } known[64];
-    unsigned next;
-
-    bool recall(const trial_facts &facts, int *choice) {
-        mutex.lock();
-        const auto it = std::find_if(std::begin(known), std::end(known), [&](auto &one) { return one.of == facts; });
-        const bool found = it != std::end(known);
-        if (found) std::copy(it->choice.begin(), it->choice.end(), choice);
-        mutex.unlock();
-        return found;
-    }
-
-    void keep(const trial_facts &facts, const int *choice) {
-        mutex.lock();
-        auto &it = known[next++ % std::size(known)];
-        it.of = facts;
-        std::copy_n(choice, KERNEL_MAX_PARAMETERS, it.choice.begin());
-        mutex.unlock();
-    }
-};
-
-/* Launches that do the same with other parameters, the one that takes least time by the model first; behind that one
- * no more than what a trial is worth. */
-inline std::vector<struct launch> trial_candidates(const struct kernel *kernel, const struct launch *launch) {
-    std::vector<std::pair<double, struct launch>> found;
-    const double predicted = kernel->seconds(launch);
-    struct launch other = *launch;
-    other.timed = false;
-    std::array<int, KERNEL_MAX_PARAMETERS> last = {}; /* the number of each parameter's words, less 1 */
-    for (size_t i = 0; i < last.size() && kernel->parameters[i].name; i++)
-        while (kernel->parameters[i].values[last[i] + 1]) last[i]++;
-    for (size_t i = 0; i < last.size(); i++) other.choice[i] = last[i] > 0;
-    for (bool more = true; more;) {
-        const double seconds = kernel->refuses && kernel->refuses(&other) ? INFINITY : kernel->seconds(&other);
-        if (seconds < TRIAL_NEAR * predicted && kernel_same_bits(kernel, launch, &other) &&
-            (!kernel->workspace || kernel->workspace(&other) <= kernel->workspace(launch)))
-            found.push_back({seconds, other});
-        more = false; /* the next of all combinations; no word is "auto", which is the first of each */
-        for (size_t i = 0; i < last.size() && !more; i++) {
-            more = last[i] > 0 && other.choice[i] < last[i];
-            other.choice[i] = more ? other.choice[i] + 1 : last[i] > 0;
-        }
-    }
-    std::stable_sort(found.begin(), found.end(), [](auto &one, auto &two) { return one.first < two.first; });
-    const double room = TRIAL_BUDGET / (predicted * (2 + TRIAL_ROUNDS));
-    std::vector<struct launch> best;
-    for (const auto &it : found)
-        if (double(best.size()) < std::min(room, double(TRIAL_WAYS))) best.push_back(it.second);
-    return best;
-}
-
-/* Starts a launch whose parameters are left to the kernel, after a trial if it is worth one. `start` does any launch,
- * and all of kernel's parameters have "auto" first. */
-inline int trial_launch(const struct kernel *kernel, const struct launch *launch, int (*start)(const struct launch *)) {
-    static struct trial_memory memory;
-    const matmul_args &args = launch->args.matmul;
-    const bool forced =
-        std::any_of(std::begin(launch->choice), std::end(launch->choice), [](int word) { return word; });
-    /* A trial writes C many times: it must not be added to. */
-    if (!launch->timed || forced || !args.first || !args.last) return start(launch);
-    struct launch chosen = *launch;
-    const trial_facts facts = trial_facts_of(kernel, launch);
-    cudaStreamCaptureStatus capture;
-    if (!memory.recall(facts, chosen.choice)) {
-        if (cudaStreamIsCapturing(stream_of(launch), &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
-            return start(launch);
-        const std::vector<struct launch> ways = trial_candidates(kernel, launch);
-        if (ways.size() > 1) {
-            const int best = trial_fastest(stream_of(launch), int(ways.size()), TRIAL_ROUNDS, TRIAL_TOGETHER, 0, 0,
-                                           [&](int way) { return start(&ways[size_t(way)]); });
-            std::copy(std::begin(ways[size_t(best)].choice), std::end(ways[size_t(best)].choice), chosen.choice);
-        }
-        memory.keep(facts, chosen.choice);
-    }
-    return start(&chosen);
 }
 
 #endif

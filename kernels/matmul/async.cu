@@ -27,8 +27,8 @@
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
  * The limit: one instruction does 32 multiply-adds. Tensor cores do more with one. */
-#include "../core/trial.cuh"
 #include "shares.cuh"
+#include "ways.cuh"
 
 #define BK   8 /* of k per stage */
 #define ROWS 8 /* of C per thread */
@@ -171,7 +171,7 @@ static int matmul_async_begin(const struct launch *launch) {
 
 DECLARE_KERNEL(matmul_async);
 static int matmul_async_launch(const struct launch *launch) {
-    return trial_launch(&matmul_async, launch, matmul_async_begin);
+    return ways_launch(&matmul_async, launch, matmul_async_begin);
 }
 
 KERNEL(matmul_async) = {

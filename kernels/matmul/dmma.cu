@@ -20,8 +20,8 @@
  * Measured on an H200: 0.95 to 1.05 of cuBLAS's speed on large products, up to 62 TFLOP/s (without tensor cores,
  * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
  * else. */
-#include "../core/trial.cuh"
 #include "even.cuh"
+#include "ways.cuh"
 
 /* Tiles: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. */
 using dmma_shapes =
@@ -105,7 +105,7 @@ static int matmul_dmma_begin(const struct launch *launch) {
 
 DECLARE_KERNEL(matmul_dmma);
 static int matmul_dmma_launch(const struct launch *launch) {
-    return trial_launch(&matmul_dmma, launch, matmul_dmma_begin);
+    return ways_launch(&matmul_dmma, launch, matmul_dmma_begin);
 }
 
 KERNEL(matmul_dmma) = {

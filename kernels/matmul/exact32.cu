@@ -50,8 +50,8 @@
  * The products of first slices in a sum of their own, which float32 additions add to the others': 3 to 5 % slower; the
  * error where 99 of 100 numbers of A are zero fell from 3.4e-8 to 3.0e-8 of |A||B| (cuBLAS 2.7e-8), but rose by a
  * quarter for N(0,1). */
-#include "../core/trial.cuh"
 #include "exact32.cuh"
+#include "ways.cuh"
 
 /* ---- sums to C --------------------------------------------------------------------------------------------------- */
 
@@ -259,7 +259,7 @@ static int matmul_exact32_begin(const struct launch *launch) {
 
 DECLARE_KERNEL(matmul_exact32);
 static int matmul_exact32_launch(const struct launch *launch) {
-    return trial_launch(&matmul_exact32, launch, matmul_exact32_begin);
+    return ways_launch(&matmul_exact32, launch, matmul_exact32_begin);
 }
 
 KERNEL(matmul_exact32) = {

@@ -38,8 +38,8 @@
  *
  * The limit: multiply-adds without tensor cores. From about 64 of k on there are faster ways. */
 #include "../core/cluster.cuh"
-#include "../core/trial.cuh"
 #include "matmul.cuh"
+#include "ways.cuh"
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -290,7 +290,7 @@ static int matmul_outer_begin(const struct launch *launch) {
 
 DECLARE_KERNEL(matmul_outer);
 static int matmul_outer_launch(const struct launch *launch) {
-    return trial_launch(&matmul_outer, launch, matmul_outer_begin);
+    return ways_launch(&matmul_outer, launch, matmul_outer_begin);
 }
 
 KERNEL(matmul_outer) = {
