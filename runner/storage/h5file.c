@@ -213,6 +213,17 @@ enum status h5_fail_write(hid_t object, int failure, struct error *error) {
     return fail_write(error, path, failure);
 }
 
+/* A list for opening a file by a driver of ours, registered as `*id`; negative: there is no memory. Without one HDF5
+ * would take a driver of its own, whose struct find_file() would take for ours. */
+static hid_t access_by(hid_t *id) {
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    *id = H5FDregister(&driver);
+    if (access >= 0 && *id >= 0 && H5Pset_driver(access, *id, NULL) >= 0) return access;
+    if (access >= 0) H5Pclose(access);
+    if (*id >= 0) H5FDunregister(*id);
+    return H5I_INVALID_HID;
+}
+
 /* ---- where chunks lie ---- */
 
 static struct file *ask(hid_t dataset, const void *question) {
@@ -265,9 +276,9 @@ hid_t h5_look(hid_t dataset, int descriptor) {
     H5O_info_t about;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return H5I_INVALID_HID;
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), id = H5FDregister(&driver);
-    H5Pset_driver(access, id, NULL);
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access), look = H5I_INVALID_HID;
+    hid_t id, access = access_by(&id), look = H5I_INVALID_HID;
+    if (access < 0) return look;
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
     if (file >= 0) look = H5Oopen_by_addr(file, about.addr);
     if (file >= 0) H5Fclose(file); /* the file stays open while objects in it are open */
@@ -292,21 +303,19 @@ static enum status open_file(const char *path, bool create, hid_t *file, struct 
     if (descriptor < 0)
         return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE), id = H5FDregister(&driver);
-    H5Pset_driver(access, id, NULL);
-    /* Not LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
-    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110);
+    hid_t id, access = access_by(&id), creation = H5Pcreate(H5P_FILE_CREATE);
     h5_track_order(creation);
     errno = 0;
-    *file = create ? H5Fcreate(path, H5F_ACC_TRUNC, creation, access) : H5Fopen(path, H5F_ACC_RDWR, access);
+    /* Not LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
+    if (access >= 0 && creation >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0)
+        *file = create ? H5Fcreate(path, H5F_ACC_TRUNC, creation, access) : H5Fopen(path, H5F_ACC_RDWR, access);
     enum status status = STATUS_OK;
-    if (*file < 0) {
+    if (*file < 0)
         status = fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened",
                       errno ? strerror(errno) : h5_words());
-        H5FDunregister(id);
-    }
-    H5Pclose(access);
-    H5Pclose(creation);
+    if (*file < 0 && access >= 0) H5FDunregister(id);
+    if (access >= 0) H5Pclose(access);
+    if (creation >= 0) H5Pclose(creation);
     return status;
 }
 
