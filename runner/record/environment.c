@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/host.h"
+#include <fcntl.h>
 #include <math.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -26,17 +27,18 @@ static void hash_program(void) {
     static const char dirty[] = "-dirty";
     size_t length = strlen(tilerun_git_commit), tail = strlen(dirty);
     bool is_dirty = length >= tail && strcmp(tilerun_git_commit + length - tail, dirty) == 0;
-    FILE *program = is_dirty || strcmp(tilerun_git_commit, "unknown") == 0 ? fopen("/proc/self/exe", "re") : NULL;
-    if (!program) return;
+    if (!is_dirty && strcmp(tilerun_git_commit, "unknown") != 0) return;
+    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* fopen might lack memory */
+    if (program < 0) return;
     char block[1 << 16];
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
-    for (size_t got; (got = fread(block, 1, sizeof block, program)) > 0;) XXH3_128bits_update(state, block, got);
+    for (ssize_t got; (got = read(program, block, sizeof block)) > 0;) XXH3_128bits_update(state, block, (size_t)got);
     XXH128_hash_t hash = XXH3_128bits_digest(state);
     snprintf(program_hash, sizeof program_hash, "%016llx%016llx", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
     XXH3_freeState(state);
-    fclose(program);
+    close(program);
 }
 
 const char *tilerun_program_hash(void) {
