@@ -65,7 +65,8 @@ static void set_input(struct fixture *f, int index, enum dtype dtype, struct sha
 static void set_task(struct fixture *f, enum op op, struct op_options options, int in0, int in1, int out) {
     struct shape shapes[2] = {f->arrays[in0].shape, f->arrays[in1].shape};
     enum dtype dtypes[2] = {f->arrays[in0].dtype, f->arrays[in1].dtype};
-    f->task = (struct task){.in = {in0, in1}, .out = out};
+    static const struct job_operation untimed;
+    f->task = (struct task){.operation = &untimed, .in = {in0, in1}, .out = out};
     assert_int_equal(operations[op]->geometry(&options, shapes, dtypes, &f->task.geometry, &error), STATUS_OK);
     f->arrays[out] = (struct array){
         .name = "output", .label = "", .dtype = f->task.geometry.out.dtype, .shape = f->task.geometry.out.shape};
