@@ -4,7 +4,8 @@
  * variant that takes the problem computes it with each choice of its parameters, on the device that the runner uses; a
  * reduction in one launch or several; sometimes all of it a second time on the same workspace. After every launch the
  * guards and the inputs must be unchanged. After the last launch the result must be right as verify.c judges it, or for
- * a transpose have the same bits.
+ * a transpose have the same bits. A panel of it, and the whole by another tile, must have its bits where the variant
+ * says so.
  *
  *     TILERUN_SEED=1 TILERUN_CASES=5000     other cases, more of them (of each operation, on each device)
  *     TILERUN_CASE=cuda/matmul/57           only this case; a case that fails prints this line
