@@ -10,6 +10,7 @@
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "../record/environment.h"
+#include "../storage/h5claims.h"
 #include "../storage/operand.h"
 #include "../storage/rawread.h"
 #include "../storage/rawwrite.h"
@@ -313,7 +314,7 @@ hid_t part_open(const char *path) {
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
     H5Pset_file_locking(access_list, false, true);
 #endif
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access_list);
+    hid_t file = h5_open_to_read(path, access_list);
     H5Pclose(access_list);
     return file;
 }

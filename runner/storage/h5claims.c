@@ -4,11 +4,56 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MANY_CHUNKS (INT64_C(1) << 20)
+
+/* ---- a file's first bytes ---------------------------------------------------------------------------------------- */
+
+static uint64_t little(const unsigned char *bytes, int count) {
+    uint64_t value = 0;
+    while (count-- > 0) value = value << 8 | bytes[count];
+    return value;
+}
+
+/* Up to version 1 a file's head, which begins at byte 0, 512, 1024, 2048..., says where the information of a driver is,
+ * and that says how long it is. */
+static bool fits_its_head(int descriptor, uint64_t file_bytes) {
+    enum { DRIVER = 3, LONGEST = 8 }; /* the fourth of its addresses; bytes of one */
+    unsigned char head[64], driver[16];
+    uint64_t at = 0;
+    bool found = false;
+    for (; !found && at + sizeof head <= file_bytes; at = at ? 2 * at : 512) {
+        if (pread(descriptor, head, sizeof head, (off_t)at) != sizeof head) return true;
+        found = memcmp(head, "\211HDF\r\n\032\n", 8) == 0;
+    }
+    if (!found || head[8] > 1 || head[13] > LONGEST) return true;
+    const unsigned char *addresses = head + (head[8] ? 28 : 24);
+    uint64_t base = little(addresses, head[13]), offset = little(addresses + DRIVER * head[13], head[13]);
+    if (base > file_bytes || offset > file_bytes) return true;
+    if (pread(descriptor, driver, sizeof driver, (off_t)(base + offset)) != sizeof driver) return true;
+    return base + offset + sizeof driver + little(driver + 4, 4) <= file_bytes;
+}
+
+hid_t h5_open_to_read(const char *path, hid_t access) {
+    struct stat about;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool fits = descriptor < 0 || fstat(descriptor, &about) || !S_ISREG(about.st_mode) ||
+                fits_its_head(descriptor, (uint64_t)about.st_size);
+    if (descriptor >= 0) close(descriptor);
+    if (fits) return H5Fopen(path, H5F_ACC_RDONLY, access);
+    H5Eclear2(H5E_DEFAULT);
+    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_BADVALUE,
+             "the information of its driver is longer than the file");
+    return H5I_INVALID_HID;
+}
+
+/* ---- data sets --------------------------------------------------------------------------------------------------- */
 
 /* Bytes of the file that a data set lies in. */
 static double file_bytes(hid_t dataset) {

@@ -4,6 +4,10 @@
 
 #include "h5io.h"
 
+/* Opens a file to read it with these access properties. Negative where H5Fopen is, with words on HDF5's stack, and
+ * where its first bytes claim more than it has: HDF5 would take that much memory, and fill it with zeros. */
+hid_t h5_open_to_read(const char *path, hid_t access);
+
 /* Of an open data set whose shape, type and chunks are known. STATUS_USAGE: its elements lie beyond the end of the
  * file, or its chunks are more than 2^20 and than the file has bytes. *held becomes the bytes that the file has stored
  * of it; infinity: it lies elsewhere. */

@@ -6,6 +6,7 @@
 #include "../base/fail.h"
 #include "../base/place.h"
 #include "../base/text.h"
+#include "h5claims.h"
 #include "h5names.h"
 #include "h5virtual.h"
 #include <limits.h>
@@ -57,7 +58,7 @@ static int refuse(struct h5_guard *guard, const char *how, const char *file, con
 }
 
 static bool is_hdf5(const char *path) {
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t file = h5_open_to_read(path, H5P_DEFAULT);
     if (file >= 0) H5Fclose(file);
     return file >= 0;
 }
@@ -182,7 +183,7 @@ static void check_dataset(struct h5_guard *guard, hid_t dataset) {
 static void check_file(struct h5_guard *guard, const char *path, const char *name) {
     struct stat about;
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), links = h5_guard_links(guard);
+    hid_t file = h5_open_to_read(path, H5P_DEFAULT), links = h5_guard_links(guard);
     hid_t dataset = file < 0 ? file : H5Oopen(file, name, links);
     H5Pclose(links);
     if (dataset >= 0) check_dataset(guard, dataset);

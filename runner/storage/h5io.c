@@ -3,6 +3,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "filters.h"
+#include "h5claims.h"
 #include "h5guard.h"
 #include "h5sources.h"
 #include "h5type.h"
@@ -38,7 +39,7 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     if (descriptor < 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
     close(descriptor);
     filters_register();
-    *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    *file = h5_open_to_read(path, H5P_DEFAULT);
     if (*file >= 0) return STATUS_OK;
 
     const char *words = h5_words();
@@ -227,6 +228,9 @@ static enum status examine(const char *path, const char *name, struct h5_dataset
     }
     if (h5_is_virtual(dataset->id)) return check_sources(path, name, dataset->id, error);
     if (dataset->chunk.rank == 0) return STATUS_OK;
+    if (dataset->chunk.rank != dataset->shape.rank)
+        return fail(error, STATUS_USAGE, "%s: '%s' is damaged: its shape has %d axes, its chunks have %d", path, name,
+                    dataset->shape.rank, dataset->chunk.rank);
     hid_t access = access_with_cache(dataset->dtype, &dataset->shape, &dataset->chunk);
     H5Dclose(dataset->id);
     dataset->id = H5Dopen2(dataset->file, name, access);

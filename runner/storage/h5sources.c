@@ -5,6 +5,7 @@
 
 #include "../base/fail.h"
 #include "../base/place.h"
+#include "h5claims.h"
 #include "h5names.h"
 #include "h5virtual.h"
 #include <limits.h>
@@ -87,7 +88,7 @@ static bool search_source(void *context, const char *file, const char *dataset) 
 static void search_dataset(struct search *search, const char *path, const char *name) {
     struct stat about;
     if (search->depth == DEEPEST || stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t file = h5_open_to_read(path, H5P_DEFAULT);
     if (file < 0) return;
     search->depth++;
     hid_t links = H5Pcreate(H5P_LINK_ACCESS);
@@ -121,7 +122,7 @@ static bool opens(const struct h5_names *names, const char *dataset) {
     for (int i = 0; i < names->count && !found; i++) {
         struct stat about;
         if (stat(names->path[i], &about) != 0 || !S_ISREG(about.st_mode)) continue;
-        hid_t file = H5Fopen(names->path[i], H5F_ACC_RDONLY, H5P_DEFAULT);
+        hid_t file = h5_open_to_read(names->path[i], H5P_DEFAULT);
         hid_t source = file < 0 ? file : H5Dopen2(file, dataset, H5P_DEFAULT);
         found = source >= 0;
         if (source >= 0) H5Dclose(source);

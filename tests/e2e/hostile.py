@@ -1,14 +1,25 @@
-"""Files as somebody makes them who means harm: each claims what it does not hold, or leads to what is not its own."""
+"""Files as somebody makes them who means harm: each claims what it does not hold, or leads to what is not its own; and
+commands that read them."""
 
 import os
+import signal
 import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 import zlib
 
 import h5py
 import numpy as np
 
+import harness
+
 CANARY = b"CANARY: nobody may see this. "
 CHUNK = 1024  # elements of four bytes, of a chunk that decodes to more
+PEAK = 256 << 20  # bytes of memory that a command may take
+SECONDS = 20  # of which nearly all is for a machine that is busy
 GIB = 1 << 30
 
 # What a terminal obeys, and what turns a line around.
@@ -74,6 +85,17 @@ def make_claims(path):
         file.create_dataset("whole", data=np.arange(1024.0))
         offset = file["whole"].id.get_offset()
     replace(path, offset, os.path.getsize(path) - 100)
+
+
+def make_driver(path, user_block, claims):
+    """A file whose head says that its driver has so much to tell, and has had its say after it."""
+    with h5py.File(path, "w", userblock_size=user_block, libver="earliest") as file:
+        file["x"] = np.ones((3, 4))
+    with open(path, "r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.write(struct.pack("<B3xI8s", 0, claims, b"NCSAfami"))
+        file.seek(user_block + 24 + 3 * 8)
+        file.write(struct.pack("<Q", end - user_block))
 
 
 def make_bombs(path):
@@ -226,3 +248,42 @@ def make_names(path):
             file[f"gone {name}".replace("/", "|")] = h5py.SoftLink("/nowhere")
             file[f"away {name}".replace("/", "|")] = h5py.ExternalLink(f"/dev/{name}", "/x")
         file[b"\xff\xfe\x9b2J"] = np.ones(3)
+
+
+# ---- what commands make of them -------------------------------------------------------------------------------------
+
+# Runs a command and writes its peak of memory in KiB. From here it would be no less than this process's own: a child
+# begins as its copy.
+MEASURED = """
+import os, resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+os.write(int(sys.argv[1]), str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss).encode())
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+class Done:
+    def __init__(self, command, cwd):
+        """Runs a command to its end, or to SECONDS; keeps its peak of memory."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as peak:
+            words = [sys.executable, "-I", "-S", "-c", MEASURED, peak.fileno(), *command]
+            streams = {"stdout": out, "stderr": err, "pass_fds": [peak.fileno()], "start_new_session": True}
+            process = subprocess.Popen([str(word) for word in words], cwd=cwd, **streams)
+            timer = threading.Timer(SECONDS, os.killpg, [process.pid, signal.SIGKILL])
+            timer.start()
+            begin = time.monotonic()
+            self.code = process.wait()
+            timer.cancel()
+            self.seconds = time.monotonic() - begin
+            for file in (out, err, peak):
+                file.seek(0)
+            self.out, self.err, kibibytes = out.read(), err.read(), peak.read()
+        assert self.seconds < SECONDS, self.err[-2000:]
+        assert int(kibibytes) * 1024 < PEAK, f"{kibibytes} KiB"
+        assert is_clean(self.out), self.out
+        assert is_clean(self.err), self.err
+        assert CANARY not in self.out + self.err
+
+
+def tilerun(*arguments, cwd=None):
+    return Done([harness.TILERUN, *arguments], cwd)

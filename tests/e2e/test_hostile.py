@@ -3,13 +3,7 @@ seconds, and nothing is read or written but what the job names. configs/README.m
 
 import os
 import shutil
-import signal
 import stat
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 from pathlib import Path
 
 import h5py
@@ -19,45 +13,9 @@ import pytest
 import harness
 import hostile
 from harness import IO, OK, USAGE
+from hostile import tilerun
 
-PEAK = 256 << 20  # bytes
-SECONDS = 20  # of which nearly all is for a machine that is busy
 STRANGER = 12345  # a user's number
-# Runs a command and writes its peak of memory in KiB. From here it would be no less than this process's own: a child
-# begins as its copy.
-MEASURED = """
-import os, resource, subprocess, sys
-code = subprocess.run(sys.argv[2:]).returncode
-os.write(int(sys.argv[1]), str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss).encode())
-sys.exit(code if code >= 0 else 128 - code)
-"""
-
-
-class Done:
-    def __init__(self, command, cwd):
-        """Runs a command to its end, or to SECONDS; keeps its peak of memory."""
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as peak:
-            words = [sys.executable, "-I", "-S", "-c", MEASURED, peak.fileno(), *command]
-            streams = {"stdout": out, "stderr": err, "pass_fds": [peak.fileno()], "start_new_session": True}
-            process = subprocess.Popen([str(word) for word in words], cwd=cwd, **streams)
-            timer = threading.Timer(SECONDS, os.killpg, [process.pid, signal.SIGKILL])
-            timer.start()
-            begin = time.monotonic()
-            self.code = process.wait()
-            timer.cancel()
-            self.seconds = time.monotonic() - begin
-            for file in (out, err, peak):
-                file.seek(0)
-            self.out, self.err, kibibytes = out.read(), err.read(), peak.read()
-        assert self.seconds < SECONDS, self.err[-2000:]
-        assert int(kibibytes) * 1024 < PEAK, f"{kibibytes} KiB"
-        assert hostile.is_clean(self.out), self.out
-        assert hostile.is_clean(self.err), self.err
-        assert hostile.CANARY not in self.out + self.err
-
-
-def tilerun(*arguments, cwd=None):
-    return Done([harness.TILERUN, *arguments], cwd)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +78,15 @@ CLAIMS = {
 @pytest.mark.parametrize("dataset", CLAIMS)
 def test_claims(corpus, folder, dataset):
     refused(corpus, folder, "claims.h5", dataset, USAGE, f"claims.h5: '/{dataset}' {CLAIMS[dataset]}")
+
+
+@pytest.mark.parametrize("user_block", [0, 512, 4096])
+@pytest.mark.parametrize("claims", [1 << 16, 1 << 30, 0xFFFFFFFF])
+def test_a_driver_that_claims_much(folder, user_block, claims):
+    hostile.make_driver(folder / "in.h5", user_block, claims)
+    done = tilerun("inspect", "in.h5", cwd=folder)
+    words = "tilerun: in.h5: is a damaged HDF5 file: the information of its driver is longer than the file\n"
+    assert (done.code, done.err.decode()) == (USAGE, words)
 
 
 def test_claims_are_only_said_of_what_is_read(corpus):
