@@ -18,6 +18,7 @@
 #include "../core/cublas.cuh"
 #include "../core/trial.cuh"
 #include "matmul.cuh"
+#include "recent.cuh"
 
 #include <cublasLt.h>
 #include <float.h>
@@ -31,17 +32,6 @@
 #define LONG_MS    5.0f /* from here up those that are left... */
 #define LASTING_MS 300  /* ...work for so long */
 #define WORKSPACE  (size_t(64) << 20)
-#define PROBLEMS   64 /* whose algorithms are remembered; a new problem then replaces the oldest */
-
-/* Everything that the choice of an algorithm depends on. */
-struct problem {
-    int device;
-    enum dtype dtype;
-    int64_t batch, m, n, k, a_batch_stride, b_batch_stride;
-    size_t workspace;
-    bool transpose_a, transpose_b, whole, adds;
-    bool operator==(const problem &) const = default;
-};
 
 struct lt_library {
     decltype(&cublasLtCreate) create;
@@ -57,11 +47,7 @@ struct lt_library {
     bool complete; /* all of these were found */
     pthread_mutex_t mutex;
     cublasLtHandle_t handles[CUBLAS_DEVICES];
-    struct {
-        struct problem problem;
-        cublasLtMatmulAlgo_t algorithm;
-    } chosen[PROBLEMS];
-    int64_t choices;
+    recent<matmul_facts, cublasLtMatmulAlgo_t> chosen;
 };
 
 static struct lt_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -196,23 +182,6 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
     return cudaSuccess;
 }
 
-static struct problem problem_of(const struct launch *launch, int device) {
-    const matmul_args &args = launch->args.matmul;
-    return {device,
-            launch->dtype,
-            args.batch,
-            args.m,
-            args.n,
-            args.k,
-            args.a_batch_stride,
-            args.b_batch_stride,
-            matmul_cublas_workspace(launch),
-            args.transpose_a,
-            args.transpose_b,
-            args.first && args.last,
-            !args.first};
-}
-
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
@@ -221,17 +190,14 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
     if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
     struct product product;
     CUDART(product_fill(lt, launch, &product));
-    const struct problem problem = problem_of(launch, device);
-    for (const auto &known : lt.chosen) /* only these can be captured */
-        if (known.problem == problem) return run(lt, lt.handles[device], launch, &product, &known.algorithm);
+    const matmul_facts facts = matmul_facts_of(launch, device);
+    if (const auto *known = lt.chosen.find(facts)) /* only these can be captured */
+        return run(lt, lt.handles[device], launch, &product, known);
     CUDART(cublas_can_run(launch));
     if (!lt.handles[device]) CUBLAS(lt.create(&lt.handles[device]));
-    auto &next = lt.chosen[lt.choices % PROBLEMS];
-    next.problem = {};
-    CUDART(choose(lt, lt.handles[device], launch, &product, &next.algorithm));
-    next.problem = problem;
-    lt.choices++;
-    return run(lt, lt.handles[device], launch, &product, &next.algorithm);
+    cublasLtMatmulAlgo_t algorithm;
+    CUDART(choose(lt, lt.handles[device], launch, &product, &algorithm));
+    return run(lt, lt.handles[device], launch, &product, lt.chosen.keep(facts, algorithm));
 }
 
 #define NARROW_THREADS 256

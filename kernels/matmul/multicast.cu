@@ -102,33 +102,15 @@ static const int row_words[] = {0, 128, 64},
 
 /* All configurations take 50 us to compare, and a launch is mostly like one before it. */
 static multicast_config matmul_multicast_config(const struct launch *launch) {
-    using facts = std::array<int64_t, 12>; /* that a choice depends on; the last is never 0 */
-    struct known {
-        facts of;
-        multicast_config config;
-    };
-    thread_local known table[64];
-    const matmul_args &args = launch->args.matmul;
+    thread_local recent<matmul_facts, multicast_config> known;
+    struct launch of = *launch;
+    of.dtype = BFLOAT16;                               /* float16 is done alike, */
+    of.args.matmul.first = of.args.matmul.last = true; /* and so is each part of k */
+    const matmul_facts facts = matmul_facts_of(&of, 0);
+    if (const multicast_config *found = known.find(facts)) return *found;
     const int *choice = launch->choice;
-    const facts of = {args.batch,
-                      args.m,
-                      args.n,
-                      args.k,
-                      args.a_batch_stride,
-                      args.b_batch_stride,
-                      args.transpose_a,
-                      args.transpose_b,
-                      choice[0],
-                      choice[1],
-                      choice[2],
-                      int64_t(choice[3] + 1) << 32 | launch->multiprocessors};
-    uint64_t hash = 0;
-    for (const int64_t fact : of) hash = (hash ^ uint64_t(fact)) * 0x9e3779b97f4a7c15;
-    known &entry = table[hash >> 58];
-    if (entry.of != of)
-        entry = {of, multicast_choose(launch, row_words[choice[0]], column_words[choice[1]],
-                                      multicast_piece_words[choice[2]], choice[3])};
-    return entry.config;
+    return *known.keep(facts, multicast_choose(launch, row_words[choice[0]], column_words[choice[1]],
+                                               multicast_piece_words[choice[2]], choice[3]));
 }
 
 static double matmul_multicast_seconds(const struct launch *launch) {

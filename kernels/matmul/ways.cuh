@@ -8,6 +8,7 @@
 #define KERNELS_WAYS_CUH
 
 #include "../core/trial.cuh"
+#include "recent.cuh"
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -19,50 +20,24 @@
 #define WAYS_ROUNDS   3    /* of */
 #define WAYS_TOGETHER 0.3f /* milliseconds */
 
-/* All that the choice of a way depends on. */
-using ways_facts = std::array<int64_t, 12>;
-
-inline ways_facts ways_facts_of(const struct kernel *kernel, const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    int device = 0;
-    cudaGetDevice(&device);
-    return {int64_t(reinterpret_cast<intptr_t>(kernel)),
-            device,
-            launch->dtype,
-            args.batch,
-            args.m,
-            args.n,
-            args.k,
-            args.a_batch_stride,
-            args.b_batch_stride,
-            args.transpose_a,
-            args.transpose_b,
-            launch->multiprocessors};
-}
-
-/* The parameters that trials chose; of the latest 64 problems. */
+/* The parameters that trials chose. */
 struct ways_memory {
     std::mutex mutex;
-    struct {
-        ways_facts of;
-        std::array<int, KERNEL_MAX_PARAMETERS> choice;
-    } known[64];
-    unsigned next;
+    recent<matmul_facts, std::array<int, KERNEL_MAX_PARAMETERS>> known;
 
-    bool recall(const ways_facts &facts, int *choice) {
+    bool recall(const matmul_facts &facts, int *choice) {
         mutex.lock();
-        const auto it = std::find_if(std::begin(known), std::end(known), [&](auto &one) { return one.of == facts; });
-        const bool found = it != std::end(known);
-        if (found) std::copy(it->choice.begin(), it->choice.end(), choice);
+        const auto *const found = known.find(facts);
+        if (found) std::copy(found->begin(), found->end(), choice);
         mutex.unlock();
         return found;
     }
 
-    void keep(const ways_facts &facts, const int *choice) {
+    void keep(const matmul_facts &facts, const int *choice) {
+        std::array<int, KERNEL_MAX_PARAMETERS> kept;
+        std::copy_n(choice, kept.size(), kept.begin());
         mutex.lock();
-        auto &it = known[next++ % std::size(known)];
-        it.of = facts;
-        std::copy_n(choice, KERNEL_MAX_PARAMETERS, it.choice.begin());
+        known.keep(facts, kept);
         mutex.unlock();
     }
 };
@@ -107,7 +82,9 @@ inline int ways_launch(const struct kernel *kernel, const struct launch *launch,
     /* A trial writes C many times: it must not be added to. */
     if (!launch->timed || forced || !args.first || !args.last) return start(launch);
     struct launch chosen = *launch;
-    const ways_facts facts = ways_facts_of(kernel, launch);
+    int device = 0;
+    cudaGetDevice(&device);
+    const matmul_facts facts = matmul_facts_of(launch, device, kernel);
     cudaStreamCaptureStatus capture;
     if (!memory.recall(facts, chosen.choice)) {
         if (cudaStreamIsCapturing(stream_of(launch), &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
