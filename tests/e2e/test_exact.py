@@ -95,12 +95,12 @@ def operations(axes):
 PLAIN = {"warmup": 0, "repeat": 1, "store": "all"}
 
 
-def assert_exact(path, x, axes):
+def assert_exact(path, x, axes, names=NAMES):
     with h5py.File(path) as file:
         for operator in ("sum", "mean"):
             for axis in axes:
                 expected = known(x.tobytes(), x.dtype, operator, axis)
-                for name in NAMES:
+                for name in names:
                     found = file[f"variants/{operator}_{axis}/{name}"][()]
                     assert found.tobytes() == expected.tobytes(), f"{name} {operator} {axis} seed {SEED}"
 
@@ -139,6 +139,28 @@ def test_same_bits_by_shards(folder, x):
         shard(folder, index, 3, "--by", "tiles")
     merge(folder)
     assert_exact(folder / "out.h5", x, axes)
+
+
+def several():
+    """Devices that share a run, what the environment must say, and how the results begin to name them."""
+    gpus = sum(line.startswith("cuda:") for line in harness.tilerun("devices").stdout.splitlines())
+    return [("cpu", {"TILERUN_CPU_DEVICES": "3"}, "cpu x ")] + [("cuda:all", {}, "cuda:0,")] * (gpus > 1)
+
+
+@pytest.mark.parametrize("device, words, among", several(), ids=lambda value: value if isinstance(value, str) else "")
+def test_same_bits_by_several_devices(folder, x, device, words, among):
+    """In any memory: tiles differ, and who has which."""
+    draw = random.Random(SEED)
+    on = [v.name for v in VARIANTS if v.on_cpu == (device == "cpu")]
+    for _ in range(BUDGETS // 4):
+        memory = max(64 << 10, int(x.nbytes * 2 ** draw.uniform(-2.5, 1)))
+        wanted = [one | {"variants": on} for one in operations([0, 1, 2])]
+        harness.write_job(folder / "job.yaml", inputs=write(folder, x), memory=memory, defaults=PLAIN, operations=wanted)
+        command = ["run", folder / "job.yaml", "--device", device, "--overwrite", "-o", folder / "out.h5"]
+        done = harness.tilerun(*command, env=os.environ | words)
+        assert done.returncode == harness.OK, done.stderr
+        assert any(row["device"].startswith(among) for row in harness.Results(folder / "out.h5").rows)
+        assert_exact(folder / "out.h5", x, [0, 1, 2], on)
 
 
 @pytest.mark.parametrize(
