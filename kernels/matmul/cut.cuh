@@ -35,7 +35,7 @@
 #define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
 #define RAGGED          4.5e11 /* bytes per second of a C whose rows begin anywhere: stored element by element; */
 #define RAGGED_DOUBLES  6e11   /* of float64 */
-#define RAGGED_SHOWS    0.5    /* of the storing or the multiplying, of what takes less */
+#define RAGGED_SHOWS    0.5    /* of storing or multiplying, of what takes less; none in stacks, whose other blocks go on */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -49,6 +49,7 @@ struct matmul_cut {
     int order;         /* tiles that add a piece's terms in the same way have the same number, of 12 bits */
     bool shares;       /* can blocks of a cluster share a tile? */
     double even;       /* flops where a block goes on with another's tile (matmul/even.cuh); 0: none does */
+    bool waits;        /* does a multiprocessor wait for the stores of its only block, in a stack too? */
 };
 
 /* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
@@ -117,14 +118,18 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
     return shares <= 2 ? blocks <= launch->multiprocessors : cut.slots > 1 && 2 * blocks <= launch->multiprocessors;
 }
 
-/* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. Clusters of three blocks and
- * more do not find room everywhere: of an H200's 132 multiprocessors, 36 of 3 ran at the same time but not 40, 25 of 4
- * but not 32, 16 of 6 but not 20, 10 of 8 but not 16. */
+/* The share of all multiprocessors that clusters of so many blocks take: those of three and more do not find room
+ * everywhere. Of an H200's 132, 36 of 3 ran at the same time but not 40, 25 of 4 but not 32, 16 of 6 but not 18, 10 of
+ * 8 but not 16; nor did 16 of 7. */
+static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
+
+/* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. */
 inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
                                  double pace) {
     const matmul_args &args = launch->args.matmul;
     const int64_t pieces = splits * shares, blocks = pieces * matmul_tiles(args, cut);
-    const int64_t room = shares > 2 ? std::max(int64_t(1), launch->multiprocessors * int64_t(17) / 20 / shares) : 0;
+    const int64_t room =
+        shares > 2 ? std::max(int64_t(1), int64_t(launch->multiprocessors * matmul_room_for[shares - 1]) / shares) : 0;
     const bool even = pieces == 1 && matmul_even(launch, cut);
     const int64_t busiest = room ? ceil_div(blocks / shares, room) : ceil_div(blocks, launch->multiprocessors);
     const double together = double(std::min(busiest, int64_t(cut.slots)));
@@ -145,7 +150,7 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
     const double early = matmul_early(launch, cut, blocks, shares) ? EARLY_SECONDS : 0;
     return 2.2e-6 + std::max({compute, ragged, (a + b + c) * element / 3.6e12}) +
-           RAGGED_SHOWS * std::min(compute, ragged) + cluster + planes - early;
+           (args.batch == 1 || cut.waits ? RAGGED_SHOWS : 0) * std::min(compute, ragged) + cluster + planes - early;
 }
 
 /* All cuts of a kernel. */

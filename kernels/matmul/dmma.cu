@@ -53,17 +53,21 @@ static uint64_t matmul_dmma_way(const struct launch *launch) {
     return matmul_way(launch, choice, cuts.cut[choice.cut]);
 }
 
-/* With so few rows or columns tiles do little but copy, and not at the rate of memory: 11 x 2458 x 14650 and 7028 x 6 x
- * 1240 took 1.7 and 1.3 times as long as the model says. What L2 holds they do as the model says. */
+/* With so few rows or columns tiles do little but copy. Where memory has to keep up, 11 x 2458 x 14650, whose k is cut,
+ * took 1.7 times as long as the model says; 7028 x 6 x 1240 1.3 times: tiles have 16 rows, and 32 columns. But 10 x
+ * 22016 x 5504 took 0.87 and 11 x 6664 x 13334 0.99 of it. */
 #define FEW      16
-#define FEW_PACE (1 / 1.5)
+#define CUT_PACE (1 / 1.5)
+#define ROW_PACE (1 / 1.3)
+#define FEW_PACE (1 / 0.95)
 #define L2_BYTES 44e6
 
 static double matmul_dmma_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
+    const matmul_choice choice = matmul_dmma_choice(launch);
     const double bytes = 8 * (double(args.m) + double(args.n)) * double(args.k);
-    const bool few = std::min(args.m, args.n) <= FEW && bytes > L2_BYTES;
-    return matmul_dmma_choice(launch).seconds / (few ? FEW_PACE : 1);
+    if (std::min(args.m, args.n) > FEW || bytes <= L2_BYTES) return choice.seconds;
+    return choice.seconds / (choice.splits * choice.shares > 1 ? CUT_PACE : args.m > args.n ? ROW_PACE : FEW_PACE);
 }
 
 /* The workspace begins with the flags of matmul/even.cuh, which nothing else may write. */
