@@ -21,23 +21,21 @@ static uint64_t little(const unsigned char *bytes, int count) {
     return value;
 }
 
-/* Up to version 1 a file's head, which begins at byte 0, 512, 1024, 2048..., says where the information of a driver is,
- * and that says how long it is. */
+/* Up to version 1 a file's head, which begins at byte 0, 512, 1024, 2048..., says how far behind that the information
+ * of a driver is, and that says how long it is. */
 static bool fits_its_head(int descriptor, uint64_t file_bytes) {
     enum { DRIVER = 3, LONGEST = 8 }; /* the fourth of its addresses; bytes of one */
     unsigned char head[64], driver[16];
-    uint64_t at = 0;
-    bool found = false;
-    for (; !found && at + sizeof head <= file_bytes; at = at ? 2 * at : 512) {
+    for (uint64_t at = 0; at + sizeof head <= file_bytes; at = at ? 2 * at : 512) {
         if (pread(descriptor, head, sizeof head, (off_t)at) != sizeof head) return true;
-        found = memcmp(head, "\211HDF\r\n\032\n", 8) == 0;
+        if (memcmp(head, "\211HDF\r\n\032\n", 8) != 0) continue;
+        if (head[8] > 1 || head[13] > LONGEST) return true;
+        uint64_t offset = little(head + (head[8] ? 28 : 24) + DRIVER * head[13], head[13]);
+        if (offset > file_bytes || pread(descriptor, driver, sizeof driver, (off_t)(at + offset)) != sizeof driver)
+            return true;
+        return at + offset + sizeof driver + little(driver + 4, 4) <= file_bytes;
     }
-    if (!found || head[8] > 1 || head[13] > LONGEST) return true;
-    const unsigned char *addresses = head + (head[8] ? 28 : 24);
-    uint64_t base = little(addresses, head[13]), offset = little(addresses + DRIVER * head[13], head[13]);
-    if (base > file_bytes || offset > file_bytes) return true;
-    if (pread(descriptor, driver, sizeof driver, (off_t)(base + offset)) != sizeof driver) return true;
-    return base + offset + sizeof driver + little(driver + 4, 4) <= file_bytes;
+    return true;
 }
 
 hid_t h5_open_to_read(const char *path, hid_t access) {

@@ -87,13 +87,16 @@ def make_claims(path):
     replace(path, offset, os.path.getsize(path) - 100)
 
 
-def make_driver(path, user_block, claims):
-    """A file whose head says that its driver has so much to tell, and has had its say after it."""
+def make_driver(path, user_block, claims, base):
+    """A file whose head says that its driver has so much to tell, at its end; and that the head lies at `base`, which
+    HDF5 knows better."""
     with h5py.File(path, "w", userblock_size=user_block, libver="earliest") as file:
         file["x"] = np.ones((3, 4))
     with open(path, "r+b") as file:
         end = file.seek(0, os.SEEK_END)
         file.write(struct.pack("<B3xI8s", 0, claims, b"NCSAfami"))
+        file.seek(user_block + 24)
+        file.write(struct.pack("<Q", base))
         file.seek(user_block + 24 + 3 * 8)
         file.write(struct.pack("<Q", end - user_block))
 

@@ -82,8 +82,9 @@ def test_claims(corpus, folder, dataset):
 
 @pytest.mark.parametrize("user_block", [0, 512, 4096])
 @pytest.mark.parametrize("claims", [1 << 16, 1 << 30, 0xFFFFFFFF])
-def test_a_driver_that_claims_much(folder, user_block, claims):
-    hostile.make_driver(folder / "in.h5", user_block, claims)
+@pytest.mark.parametrize("base", [0, 512, 7168])
+def test_a_driver_that_claims_much(folder, user_block, claims, base):
+    hostile.make_driver(folder / "in.h5", user_block, claims, base)
     done = tilerun("inspect", "in.h5", cwd=folder)
     words = "tilerun: in.h5: is a damaged HDF5 file: the information of its driver is longer than the file\n"
     assert (done.code, done.err.decode()) == (USAGE, words)
