@@ -27,6 +27,7 @@
  * The limit: arithmetic, copies and stores hardly overlap. From about 110 on matmul/dmma.cu is faster. */
 #include "fragments.cuh"
 #include "ring.cuh"
+#include "ways.cuh"
 
 /* ---- sums in the layout of mma.sync ------------------------------------------------------------------------------ */
 
@@ -212,7 +213,7 @@ template <enum layout A, enum layout B> static int ring_start_with(const struct 
     }
 }
 
-static int matmul_ring_launch(const struct launch *launch) {
+static int matmul_ring_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
     const ring_choice choice = ring_choose(launch);
@@ -228,6 +229,11 @@ static const char *matmul_ring_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double tiles = double(args.batch) * double(ceil_div(args.m, 16)) * double(ceil_div(args.n, 24));
     return tiles < 0x1p31 && std::max({args.m, args.n, args.k}) < RING_MOST ? nullptr : "it is too large";
+}
+
+DECLARE_KERNEL(matmul_ring);
+static int matmul_ring_launch(const struct launch *launch) {
+    return ways_launch(&matmul_ring, launch, matmul_ring_begin);
 }
 
 KERNEL(matmul_ring) = {

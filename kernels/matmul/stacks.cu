@@ -50,6 +50,7 @@
  * larger tiles from it. */
 #include "fragments.cuh"
 #include "stacks.cuh"
+#include "ways.cuh"
 
 /* ---- float32: sums in the threads -------------------------------------------------------------------------------- */
 
@@ -469,7 +470,7 @@ static int stacks_start_with(const struct launch *launch, const stacks_choice &c
         return stacks_start_matrices<T, A, B>(launch, choice);
 }
 
-static int matmul_stacks_launch(const struct launch *launch) {
+static int matmul_stacks_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
     const stacks_choice choice = stacks_choose(launch);
@@ -488,6 +489,11 @@ static int matmul_stacks_launch(const struct launch *launch) {
                                     : stacks_start_with<T, K_KEPT, LINES>(launch, choice);
         }
     });
+}
+
+DECLARE_KERNEL(matmul_stacks);
+static int matmul_stacks_launch(const struct launch *launch) {
+    return ways_launch(&matmul_stacks, launch, matmul_stacks_begin);
 }
 
 KERNEL(matmul_stacks) = {
