@@ -307,6 +307,28 @@ def test_where_files_stop_panels(folder, rate):
     assert max(row["compute_s"] for row in before["shards"]) > before["files_s"]
 
 
+@pytest.mark.parametrize("by", ["runs", "tiles", "auto"])
+def test_where_files_stop_each_way_of_dividing(folder, by):
+    """Thirteen alike: three shards of whole runs are even enough, and yet those of panels are done sooner."""
+    with h5py.File(folder / "in.h5", "w") as file:
+        file.create_dataset("x", (9000, 9000), "f4")
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"file": "in.h5", "dataset": "x"}},
+        defaults={"verify": "none"},
+        operations=[{"id": f"t{i}", "op": "transpose", "inputs": ["x"], "variants": ["blocked"]} for i in range(13)],
+    )
+    one = figures(path, 1)
+    rate = int((one["read_bytes"] + one["write_bytes"]) / (0.35 * one["compute_s"]))
+    arguments = ["--bandwidth", rate, *(["--by", by] if by != "auto" else [])]
+    limit = figures(path, 3, *arguments)["files_limit_from"]
+    assert limit == (3 if by == "tiles" else 4)
+    with_it, before = (figures(path, number, *arguments) for number in (limit, limit - 1))
+    assert max(row["compute_s"] for row in with_it["shards"]) <= with_it["files_s"]
+    assert max(row["compute_s"] for row in before["shards"]) > before["files_s"]
+
+
 # ---- many shards ---------------------------------------------------------------------------------------------------
 
 
@@ -327,6 +349,15 @@ def test_many_shards_stay_readable(folder, count):
         runs += int(own) * (1 if together else alike)
     assert (shards, runs) == (count, 17)
     assert f"{count - 17} shards have nothing to do: the job divides into 17" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("count, said", [
+    (16, ""), (17, ""), (18, "1 shard has nothing to do: the job divides into 17\n"),
+    (19, "2 shards have nothing to do: the job divides into 17\n"),
+])  # fmt: skip
+def test_idle_shards_are_told(folder, count, said):
+    text = planned(spread_job(folder), count, "--by", "runs")
+    assert "".join(line + "\n" for line in text.splitlines() if "nothing to do" in line) == said
 
 
 def test_eight_shards_of_a_mixed_job(folder):

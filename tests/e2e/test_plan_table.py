@@ -6,6 +6,7 @@ import math
 import os
 import re
 
+import h5py
 import pytest
 
 import harness
@@ -107,6 +108,43 @@ def test_sums_and_reasons(folder, rng):
         for reason in set(reasons):
             count = reasons.count(reason)
             assert text.count(f" {count} run{'s' * (count > 1)} skipped: {reason} (") == 1
+
+
+def test_the_sum_of_a_small_job(folder):
+    """A skipped run adds nothing; whatever room the disk has, this fits."""
+    planned = json.loads(plan(small_job(folder, variants=["cpu", "tree", "blocked"]), "--json"))
+    times = [run["total_s"] for run in planned["runs"] if "skipped" not in run]
+    assert len(planned["runs"]) == 3 and len(times) == 2 and min(times) > 0
+    assert math.isclose(planned["total_s"], sum(times), rel_tol=1e-6)
+
+
+def costs(folder, source, **operation):
+    """What is predicted of each run of a job of one operation."""
+    operations = [{"id": "y"} | operation]
+    path = harness.write_job(folder / "job.yaml", device="cpu", inputs={"x": source}, operations=operations)
+    return [run for run in json.loads(plan(path, "--json"))["runs"] if "skipped" not in run]
+
+
+def test_only_the_first_variant_computes_the_truth(folder):
+    """The others are compared with what is known by then: a little for each element."""
+    others = []
+    for n in (100, 200):
+        source = {"random": {"shape": [n, n]}}
+        first, second = costs(folder, source, op="matmul", inputs=["x", "x"], variants=["naive", "cpu", "blocked"])
+        assert 0 < second["verify_s"] < 0.2 * first["verify_s"]
+        others.append(second["verify_s"])
+    assert math.isclose(others[1], 4 * others[0], rel_tol=1e-6)
+
+
+def test_what_is_put_in_order_is_read_at_less_than_that_rate(folder):
+    """Axes in an order that does not merge are rearranged by one core, at 0.5 GB/s, once they are read."""
+    shape, size = [200, 300, 400], 200 * 300 * 400 * 4
+    with h5py.File(folder / "in.h5", "w") as file:
+        file.create_dataset("x", shape, "f4")
+    source = {"file": "in.h5", "dataset": "x"}
+    options = {"op": "transpose", "inputs": ["x"], "variants": ["cpu"], "repeat": 1, "warmup": 0}
+    merged, turned = (costs(folder, source, axes=axes, **options)[0]["pass_s"] for axes in ([1, 2, 0], [2, 1, 0]))
+    assert size / 0.5e9 < turned < size / 0.5e9 + 1.1 * merged
 
 
 def test_limits_are_kept(folder, cache):

@@ -58,6 +58,8 @@ SHAPES = {
     "chain of three": (transposes(3), 3 + 2),
     "two variants, first": (transposes(1, variants=["cpu", "blocked"]), 2),
     "two variants, all": (transposes(1, variants=["cpu", "blocked"], store="all"), 2 + 1),
+    "a skipped variant, all": (transposes(1, variants=["cpu", "padded"], store="all"), 1),
+    "a skipped variant, then two, all": (transposes(1, variants=["padded", "cpu", "blocked"], store="all"), 2 + 1),
     "not stored, verified": (transposes(1, store="none"), 1),
     "not stored, not read, not verified": (transposes(1, store="none", verify="none"), 0),
     "not stored, read": (transposes(2, store="none"), 2),

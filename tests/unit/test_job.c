@@ -213,6 +213,24 @@ static void test_defaults(void **state) {
     job_free(job);
 }
 
+/* What is wrong in `defaults` is said with the swept parameters that it uses, not with one of a single value. */
+static void test_mistakes_in_defaults(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"-1", "not -1\n"},
+                                           {"$one", "not -1\n"},
+                                           {"$many", "not -2 (with many=-2)\n"},
+                                           {"$one$many", "'-1-2' (with many=-2)\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "version: 1\nparameters: {one: -1, many: [-2, 3]}\n"
+                 "inputs: {A: {random: {shape: [2]}}}\ndefaults: {warmup: %s}\n"
+                 "operations: [{id: a, op: transpose, inputs: [A]}]\n",
+                 cases[i][0]);
+        assert_mistake(text, NULL, cases[i][1]);
+    }
+}
+
 static void test_run_options(void **state) {
     (void)state;
     struct job *job = load("version: 1\ninputs: {A: {random: {shape: [2, 2]}}}\n"
@@ -426,6 +444,9 @@ static void test_sizes(void **state) {
                                       " 1", "1 GiB", "nan", "inf",   "0x10", "1gib", "1B", "1e3%", "."};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(job_parse_memory(bad[i], &bytes, &fraction, message));
+    assert_true(job_parse_memory("4611686018427387392", &bytes, &fraction, message)); /* the number before 2^62 */
+    assert_true(bytes == (INT64_C(1) << 62) - 512);
+    assert_false(job_parse_memory("4194304TiB", &bytes, &fraction, message)); /* 2^62 */
 }
 
 static void test_devices(void **state) {
@@ -464,6 +485,7 @@ int main(void) {
         cmocka_unit_test(test_only),
         cmocka_unit_test(test_only_a_variant),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_mistakes_in_defaults),
         cmocka_unit_test(test_run_options),
         cmocka_unit_test(test_variants),
         cmocka_unit_test(test_paths),

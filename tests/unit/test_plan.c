@@ -236,6 +236,31 @@ static void stages_are_predicted(void **state) {
     assert_true(dropped.write_s == 0 && dropped.write_bytes == 0 && dropped.predicted_s < files.predicted_s);
 }
 
+/* A tile that ends within compressed chunks is read with all of these; others, and chunks as they are, with no more. */
+static void cut_chunks_are_read_whole(void **state) {
+    (void)state;
+    struct fixture f;
+    set_op(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, FLOAT32, (struct shape){2, {4000, 5000}},
+           (struct shape){0, {0}});
+    assert_true(fit(&f, GIB >> 6, false) && f.run.tiling.steps > 4);
+    const double plain = predict(&f, 1).read_s;
+    struct storage *storage = &f.run.tiling.in_storage[0];
+    for (int axis = 0; axis < 2; axis++) {
+        const int64_t size = f.geometry.in[0].shape.size[axis], tile = f.run.tiling.tile[f.geometry.in[0].loop[axis]];
+        for (int64_t chunk = 1; chunk <= size; chunk++) {
+            bool whole = tile >= size || tile % chunk == 0;
+            storage->chunk = (struct shape){2, {1, 1}};
+            storage->chunk.size[axis] = chunk;
+            storage->filtered = false;
+            assert_true(predict(&f, 1).read_s == plain);
+            storage->filtered = true;
+            double read = predict(&f, 1).read_s;
+            assert_true(whole ? read == plain : read > plain);
+            assert_true(read <= plain * (double)(tile + 2 * chunk) / (double)tile);
+        }
+    }
+}
+
 /* No stage takes longer than all, and all no longer than one stage after the other; `bound_by` is the slowest. */
 static void stages_overlap(void **state) {
     (void)state;
@@ -438,6 +463,7 @@ int main(void) {
         cmocka_unit_test(a_stream_is_read_once),
         cmocka_unit_test(tiles_end_where_chunks_do),
         cmocka_unit_test(stages_are_predicted),
+        cmocka_unit_test(cut_chunks_are_read_whole),
         cmocka_unit_test(stages_overlap),
         cmocka_unit_test(any_shape_fits_into_64_kib),
         cmocka_unit_test(too_little_memory_says_what_is_needed),
