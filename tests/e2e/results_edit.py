@@ -60,3 +60,12 @@ def set_values(path, name, change):
     """Replaces a data set's values by change(values)."""
     with h5py.File(path, "r+") as file:
         file[name][...] = change(file[name][...])
+
+
+def change_job(path, change):
+    """Replaces the text of the job by change(text)."""
+    with h5py.File(path, "r+") as file:
+        text, attributes = file["job_resolved"][()].decode(), dict(file["job_resolved"].attrs)
+        del file["job_resolved"]
+        file["job_resolved"] = np.bytes_(change(text).encode())
+        file["job_resolved"].attrs.update(attributes)

@@ -1,0 +1,101 @@
+"""`tilerun report`: where points and ticks stand in the drawings, which limits are drawn, what messages are told."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from test_report import edited, report, results, titles, unlimited  # noqa: F401 (a fixture)
+
+LEFT, RIGHT, TOP, BOTTOM = 58, 400, 16, 290
+
+
+def figure_of(root, title):
+    return root.find("figure")[titles(root).index(title)]
+
+
+def heights(figure):
+    """Of the points, from the top."""
+    markers = [group.find("path")[-1].attributes["d"] for group in figure.find("g")]
+    return sorted(float(re.match(r"M\S+ ([\d.]+)m", marker)[1]) for marker in markers)
+
+
+@pytest.mark.parametrize("exact", [0, 1, 5])
+def test_errors_stand_at_their_heights(results, folder, exact):
+    """Runs without any error stand on a mark of their own, a power of ten below the others, which it does not move."""
+    errors = [0] * exact + [3e-7 * 2**i for i in range(6 - exact)]
+
+    def change(rows, _):
+        rows = rows[rows["op"] == b"matmul"][:6]
+        rows["error"], rows["tolerance"] = errors, np.nan
+        return rows
+
+    found = heights(figure_of(report(edited(results, folder, change)), "Error against speed, in FLOP/s"))
+    values = [error or 1e-8 for error in errors]
+    room = max((max(values) / min(values)) ** 0.06, 1.15)
+    low, high = math.log(min(values) / room), math.log(max(values) * room)
+    wanted = [BOTTOM - (BOTTOM - TOP) * (math.log(value) - low) / (high - low) for value in values]
+    assert found == pytest.approx(sorted(wanted), abs=0.06)
+
+
+@pytest.mark.parametrize("values", [[8, 16, 32], [100, 110, 140], [-5, 0, 20], [-9, -5, -2], [0.25, 0.5, 1]])
+def test_a_linear_axis_has_little_room_at_its_ends(results, folder, values):
+    def change(rows, _):
+        new = dict(zip((b"n=8,", b"n=16,", b"n=32,"), values))
+        rows["parameters"] = [re.sub(rb"n=\d+,", lambda n: b"n=%g," % new[n[0]], text) for text in rows["parameters"]]
+        return rows
+
+    figure = report(edited(results, folder, change)).find("figure")[0]
+    assert [tick.text() for tick in figure.find("text", class_="tick mid")] == [f"{value:g}" for value in values]
+    ticks = [path.attributes["d"] for path in figure.find("path", class_="axis")]
+    found = [float(tick[1]) for tick in (re.fullmatch(r"M([\d.]+) \d+v5", tick) for tick in ticks) if tick]
+    span = max(values) - min(values)
+    low = min(values) - 0.06 * span
+    assert found == pytest.approx([LEFT + (RIGHT - LEFT) * (v - low) / (1.12 * span) for v in values], abs=0.06)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+@pytest.mark.parametrize("above", [0.999, 1, 1.001])
+def test_a_tick_at_the_very_end(results, folder, power, above):
+    """An axis of powers of ten that ends at one of them shows it, and not the even steps of an axis that has none."""
+    rate = above * 10**power / 1.15
+    assert above != 1 or rate * 1.15 == 10**power
+
+    def change(rows, file):
+        rows = unlimited(rows, file)
+        rows["flops"], rows["bytes"], rows["kernel_median_s"] = rate, rate, 1
+        return rows
+
+    figure = figure_of(report(edited(results, folder, change)), "Rate against intensity")
+    ticks = [tick.text() for tick in figure.find("text", class_="tick end")]
+    assert ticks == [str(10**power)] if above >= 1 else len(ticks) > 2
+
+
+@pytest.mark.parametrize("bound", [0, -0.0, -1e-3, np.nan, np.inf, -np.inf, 1e-300, 5e-324, 1e300])
+@pytest.mark.parametrize("by", [b"memory", b"compute"])
+def test_limits_that_are_none(results, folder, bound, by):
+    """Rows that tell of a limit without a time that could be one: no roof."""
+
+    def change(rows, _):
+        rows["bound_by"], rows["bound_s"], rows["percent_of_bound"] = by, bound, 50
+        rows["flops"] = rows["bytes"] = 1e6
+        return rows
+
+    root = report(edited(results, folder, change))
+    assert not figure_of(root, "Rate against intensity").find("path", class_="roof")
+
+
+def test_every_message_is_told_once(results, folder):
+    """With the number of runs that have it: of one status several, of several statuses one."""
+    told = [("failed", "too hot", 3), ("failed", "too cold", 2), ("wrong", "too hot", 4), ("skipped", "no GPU", 1)]
+
+    def change(rows, _):
+        at = np.random.default_rng(3).permutation(10)
+        pairs = [(status, message) for status, message, count in told for _ in range(count)]
+        for place, (status, message) in zip(at, pairs):
+            rows["status"][place], rows["message"][place] = status.encode(), message.encode()
+        return rows
+
+    lines = report(edited(results, folder, change)).one("ul", class_="messages").find("li")
+    assert sorted(line.text() for line in lines) == sorted(f"{count} {s}: {m}" for s, m, count in told)
