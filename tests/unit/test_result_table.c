@@ -119,6 +119,8 @@ static void test_environment(void **state) {
             found = strcmp(environment.entries[i].text, "4711") == 0;
     assert_true(found);
     environment_free(&environment);
+    assert_int_equal(environment.count, 0);
+    environment_free(&environment); /* once more does no harm */
 }
 
 /* Not the width of the terminal that the test is started from. */

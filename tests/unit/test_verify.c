@@ -195,6 +195,23 @@ static void a_wrong_pattern_is_found(void **state) {
     close_fixture(&f);
 }
 
+/* Wherever the wrong half of a row of sums lies, but for its ends, which are always looked at. */
+static void samples_lie_anywhere(void **state) {
+    (void)state;
+    struct fixture f;
+    struct op_options options = {.reduce = REDUCE_MAX, .axis = 0};
+    open_fixture(&f, OP_REDUCE, options, FLOAT32, (struct shape){2, {3, 4000}}, (struct shape){2, {1, 1}}, counting);
+    f.operation.run.verify = VERIFY_SAMPLED;
+    assert_true(passes(&f));
+    assert_true(f.reads > 20);
+    for (int64_t start = 10; start + 2000 < 4000; start += 395) {
+        for (int64_t at = start; at < start + 2000; at++) set(&f, at, get(&f, at) + 1);
+        assert_false(passes(&f));
+        for (int64_t at = start; at < start + 2000; at++) set(&f, at, get(&f, at) - 1);
+    }
+    close_fixture(&f);
+}
+
 static void wrong_sums_of_many(void **state) {
     (void)state;
     struct fixture f;
@@ -307,6 +324,7 @@ int main(void) {
         cmocka_unit_test(wrong_tiles_of_transposes),
         cmocka_unit_test(wrong_tiles_of_scale),
         cmocka_unit_test(a_wrong_pattern_is_found),
+        cmocka_unit_test(samples_lie_anywhere),
         cmocka_unit_test(wrong_sums_of_many),
         cmocka_unit_test(tolerance_follows_the_accuracy_class),
         cmocka_unit_test(verify_none_reads_nothing),

@@ -137,6 +137,23 @@ static void integers_and_moved_elements_are_exact(void **state) {
     }
 }
 
+/* A wrong one among elements that are all alike: none of the others stands for it. */
+static void one_wrong_among_equals(void **state) {
+    (void)state;
+    for (int value = 0; value < 2; value++)
+        for (enum dtype stored = 0; stored < DTYPE_COUNT; stored++) {
+            struct fixture f;
+            struct random_terms equal = {.distribution = RANDOM_INTEGER, .low = value, .high = value};
+            if (stored == FLOAT32) continue;
+            open_product(&f, FLOAT32, 16, 16, 5, equal);
+            convert(&f, stored, 0);
+            assert_true(passes(&f));
+            for (int64_t at = 0; at < f.elements; at += 5)
+                assert_true(dtype_is_float(stored) ? is_found(&f, at, 7) : is_step_found(&f, at, 2));
+            close_fixture(&f);
+        }
+}
+
 /* Elements of a large product that no sample has. */
 static void sums_of_floats_are_checked(void **state) {
     (void)state;
@@ -157,6 +174,7 @@ int main(void) {
         cmocka_unit_test(ones_may_become_zeros),
         cmocka_unit_test(what_does_not_fit),
         cmocka_unit_test(integers_and_moved_elements_are_exact),
+        cmocka_unit_test(one_wrong_among_equals),
         cmocka_unit_test(sums_of_floats_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
