@@ -1,5 +1,6 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and the messages about unusable files. */
 #include "../../runner/storage/h5journal.h"
+#include "draws.h"
 #include "scratch.h"
 
 #include <fcntl.h>
@@ -148,6 +149,26 @@ static void test_chunks_are_tiles(void **state) {
         h5_close(dataset);
     }
     finish(file);
+}
+
+/* Chunks that a layout names are at most as large as the array, along each axis. */
+static void test_chunks_are_no_larger(void **state) {
+    (void)state;
+    state_of_draws = 1;
+    for (int trial = 0; trial < 500; trial++) {
+        struct shape shape = {.rank = 1 + draw_below(MAX_RANK)};
+        struct h5_layout layout = {.chunk.rank = shape.rank, .shuffle = draw_below(2)};
+        for (int i = 0; i < shape.rank; i++) {
+            shape.size[i] = 1 + draw_below(5);
+            layout.chunk.size[i] = 1 + draw_below(8);
+        }
+        struct shape chunk = h5_chunk(FLOAT32, &shape, &layout);
+        assert_int_equal(chunk.rank, shape.rank);
+        for (int i = 0; i < shape.rank; i++) {
+            int64_t size = layout.chunk.size[i];
+            assert_int_equal(chunk.size[i], size < shape.size[i] ? size : shape.size[i]);
+        }
+    }
 }
 
 static void test_scalar_and_wrong_chunks(void **state) {
@@ -365,6 +386,51 @@ static void test_a_final_file_stays(void **state) {
     }
 }
 
+/* Groups, data sets and attributes of a file, in the order of a job. */
+static void fill(hid_t file) {
+    struct error error = {STATUS_OK, ""};
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_obj_track_times(creation, false);
+    for (int i = 0; i < 60; i++) {
+        char name[16];
+        hsize_t size = 1 + (hsize_t)i * 7;
+        double values[420] = {i};
+        snprintf(name, sizeof name, "d%d", i);
+        hid_t space = H5Screate_simple(1, &size, NULL);
+        hid_t id = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+        assert_true(H5Dwrite(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+        for (int a = 0; a < i % 12; a++) {
+            snprintf(name, sizeof name, "a%d", a);
+            assert_int_equal(h5_set_integer(id, name, a, &error), STATUS_OK);
+        }
+        H5Dclose(id);
+        H5Sclose(space);
+    }
+    H5Pclose(creation);
+}
+
+/* Byte for byte it is what HDF5's own driver makes of the same: nothing is scattered, no room is lost. */
+static void test_the_driver_is_like_hdf5_s(void **state) {
+    (void)state;
+    long bytes[2];
+    hid_t file = create("ours.h5");
+    hid_t creation = H5Fget_create_plist(file), access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110);
+    fill(file);
+    finish(file);
+    file = H5Fcreate(in_folder("theirs.h5"), H5F_ACC_TRUNC, creation, access);
+    assert_true(file >= 0);
+    fill(file);
+    H5Fclose(file);
+    H5Pclose(creation);
+    H5Pclose(access);
+    char *ours = whole_file(in_folder("ours.h5"), &bytes[0]), *theirs = whole_file(in_folder("theirs.h5"), &bytes[1]);
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(ours, theirs, (size_t)bytes[0]);
+    free(ours);
+    free(theirs);
+}
+
 static void test_a_file_is_restored_under_its_writer(void **state) {
     (void)state;
     restore_under_writer(false);
@@ -386,11 +452,13 @@ int main(void) {
         cmocka_unit_test(test_big_endian),
         cmocka_unit_test(test_boxes_and_layouts),
         cmocka_unit_test(test_chunks_are_tiles),
+        cmocka_unit_test(test_chunks_are_no_larger),
         cmocka_unit_test(test_scalar_and_wrong_chunks),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unusable_files),
         cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_a_final_file_stays),
+        cmocka_unit_test(test_the_driver_is_like_hdf5_s),
         cmocka_unit_test(test_a_file_is_restored_under_its_writer),
         cmocka_unit_test(test_a_file_is_restored_after_a_kill),
         cmocka_unit_test(test_nothing_stays_open),

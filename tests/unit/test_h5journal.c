@@ -96,6 +96,26 @@ static void changes_are_undone(void **state) {
     }
 }
 
+/* It may be read by whom the file may be, as the user wants it of new files. */
+static void a_journal_is_a_file_like_others(void **state) {
+    (void)state;
+    static const mode_t masks[] = {0, 022, 027, 077};
+    make_file();
+    mode_t former = umask(0);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        struct stat about;
+        umask(masks[i]);
+        struct h5_journal *journal = h5_journal_begin(path);
+        umask(former);
+        assert_non_null(journal);
+        assert_int_equal(stat(beside, &about), 0);
+        assert_int_equal(about.st_mode & 07777, 0666 & ~masks[i]);
+        assert_true(h5_restore(journal));
+        h5_journal_free(journal);
+        assert_restored();
+    }
+}
+
 /* Nothing is lost if a signal comes meanwhile. */
 static void a_signal_changes_nothing(void **state) {
     (void)state;
@@ -227,9 +247,13 @@ static void what_cannot_be_kept_or_restored(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_are_undone),         cmocka_unit_test(a_signal_changes_nothing),
-        cmocka_unit_test(a_journal_may_end_anywhere), cmocka_unit_test(a_final_file_stays),
-        cmocka_unit_test(a_holder_is_waited_for),     cmocka_unit_test(what_cannot_be_kept_or_restored),
+        cmocka_unit_test(a_journal_is_a_file_like_others),
+        cmocka_unit_test(changes_are_undone),
+        cmocka_unit_test(a_signal_changes_nothing),
+        cmocka_unit_test(a_journal_may_end_anywhere),
+        cmocka_unit_test(a_final_file_stays),
+        cmocka_unit_test(a_holder_is_waited_for),
+        cmocka_unit_test(what_cannot_be_kept_or_restored),
     };
     return cmocka_run_group_tests_name("h5journal", tests, make_folder, remove_folder);
 }

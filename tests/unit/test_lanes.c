@@ -102,6 +102,52 @@ static void a_kept_result_is_read_in_the_same_bands_or_again(void **state) {
         }
 }
 
+/* The CPU devices' functions, with two that count. */
+static struct {
+    struct device_operations operations;
+    const struct device_operations *real;
+    int64_t bytes; /* passed on */
+    int orders;    /* of the queue that passes on */
+} watch;
+
+static enum status watched_share(struct device *device, const struct copy *copy, struct error *why) {
+    assert_ptr_not_equal(copy->to, copy->from); /* nobody passes on to itself */
+    watch.bytes += copy->bytes * copy->rows;
+    return watch.real->share(device, copy, why);
+}
+
+static enum status watched_order(struct device *device, struct event *event, enum queue queue, struct error *why) {
+    watch.orders += queue == QUEUE_SHARE;
+    return watch.real->event_order(device, event, queue, why);
+}
+
+/* Of what all need each device uploads a part, and gets the rest from the others; a lone one has nobody to wait for. */
+static void pieces_are_passed_on_to_the_others(void **state) {
+    (void)state;
+    for (int devices = 1; devices <= 4; devices++)
+        for (int reach = 0; reach < 2; reach++) {
+            struct fixture f;
+            struct stream_result result;
+            open_team(&f, devices, false, 1 << 24);
+            f.team.reach = reach;
+            watch.real = f.team.devices[0]->operations;
+            watch.operations = *watch.real;
+            watch.operations.share = watched_share;
+            watch.operations.event_order = watched_order;
+            watch.bytes = watch.orders = 0;
+            for (int i = 0; i < devices; i++) f.team.devices[i]->operations = &watch.operations;
+            set_input(&f, 0, FLOAT32, (struct shape){2, {320, 200}});
+            set_input(&f, 1, FLOAT32, (struct shape){2, {200, 100}});
+            set_task(&f, OP_MATMUL, (struct op_options){.alpha = 1}, 0, 1, 2);
+            set_run(&f, whole);
+            stream_free(stream_and_compare(&f, &result), false);
+            assert_int_equal(result.devices, devices);
+            assert_int_equal(watch.bytes, reach ? (devices - 1) * 200 * 100 * 4 : 0);
+            assert_int_equal(watch.orders > 0, reach && devices > 1);
+            close_fixture(&f);
+        }
+}
+
 /* A kernel that sums narrow launches in another way. */
 static uint64_t way_of_width(const struct launch *launch) {
     return launch->args.matmul.m < 40;
@@ -262,6 +308,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_byte_is_a_lone_device_s),
         cmocka_unit_test(a_kept_result_is_read_in_the_same_bands_or_again),
+        cmocka_unit_test(pieces_are_passed_on_to_the_others),
         cmocka_unit_test(what_would_have_other_bits_is_not_shared),
         cmocka_unit_test(a_faster_device_gets_more),
         cmocka_unit_test(bands_end_where_whole_chunks_do),

@@ -29,6 +29,17 @@ ssize_t write(int fd, const void *buf, size_t n) {
     return -1;
 }
 
+static int close_fails; /* the next one, with this errno */
+
+/* In place of libc's. */
+int close(int fd) {
+    int closed = (int)syscall(SYS_close, fd);
+    if (!close_fails) return closed;
+    errno = close_fails;
+    close_fails = 0;
+    return -1;
+}
+
 /* A positive number of any size that a measurement could give, or more. */
 static double draw_number(void) {
     return draw_below(9) == 0 ? DBL_MAX : exp((draw() - 0.5) * 80);
@@ -321,6 +332,35 @@ static void whatever_lies_there(void **state) {
     limits_free(limits);
 }
 
+/* What a disk says only at the end: the former file stays, and nothing else. */
+static void a_close_that_fails(void **state) {
+    (void)state;
+    static const int numbers[] = {EIO, ENOSPC, EDQUOT};
+    struct device_facts facts = cpu();
+    struct device_limits *limits = draw_limits(), *back;
+    char *path = limits_path(&facts, PROGRAM), *command = must_printf("test \"$(ls '%s/tilerun' | wc -l)\" = ", folder);
+    for (int there = 0; there < 2; there++) {
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+            limits->launch_s = 2;
+            close_fails = numbers[i];
+            assert_false(limits_save(&facts, PROGRAM, limits));
+            assert_int_equal(errno, numbers[i]);
+            assert_int_equal(close_fails, 0);
+            char *count = must_printf("%s%d", command, there);
+            assert_int_equal(system(count), 0);
+            free(count);
+            back = limits_load(&facts, PROGRAM);
+            assert_true(there ? back && back->launch_s == 1 : !back);
+            limits_free(back);
+        }
+        limits->launch_s = 1;
+        assert_true(limits_save(&facts, PROGRAM, limits));
+    }
+    free(command);
+    free(path);
+    limits_free(limits);
+}
+
 /* Whoever reads while others write finds one or the other's limits, whole. */
 static void many_writers(void **state) {
     (void)state;
@@ -385,6 +425,7 @@ int main(void) {
         IN_CACHE(nonsense_is_refused),
         IN_CACHE(folders_are_made_or_done_without),
         IN_CACHE(whatever_lies_there),
+        IN_CACHE(a_close_that_fails),
         IN_CACHE(many_writers),
         IN_CACHE(old_files_go),
     };

@@ -69,13 +69,14 @@ static void test_hash_is_as_defined(void **state) {
         {FLOAT64, {2, {1, 3000000}}, {{0, {0}}, {2, {1, 999}}, {2, {1, 100000}}}}, /* a row beyond one band */
         {FLOAT64, {3, {1030, 2048, 1}}, {{0, {0}}, {3, {1030, 16, 1}}, {3, {1, 2048, 1}}}},
         {INT32, {2, {0, 17}}, {{0, {0}}, {0, {0}}, {0, {0}}}},
+        {INT32, {2, {17, 0}}, {{0, {0}}, {0, {0}}, {0, {0}}}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int64_t elements = shape_elements(&cases[c].shape), size = (int64_t)dtype_size(cases[c].dtype);
         int64_t columns = cases[c].shape.size[cases[c].shape.rank - 1];
         char expected[READER_HASH_TEXT], found[READER_HASH_TEXT], *data = malloc((size_t)(elements * size) + 1);
         for (int64_t i = 0; i < elements * size; i++) data[i] = (char)(i * 31 + i / 977);
-        plain_hash(data, elements / columns, columns, size, expected);
+        plain_hash(data, elements ? elements / columns : 0, columns, size, expected);
         for (int l = 0; l < 3; l++) {
             struct h5_layout layout = {.chunk = cases[c].chunks[l], .fletcher32 = l > 0};
             stored_hash(cases[c].dtype, &cases[c].shape, &layout, data, found);
@@ -94,6 +95,51 @@ static void test_hash_sees_place(void **state) {
     stored_hash(INT32, &shape, &layout, values, one);
     stored_hash(INT32, &shape, &layout, swapped, other);
     assert_string_not_equal(one, other);
+}
+
+/* Boxes in any order give the hash, if all are cut at segments; after one that is not, whatever comes, there is none.
+ */
+static void test_hash_of_boxes(void **state) {
+    (void)state;
+    enum { ROWS = 4, COLUMNS = 3 * READER_SEGMENT + 1 };
+    static const struct {
+        struct box boxes[5];
+        bool hashed;
+    } cases[] = {
+        {{{2, {0, 0}, {4, COLUMNS}}}, true},
+        {{{2, {2, 0}, {2, COLUMNS}}, {2, {0, 2048}, {2, 1025}}, {2, {0, 0}, {2, 2048}}}, true},
+        {{{2, {2, 0}, {2, COLUMNS}}, {2, {0, 2048}, {2, 1025}}, {2, {0, 0}, {1, 2048}}}, false}, /* a row is missing */
+        {{{2, {0, 0}, {4, 1023}}, {2, {0, 1023}, {4, COLUMNS - 1023}}}, false},
+        {{{2, {0, 0}, {4, 1025}}, {2, {0, 1025}, {4, COLUMNS - 1025}}}, false},
+        {{{2, {0, 0}, {1, 1}}, {2, {0, 0}, {4, COLUMNS}}, {2, {3, 3072}, {1, 1}}}, false}, /* as many elements */
+        {{{2, {1, 1}, {0, 5}}, {2, {0, 0}, {4, COLUMNS}}, {2, {0, 3072}, {1, 1}}}, false},
+        {{{2, {0, 0}, {4, COLUMNS}}, {2, {4, 0}, {0, COLUMNS}}, {2, {0, 1024}, {4, 0}}}, true}, /* nothing more */
+        {{{2, {0, 0}, {4, 1024}}, {2, {0, 1024}, {4, 0}}, {2, {0, 1024}, {4, COLUMNS - 1024}}}, true},
+    };
+    struct error error = {STATUS_OK, ""};
+    struct shape shape = {2, {ROWS, COLUMNS}};
+    int32_t *values = malloc(sizeof *values * ROWS * COLUMNS), *found = malloc(sizeof *found * ROWS * COLUMNS);
+    char expected[READER_HASH_TEXT];
+    for (int i = 0; i < ROWS * COLUMNS; i++) values[i] = i * 7;
+    plain_hash((char *)values, ROWS, COLUMNS, sizeof *values, expected);
+    for (int chunked = 0; chunked < 2; chunked++) {
+        const struct h5_layout layout = {.chunk = {chunked ? 2 : 0, {3, 1000}}, .fletcher32 = chunked};
+        store_array(in_folder("x.h5"), INT32, &shape, &layout, values);
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            struct fixture f;
+            open_fixture(&f, in_folder("x.h5"), NULL);
+            reader_hash_begin(&f.reader);
+            for (const struct box *box = cases[c].boxes; box < cases[c].boxes + 5 && box->rank; box++)
+                assert_int_equal(reader_read_hashed(&f.reader, box, found, NULL, &error), STATUS_OK);
+            reader_hash_end(&f.reader);
+            assert_string_equal(f.reader.hash, cases[c].hashed ? expected : "");
+            assert_int_equal(reader_hash(&f.reader, &error), STATUS_OK);
+            assert_string_equal(f.reader.hash, expected);
+            close_fixture(&f);
+        }
+    }
+    free(found);
+    free(values);
 }
 
 /* `rows: [2, 3]` of a file is an array of those rows, with the same values and the same hash. */
@@ -193,9 +239,10 @@ static void test_chunks_of_merged_axes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks_of_merged_axes),     cmocka_unit_test(test_hash_is_as_defined),
-        cmocka_unit_test(test_hash_sees_place),           cmocka_unit_test(test_band_of_rows),
-        cmocka_unit_test(test_large_boxes_are_converted), cmocka_unit_test(test_generated_and_missing),
+        cmocka_unit_test(test_chunks_of_merged_axes), cmocka_unit_test(test_hash_is_as_defined),
+        cmocka_unit_test(test_hash_sees_place),       cmocka_unit_test(test_hash_of_boxes),
+        cmocka_unit_test(test_band_of_rows),          cmocka_unit_test(test_large_boxes_are_converted),
+        cmocka_unit_test(test_generated_and_missing),
     };
     return cmocka_run_group_tests_name("array", tests, make_folder, remove_folder);
 }
