@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <hdf5.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static int wait_status(void (*work)(void)) {
     if (child == 0) {
         dup2(pipes[1], STDERR_FILENO);
         fence_seconds = 1;
+        signal(SIGILL, SIG_DFL); /* not cmocka's */
         fence_install();
         work();
         _exit(0);
@@ -88,6 +90,16 @@ static void abort_after_one(void) {
     abort();
 }
 
+/* As if HDF5 were linked into the program, which then is not taken for a library. */
+herr_t H5open(void) {
+    return 0;
+}
+
+static void trap_behind_none(void) {
+    fence_exits();
+    __builtin_trap();
+}
+
 static void test_computing(void **state) {
     (void)state;
     int status = wait_status(loop_behind_a_fence);
@@ -110,6 +122,10 @@ static void test_crashes(void **state) {
     status = wait_status(abort_after_one);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGABRT);
+    status = wait_status(trap_behind_none); /* a crash in the program's own code stays one */
+    assert_true(WIFSIGNALED(status));
+    assert_true(WTERMSIG(status) == SIGILL || WTERMSIG(status) == SIGTRAP);
+    assert_string_equal(said, "");
 }
 
 int main(void) {

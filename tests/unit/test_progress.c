@@ -384,6 +384,7 @@ static void nothing_is_drawn_where_none_is_wanted(void **state) {
     progress_tiles(&progress, 3);
     progress_step(&progress, 1e9);
     progress_outcome(&progress, 0, "ok", true);
+    progress_wait(&progress, "waits for another");
     bool quiet = told_so_far(&caught)[0] == '\0', thread = progress.started;
     progress_note(&progress, "a note");
     bool note = strcmp(told_so_far(&caught), "tilerun: a note\n") == 0;
@@ -430,8 +431,13 @@ static void a_signal_is_answered_with_what_is_in_hand(void **state) {
     assert_answered(&progress, &caught, SIGTERM, ANSWER("SIGTERM", "after run 1 of 2", ""));
     progress_assemble(&progress);
     assert_answered(&progress, &caught, SIGTERM, ANSWER("SIGTERM", "while the results file is assembled", ""));
+    progress_wait(&progress, "waits for another"); /* after an answer nothing is drawn, by news or by the clock */
+    set_period(&progress, 1e-3);
+    rest_ms(30);
+    bool quiet = told_so_far(&caught)[0] == '\0';
     progress_end(&progress);
     let_go(&caught);
+    assert_true(quiet);
 }
 
 static void *answer(void *progress) {
