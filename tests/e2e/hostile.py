@@ -203,6 +203,20 @@ def make_links(folder, outside):
         scaled.dims[0].attach_scale(file["stored"])
 
 
+def make_depths(path, depths):
+    """Virtual data sets of each other: the last of a circle is of the first again, the last of a chain is plain."""
+    with h5py.File(path, "w") as file:
+        for depth in depths:
+            for kind in ("circle", "chain"):
+                names = [f"{kind}-{depth}"] + [f"{kind}-{depth}.{number}" for number in range(1, depth)]
+                for name, source in zip(names, names[1:]):
+                    virtual(file, name, (".", f"/{source}"))
+                if kind == "circle":
+                    virtual(file, names[-1], (".", f"/{names[0]}"))
+                else:
+                    file[names[-1]] = np.ones((4, 4), "i4")
+
+
 def make_groups(folder):
     """Groups without end, in the format of HDF5 1.0, whose headers have no checksum."""
 

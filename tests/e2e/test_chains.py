@@ -247,12 +247,12 @@ def test_a_signal_ends_a_wait(folder, number):
     assert_equals_unsharded(folder)
 
 
-def half_wrong(folder):
-    """A chain whose product is wrong in the rows that the first of two shards makes: the tolerance is none."""
+def half_wrong(folder, half=0):
+    """A chain whose product is wrong in the rows that one of two shards makes: the tolerance is none."""
     with h5py.File(folder / "in.h5", "w") as file:
         file["x"] = np.ones((96, 96), dtype="f4")
         file["y"] = np.ones((96, 96), dtype="f4")
-        file["x"][:48] = np.random.default_rng(1).random((48, 96), dtype="f4")
+        file["x"][48 * half : 48 * half + 48] = np.random.default_rng(1).random((48, 96), dtype="f4")
     path = chain(folder, tolerance=1e-12, verify="full", inputs=["x", "y"])
     document = json.loads(path.read_text())
     document["inputs"] = {name: {"file": "in.h5", "dataset": name} for name in ("x", "y")}
@@ -276,6 +276,21 @@ def test_a_producer_without_result(folder, together):
     rows = harness.Results(folder / "out.h5").rows
     assert [row["status"] for row in rows] == ["wrong", "skipped", "skipped"]
     assert rows[1]["message"] == "its input 'product' has no result"
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_producer_of_which_one_panel_is_wrong(folder, half):
+    """A shard that has made both panels reads the product no more than the others do."""
+    half_wrong(folder, half)
+    document = json.loads((folder / "job.yaml").read_text())
+    read = {"op": "matmul", "inputs": ["product", "y"], "variants": ["cpu"], "repeat": 3}
+    document["operations"][1:] = [{"id": "left"} | read, {"id": "right"} | read]
+    (folder / "job.yaml").write_text(json.dumps(document))
+    said = "".join(shard(folder, i, 2, "--by", "tiles", expect=RUN).stderr for i in range(2))
+    for name in ("left", "right"):
+        assert f"{name} cpu: skipped: its input 'product' has no result" in said
+    merge(folder, expect=RUN)
+    assert [row["status"] for row in harness.Results(folder / "out.h5").rows] == ["wrong", "skipped", "skipped"]
 
 
 def test_what_failed_before_is_awaited_once_its_shard_runs_again(folder):

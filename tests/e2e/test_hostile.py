@@ -16,6 +16,7 @@ from harness import IO, OK, USAGE
 from hostile import tilerun
 
 STRANGER = 12345  # a user's number
+DEPTHS = [1, 2, 15, 16, 17, 18]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,7 @@ def corpus(memory_folder):
     hostile.make_bombs(place / "in/bombs.h5")
     hostile.make_places(place / "in/places.h5")
     hostile.make_links(place / "in", place / "outside")
+    hostile.make_depths(place / "in/depths.h5", DEPTHS)
     hostile.make_names(place / "in/names.h5")
     hostile.make_groups(place / "in")
     yield place
@@ -163,6 +165,20 @@ LINKS = {
 @pytest.mark.parametrize("dataset", LINKS)
 def test_links(corpus, folder, dataset):
     refused(corpus, folder, "links.h5", dataset, USAGE, f"links.h5: '/{dataset}' {LINKS[dataset]}")
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_virtual_data_sets_of_each_other(corpus, folder, depth):
+    """They are followed 16 deep; until there a circle is known as one."""
+    deeper = "is made of too many virtual data sets of virtual data sets"
+    words = f"depths.h5: '/circle-{depth}' {LINKS['itself'] if depth <= 16 else deeper}"
+    refused(corpus, folder, "depths.h5", f"circle-{depth}", USAGE, words)
+    if depth > 16:
+        refused(corpus, folder, "depths.h5", f"chain-{depth}", USAGE, f"depths.h5: '/chain-{depth}' {deeper}")
+        return
+    assert run(corpus, folder, "depths.h5", f"chain-{depth}").code == OK
+    with h5py.File(folder / "out.h5") as file:
+        assert (file["outputs/y"][:] == 1).all()
 
 
 @pytest.mark.parametrize("dataset", ["whole", "g/again/g/again/whole", "near", "gone"])

@@ -12,6 +12,7 @@ import pytest
 import drawn_jobs
 import faults
 import harness
+import many_shards
 from harness import IO, OK, USAGE
 from shards import assert_equals_unsharded, bits, merge, plain_results, shard
 from test_panels import draw_job, product
@@ -214,6 +215,21 @@ def test_opened_for_writing(folder):
     assert bits(path) == expected and not any(virtual(path).values())
     with h5py.File(path) as file:
         assert len(file["panels"]) == 3  # the parts were taken, not what the linked file says of them
+
+
+@pytest.mark.parametrize("sync", [True, False])
+@pytest.mark.parametrize("link", [True, False])
+def test_parts_are_on_the_disk_before_a_file_names_them(folder, memory_folder, sync, link):
+    """Unless the job says that nothing shall be."""
+    shim = many_shards.build_shim(memory_folder)
+    job = product(folder)
+    job.write_text(job.read_text().replace("{", '{"sync": %s,' % str(sync).lower(), 1))
+    for index in range(3):
+        shard(folder, index, 3)
+    parts = len(contents(folder))
+    syncs = many_shards.call(folder, shim, "merge", folder / "out.h5", *["--link"] * link).calls["sync"]
+    assert syncs >= (parts + 2 if link else 2) if sync else syncs == 0
+    assert all(virtual(folder / "out.h5").values()) if link else not any(virtual(folder / "out.h5").values())
 
 
 def test_large_part_whose_data_a_power_cut_lost(folder):

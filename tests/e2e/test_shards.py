@@ -5,6 +5,7 @@ import os
 import random
 import re
 import signal
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -264,6 +265,30 @@ def test_parts_of_another_are_refused_by_name(folder, what):
     shard(folder, 0, 3, "--resume")
     merge(folder)
     assert_equals_unsharded(folder)
+
+
+@pytest.mark.parametrize("rows, words", [([0], "'total cpu'"), ([], "'a run'"), ([0, 0], "'a run'")])
+def test_a_part_of_another_number_of_runs_is_refused(folder, rows, words):
+    """Whoever made it has sealed it as a part."""
+    xxhash = pytest.importorskip("xxhash")
+    job(folder, name="first")
+    shard(folder, 1, 3), shard(folder, 2, 3)
+    text = (folder / "job.yaml").read_text()
+    (folder / "job.yaml").write_text(text.replace('"first"', '"second"').replace('"sum"', '"max"'))
+    shard(folder, 0, 3)
+    (folder / "job.yaml").write_text(text)
+    said = merge(folder, expect=IO).stderr
+    path = re.search(r"(\S+): refused: it holds 'total cpu' of job 'second'", said)[1]
+    with h5py.File(path, "r+") as file:
+        table = file["runs"][:][rows]
+        del file["runs"]
+        file["runs"] = table
+    data = Path(path).read_bytes()
+    low, high = (xxhash.xxh3_128_intdigest(data) >> shift & (1 << 64) - 1 for shift in (0, 64))
+    digits = xxhash.xxh3_128_hexdigest(low.to_bytes(8, "little") + high.to_bytes(8, "little"))
+    with open(path, "ab") as file:
+        file.write(f"tilerun-part-xxh3:{digits}{'':13}\n".encode())
+    assert f"refused: it holds {words} of job 'second', which is" in merge(folder, expect=IO).stderr
 
 
 def test_changed_values_of_an_input(folder):

@@ -211,6 +211,21 @@ def test_an_existing_file_is_refused_before_anything_is_computed(folder):
     assert path.exists()
 
 
+@pytest.mark.parametrize("schema", ["tilerun-results", "", None])
+def test_only_a_file_of_this_schema_is_replaced(folder, schema):
+    """All results in it may be this job's."""
+    simple(folder)
+    run(folder)
+    with h5py.File(folder / "made.h5", "r+") as file:
+        del file.attrs["schema"]
+        if schema is not None:
+            file.attrs["schema"] = schema
+    before = (folder / "made.h5").read_bytes()
+    said = run(folder, "--resume", expect=USAGE).stderr
+    assert re.search(r"file \S*made.h5: exists and has not been made by this job", said), said
+    assert (folder / "made.h5").read_bytes() == before
+
+
 def test_who_has_the_former_file_open_keeps_it(folder):
     simple(folder)
     run(folder)
@@ -317,6 +332,12 @@ def test_another_place(folder):
     (folder / "moved.h5").unlink()
     with h5py.File(folder / "out.h5") as file:
         assert all(isinstance(file["outputs"].get(name, getlink=True), h5py.HardLink) for name in file["outputs"])
+    for places in ([], ["made.h5:/g/twice"], ["made.h5:/g/twice", "made.h5:/sum"]):  # and back again
+        for number, to in enumerate(places):
+            edit(path, lambda job, i=number, to=to: job["operations"][i].update(to=to))
+        again = run(folder, "--resume").stderr
+        assert "nothing to do" in again if not places else again.count("kept from before") == 3
+    assert_good(folder)
 
 
 def test_a_file_that_is_gone_is_named(folder):
