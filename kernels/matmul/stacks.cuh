@@ -337,16 +337,17 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     work.columns = unsigned(ceil_div(args.n, shape.n));
     work.tiles = unsigned(ceil_div(args.m, shape.m)) * work.columns;
     work.tiles_magic = magic_of(work.tiles), work.columns_magic = magic_of(work.columns);
-    work.at[1] = int(a_bytes), work.buffer = int(a_bytes + b_bytes), work.c_at = 2 * work.buffer;
     /* 16 of k are taken at a time, or four, and of adjacent lines a tile: what is read behind the last is not used, but
-     * must be there. */
-    const int64_t behind = (size == 2 ? 16 : 4) * std::max(std::max(a.line, a.k), std::max(b.line, b.k)) + 288;
-    const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16, operands = work.c_at;
+     * must be there. Behind both buffers it is a place of its own: where C lies others may be writing. */
+    const int64_t behind =
+        ceil_div((size == 2 ? 16 : 4) * std::max(std::max(a.line, a.k), std::max(b.line, b.k)) + 288, 16) * 16;
+    work.at[1] = int(a_bytes), work.buffer = int(a_bytes + b_bytes), work.c_at = int(2 * work.buffer + behind);
+    const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16;
     /* Threads that hold 16 bytes of a row of C write them as well themselves. */
     const bool in_16 = size == 4 ? args.n % 4 == 0 && !args.transpose_b : size == 8 && args.n % 2 == 0;
-    work.staged = args.first && args.last && c_bytes <= STACKS_STAGED && operands + std::max(c_bytes, behind) <= most &&
-                  !(products == 1 && in_16);
-    const int64_t bytes = operands + (work.staged ? std::max(c_bytes, behind) : behind);
+    work.staged =
+        args.first && args.last && c_bytes <= STACKS_STAGED && work.c_at + c_bytes <= most && !(products == 1 && in_16);
+    const int64_t bytes = work.c_at + (work.staged ? c_bytes : 0);
     return bytes <= most ? bytes : 0;
 }
 
@@ -372,8 +373,9 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
     plan.bytes = stacks_cut(plan.work, launch, shape, 1, whole, plan.as_they_lie);
     plan.threads = 32 * int(std::min<int64_t>(STACKS_WARPS, warps));
     const int64_t each = 2 * int64_t(plan.work.buffer) + c_bytes;
-    if (plan.bytes > 0 && STACKS_SMALL / each > 1) {
-        plan.products = STACKS_SMALL / each;
+    const int64_t room = STACKS_SMALL - (plan.work.c_at - 2 * plan.work.buffer);
+    if (plan.bytes > 0 && room / each > 1) {
+        plan.products = room / each;
         plan.threads = 32 * int(std::min<int64_t>(4, ceil_div(plan.products * tiles * shape.team, 32)));
         plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, whole, plan.as_they_lie);
     }
