@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from test_report import edited, report, results, titles, unlimited  # noqa: F401 (a fixture)
+import page
+from test_report import edited, limited, report, results, titles, unlimited  # noqa: F401 (a fixture)
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 400, 16, 290
 
@@ -99,3 +100,57 @@ def test_every_message_is_told_once(results, folder):
 
     lines = report(edited(results, folder, change)).one("ul", class_="messages").find("li")
     assert sorted(line.text() for line in lines) == sorted(f"{count} {s}: {m}" for s, m, count in told)
+
+
+def test_lines_and_intervals(results, folder):
+    """Of three values of n and two variants in two types: four lines of three points, each with its interval."""
+
+    def change(rows, _):
+        rows["kernel_median_s"] = 1e-3
+        rows["kernel_ci_low_s"], rows["kernel_ci_high_s"] = 0.5e-3, 2e-3
+        return rows
+
+    root = report(edited(results, folder, change))
+    drawing = root.find("figure")[0].one("svg")
+    coloured = [e for e in drawing.find("path") if e.attributes["class"].startswith("l ")]
+    lines = [e for e in coloured if "L" in e.attributes["d"]]
+    assert len(lines) == 4 and all(line.attributes["d"].count("L") == 2 for line in lines)
+    bars = [e for e in coloured if "V" in e.attributes["d"]]
+    assert len(bars) == 12
+    names = [text.text() for text in drawing.find("text", class_="tick")]
+    assert names == ["cpu, float32", "blocked, float32", "cpu, float64", "blocked, float64"]
+    assert [e.text() for e in drawing.find("text", class_="tick mid")] == ["8", "16", "32"]
+    looks = {tuple(line.attributes["class"].split()) for line in lines}
+    assert len(looks) == 4, "colour and dash tell the lines apart"
+    assert "95 % intervals" in root.find("figure")[0].one("figcaption").text()
+
+
+def test_the_fastest_lines_are_drawn(results, folder):
+    """Of more than a plot has room for, in the order of the rows."""
+    times = np.random.default_rng(1).permutation(15) + 1.0
+
+    def change(rows, _):
+        rows["operation"], rows["op"], rows["variant"], rows["flops"] = b"product", b"matmul", b"cpu", 1e9
+        rows["parameters"] = [f"n={n},kind=k{kind:02}".encode() for kind in range(15) for n in (8, 16)]
+        rows["kernel_median_s"] = np.repeat(times, 2) * 1e-3
+        return rows
+
+    figure = report(edited(results, folder, change)).find("figure")[0]
+    names = [text.text() for text in figure.one("svg").find("text", class_="tick")]
+    assert names == [f"cpu, k{kind:02}" for kind in range(15) if times[kind] <= 12]
+    assert "12 of 15 lines are drawn, those that reach the highest rates" in figure.one("figcaption").text()
+
+
+def test_roofs(results, folder):
+    """Limits that the rows tell are drawn once for each device, memory's and each type's."""
+
+    def cloud(root, title):
+        return root.find("figure")[titles(root).index(title)]
+
+    root = report(edited(results, folder, limited))
+    figure = cloud(root, "How near each run comes to its roof")
+    names = sorted(e.text() for e in figure.find("text") if e.attributes.get("class", "").startswith("note"))
+    assert names == ["cpu 20.0 GB/s", "cpu float32 100 GFLOP/s", "cpu float64 50.0 GFLOP/s"]
+    assert len(figure.find("path", class_="roof")) == 3
+    assert re.fullmatch(r"[\d.]+ % of (memory|compute)", page.table_rows(root, "Table of runs")[0]["Of limit"])
+    assert not cloud(report(edited(results, folder, unlimited)), "Rate against intensity").find("path", class_="roof")
