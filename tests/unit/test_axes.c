@@ -180,6 +180,34 @@ static void what_is_alike(void **state) {
     struct operand turned = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {1, 0, 2}, .size = {2, 3, 4}}};
     assert_true(operands_alike(&straight, &straight) && operands_alike(&turned, &turned));
     assert_false(operands_alike(&straight, &turned) || operands_alike(&turned, &straight));
+    /* Merged in their order they are like any other of that shape; turned ones are only like those of their axes. */
+    const struct operand whole = {.shape = {2, {6, 4}}},
+                         other = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {0, 1, 2}, .size = {3, 2, 4}}},
+                         swapped = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {1, 0, 2}, .size = {3, 2, 4}}},
+                         divided = {.shape = {2, {2, 12}}, .axes = turned.axes};
+    assert_true(operands_alike(&straight, &other) && operands_alike(&other, &straight));
+    assert_true(operands_alike(&straight, &whole) && operands_alike(&whole, &straight));
+    assert_false(operands_alike(&turned, &whole) || operands_alike(&whole, &turned));
+    assert_false(operands_alike(&turned, &swapped) || operands_alike(&swapped, &turned));
+    assert_false(operands_alike(&turned, &divided) || operands_alike(&divided, &turned));
+}
+
+/* Of the array that an operand is made of, the axes that it does not have are 1 long. */
+static void arrays_have_all_axes(void **state) {
+    (void)state;
+    const struct operand plain = {.shape = {2, {4, 5}}};
+    struct shape shape = operand_array(&plain);
+    assert_true(shape.rank == 2 && shape.size[0] == 4 && shape.size[1] == 5);
+    for (unsigned has = 1; has < 1u << MAX_RANK; has++) {
+        struct operand operand = {.dtype = FLOAT32};
+        axes_begin(&operand.axes);
+        for (int axis = MAX_RANK - 1; axis >= 0; axis--) /* the last first */
+            if (has >> axis & 1) axes_append(&operand.axes, axis + 2, axis);
+        shape = operand_array(&operand);
+        assert_true(has >> shape.rank == 0 && has >> (shape.rank - 1) == 1);
+        for (int axis = 0; axis < shape.rank; axis++)
+            assert_int_equal(shape.size[axis], has >> axis & 1 ? axis + 2 : 1);
+    }
 }
 
 int main(void) {
@@ -188,6 +216,7 @@ int main(void) {
         cmocka_unit_test(plain_axes_are_one_box),
         cmocka_unit_test(axes_are_merged_where_they_must_be),
         cmocka_unit_test(what_is_alike),
+        cmocka_unit_test(arrays_have_all_axes),
     };
     return cmocka_run_group_tests_name("axes", tests, NULL, NULL);
 }

@@ -162,11 +162,76 @@ static void rows_are_like_elements(void **state) {
     }
 }
 
+/* ---- casts ------------------------------------------------------------------------------------------------------- */
+
+/* Of every two types: nothing is written behind the last element, however many blocks they make. */
+static void casts_stay_within_their_room(void **state) {
+    (void)state;
+    enum { MOST = 1030 };
+    static const int counts[] = {0, 1, 511, 512, 513, 1024, 1025};
+    static uint64_t from[MOST], to[MOST + 1];
+    memset(from, 0x31, sizeof from);
+    for (int t = 0; t < DTYPE_COUNT * DTYPE_COUNT; t++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            enum dtype from_type = (enum dtype)(t % DTYPE_COUNT), to_type = (enum dtype)(t / DTYPE_COUNT);
+            struct casts casts = {0};
+            char *bytes = (char *)to;
+            memset(to, 0x5a, sizeof to);
+            convert_elements(from_type, from, counts[c], to_type, to, &casts);
+            for (size_t i = (size_t)counts[c] * dtype_size(to_type); i < sizeof to; i++)
+                if (bytes[i] != 0x5a) fail_msg("%s to %s", dtype_name(from_type), dtype_name(to_type));
+        }
+}
+
+/* From 65520 on integers are infinite as float16, all others are not; in every block. */
+static void casts_count_overflows_of_integers(void **state) {
+    (void)state;
+    enum { COUNT = 1200 };
+    static uint64_t from[COUNT], to[COUNT];
+    for (int t = 0; t < DTYPE_COUNT; t++) {
+        enum dtype dtype = (enum dtype)t;
+        if (dtype_is_float(dtype) || dtype_size(dtype) < 2 || dtype == INT16) continue;
+        for (int64_t size = 65518; size < 65523 && size < (dtype == UINT16 ? 65536 : 65523); size++) {
+            struct casts casts = {0}, wide = {0};
+            for (int i = 0; i < COUNT; i++)
+                dtype_store_integer(dtype, from, i, i % 3 ? 0 : dtype_is_signed(dtype) && i % 2 ? -size : size);
+            convert_elements(dtype, from, COUNT, FLOAT16, to, &casts);
+            assert_int_equal(casts.overflowed, size < 65520 ? 0 : COUNT / 3);
+            for (int i = 0; i < COUNT; i++)
+                assert_int_equal(isinf(dtype_load(FLOAT16, to, i)) != 0, i % 3 == 0 && size >= 65520);
+            convert_elements(dtype, from, COUNT, BFLOAT16, to, &wide);
+            assert_true(wide.overflowed == 0 && casts.wrapped == 0 && casts.truncated == 0);
+        }
+    }
+}
+
+/* Infinities and NaNs are 0 as integers of any type, and are counted once. */
+static void casts_have_no_infinite_integers(void **state) {
+    (void)state;
+    static const double from[3] = {INFINITY, -INFINITY, NAN};
+    for (int f = FLOAT32; f <= BFLOAT16; f++)
+        for (int t = 0; t < DTYPE_COUNT; t++) {
+            enum dtype from_type = (enum dtype)f, to_type = (enum dtype)t;
+            uint64_t stored[3], to[3] = {1, 1, 1};
+            struct casts casts = {0};
+            if (dtype_is_float(to_type)) continue;
+            for (int i = 0; i < 3; i++) dtype_store(from_type, stored, i, from[i]);
+            convert_elements(from_type, stored, 3, to_type, to, &casts);
+            for (int i = 0; i < 3; i++) assert_int_equal(dtype_load_integer(to_type, to, i), 0);
+            assert_true(casts.wrapped == 3 && casts.truncated == 0 && casts.overflowed == 0);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_sizes),        cmocka_unit_test(sixteen_bits_round_once),
-        cmocka_unit_test(integers_wrap),          cmocka_unit_test(integers_round_once),
+        cmocka_unit_test(names_and_sizes),
+        cmocka_unit_test(sixteen_bits_round_once),
+        cmocka_unit_test(integers_wrap),
+        cmocka_unit_test(integers_round_once),
         cmocka_unit_test(rows_are_like_elements),
+        cmocka_unit_test(casts_stay_within_their_room),
+        cmocka_unit_test(casts_count_overflows_of_integers),
+        cmocka_unit_test(casts_have_no_infinite_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,6 +321,32 @@ static void drawn_sums_are_rounded_once(void **state) {
         try_case(seed, number);
 }
 
+/* Means of up to 2^63 elements, of which only the last launch's are not zero. */
+static void means_of_any_number(void **state) {
+    (void)state;
+    enum { COUNT = 30 };
+    for (int64_t number = 0; number < 3000; number++) {
+        struct draws draws = {.seed = mixed(97, (uint64_t)number)};
+        struct problem problem = {
+            dtypes[draw_below(&draws, 4)], (enum kind)draw_below(&draws, KINDS), REDUCE_MEAN, 1, COUNT, 1, NULL, NULL};
+        uint64_t numbers[COUNT], x[COUNT], y = 0;
+        int64_t sum[EXACT_WORDS_MOST] = {0};
+        struct referee referee = {.nan = false};
+        draw_sequence(&draws, problem.dtype, problem.kind, COUNT, numbers);
+        for (int i = 0; i < COUNT; i++) {
+            memcpy((char *)x + (size_t)i * dtype_size(problem.dtype), &numbers[i], dtype_size(problem.dtype));
+            referee_take(&referee, problem.dtype, numbers[i]);
+        }
+        struct memory memory = {{x, NULL, 0}, {&y, NULL, 0}, {NULL, NULL, 0}, {sum, NULL, 0}};
+        struct launch launch = describe(&problem, &memory, 0, COUNT);
+        launch.args.reduce.total = (int64_t)(draw(&draws) >> (1 + draw_below(&draws, 57))) + COUNT + 1;
+        assert_int_equal(kernel_find(OP_REDUCE, "exact_cpu")->launch(&launch), 0);
+        if (y != referee_result(&referee, problem.dtype, (uint64_t)launch.args.reduce.total))
+            fail_msg("case %lld, %s / %lld: %#llx", (long long)number, dtype_name(problem.dtype),
+                     (long long)launch.args.reduce.total, (unsigned long long)y);
+    }
+}
+
 /* Adds a word to the referee's sum from its word number `at` on. */
 static void add_word(struct referee *referee, int at, int64_t word) {
     struct wide wide = {{0}};
@@ -448,6 +474,11 @@ static void the_referee_is_right(void **state) {
         int64_t limbs[EXACT_WORDS_MOST] = {0};
         exact_add_number(exact_type_of(dtypes[i]), limbs, 1, i % 2 ? 0.0 : -0.0);
         for (int word = 0; word < EXACT_WORDS_MOST; word++) assert_int_equal(limbs[word], 0);
+        exact_add_number(exact_type_of(dtypes[i]), limbs, 1, i % 2 ? INFINITY : -INFINITY); /* only a flag */
+        assert_int_equal(limbs[exact_type_of(dtypes[i]).limbs], i % 2 ? EXACT_PLUS : EXACT_MINUS);
+        exact_add_number(exact_type_of(dtypes[i]), limbs, 1, NAN);
+        for (int word = 0; word < EXACT_WORDS_MOST; word++)
+            assert_int_equal(limbs[word] != 0, word == exact_type_of(dtypes[i]).limbs);
     }
     assert_int_equal(sum_of(FLOAT32, (double[]){1, 0x1p-24, 0x1p-149}, 3, 1), 0x3f800001);
     assert_int_equal(sum_of(FLOAT16, (double[]){65504, 16}, 2, 1), 0x7c00);
@@ -457,9 +488,8 @@ static void the_referee_is_right(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_referee_is_right),
-        cmocka_unit_test(accumulators_are_rounded),
-        cmocka_unit_test(bins_hold_what_fits),
+        cmocka_unit_test(the_referee_is_right),        cmocka_unit_test(accumulators_are_rounded),
+        cmocka_unit_test(bins_hold_what_fits),         cmocka_unit_test(means_of_any_number),
         cmocka_unit_test(drawn_sums_are_rounded_once),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);

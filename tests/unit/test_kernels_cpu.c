@@ -1,8 +1,10 @@
 /* test_kernels_cpu.c - compares every CPU variant in the registry with its operation's reference: all types and
  * operators, shapes around tile sizes, empty shapes, stacks; each of them whole and cut into tiles, reductions in
  * several launches. */
+#include "../../kernels/core/cpu.h"
 #include "../../kernels/core/operation.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -291,6 +293,29 @@ static void reduce_keeps_nan(void **state) {
         for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) check_reduce(&shapes[s], (enum dtype)dtype, true);
 }
 
+/* Columns that take a step from 0 to a number, after which rounding errors of equal deviations would point one way. */
+static void variances_of_steps(void **state) {
+    (void)state;
+    enum { ROWS = 1024, COLUMNS = 256 };
+    static const int places[] = {64, 100, 200, 512};
+    const struct shape shape = {2, {ROWS, COLUMNS}};
+    const enum dtype dtype = FLOAT64;
+    for (size_t p = 0; p < 2 * sizeof places / sizeof *places; p++) {
+        struct op_options options = {.reduce = p % 2 ? REDUCE_STD : REDUCE_VAR};
+        struct geometry geometry;
+        struct error error = {0};
+        assert_int_equal(operations[OP_REDUCE]->geometry(&options, &shape, &dtype, &geometry, &error), STATUS_OK);
+        double *x = aligned(ROWS * COLUMNS * sizeof *x), step[COLUMNS];
+        struct arrays arrays = {.in = {{&geometry.in[0], (char *)x}}, .out = {&geometry.out, aligned(COLUMNS * 8)}};
+        uint64_t seed = p;
+        for (int c = 0; c < COLUMNS; c++) step[c] = 1 + (double)(next_random(&seed) >> 12) * 0x1p-52;
+        for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = i / COLUMNS < places[p / 2] ? 0 : step[i % COLUMNS];
+        check_variants(OP_REDUCE, &geometry, &arrays);
+        free(x);
+        free(arrays.out.data);
+    }
+}
+
 /* Of zeros of both signs the least is -0 and the largest +0, in whatever order they come. */
 static void check_zeros(const struct kernel *kernel, enum reduce_operator operator_, enum dtype dtype, int axis) {
     enum { FEW = 3, MANY = 70 };
@@ -387,12 +412,64 @@ static void reduce_does_not_depend_on_threads(void **state) {
     free(x);
 }
 
+/* Neighbours are added by lanes: equal ones, whose rounding errors point one way, lose what 1024 additions do and not
+ * what 65536 do. */
+static void sums_of_neighbours_lose_little(void **state) {
+    (void)state;
+    enum { COUNT = 64 * 1024 };
+    double *x = aligned(COUNT * sizeof *x), y;
+    uint64_t seed = 2;
+    for (int number = 0; number < 20; number++) {
+        double one = 1 + (double)(next_random(&seed) >> 12) * 0x1p-52;
+        for (int i = 0; i < COUNT; i++) x[i] = one;
+        struct reduce_state room;
+        struct launch launch = {.op = OP_REDUCE, .dtype = FLOAT64, .multiprocessors = 1};
+        launch.args.reduce = (struct reduce_args){.operator_ = REDUCE_SUM,
+                                                  .outer = 1,
+                                                  .length = COUNT,
+                                                  .inner = 1,
+                                                  .total = COUNT,
+                                                  .x = x,
+                                                  .state = &room,
+                                                  .y = &y,
+                                                  .first = true,
+                                                  .last = true};
+        assert_int_equal(kernel_find(OP_REDUCE, "blocked")->launch(&launch), 0);
+        assert_true(fabs(y / COUNT - one) <= 300 * DBL_EPSILON * one);
+    }
+    free(x);
+}
+
+/* By the register tile of this processor's widest vectors: the workspace of the least product is one. */
+static void products_take_the_widest_vectors(void **state) {
+    (void)state;
+    int64_t rows = 6, bytes = 16;
+#ifdef CPU_AVX512
+    if (CPU_HAS_AVX2()) bytes = 32;
+    if (CPU_HAS_AVX512()) bytes = 64, rows = 12;
+#endif
+    for (int dtype = FLOAT32; dtype <= FLOAT64; dtype++) {
+        const int64_t size = (int64_t)dtype_size((enum dtype)dtype), columns = 2 * bytes / size;
+        struct launch launch = {.op = OP_MATMUL, .dtype = (enum dtype)dtype, .multiprocessors = 1};
+        launch.args.matmul = (struct matmul_args){.batch = 1, .m = 1, .n = 1, .k = 1, .first = true, .last = true};
+        const int64_t elements = 16 * (ceil_div(rows, 16) + ceil_div(columns, 16) + ceil_div(rows * columns, 16));
+        assert_int_equal(kernel_workspace(kernel_find(OP_MATMUL, "blocked"), &launch), elements * size);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matmul_of_all_shapes),       cmocka_unit_test(matmul_of_stacks),
-        cmocka_unit_test(reduce_of_all_shapes),       cmocka_unit_test(reduce_keeps_nan),
-        cmocka_unit_test(reduce_knows_signs_of_zero), cmocka_unit_test(transpose_of_all_shapes),
-        cmocka_unit_test(scale_of_all_shapes),        cmocka_unit_test(reduce_does_not_depend_on_threads),
+        cmocka_unit_test(matmul_of_all_shapes),
+        cmocka_unit_test(matmul_of_stacks),
+        cmocka_unit_test(reduce_of_all_shapes),
+        cmocka_unit_test(reduce_keeps_nan),
+        cmocka_unit_test(variances_of_steps),
+        cmocka_unit_test(reduce_knows_signs_of_zero),
+        cmocka_unit_test(transpose_of_all_shapes),
+        cmocka_unit_test(scale_of_all_shapes),
+        cmocka_unit_test(reduce_does_not_depend_on_threads),
+        cmocka_unit_test(sums_of_neighbours_lose_little),
+        cmocka_unit_test(products_take_the_widest_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,18 @@ static void names(void **state) {
     for (int i = 0; i < kernel_count; i++)
         assert_ptr_equal(kernel_find(kernel_registry[i]->op, kernel_registry[i]->name), kernel_registry[i]);
     assert_null(kernel_find(OP_MATMUL, "padded"));
+    for (int op = 0; op < OP_COUNT; op++) { /* no more names than there is room for */
+        const char *known[KERNELS_MOST], *some[KERNELS_MOST + 1];
+        const int all = kernel_names((enum op)op, known, KERNELS_MOST);
+        assert_true(all > 0 && all < KERNELS_MOST);
+        for (int most = 0; most <= all + 1; most++) {
+            for (int i = 0; i <= most; i++) some[i] = "behind";
+            const int count = kernel_names((enum op)op, some, most);
+            assert_int_equal(count, most < all ? most : all);
+            for (int i = 0; i < count; i++) assert_string_equal(some[i], known[i]);
+            for (int i = count; i <= most; i++) assert_string_equal(some[i], "behind");
+        }
+    }
 }
 
 static void matmul_geometries(void **state) {
@@ -97,6 +109,7 @@ static void reduce_geometries(void **state) {
     assert_true(g.out.dtype == UINT64 && g.options.axis == 1 && g.extent[LOOP_K] == 3 && g.extent[LOOP_M] == 1);
     assert_true(g.in[0].loop[1] == LOOP_K && g.out.loop[0] == LOOP_B && g.out.loop[1] == LOOP_N && !g.row_major_tiles);
     assert_true(g.partial_always && g.partial_size == sizeof(struct reduce_state) && g.bytes == 24 + 8 * 8);
+    assert_string_equal(g.shape_text, "2x3x4");
 
     g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MEAN, .axis = REDUCE_ALL_AXES}, &shape, INT32);
     assert_shape(&g.out, "scalar");
@@ -173,15 +186,32 @@ static void other_geometries(void **state) {
     struct geometry g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(5, 2, 3), INT16);
     assert_shape(&g.out, "5x3x2");
     assert_true(g.out.loop[1] == LOOP_N && g.out.loop[2] == LOOP_M && g.flops == 0 && g.bytes == 120);
+    assert_string_equal(g.shape_text, "5x2x3");
     enum dtype dtype = INT16;
     refused(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(5), &dtype,
             "transpose takes a matrix or a stack of them, the input has shape 5");
 
     g = good(OP_SCALE, (struct op_options){.alpha = 2, .beta = -1}, &SHAPE(5), INT16);
     assert_true(g.extent[LOOP_N] == 5 && g.in[0].loop[0] == LOOP_N && g.flops == 10 && g.bytes == 20);
+    assert_string_equal(g.shape_text, "5");
     refused(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), &dtype,
             "scale of int16 takes whole numbers that fit 64 bits, not alpha 0.5, beta 0");
     good(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), BFLOAT16);
+}
+
+/* Whatever was in the memory before. */
+static void launches_say_what_they_are(void **state) {
+    (void)state;
+    static const struct tile tile = {{0}, {1, 3, 3, 3}};
+    for (int op = 0; op < OP_COUNT; op++)
+        for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) {
+            struct geometry g = good((enum op)op, (struct op_options){.alpha = 1},
+                                     (struct shape[]){SHAPE(3, 3), SHAPE(3, 3)}, (enum dtype)dtype);
+            struct launch launch;
+            memset(&launch, 0x5a, sizeof launch);
+            operations[op]->launch(&g, &tile, true, true, (const void *[]){NULL, NULL}, NULL, NULL, &launch);
+            assert_true((int)launch.op == op && (int)launch.dtype == dtype);
+        }
 }
 
 /* ---- references -------------------------------------------------------------------------------------------------- */
@@ -382,6 +412,14 @@ static void what_they_state(void **state) {
     double of_sum = operation_reduce.tolerance(&g, ACCURACY_FULL).relative,
            of_var = operation_reduce.tolerance(&h, ACCURACY_FULL).relative;
     assert_true(of_sum > 0 && of_var > of_sum && of_var < 2 * of_sum && of_var < 1e-13);
+    for (int i = 0; i < REDUCE_OPERATOR_COUNT * DTYPE_COUNT; i++) { /* what is selected and what is integral is exact */
+        enum reduce_operator operator_ = (enum reduce_operator)(i / DTYPE_COUNT);
+        g = good(OP_REDUCE, (struct op_options){.reduce = operator_}, &SHAPE(100), (enum dtype)(i % DTYPE_COUNT));
+        struct tolerance tolerance = operation_reduce.tolerance(&g, ACCURACY_FULL);
+        bool exact = operator_ == REDUCE_MIN || operator_ == REDUCE_MAX || !dtype_is_float(g.out.dtype);
+        assert_true(exact ? tolerance.relative == 0 && tolerance.absolute == 0
+                          : tolerance.relative > 0 && tolerance.absolute > 0);
+    }
     /* Classes below full add twice what rounding costs, half the spacing of numbers, or cutting off. */
     g = good(OP_MATMUL, (struct op_options){.alpha = 1}, (struct shape[]){SHAPE(9, 9), SHAPE(9, 9)}, FLOAT32);
     double full = operation_matmul.tolerance(&g, ACCURACY_FULL).relative,
@@ -431,6 +469,7 @@ int main(void) {
         cmocka_unit_test(other_geometries),
         cmocka_unit_test(long_names),
         cmocka_unit_test(rearranged_axes),
+        cmocka_unit_test(launches_say_what_they_are),
         cmocka_unit_test(references),
         cmocka_unit_test(truths),
         cmocka_unit_test(truths_have_more_range),
