@@ -9,13 +9,13 @@ import pytest
 from harness import ROOT
 
 
-def build_shim(folder, name):
-    """A library to be preloaded."""
+def build_shim(folder, name, *flags):
+    """A library to be preloaded, or opened."""
     if not shutil.which("cc"):
         pytest.skip("no C compiler")
     library = folder / f"{name}.so"
     source = ROOT / f"tests/e2e/{name}.c"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", *flags, "-o", library, source, "-ldl"], check=True)
     return library
 
 

@@ -1,10 +1,12 @@
 """`blas`: this machine's library as a baseline, which is opened at run time and may be missing."""
 
+import os
 import re
 
 import pytest
 
 import harness
+from faults import build_shim
 
 PRODUCT = {"id": "c", "op": "matmul", "inputs": ["a", "b"], "variants": ["blas", "blocked"]}
 
@@ -49,3 +51,39 @@ def test_without_a_library_the_others_run(folder, rng, monkeypatch, library):
     results = harness.run_job(folder, device="cpu", inputs=inputs(rng, "float32"), operations=[PRODUCT])
     assert [(row["variant"], row["status"]) for row in results.rows] == [("blas", "skipped"), ("blocked", "ok")]
     assert results.rows[0]["message"] == why
+
+
+@pytest.mark.parametrize("setter", ["openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"])
+def test_it_is_called_as_fortran_calls_it(folder, rng, monkeypatch, setter):
+    """With as many threads as our own variants, whole and in tiles, and each operand as it is and transposed."""
+    library = build_shim(folder, "blas_shim", "-DSGEMM", "-DDGEMM", f"-DSETTER={setter}")
+    monkeypatch.setenv("TILERUN_BLAS", str(library))
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    processors = len(os.sched_getaffinity(0))
+    for dtype in ("float32", "float64"):
+        threads = folder / f"threads-{dtype}"
+        monkeypatch.setenv("BLAS_THREADS", str(threads))
+        monkeypatch.setenv("OMP_NUM_THREADS", str(count := int(rng.integers(1, processors + 1))))
+        shapes = {"a": [100, 150], "at": [150, 100], "b": [150, 90], "bt": [90, 150]}
+        job = {
+            "inputs": {name: {"random": {"shape": shape, "dtype": dtype}} for name, shape in shapes.items()},
+            "memory": str(rng.choice(["64KiB", "1GiB"])),
+            "operations": [
+                {
+                    "id": a + b, "op": "matmul", "inputs": [a, b], "variants": ["blas"],
+                    "alpha": float(rng.choice([1, 3])), "transpose_a": a == "at", "transpose_b": b == "bt",
+                }
+                for a in ("a", "at") for b in ("b", "bt")
+            ],
+        }  # fmt: skip
+        results = harness.run_job(folder, device="cpu", arguments=["--overwrite"], **job)
+        assert [row["status"] for row in results.rows] == ["ok"] * 4, results.rows
+        assert int(threads.read_text()) == count
+
+
+@pytest.mark.parametrize("types", [["S"], ["D"], []])
+def test_a_library_has_products_of_both_types(folder, monkeypatch, types):
+    monkeypatch.setenv("TILERUN_BLAS", str(build_shim(folder, "blas_shim", *(f"-D{letter}GEMM" for letter in types))))
+    listed = harness.tilerun("list", "matmul").stdout
+    why = "the library that TILERUN_BLAS names is no BLAS"
+    assert re.search(f"^  blas .*\n.*\n +cannot run here: {why}$", listed, re.M), listed
