@@ -109,17 +109,18 @@ static void reduce_launch(const struct geometry *geometry, const struct tile *ti
 
 /* Relative to the sum of |x| (sum, mean) or to the result (norm2, prod, var, std). Accumulation is in float64, so that
  * narrower floats see little but the rounding of the result. Roundings add up where elements are equal, to a quarter of
- * the length in the plainest order; even so a lost element of average size stands out up to lengths of 2^27. Sums of
- * numbers below float64's normal ones are exact: absolute are the roundings of the result and, of a mean, of the
- * quotient, and of a variance its terms'. All that is integral or selected is exact. */
+ * the length in the plainest order; of a variance to half of it, where nearly all of it is there after a few elements.
+ * Even so a lost element of average size stands out up to lengths of 2^26. Sums of numbers below float64's normal ones
+ * are exact: absolute are the roundings of the result and, of a mean, of the quotient, and of a variance its terms'.
+ * All that is integral or selected is exact. */
 static struct tolerance reduce_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
     enum reduce_operator operator_ = geometry->options.reduce;
     enum dtype dtype = geometry->out.dtype;
     if (reduce_selects(operator_) || !dtype_is_float(dtype)) return (struct tolerance){0, 0};
     double length = (double)reduced_elements(geometry);
-    double accumulation =
-        dtype_epsilon(FLOAT64) * (4 + (operator_ == REDUCE_PROD ? length : sqrt(length) + length / 4));
+    double equal = length / (operator_ == REDUCE_VAR ? 2 : 4);
+    double accumulation = dtype_epsilon(FLOAT64) * (4 + (operator_ == REDUCE_PROD ? length : sqrt(length) + equal));
     double least = dtype_least(FLOAT64);
     if (reduce_spreads(operator_)) accumulation += 12 * dtype_epsilon(FLOAT64), least *= 16;
     if (operator_ == REDUCE_STD) least = sqrt(least);
