@@ -18,6 +18,7 @@
 #endif
 #include "../core/convert.h"
 #include "../core/cpu.h"
+#include <math.h>
 #include <string.h>
 
 #define MC    960 /* multiples of both register tiles */

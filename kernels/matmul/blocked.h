@@ -96,7 +96,10 @@ static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, in
     for (int64_t start = 0; start < columns; start += KC) {
         const int64_t count = min_int64(KC, columns - start);
 #pragma omp simd
-        for (int64_t j = 0; j < count; j++) run[j] = args->alpha * (double)sum[start + j];
+        for (int64_t j = 0; j < count; j++) {
+            const double scaled = args->alpha * (double)sum[start + j];
+            run[j] = scaled == scaled ? scaled : (double)NAN; /* which of two NaNs a sum keeps, the compiler decides */
+        }
         convert_from_double(dtype, run, count, (char *)args->c + (at + start) * (int64_t)dtype_size(dtype));
     }
 }
