@@ -216,10 +216,9 @@ class Tree:
         text = (ROOT / path).read_text().split("\n")
         text[number - 1] = after
         (self.folder / path).write_text("\n".join(text))
-        self.changed, until = {}, time.monotonic() + BUILD_S
+        self.changed, self.path, until = {}, path, time.monotonic() + BUILD_S
         for name in self.objects:  # the small ones first: where a header is in many, those that BUILD_S is enough for
-            depends = (ROOT / name).with_suffix(".d").read_text().replace("\\\n", " ").split()
-            if path in map(os.path.normpath, depends):
+            if path in self.depends(ROOT / name):
                 object = self.compiled(name, until)
                 if not object:
                     break
@@ -233,6 +232,23 @@ class Tree:
     def restore(self, mutant):
         shutil.copy(ROOT / mutant[1], self.folder / mutant[1])
 
+    def test_object(self, unit):
+        """Made anew where the mistake is in a header that the test itself has."""
+        object = self.build / f"tests/{unit}.o"
+        if self.path not in self.depends(object):
+            return object
+        words = [*self.compile[".c"], "-c", "-o", self.folder / f"{unit}.o"]
+        (self.folder / "tests/unit").mkdir(parents=True, exist_ok=True)
+        for path in ROOT.glob("tests/unit/*.[ch]"):
+            shutil.copy(path, self.folder / "tests/unit")
+        return self.folder / f"{unit}.o" if self.made([*words, f"tests/unit/{unit}.c"]) else object
+
+    @staticmethod
+    def depends(object):
+        """The sources that an object is made of, from ROOT on."""
+        words = object.with_suffix(".d").read_text().replace("\\\n", " ").split()
+        return set(map(os.path.normpath, words))
+
     def link(self, part):
         """Links what a part runs."""
         unit = part.removeprefix("unit/") if part.startswith("unit/") else None
@@ -241,7 +257,7 @@ class Tree:
             objects = [str(self.changed.get(name, ROOT / name)) for name in self.objects]
             if unit:
                 objects = [name for name in objects if not name.endswith("main.c.o")]
-                objects += [str(self.build / f"tests/{unit}.o"), "-lcmocka"]
+                objects += [self.test_object(unit), "-lcmocka"]
             if not self.made([self.compile[".c"][0], *self.checks, "-o", target, *objects, *self.libraries]):
                 raise RuntimeError(f"{target} cannot be linked")
             self.linked.add(target)
@@ -418,7 +434,7 @@ class Record:
 def main():
     build, count, seed = Path(sys.argv[1]).resolve(), int(sys.argv[2]), int(sys.argv[3])
     original = Tree(build, build / "original")
-    original.changed, original.linked = {}, set()
+    original.changed, original.path, original.linked = {}, None, set()
     make_unit_objects(original)
     tests = Tests(build, original)
     gpu = ".cu" in original.compile
