@@ -35,7 +35,7 @@
 #define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
 #define RAGGED          4.5e11 /* bytes per second of a C whose rows begin anywhere: stored element by element; */
 #define RAGGED_DOUBLES  6e11   /* of float64 */
-#define RAGGED_SHOWS    0.5    /* of storing or multiplying, of what takes less; none in stacks, whose other blocks go on */
+#define RAGGED_SHOWS    0.5    /* of storing or multiplying, of what takes less; none in stacks: other blocks go on */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
