@@ -259,7 +259,7 @@ def test_table(place):
     done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place)
     lines = done.stdout.splitlines()
     assert lines[0].split()[:4] == ["operation", "parameters", "variant", "shape"]
-    gram = r"gram +n=4 +cpu +4x4x3 +\S+ us( (±|\+-)\S+%)? +\S+ GFLOP/s( +[\d.]+%)? +1\.00x "
+    gram = r"gram +n=4 +cpu +4x4x3 +\S+ [um]s( (±|\+-)\S+%)? +\S+ GFLOP/s( +[\d.]+%)? +1\.00x "
     gram += r"+\S+ [um]?s +\S+ +([a-z]+ +)?ok"
     assert re.fullmatch(gram, lines[1]), lines[1]
     assert len([line for line in lines if line.endswith("ok")]) == 8 and " GB/s " in lines[8]
