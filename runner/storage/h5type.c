@@ -3,9 +3,14 @@
 
 #include "../base/fail.h"
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { LONGEST_TEXT = 128 << 20 };
 
 /* ---- errors ---- */
 
@@ -194,6 +199,36 @@ enum status h5_set_shape(hid_t object, const char *name, const struct shape *sha
     return h5_set_attribute(object, name, h5_type(INT64), H5Screate_simple(1, &rank, NULL), shape->size, error);
 }
 
+/* The bytes of addresses that the process has taken; 0: not known. */
+static rlim_t taken(void) {
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file) return 0;
+    if (fscanf(file, "%lu", &pages) != 1) pages = 0;
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Reads a text of any length. A damaged file may claim that it has gibibytes, which HDF5 would take twice and fill; it
+ * says so only while it reads. So the process may take no more than LONGEST_TEXT for that moment. */
+static char *read_long_text(hid_t attribute, hid_t type) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    struct rlimit before = {0}, now;
+    char *value = NULL, *text = NULL;
+    pthread_mutex_lock(&mutex);
+    rlim_t bytes = taken();
+    bool limited = bytes > 0 && getrlimit(RLIMIT_AS, &before) == 0;
+    now = before;
+    if (limited && now.rlim_cur > bytes + LONGEST_TEXT) now.rlim_cur = bytes + LONGEST_TEXT;
+    limited = limited && setrlimit(RLIMIT_AS, &now) == 0;
+    bool read = H5Aread(attribute, type, &value) >= 0;
+    if (limited) setrlimit(RLIMIT_AS, &before);
+    pthread_mutex_unlock(&mutex);
+    if (read && value) text = must_strdup(value);
+    H5free_memory(value);
+    return text;
+}
+
 char *h5_get_text(hid_t object, const char *name) {
     if (H5Aexists(object, name) <= 0) return NULL;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
@@ -201,9 +236,7 @@ char *h5_get_text(hid_t object, const char *name) {
     char *text = NULL;
     if (H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1) {
         if (H5Tis_variable_str(type) > 0) {
-            char *value = NULL;
-            if (H5Aread(attribute, type, &value) >= 0 && value) text = must_strdup(value);
-            H5free_memory(value);
+            text = read_long_text(attribute, type);
         } else {
             size_t size = H5Tget_size(type);
             text = size < SIZE_MAX ? calloc(size + 1, 1) : NULL; /* a damaged file may claim any size */

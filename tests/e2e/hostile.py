@@ -101,6 +101,18 @@ def make_driver(path, user_block, claims, base):
         file.write(struct.pack("<Q", end - user_block))
 
 
+def make_long_text(path, length):
+    """A data set whose unit claims to be so long."""
+    unit = b"millimetres"
+    with h5py.File(path, "w", libver="earliest") as file:
+        file["x"] = np.ones((3, 4))
+        file["x"].attrs["units"] = unit.decode()
+    data = bytearray(path.read_bytes())
+    place = data.index(struct.pack("<IQ", len(unit), data.index(b"GCOL")))  # its length, and where it lies
+    data[place : place + 4] = struct.pack("<I", length)
+    path.write_bytes(data)
+
+
 def make_bombs(path):
     """Chunks of 4 KiB that inflate to a gibibyte."""
     inflated = zlib.compress(bytes(GIB // 4), 9)
