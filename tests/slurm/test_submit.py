@@ -44,7 +44,7 @@ def test_one_job(cluster, job):
 
 @pytest.mark.parametrize("shards", [None, 2])
 def test_asks_for_what_is_predicted(cluster, job, shards):
-    job.write_text(job.read_text().replace('"repeat": 1', '"repeat": 50000'))
+    job.write_text(job.read_text().replace('"repeat": 1', '"repeat": 200000'))
     plan = json.loads(cluster.call(TILERUN, "plan", "--device", "cpu", "--json", job))
     split = json.loads(cluster.call(TILERUN, "plan", "--device", "cpu", "--json", "--shards", shards or 1, job))
     seconds = plan["total_s"] * split["longest_s"] / split["one_process_s"]
