@@ -23,36 +23,41 @@ static uint64_t little(const unsigned char *bytes, int count) {
 }
 
 /* Up to version 1 a file's head, which begins at byte 0, 512, 1024, 2048..., says how far behind that the information
- * of a driver is, and that says how long it is. Returns what is wrong with that; NULL: nothing. */
-static const char *head_fault(int descriptor, uint64_t file_bytes) {
+ * of a driver is, and that says how long it is. 0: it may be; -1: the file is shorter; else why it cannot be read. */
+static int head_fault(int descriptor, uint64_t file_bytes) {
     enum { DRIVER = 3, LONGEST = 8 }; /* the fourth of its addresses; bytes of one */
     unsigned char head[64], driver[16];
     for (uint64_t at = 0; at + sizeof head <= file_bytes; at = at ? 2 * at : 512) {
         ssize_t got = pread(descriptor, head, sizeof head, (off_t)at);
-        if (got < 0) return strerror(errno);
+        if (got < 0) return errno;
         if (got != sizeof head || memcmp(head, "\211HDF\r\n\032\n", 8) != 0) continue;
-        if (head[8] > 1 || head[13] > LONGEST) return NULL;
+        if (head[8] > 1 || head[13] > LONGEST) return 0;
         uint64_t offset = little(head + (head[8] ? 28 : 24) + DRIVER * head[13], head[13]);
-        if (offset > file_bytes) return NULL; /* mostly: there is none */
+        if (offset > file_bytes) return 0; /* mostly: there is none */
         got = pread(descriptor, driver, sizeof driver, (off_t)(at + offset));
-        if (got < 0) return strerror(errno);
+        if (got < 0) return errno;
         bool fits = got != sizeof driver || at + offset + sizeof driver + little(driver + 4, 4) <= file_bytes;
-        return fits ? NULL : "the information of its driver is longer than the file";
+        return fits ? 0 : -1;
     }
-    return NULL;
+    return 0;
 }
 
 hid_t h5_open_to_read(const char *path, hid_t access) {
     struct stat about = {.st_size = 0};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const char *fault = descriptor < 0 ? strerror(errno) : NULL;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fault = descriptor < 0 ? errno : 0;
+    hid_t file = H5I_INVALID_HID;
     if (!fault && fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode))
         fault = head_fault(descriptor, (uint64_t)about.st_size);
     if (descriptor >= 0) close(descriptor);
-    if (!fault) return H5Fopen(path, H5F_ACC_RDONLY, access);
-    H5Eclear2(H5E_DEFAULT);
-    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_CANTOPENFILE, "%s", fault);
-    return H5I_INVALID_HID;
+    if (!fault) {
+        file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    } else {
+        const char *words = fault < 0 ? "the information of its driver is longer than the file" : strerror(fault);
+        H5Eclear2(H5E_DEFAULT);
+        H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_CANTOPENFILE, "%s", words);
+    }
+    errno = fault > 0 ? fault : 0;
+    return file;
 }
 
 /* ---- data sets --------------------------------------------------------------------------------------------------- */

@@ -35,12 +35,10 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is a directory, not an HDF5 file", path);
     if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-    close(descriptor);
     filters_register();
     *file = h5_open_to_read(path, H5P_DEFAULT);
     if (*file >= 0) return STATUS_OK;
+    if (errno) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
 
     const char *words = h5_words();
     if (access(path, F_OK) != 0) /* removed just now */

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { LONGEST_TEXT = 128 << 20 };
+enum { LONGEST_TEXT = 128 << 20 }; /* bytes */
 
 /* ---- errors ---- */
 
@@ -210,7 +210,7 @@ static rlim_t taken(void) {
 }
 
 /* Reads a text of any length. A damaged file may claim that it has gibibytes, which HDF5 would take twice and fill; it
- * says so only while it reads. So the process may take no more than LONGEST_TEXT for that moment. */
+ * says so only while it reads. So the process, all its threads, may take no more than LONGEST_TEXT for that moment. */
 static char *read_long_text(hid_t attribute, hid_t type) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     struct rlimit before = {0}, now;
