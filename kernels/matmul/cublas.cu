@@ -47,7 +47,7 @@ struct lt_library {
     bool complete; /* all of these were found */
     pthread_mutex_t mutex;
     cublasLtHandle_t handles[CUBLAS_DEVICES];
-    recent<matmul_facts, cublasLtMatmulAlgo_t> chosen;
+    recent<cublasLtMatmulAlgo_t> chosen;
 };
 
 static struct lt_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};

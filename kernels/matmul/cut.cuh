@@ -120,7 +120,7 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
 
 /* The share of all multiprocessors that clusters of so many blocks take: those of three and more do not find room
  * everywhere. Of an H200's 132, 36 of 3 ran at the same time but not 40, 25 of 4 but not 32, 16 of 6 but not 18, 10 of
- * 8 but not 16; nor did 16 of 7. */
+ * 8 but not 16; nor did 16 of 7. What matmul/multicast.cu's clusters find was fitted (multicast_choice.cuh). */
 static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
 /* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. */

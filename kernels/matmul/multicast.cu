@@ -102,7 +102,7 @@ static const int row_words[] = {0, 128, 64},
 
 /* All configurations take 50 us to compare, and a launch is mostly like one before it. */
 static multicast_config matmul_multicast_config(const struct launch *launch) {
-    thread_local recent<matmul_facts, multicast_config> known;
+    thread_local recent<multicast_config> known;
     struct launch of = *launch;
     of.dtype = BFLOAT16;                               /* float16 is done alike, */
     of.args.matmul.first = of.args.matmul.last = true; /* and so is each part of k */

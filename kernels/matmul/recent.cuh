@@ -5,7 +5,6 @@
 #include "../core/kernel.h"
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 /* All that may decide how a product is done, but for where its operands lie; `of` tells apart who remembers it. */
 using matmul_facts = std::array<int64_t, 15 + KERNEL_MAX_PARAMETERS>;
@@ -31,29 +30,30 @@ inline matmul_facts matmul_facts_of(const struct launch *launch, int device, con
     return facts;
 }
 
-/* Values of the latest COUNT problems; a new problem replaces the oldest. Not guarded: its owner has a mutex, or it is
- * a thread's own. */
-template <typename FACTS, typename VALUE, unsigned COUNT = 64> struct recent {
+/* Values of the latest 64 problems; a new problem replaces the oldest. Not guarded: its owner has a mutex, or it is a
+ * thread's own. */
+template <typename VALUE> struct recent {
+    static constexpr unsigned COUNT = 64;
     uint64_t hashes[COUNT];
-    FACTS facts[COUNT];
+    matmul_facts facts[COUNT];
     VALUE values[COUNT];
     unsigned next;
 
-    static uint64_t hash_of(const FACTS &of) {
+    static uint64_t hash_of(const matmul_facts &of) {
         uint64_t hash = 1;
         for (const int64_t fact : of) hash = (hash ^ uint64_t(fact)) * 0x9e3779b97f4a7c15;
         return hash;
     }
 
     /* NULL: not known. Valid until the next keep(). */
-    const VALUE *find(const FACTS &of) const {
+    const VALUE *find(const matmul_facts &of) const {
         const uint64_t hash = hash_of(of);
         for (unsigned i = 0; i < COUNT; i++)
             if (hashes[i] == hash && facts[i] == of) return &values[i];
         return nullptr;
     }
 
-    const VALUE *keep(const FACTS &of, const VALUE &value) {
+    const VALUE *keep(const matmul_facts &of, const VALUE &value) {
         const unsigned i = next++ % COUNT;
         hashes[i] = hash_of(of), facts[i] = of, values[i] = value;
         return &values[i];

@@ -51,8 +51,8 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }
 
-/* The fit has no products with a larger C. Of 20 stacks that have it, and rows of 16 bits that are odd, became longer
- * by so much for each more of it: where a product has many tiles, others wait for what one of them reads. */
+/* The fit has no products with a larger C. 20 stacks of them took longer than it says, by so much for each more of C:
+ * where a product has many tiles, others wait for what one of them reads. Rows of 16 bits that are even do later. */
 inline double stacks_beyond(const struct launch *launch, int shape) {
     static const double floats[SHAPES] = {0.33, 0.8, 0.8}, halves[SHAPES] = {0.6, 0.6, 0.6},
                         others[SHAPES] = {0.05, 0.33, 0.15};

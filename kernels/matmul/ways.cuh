@@ -23,7 +23,7 @@
 /* The parameters that trials chose. */
 struct ways_memory {
     std::mutex mutex;
-    recent<matmul_facts, std::array<int, KERNEL_MAX_PARAMETERS>> known;
+    recent<std::array<int, KERNEL_MAX_PARAMETERS>> known;
 
     bool recall(const matmul_facts &facts, int *choice) {
         mutex.lock();
