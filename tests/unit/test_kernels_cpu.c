@@ -384,6 +384,24 @@ static void scale_of_all_shapes(void **state) {
         }
 }
 
+/* What the variant `blocked` keeps of the numbers' sum. */
+static double sum_of(enum dtype dtype, const void *x, int64_t count, int threads) {
+    struct reduce_state room;
+    double y;
+    struct launch launch = {.op = OP_REDUCE, .dtype = dtype, .multiprocessors = threads};
+    launch.args.reduce = (struct reduce_args){.operator_ = REDUCE_SUM,
+                                              .outer = 1,
+                                              .length = count,
+                                              .inner = 1,
+                                              .total = count,
+                                              .x = x,
+                                              .state = &room,
+                                              .y = &y,
+                                              .first = true};
+    assert_int_equal(kernel_find(OP_REDUCE, "blocked")->launch(&launch), 0);
+    return room.value.f;
+}
+
 /* The result has the same bits for any number of threads. */
 static void reduce_does_not_depend_on_threads(void **state) {
     (void)state;
@@ -392,22 +410,7 @@ static void reduce_does_not_depend_on_threads(void **state) {
     uint64_t seed = 1;
     for (int i = 0; i < COUNT; i++) x[i] = (float)(next_random(&seed) >> 40) * 1e-3f;
     double sums[3];
-    for (int threads = 1; threads <= 3; threads++) {
-        struct reduce_state room;
-        float y;
-        struct launch launch = {.op = OP_REDUCE, .dtype = FLOAT32, .multiprocessors = threads};
-        launch.args.reduce = (struct reduce_args){.operator_ = REDUCE_SUM,
-                                                  .outer = 1,
-                                                  .length = COUNT,
-                                                  .inner = 1,
-                                                  .total = COUNT,
-                                                  .x = x,
-                                                  .state = &room,
-                                                  .y = &y,
-                                                  .first = true};
-        assert_int_equal(kernel_find(OP_REDUCE, "blocked")->launch(&launch), 0);
-        sums[threads - 1] = room.value.f;
-    }
+    for (int threads = 1; threads <= 3; threads++) sums[threads - 1] = sum_of(FLOAT32, x, COUNT, threads);
     assert_true(sums[0] == sums[1] && sums[0] == sums[2]);
     free(x);
 }
@@ -417,25 +420,12 @@ static void reduce_does_not_depend_on_threads(void **state) {
 static void sums_of_neighbours_lose_little(void **state) {
     (void)state;
     enum { COUNT = 64 * 1024 };
-    double *x = aligned(COUNT * sizeof *x), y;
+    double *x = aligned(COUNT * sizeof *x);
     uint64_t seed = 2;
     for (int number = 0; number < 20; number++) {
         double one = 1 + (double)(next_random(&seed) >> 12) * 0x1p-52;
         for (int i = 0; i < COUNT; i++) x[i] = one;
-        struct reduce_state room;
-        struct launch launch = {.op = OP_REDUCE, .dtype = FLOAT64, .multiprocessors = 1};
-        launch.args.reduce = (struct reduce_args){.operator_ = REDUCE_SUM,
-                                                  .outer = 1,
-                                                  .length = COUNT,
-                                                  .inner = 1,
-                                                  .total = COUNT,
-                                                  .x = x,
-                                                  .state = &room,
-                                                  .y = &y,
-                                                  .first = true,
-                                                  .last = true};
-        assert_int_equal(kernel_find(OP_REDUCE, "blocked")->launch(&launch), 0);
-        assert_true(fabs(y / COUNT - one) <= 300 * DBL_EPSILON * one);
+        assert_true(fabs(sum_of(FLOAT64, x, COUNT, 1) / COUNT - one) <= 300 * DBL_EPSILON * one);
     }
     free(x);
 }
