@@ -152,7 +152,7 @@ def test_same_bits_by_several_devices(folder, x, device, words, among):
     """In any memory: tiles differ, and who has which."""
     draw = random.Random(SEED)
     on = [v.name for v in VARIANTS if v.on_cpu == (device == "cpu")]
-    for _ in range(BUDGETS // 4):
+    for _ in range(max(1, BUDGETS // 4)):
         memory = max(64 << 10, int(x.nbytes * 2 ** draw.uniform(-2.5, 1)))
         wanted = [one | {"variants": on} for one in operations([0, 1, 2])]
         inputs = write(folder, x)

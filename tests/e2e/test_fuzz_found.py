@@ -1,5 +1,5 @@
 """What fuzzing has found (tests/fuzz/found): each file is read or refused, with a documented exit code and one sentence,
-within the memory and the time of test_hostile."""
+within the memory and the time of hostile.py."""
 
 import os
 import random
