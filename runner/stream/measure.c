@@ -192,6 +192,11 @@ static bool has_enough(struct timing *timing) {
     return options->repeat_until > 0 && samples_precision(timing->samples) <= options->repeat_until;
 }
 
+/* Have launches become so short since their number was set that the latest sample is, too? */
+static bool is_hurried(const struct timing *timing) {
+    return !timing->cold && timing->seconds * timing->launches < BATCH_BELOW_S && timing->launches < BATCH_MAX;
+}
+
 static enum status take_turn(struct timing *timing, int turn, bool alone, struct error *error) {
     const int64_t most = timing->of->options->repeat_max;
     const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
@@ -199,8 +204,7 @@ static enum status take_turn(struct timing *timing, int turn, bool alone, struct
     struct conditions conditions = CONDITIONS_UNKNOWN;
     for (int i = 0; i < samples && timing->samples->count < most; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
-        bool hurried = timing->seconds * timing->launches < BATCH_BELOW_S && timing->launches < BATCH_MAX;
-        if (hurried && !timing->cold) { /* launches have become shorter since the batch was made */
+        while (is_hurried(timing)) { /* each time they are ten times as many at least */
             set_batch(timing);
             TRY(time_sample(timing, &conditions, error));
         }

@@ -29,7 +29,7 @@ def run(folder, shape, repeat=9, **more):
 
 @pytest.mark.parametrize("defaults", [{}, {"store": "all"}, {"store": "none"}, {"verify": "none"}, {"cache": "cold"}])
 def test_turns_are_stored_with_the_samples(folder, rng, defaults):
-    shape = [int(rng.integers(20, 60)), int(rng.integers(20, 60))]  # a thousand launches last longer than 50 us
+    shape = [int(rng.integers(40, 80)), int(rng.integers(40, 80))]  # a thousand launches last longer than 50 us
     results = run(folder, shape, defaults=defaults)
     assert [row["variant"] for row in results.rows] == ["cpu", "blocked", "cpu", "blocked", "cpu"]
     with h5py.File(results.path) as file:

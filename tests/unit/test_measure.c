@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- a simulated device: computes nothing, takes a given time ---------------------------------------------------- */
 
@@ -22,7 +23,8 @@ struct simulated {
     double time_s, launch_s, jitter_s; /* every other launch takes jitter_s longer */
     int created, launches, flushes, clock_readings;
     int interrupt_at; /* the launch during which a signal comes; 0: none */
-    double cold_s;    /* how much longer the first launch takes; it halves with each one */
+    double cold_s;    /* how much longer the first launch takes; it halves with each one, */
+    double steps;     /* or, unless 0, it falls to a tenth after a launch with this probability */
     double drift;     /* by which part of itself each launch is slower than the one before */
     char order[4096]; /* the kernels' names, one letter a launch */
     int batches, batch_launches;
@@ -58,7 +60,7 @@ static enum status sim_launch(struct device *device, const struct kernel *kernel
     if (sim->launches % 20 == 0) sim->stretch = sim->wander * normal(sim->seed);
     sim->time_s += sim->launch_s * (sim->noise * normal(sim->seed) + sim->stretch);
     sim->time_s += sim->cold_s;
-    sim->cold_s /= 2;
+    sim->cold_s /= sim->steps == 0 ? 2 : erand48(sim->seed) < sim->steps ? 10 : 1;
     if (sim->launches < (int)sizeof sim->order - 1) sim->order[sim->launches] = kernel->name[0];
     sim->launches++;
     return STATUS_OK;
@@ -189,6 +191,25 @@ static void a_cold_cache_is_flushed_before_each_launch(void **state) {
     assert_string_equal(samples_flags(&samples, flags), "below_resolution");
     assert_near(samples.seconds[6], 2e-6, 1e-9);
     samples_free(&samples);
+}
+
+/* Threads that wake up, a clock that rises: launches may become much shorter at any time, and more than once. */
+static void launches_that_become_shorter_go_in_larger_batches(void **state) {
+    (void)state;
+    static const double launches_s[] = {80e-9, 1e-6, 3e-6, 20e-6, 60e-6};
+    for (int i = 0; i < 1000; i++) {
+        struct simulated sim = simulate(launches_s[i % 5]);
+        sim.base.unified = true; /* a CPU */
+        sim.seed[0] = (unsigned short)i;
+        sim.cold_s = 1e-5 * pow(10, 4 * erand48(sim.seed));
+        sim.steps = pow(10, -3 * erand48(sim.seed));
+        struct samples samples =
+            measured(&sim, &(struct run_options){.warmup = i % 2, .repeat_min = 9, .repeat_max = 9});
+        char flags[FLAGS_TEXT];
+        assert_null(strstr(samples_flags(&samples, flags), "below_resolution"));
+        assert_true(samples.least_s >= 50e-6);
+        samples_free(&samples);
+    }
 }
 
 static void steady_times_stop_early(void **state) {
@@ -385,6 +406,7 @@ int main(void) {
         cmocka_unit_test(a_fixed_count_is_kept),
         cmocka_unit_test(short_launches_go_in_batches),
         cmocka_unit_test(a_cold_cache_is_flushed_before_each_launch),
+        cmocka_unit_test(launches_that_become_shorter_go_in_larger_batches),
         cmocka_unit_test(steady_times_stop_early),
         cmocka_unit_test(without_a_rule_all_repeats_are_done),
         cmocka_unit_test(each_turn_asks_for_the_conditions),
