@@ -187,7 +187,7 @@ enum status to_begin(struct results *results, bool resume, struct error *error) 
 }
 
 void to_leave(const struct results *results) {
-    for (int i = 0; results->to && !results->shard && i < results->to->count; i++)
+    for (int i = 0; results->to && i < results->to->count; i++)
         if (results->to->of[i].unfinished) unlink(results->to->of[i].unfinished);
 }
 

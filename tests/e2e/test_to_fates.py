@@ -112,6 +112,22 @@ def test_a_signal_at_any_moment(folder, rng, case):
     assert_good(folder, rows=4096)
 
 
+@pytest.mark.parametrize("after", ["--resume", "--overwrite", "--shard 0/2 --resume", "--shard 1/2 --overwrite"])
+def test_what_a_killed_process_left_goes(folder, shim, after):  # noqa: F811
+    """Beside a complete output, too, of which the power cut has kept no parts: then there may be nothing else to do."""
+    simple(folder)
+    run(folder)
+    environment = faults.environment(shim, folder / "count", "rename", 1, "kill") | {"FAULT_PATH": "made.h5"}
+    run(folder, "--overwrite", env=environment, expect=-signal.SIGKILL)
+    assert [name for name in leftovers(folder) if name.startswith(".tilerun-to-")]
+    shutil.rmtree(folder / "out.h5.parts")
+    run(folder, *after.split())
+    if "--shard" in after:
+        assert not [name for name in leftovers(folder) if name.startswith(".tilerun-to-")]
+        shutil.rmtree(folder / "out.h5.parts", ignore_errors=True)
+    assert_good(folder)
+
+
 def test_another_process_writes_it_meanwhile(folder):
     path = simple(folder, rows=4096)
     edit(path, lambda job: job["defaults"].update(repeat=40))
