@@ -14,8 +14,8 @@
  * or two results go to one place by different names. Call it before the lock is taken, and to_begin with the lock. */
 enum status to_open(struct results *results, bool resume, struct error *error);
 enum status to_begin(struct results *results, bool resume, struct error *error);
-/* Removes unfinished files; frees nothing, since other threads may still write them. The lock must be held; a shard's
- * own will do: with it nobody writes them. */
+/* Removes unfinished files; frees nothing, since other threads may still write them. The lock must be held: a
+ * shard's will do, since no merge and no whole run goes on while it is. */
 void to_leave(const struct results *results);
 void to_close(struct results *results);
 

@@ -24,7 +24,7 @@
 #define COPIES        6                  /* of a chunk, in one sample of the bus */
 #define LARGEST_BYTES 0x1p30             /* of a case; a cache that this does not exceed is not left */
 #define BEYOND_LEAST  1.5                /* operands of a case beyond the cache, in caches: what counts as beyond it */
-#define ROOF_SECONDS  0.2                /* until which a case may begin that shows no more than memory's rate */
+#define ROOF_SECONDS  0.2                /* within which the case must begin that shows memory's rate alone */
 #define LONG_S        15e-3              /* a launch that takes longer is timed once, without warm-up */
 #define OVERHEAD      10.0               /* launches this many times as long as an empty one show the work's own rate */
 
@@ -336,6 +336,13 @@ static enum status warm_up(struct bench *bench, struct error *error) {
     return STATUS_OK;
 }
 
+/* No case has left the cache in its time, since that is as large as 480 MiB: one variant shows what memory gives. */
+static enum status measure_roof(struct bench *bench, struct error *error) {
+    bench->roof_wanted = true;
+    bench->until = now_s() + ROOF_SECONDS;
+    return measure_part(bench, FIRST_BEYOND, 0, 1, error);
+}
+
 /* Something about each variant comes before much about any; the other floats, of which roofs are wanted, before the
  * operators. */
 static enum status measure_all(struct bench *bench, struct error *error) {
@@ -346,11 +353,7 @@ static enum status measure_all(struct bench *bench, struct error *error) {
     TRY(measure_part(bench, FIRST, FLOATS, TYPES, error));
     TRY(measure_part(bench, OTHERS, 1, TYPES, error));
     TRY(measure_part(bench, FIRST_BEYOND, 1, TYPES, error));
-    if (bench->beyond) return STATUS_OK;
-    /* A cache too large for that, such as 480 MiB: one variant shows what memory gives. */
-    bench->roof_wanted = true;
-    bench->until = now_s() + ROOF_SECONDS;
-    return measure_part(bench, FIRST_BEYOND, 0, 1, error);
+    return bench->beyond ? STATUS_OK : measure_roof(bench, error);
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */

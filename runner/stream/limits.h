@@ -5,7 +5,7 @@
 #include "device.h"
 
 /* About how long limits_measure takes, in seconds. What it has not reached by then stays unknown; it begins with what
- * tells most. */
+ * tells most. Where the last-level cache is hundreds of MiB, memory's rate takes half a second more. */
 #define LIMITS_SECONDS 1.4
 
 /* Opens a device and measures it: the CPU where `cuda_number` is negative, else that GPU. The caller frees *limits with
