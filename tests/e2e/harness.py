@@ -32,6 +32,13 @@ def tilerun(*arguments, program=TILERUN, timeout=120, **options):
     )
 
 
+def quiet(*arguments, **options):
+    """Runs; asserts success and that nothing was said on stderr. Returns stdout."""
+    done = tilerun(*arguments, **options)
+    assert (done.returncode, done.stderr) == (OK, "")
+    return done.stdout
+
+
 def read_terminal(leader):
     """All that is printed into a pseudo-terminal until its follower is closed everywhere. Closes the leader."""
     shown = b""

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 import tree
-from harness import OK, USAGE
+from harness import OK, USAGE, quiet
 
 COMMANDS = ["run", "check", "plan", "list", "devices", "show", "report"]
 
@@ -39,13 +39,6 @@ operations:
 def place(folder):
     (folder / "job.yaml").write_text(JOB)
     return folder
-
-
-def quiet(*arguments, **options):
-    """Runs; asserts success and that nothing was said on stderr. Returns stdout."""
-    done = harness.tilerun(*arguments, **options)
-    assert (done.returncode, done.stderr) == (OK, "")
-    return done.stdout
 
 
 # ---- help and mistakes ---------------------------------------------------------------------------------------------
@@ -143,39 +136,6 @@ def test_check(place):
     assert done.returncode == USAGE and done.stdout == ""
     assert re.match(r"bad\.yaml:8:44: .*'transposeb'.*did you mean 'transpose_b'", done.stderr)
     assert list(place.glob("*.h5*")) == []
-
-
-def test_list():
-    everything = quiet("list")
-    parts = [quiet("list", op) for op in ("matmul", "reduce", "transpose", "scale")]
-    assert everything == "".join(parts)
-    assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale"}
-
-
-def test_list_names_what_is_not_in_this_build():
-    """GPU variants of a build without CUDA: their names are in the registry, and nothing else of them is there."""
-    registry = (harness.ROOT / "kernels/core/registry.def").read_text()
-    registered = re.findall(r"^(CPU|CUDA)\(([a-z]+)_(\w+)\)$", registry, re.M)
-    for op in ("matmul", "reduce", "transpose", "scale"):
-        listed = re.findall(r"^  (\w+) +(.*)$", quiet("list", op), re.M)
-        assert [name for name, _ in listed] == [name for _, of, name in registered if of == op]
-        for name, words in listed:
-            left_out = ("CUDA", op, name) in registered and not tree.has_cuda()
-            assert (words == "not in this build (needs nvcc)") == left_out, name
-
-
-def test_devices(folder, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # no limits that another test has measured
-    done = harness.tilerun("devices", "--measure")
-    assert done.returncode == OK and re.match(r"cpu  \S.*\n    \d+ threads\n", done.stdout)
-    assert ("no CUDA GPU here" in done.stderr) == ("\ncuda:0" not in done.stdout)
-    measured = r"^    measured limits   memory (\S+)(?: \SB/s)?, float32 \S+ \SFLOP/s.*\n.*; [1-9]\d* rates of variants"
-    memory = re.search(measured, done.stdout, re.M)[1]
-    cache = re.search(r"^    last-level cache +(\S+) MiB$", done.stdout, re.M)
-    if memory == "unknown":  # only where no operand may be larger than the cache
-        assert float(cache[1]) * 1.5 > 800
-    else:
-        assert 0.1 < float(memory) < 1e4
 
 
 def test_plan(place):

@@ -1,0 +1,48 @@
+"""`list` tells what this build offers, `devices` what this machine has."""
+
+import re
+
+import harness
+import tree
+from harness import OK, quiet
+
+GIB = 1 << 30
+
+
+def test_list():
+    everything = quiet("list")
+    parts = [quiet("list", op) for op in ("matmul", "reduce", "transpose", "scale")]
+    assert everything == "".join(parts)
+    assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale"}
+
+
+def test_list_names_what_is_not_in_this_build():
+    """GPU variants of a build without CUDA: their names are in the registry, and nothing else of them is there."""
+    registry = (harness.ROOT / "kernels/core/registry.def").read_text()
+    registered = re.findall(r"^(CPU|CUDA)\(([a-z]+)_(\w+)\)$", registry, re.M)
+    for op in ("matmul", "reduce", "transpose", "scale"):
+        listed = re.findall(r"^  (\w+) +(.*)$", quiet("list", op), re.M)
+        assert [name for name, _ in listed] == [name for _, of, name in registered if of == op]
+        for name, words in listed:
+            left_out = ("CUDA", op, name) in registered and not tree.has_cuda()
+            assert (words == "not in this build (needs nvcc)") == left_out, name
+
+
+def size(text):
+    number, unit = text.split()
+    return float(number) * 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
+
+
+def test_devices(folder, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # no limits that another test has measured
+    done = harness.tilerun("devices", "--measure")
+    assert done.returncode == OK and re.match(r"cpu  \S.*\n    \d+ threads\n", done.stdout)
+    assert ("no CUDA GPU here" in done.stderr) == ("\ncuda:0" not in done.stdout)
+    measured = r"^    measured limits   memory (.+?), float32 \S+ \SFLOP/s.*\n.*; [1-9]\d* rates of variants"
+    memory = re.search(measured, done.stdout, re.M)[1]
+    free = size(re.search(r"^    memory .*, (\S+ \SiB) free$", done.stdout, re.M)[1])
+    cache = size(re.search(r"^    last-level cache  (\S+ \SiB)$", done.stdout, re.M)[1])
+    if 1.5 * cache < 0.9 * min(GIB, free / 8):  # operands of that size go beyond the cache
+        assert re.fullmatch(r"\S+ GB/s", memory) and 0.1 < float(memory.split()[0]) < 1e5
+    else:
+        assert re.fullmatch(r"unknown|\S+ GB/s", memory)
