@@ -37,16 +37,18 @@
  * straight line, once a product: warps waited for instructions. Now copies are a short loop that adds, both operands
  * share it, and what writes C is three loops, the rare ones apart: 123 us became 88 in float32 64 x 64 x 64 (54 M
  * instructions in all), 38 became 34 in bfloat16. A third buffer, and odd rows spread by another pass, were slower, and
- * so were pieces of k that let more blocks run, but in float64: 64 x 64 x 64 whole, one block a multiprocessor, is the
- * 142.6 above, and in pieces was 109. Copies of 8 bytes by eight threads a row: 99 x 98 x 101 159.6, and by all
- * threads side by side 139.6. Pieces and short copies are back; 109 and 139.6 are from before the other changes.
+ * so were pieces of k where two blocks run whole. Where one would be alone with its two buffers, pieces let others run
+ * that hide what it waits for: float64 64 x 64 x 64 took 142.6 whole and 109 in pieces, float32 65 x 19 x 181 104 and
+ * 66.6, 63 x 135 x 104 98 and 82. Copies of 8 bytes by eight threads a row: 99 x 98 x 101 159.6, and by all threads
+ * side by side 139.6 (both before the other changes).
  *
- * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105.
+ * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105. A
+ * large C does only if it would be written by 2 bytes: 365 of 247 x 161 x 15 in bfloat16 took 77 us, and 33 this way.
  * Launches that begin early saved 0.2 to 0.3 us in most cases, and cost 1 to 3 in others: 400 of 45 x 45 x 45 in
  * float32 took 10.7 us and 12.7, 4000 of 33 x 33 x 33 in bfloat16 32.6 and 35.5.
  *
- * Of float32 the vendor is still faster where a product is all edges: 2880 of 98 x 18 x 35 took 1.25 times as long,
- * 1255 of 38 x 75 x 93 1.12 times, 5135 of 33 x 33 x 33 1.09 times.
+ * Of float32 the vendor is still faster where a product is all edges or has few warps' worth of tiles: 5135 of 33 x 33
+ * x 33 took 1.09 times as long, 394 of 119 x 119 x 119 (by matmul/exact32.cu) 1.6 times, 523 of 21 x 121 x 208 twice.
  *
  * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
  * even width. Above it, what a warp reads from shared memory for each product: matmul/async.cu and matmul/wgmma.cu feed

@@ -257,10 +257,11 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
 
 /* ---- host: the cut ----------------------------------------------------------------------------------------------- */
 
-#define STACKS_SMALL  (36 << 10) /* bytes of a block's shared memory: six share a multiprocessor */
-#define STACKS_STAGED (48 << 10) /* of them for C, at most: long rows of C need no staging */
-#define STACKS_MOST   (1 << 16)  /* elements of a C */
-#define STACKS_K      (1 << 28)  /* of k: offsets from row to row take 32 bits */
+#define STACKS_SMALL  (36 << 10)  /* bytes of a block's shared memory: six share a multiprocessor */
+#define STACKS_STAGED (48 << 10)  /* of them for C, at most: long rows of C need no staging, */
+#define STACKS_SINGLY (160 << 10) /* but where 16-bit elements would be written one by one */
+#define STACKS_MOST   (1 << 16)   /* elements of a C */
+#define STACKS_K      (1 << 28)   /* of k: offsets from row to row take 32 bits */
 
 /* How a kernel's teams tile C. */
 struct stacks_shape {
@@ -345,8 +346,9 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16;
     /* Threads that hold 16 bytes of a row of C write them as well themselves. */
     const bool in_16 = size == 4 ? args.n % 4 == 0 && !args.transpose_b : size == 8 && args.n % 2 == 0;
+    const int64_t most_staged = size == 2 && args.n % 2 ? STACKS_SINGLY : STACKS_STAGED;
     work.staged =
-        args.first && args.last && c_bytes <= STACKS_STAGED && work.c_at + c_bytes <= most && !(products == 1 && in_16);
+        args.first && args.last && c_bytes <= most_staged && work.c_at + c_bytes <= most && !(products == 1 && in_16);
     const int64_t bytes = work.c_at + (work.staged ? c_bytes : 0);
     return bytes <= most ? bytes : 0;
 }
@@ -359,10 +361,10 @@ inline bool stacks_odd(const struct launch *launch) {
 }
 
 /* Cuts a stack for tiles of this shape: as many products a group as leave room for six blocks, if that is two or more.
- * One product is cut along k only where it does not fit, and a block has threads for all of its C: each piece costs
- * another turn, and few blocks do with what they have on its way. A block of float64
- * that would be alone is cut for as many as registers hold, three at most: its warps wait for tensor cores. Pieces of
- * odd rows are copied by elements. */
+ * One product is cut along k only where a block has threads for all of its C, since each piece costs another turn: if
+ * it does not fit, or (float32 and float64) its block would be alone on a multiprocessor. Then as many are made room
+ * for as registers hold, three at most: what one waits for, the others hide. Of float32 1020 of 65 x 19 x 181 took 104
+ * us whole and 66.6 in pieces. Pieces of odd rows are copied by elements. */
 inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
     const matmul_args &args = launch->args.matmul;
     if (double(args.m) * double(args.n) > STACKS_MOST || args.k > STACKS_K) return {};
@@ -380,7 +382,7 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
         plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, whole, plan.as_they_lie);
     }
     const auto room_for = [](int64_t blocks) { return (shared_room() + 1024) / blocks - 1024; };
-    const bool alone = dtype_size(launch->dtype) == 8 && plan.bytes > room_for(2);
+    const bool alone = dtype_size(launch->dtype) >= 4 && plan.bytes > room_for(2);
     const int64_t enough = room_for(alone ? std::clamp<int64_t>(shape.resident / warps, 1, 3) : 1);
     for (const int64_t step : {whole, INT64_C(64), INT64_C(32), INT64_C(16)})
         if ((plan.bytes == 0 || plan.bytes > enough) && step <= whole && (step == whole || warps <= STACKS_WARPS)) {

@@ -43,8 +43,9 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
                  (shape.m / 2 * stacks_reads(o[0]) + shape.n / 2 * stacks_reads(o[1]));
     for (int i = 0; i < 2; i++)
         if (o[i].stride) turns += stacks_copy_turns(o[i], plan, args.k);
-    if (plan.work.staged)
-        turns += double(plan.products * args.m * args.n) * double(dtype_size(launch->dtype)) / 512 * 70;
+    const double elements = double(plan.products * args.m * args.n), size = double(dtype_size(launch->dtype));
+    if (plan.work.staged) turns += elements * size / 512 * 70;
+    if (!plan.work.staged && size == 2 && args.n % 2) turns += elements * 3.1; /* written one by one */
     const double blocks = std::max(
         1.0, std::min(double((shared_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
     const double each_scheduler = blocks * warps / 4;
@@ -52,15 +53,17 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
 }
 
 /* The fit has no products with a larger C. 20 stacks of them took longer than it says, by so much for each more of C:
- * where a product has many tiles, others wait for what one of them reads. Rows of 16 bits that are even do later. */
+ * where a product has many tiles, others wait for what one of them reads. Rows of 16 bits that are even do later, and
+ * odd ones hardly, once C is staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
 inline double stacks_beyond(const struct launch *launch, int shape) {
-    static const double floats[SHAPES] = {0.33, 0.8, 0.8}, halves[SHAPES] = {0.6, 0.6, 0.6},
-                        others[SHAPES] = {0.05, 0.33, 0.15};
+    static const double floats[SHAPES] = {0.33, 0.8, 0.8}, doubles[SHAPES] = {0.05, 0.33, 0.15},
+                        halves[SHAPES] = {0.6, 0.6, 0.6}, odd_halves[SHAPES] = {0.05, 0.07, 0.025};
     const matmul_args &args = launch->args.matmul;
-    const bool even = dtype_size(launch->dtype) == 2 && !stacks_odd(launch);
+    const size_t size = dtype_size(launch->dtype);
+    const bool even = size == 2 && !stacks_odd(launch);
+    const double *const each = size == 4 ? floats : size == 8 ? doubles : even ? halves : odd_halves;
     const double fitted = even ? 128 * 128 : 96 * 96;
-    const double more = std::max(0.0, double(args.m) * double(args.n) / fitted - 1);
-    return 1 + more * (launch->dtype == FLOAT32 ? floats : even ? halves : others)[shape];
+    return 1 + each[shape] * std::max(0.0, double(args.m) * double(args.n) / fitted - 1);
 }
 
 /* The shape that `tile` names, or the fastest. Without a plan where no shape fits. */
