@@ -150,6 +150,8 @@ struct ring_pace {
     double tile;     /* a tile, likewise */
 };
 static constexpr ring_pace pace = {0.512e-3, 1.05e-3, 17.2e-3, 0.823, 0.257};
+#define MEMORY      3.6e12 /* bytes in a second, */
+#define MEMORY_BY_8 2.2e12 /* and by copies of 8: 1387 of 107 x 3 x 107 took 70 us, not the 47 of copies of 16 */
 
 struct ring_choice {
     int shape;
@@ -178,7 +180,11 @@ static double ring_seconds(const struct launch *launch, const ring_shape &shape,
     const double b = double(args.n) * k * (args.b_batch_stride ? double(args.batch) : 1);
     const double busy = multiply * pace.multiply + copies * pace.copy + stores * pace.store +
                         rounds * (double(ceil_div(args.k * size, 128)) * pace.step + pace.tile);
-    return 2.5e-6 + std::max(1e-6 * busy, (a + b + c) * double(size) / 3.6e12);
+    const auto seconds_of = [&](double elements, const ring_operand &o) {
+        return elements * double(size) / (o.unit == 16 ? MEMORY : MEMORY_BY_8);
+    };
+    const double moving = seconds_of(a, work.operand[0]) + seconds_of(b, work.operand[1]) + c * double(size) / MEMORY;
+    return 2.5e-6 + std::max(1e-6 * busy, moving);
 }
 
 /* The fastest of all shapes, or of the one that `tile` names. */

@@ -125,6 +125,8 @@ static bool begins_early(const struct launch *launch) {
 #define EARLY      0.7e-6  /* less, where it begins before the launch before it has ended */
 #define WAVE       0.64e-6 /* each time that blocks follow others: what a block does beside reading, and is not hidden */
 #define ADDING     6.2e9   /* sums per second that a block adds up at its end */
+#define FOLLOWING  1e-6    /* in a stack, whose blocks last too short to hide how the next begin, more; */
+#define AT_ENDS    1.5e-8  /* and for each line of a block whose ends are taken element by element */
 #define STAGED     0.64e-6 /* each time that a block brings S to shared memory, */
 #define STAGING    49e9    /* and the bytes of it; */
 #define PICKED     2.7     /* times as long, where elements go there one by one, */
@@ -156,9 +158,10 @@ template <typename W> static double time_of(const struct launch *launch, const s
     };
     const bool picked = size == 2 && !(W::BY_K && W::ALIGNED && work.small_by_k);
     const double sums = work.tile_lines * work.small;
-    const double beside = WAVE + sums * std::min(work.parts, WARPS) / ADDING +
-                          ceil_div(work.k_each, work.chunk) * STAGED * (picked ? PICKED : 1) +
-                          small / STAGING * (picked ? PICKING : 1);
+    const double ends = W::BY_K && !W::ALIGNED ? double(std::min<int64_t>(work.lines, work.tile_lines)) * AT_ENDS : 0;
+    const double beside =
+        WAVE + (launch->args.matmul.batch > 1 ? FOLLOWING + ends : 0) + sums * std::min(work.parts, WARPS) / ADDING +
+        ceil_div(work.k_each, work.chunk) * STAGED * (picked ? PICKED : 1) + small / STAGING * (picked ? PICKING : 1);
     const double blocks = tiles * double(launch->args.matmul.batch) * work.splits;
     const double full = std::floor(blocks / slots), rest = blocks - full * slots;
     double seconds = STARTED - (begins_early(launch) ? EARLY : 0) + full * (together(slots) + beside);
