@@ -149,8 +149,9 @@ def look(process, folder):
     memory = re.search(r"RssAnon:\s+(\d+)", status)
     found = {"memory": int(memory[1]) << 10, "handles": handles, "temporary files": temporary} if memory else None
     if found and HAS_GPU:
-        asked = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-                               capture_output=True, text=True)  # fmt: skip
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")  # others may use the other GPUs
+        asked = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits",
+                                *([f"--id={visible}"] if visible else [])], capture_output=True, text=True)  # fmt: skip
         found["GPU memory"] = sum(map(int, asked.stdout.split())) << 20
     return found
 
