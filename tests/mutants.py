@@ -11,7 +11,8 @@ Mutants may do anything to anybody's files and processes: each test has a proces
 memory, and the rest is read-only. Needs root and unshare. What was done is kept in BUILD/done-SEED.json, and the same
 call goes on from there; with AGAIN=1 it tries survivors again.
 
-`make mutants GPU=1` draws them over the CUDA sources and needs a GPU: unit/test_kernels_random is the test of all."""
+`make mutants GPU=1` draws them over the CUDA sources and needs a GPU: unit/test_kernels_random is the test of all, by
+drawn cases of the operation."""
 
 import json
 import os
@@ -334,7 +335,7 @@ class Tests:
     def command(self, tree, part, only=None):
         target = tree.link(part)
         if part.startswith("unit/"):
-            return [target], {"TILERUN_CASES": "40"} if ".cu" in tree.compile else {}
+            return [target], self.cases(tree) if ".cu" in tree.compile else {}
         if part == "jobs":
             checks = 'for job; do "$0" check "$job" 2>&1 | cmp - "${job%.yaml}.expected" || exit; done'
             jobs = [path.relative_to(ROOT) for path in sorted(ROOT.glob("tests/jobs/bad/*.yaml"))]
@@ -343,6 +344,13 @@ class Tests:
         words += [f"--deselect={name}" for name in self.failing.get(part, ())]
         settings = {"TILERUN": str(target), "TILERUN_CASES": "20"}
         return [*words, "-x", *(only or [ROOT / f"tests/{part}.py"])], settings
+
+    def cases(self, tree):
+        """For unit/test_kernels_random: those of the operation whose source has the mistake. Products take longest."""
+        of = Path(tree.path).parts[1] if tree.path else "core"
+        return {"TILERUN_CASES": "60"} if of == "core" else {
+            "TILERUN_CASE": f"cuda/{of}/", "TILERUN_CASES": "60" if of == "matmul" else "300",
+        }  # fmt: skip
 
     def outcome(self, tree, part, limit, only=None):
         """(passed, the failed tests)"""

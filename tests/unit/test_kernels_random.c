@@ -9,6 +9,7 @@
  *
  *     TILERUN_SEED=1 TILERUN_CASES=5000     other cases, more of them (of each operation, on each device)
  *     TILERUN_CASE=cuda/matmul/57           only this case; a case that fails prints this line
+ *     TILERUN_CASE=cuda/matmul/             only the cases of this operation on this device
  *     TILERUN_DIVISIBLE=1                   panels of all variants, and which of them have other bits than the whole
  *     TILERUN_EXACT=1                       operands without guards, each in an allocation of its own: for memcheck */
 #include "kernel_trial.h"
@@ -44,8 +45,9 @@ static void check_variants(enum kernel_device device, enum op op) {
     snprintf(here, sizeof here, "%s/%s/", device_names[device], operations[op]->name);
     if (!devices[device] || (alone && strncmp(alone, here, strlen(here)) != 0)) skip();
     suite_open(&suite, device, op);
-    if (alone)
-        try_case(&suite, strtoll(alone + strlen(here), NULL, 10));
+    const char *one = alone ? alone + strlen(here) : "";
+    if (*one)
+        try_case(&suite, strtoll(one, NULL, 10));
     else
         for (int64_t number = 0; number < base_cases; number++) try_case(&suite, number);
     suite_close(&suite);
