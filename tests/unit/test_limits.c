@@ -116,6 +116,26 @@ static void times_pass_through_their_points_and_grow(void **state) {
     }
 }
 
+/* What moves elements takes as long for as many of another type as for those that were measured. */
+static void elements_count_and_not_their_bytes(void **state) {
+    (void)state;
+    const enum op ops[] = {OP_SCALE, OP_REDUCE, OP_TRANSPOSE};
+    for (int o = 0; o < 3; o++)
+        for (int from = 0; from < DTYPE_COUNT; from++) {
+            struct device_limits *limits = limits_create();
+            const struct kernel *kernel = kernel_find(ops[o], "cpu");
+            struct geometry measured = square(ops[o], (enum dtype)from, 500, REDUCE_MAX);
+            limits_add_point(limits, kernel, (enum dtype)from, REDUCE_MAX, limits_work(&measured), 1e-3);
+            for (int to = 0; to < DTYPE_COUNT; to++)
+                for (int times = 1; times < 4; times++) {
+                    struct geometry other = square(ops[o], (enum dtype)to, 500 * times, REDUCE_MAX);
+                    double seconds = limits_seconds(limits, kernel, &other, 1);
+                    assert_true(fabs(seconds / (1e-3 * times * times) - 1) < 1e-3); /* a sum has bytes of its own */
+                }
+            limits_free(limits);
+        }
+}
+
 static void beyond_the_cache_memory_counts(void **state) {
     (void)state;
     const struct kernel *kernel = kernel_find(OP_SCALE, "cpu");
@@ -140,6 +160,7 @@ int main(void) {
         cmocka_unit_test(a_product_is_bound_by_its_flops),
         cmocka_unit_test(less_accurate_products_have_a_roof_of_their_own),
         cmocka_unit_test(times_pass_through_their_points_and_grow),
+        cmocka_unit_test(elements_count_and_not_their_bytes),
         cmocka_unit_test(beyond_the_cache_memory_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,17 @@ static void test_ratios(void **state) {
           "d          0.10x\n"
           "e        0.0995x\n"
           "f        999500x\n");
+    count = 0; /* and from a million on in powers of ten */
+    add("means", "", "first", "ok", 3e6);
+    static const double millions[] = {3.00001, 3, 2.99999, 3e-3};
+    for (int i = 0; i < 4; i++) add("means", "", (char[]){(char)('a' + i), 0}, "ok", millions[i]);
+    check((struct view_options){.columns = "variant,ratio"}, 0,
+          "variant  x first\n"
+          "first      1.00x\n"
+          "a        999997x\n"
+          "b         1e+06x\n"
+          "c         1e+06x\n"
+          "d         1e+09x\n");
     two_operations();
     count = 3; /* the heading names the first variant also where conditions leave it out */
     static const char *const where[] = {"variant=tiled"};

@@ -91,6 +91,33 @@ static void samples_that_are_alike_within_a_turn_are_no_more_than_one(void **sta
     samples_free(&samples);
 }
 
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of six turns of four samples: all medians, and ranks 7 and 18 of all samples (the binomial distribution's). */
+static void all_samples_of_a_turn_count(void **state) {
+    (void)state;
+    unsigned short seed[3] = {10, 11, 12};
+    for (int round = 0; round < 200; round++) {
+        struct samples samples = draw(6, 4, 1e-3, 1e-2, seed);
+        double low, high, sorted[24], least = INFINITY, most = 0;
+        samples_interval(&samples, &low, &high);
+        for (int turn = 0; turn < 6; turn++) {
+            for (int i = 0; i < 4; i++) sorted[i] = samples.seconds[4 * turn + i];
+            qsort(sorted, 4, sizeof *sorted, by_size);
+            least = fmin(least, (sorted[1] + sorted[2]) / 2);
+            most = fmax(most, (sorted[1] + sorted[2]) / 2);
+        }
+        for (int i = 0; i < 24; i++) sorted[i] = samples.seconds[i];
+        qsort(sorted, 24, sizeof *sorted, by_size);
+        assert_near(low, fmin(least, sorted[6]), 1e-12);
+        assert_near(high, fmax(most, sorted[17]), 1e-12);
+        samples_free(&samples);
+    }
+}
+
 static const char *flags_of(const double *seconds, int count, unsigned throttle, char text[FLAGS_TEXT]) {
     struct samples samples = {.count = 0};
     for (int i = 0; i < count; i++) {
@@ -137,6 +164,7 @@ int main(void) {
         cmocka_unit_test(precision_is_that_of_order_statistics),
         cmocka_unit_test(the_interval_holds_what_it_promises),
         cmocka_unit_test(samples_that_are_alike_within_a_turn_are_no_more_than_one),
+        cmocka_unit_test(all_samples_of_a_turn_count),
         cmocka_unit_test(what_is_doubtful_is_flagged),
     };
     return cmocka_run_group_tests_name("samples", tests, NULL, NULL);
