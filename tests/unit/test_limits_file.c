@@ -302,7 +302,8 @@ static void folders_are_made_or_done_without(void **state) {
     limits_free(limits);
 }
 
-/* A folder, a pipe without a writer and a folder that must not be written, where the file should be. */
+/* A folder, a pipe without a writer, a file larger than any of ours, whatever it begins with, and a folder that must
+ * not be written, where the file should be. */
 static void whatever_lies_there(void **state) {
     (void)state;
     struct device_facts facts = cpu();
@@ -319,6 +320,11 @@ static void whatever_lies_there(void **state) {
     assert_true(limits_save(&facts, PROGRAM, limits));
     limits_free(back = limits_load(&facts, PROGRAM));
     assert_non_null(back);
+    for (off_t size = 1 << 20; size <= 1 << 30; size *= 32) {
+        assert_int_equal(truncate(path, size), 0);
+        assert_none(&facts, PROGRAM);
+    }
+    assert_true(limits_save(&facts, PROGRAM, limits));
     char *parent = must_printf("%s/tilerun", folder);
     chmod(parent, 0555);
     bool saved = limits_save(&facts, PROGRAM, limits);

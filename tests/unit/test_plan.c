@@ -286,6 +286,26 @@ static void stages_overlap(void **state) {
         }
 }
 
+/* One copy of an input serves all its readers, so each bears its part of what that costs; not of what is loaded anew.
+ */
+static void readers_share_what_is_loaded_once(void **state) {
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct fixture f;
+        set_matmul(&f, 2048, 2048, 2048);
+        assert_true(fit(&f, again ? GIB >> 7 : GIB, true) && (f.run.tiling.steps > 1) == again);
+        double costs[9];
+        for (int readers = 1; readers <= 8; readers++) {
+            for (int i = 0; i < 2; i++) f.run.tiling.in_storage[i].readers = readers;
+            costs[readers] = predict(&f, 1).cost_s;
+        }
+        const double shared = 2 * (costs[1] - costs[2]), read = predict(&f, 1).read_s;
+        assert_true(again ? shared == 0 : shared > 0.99 * read && shared < 1.5 * read);
+        for (int readers = 1; readers <= 8; readers++)
+            assert_near(costs[readers], costs[1] - shared * (1 - 1.0 / readers));
+    }
+}
+
 static void any_shape_fits_into_64_kib(void **state) {
     (void)state;
     struct fixture f;
@@ -465,6 +485,7 @@ int main(void) {
         cmocka_unit_test(stages_are_predicted),
         cmocka_unit_test(cut_chunks_are_read_whole),
         cmocka_unit_test(stages_overlap),
+        cmocka_unit_test(readers_share_what_is_loaded_once),
         cmocka_unit_test(any_shape_fits_into_64_kib),
         cmocka_unit_test(too_little_memory_says_what_is_needed),
         cmocka_unit_test(less_memory_is_never_predicted_to_be_faster),
