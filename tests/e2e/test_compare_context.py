@@ -34,3 +34,16 @@ def test_whole_values_are_shown(base, new, line, said, one, other):
     if "[" in line:
         words = [f"a: [{one}", f"a: [{other}"]
     assert f"job, zeal: {words[0]} -> {words[1]}\n" in compare(base, new).stdout
+
+
+ROOT = ["tool_version", "git_commit", "program_xxh3", "status"]
+ENVIRONMENT = ["hostname", "os", "cpu", "gpu_name", "compute_capability", "driver_version", "cuda_runtime", "compiler",
+               "hdf5_version", "gpu_uuid"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROOT + ENVIRONMENT)
+def test_each_text_that_differs(base, new, name):
+    assert f"  {name}: " not in compare(base, new).stdout
+    for path, text in ((base, "one"), (new, "another")):
+        edit.set_attribute(path, "/" if name in ROOT else "environment", name, text)
+    assert f"  {name}: one -> another\n" in compare(base, new, "--any-device").stdout

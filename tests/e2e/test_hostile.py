@@ -82,6 +82,22 @@ def test_claims(corpus, folder, dataset):
     refused(corpus, folder, "claims.h5", dataset, USAGE, f"claims.h5: '/{dataset}' {CLAIMS[dataset]}")
 
 
+@pytest.mark.parametrize("memory, most", [
+    ("1GiB", None), ("256MiB", None), ("255MiB", "255.0 MiB"), ("100MiB", "100.0 MiB"), ("1MiB", "64.0 MiB"),
+    ("90%", None), ("0.0001%", "64.0 MiB"),
+])  # fmt: skip
+def test_chunks_as_large_as_the_memory(corpus, folder, memory, most):
+    """They are read; larger ones, but of 64 MiB at least, are not."""
+    harness.write_job(
+        folder / "job.yaml", memory=memory, device="cpu",
+        inputs={"x": {"file": f"{corpus}/in/claims.h5", "dataset": "/slab", "rows": [0, 4]}},
+        operations=[{"id": "y", "op": "scale", "inputs": ["x"], "variants": ["cpu"]}],
+    )  # fmt: skip
+    done = tilerun("plan", "job.yaml", cwd=folder)
+    words = f"claims.h5: '/slab' has chunks of 256.0 MiB, larger than a memory of {most}\n"
+    assert done.code == (USAGE if most else OK) and (words in done.err.decode() if most else done.err == b"")
+
+
 @pytest.mark.parametrize("user_block", [0, 512, 4096])
 @pytest.mark.parametrize("claims", [1 << 16, 1 << 30, 0xFFFFFFFF])
 @pytest.mark.parametrize("base", [0, 512, 7168])

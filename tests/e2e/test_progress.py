@@ -12,6 +12,7 @@ import subprocess
 import termios
 import time
 
+import h5py
 import pytest
 
 import harness
@@ -121,6 +122,22 @@ def test_a_narrow_terminal(folder):
         terminal.process.send_signal(signal.SIGINT)
         time.sleep(0.05)
     assert terminal.end() == INTERRUPTED
+
+
+def test_the_bytes_of_a_pass(folder):
+    """Those that were moved of all that there are, once they are many."""
+    with h5py.File(folder / "in.h5", "w") as file:
+        file.create_dataset("x", (3 * 2**22, 1024), "f4", chunks=(2**12, 1024))  # of which nothing is stored
+    path = harness.write_job(
+        folder / "job.yaml", device="cpu", memory="64MiB", inputs={"x": {"file": "in.h5", "dataset": "x"}},
+        operations=[{"id": "y", "op": "reduce", "inputs": ["x"], "operator": "max", "axis": "all"}],
+    )  # fmt: skip
+    terminal = Terminal(100, "run", path, "--once", "-o", folder / "out.h5")
+    terminal.read(lambda shown: " GB " in shown)
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.end() == INTERRUPTED
+    moved = re.search(r"  tile \d+/\d+  ([\d.]+) of 51.5 GB ", terminal.shown)
+    assert moved and 0.1 <= float(moved[1]) < 51, terminal.shown
 
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])

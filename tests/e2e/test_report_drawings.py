@@ -87,6 +87,30 @@ def test_limits_that_are_none(results, folder, bound, by):
     assert not figure_of(root, "Rate against intensity").find("path", class_="roof")
 
 
+@pytest.mark.parametrize("status, flops, traffic, seconds", [
+    (b"ok", 1e12, 1e-20, 1e-3), (b"ok", 1e-20, 1e12, 1e-3), (b"ok", 1e25, 1e25, 1e-6), (b"ok", 1e-25, 1e-25, 1e6),
+    (b"ok", 0, 1e6, 1e-3), (b"ok", 1e6, 0, 1e-3), (b"ok", 1e6, 1e6, 0), (b"ok", -1e6, -1e6, 1e-3),
+    (b"ok", np.nan, 1e6, 1e-3), (b"ok", 1e6, np.inf, 1e-3), (b"ok", 1e6, 1e6, np.nan),
+    (b"wrong", 1e6, 1e6, 1e-3), (b"failed", 1e6, 1e6, 1e-3), (b"interrupted", 1e6, 1e6, 1e-3),
+])  # fmt: skip
+def test_runs_that_have_no_place(results, folder, status, flops, traffic, seconds):
+    """What is not done, or has no rate or intensity that could be one, is no point, and moves no other."""
+
+    def change(rows, file, odd=True):
+        rows = unlimited(rows, file)[:6]
+        rows["flops"], rows["bytes"] = 1e6, 2e6
+        rows["kernel_median_s"] = 1e-3 * np.arange(1, 7)
+        if odd:
+            rows["status"][3], rows["kernel_median_s"][3] = status, seconds
+            rows["flops"][3], rows["bytes"][3] = flops, traffic
+        return rows if odd else np.delete(rows, 3)
+
+    def found(change):
+        return heights(figure_of(report(edited(results, folder, change)), "Rate against intensity"))
+
+    assert len(found(change)) == 5 and found(change) == found(lambda rows, file: change(rows, file, odd=False))
+
+
 def test_every_message_is_told_once(results, folder):
     """With the number of runs that have it: of one status several, of several statuses one."""
     told = [("failed", "too hot", 3), ("failed", "too cold", 2), ("wrong", "too hot", 4), ("skipped", "no GPU", 1)]
