@@ -149,6 +149,27 @@ def test_lines_and_intervals(results, folder):
     assert "95 % intervals" in root.find("figure")[0].one("figcaption").text()
 
 
+@pytest.mark.parametrize("variants, kinds", [(12, 1), (6, 2), (4, 3), (3, 4), (1, 4)])
+def test_lines_of_one_variant_have_dashes(results, folder, variants, kinds):
+    """The first of each is whole, and its points are filled, however many variants share its colour or its shape."""
+
+    def change(rows, _):
+        rows = rows[: 2 * variants * kinds]
+        rows["operation"], rows["op"], rows["flops"], rows["kernel_median_s"] = b"product", b"matmul", 1e9, 1e-3
+        rows["variant"] = np.repeat([f"v{v:02}".encode() for v in range(variants)], 2 * kinds)
+        names = [f"n={n},kind=k{k}".encode() for k in range(kinds) for n in (8, 16)]
+        rows["parameters"] = names * variants
+        return rows
+
+    drawing = report(edited(results, folder, change)).find("figure")[0].one("svg")
+    lines = [path.attributes["class"].split() for path in drawing.find("path")]
+    dashes = [words[2] for words in lines if words[0] == "l" and len(words) == 3]
+    assert dashes == [f"d{k}" for _ in range(variants) for k in range(kinds)]
+    markers = [group.find("path")[-1].attributes["class"].split()[1] for group in drawing.find("g")]
+    hollow = [k % 2 == 1 for _ in range(variants) for k in range(kinds) for _ in "12"]
+    assert len(markers) == len(hollow) and all(m == "ms" or (m == "mh") == h for m, h in zip(markers, hollow))
+
+
 def test_the_fastest_lines_are_drawn(results, folder):
     """Of more than a plot has room for, in the order of the rows."""
     times = np.random.default_rng(1).permutation(15) + 1.0

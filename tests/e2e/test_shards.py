@@ -391,6 +391,11 @@ def test_unfinished_output_is_shown(folder):
     shard(folder, 0, 3)
     done = harness.tilerun("show", folder / "out.h5")
     assert done.returncode == OK and "4 of 6 runs" in done.stderr + done.stdout
+    part = sorted(path for path in folder.glob("out.h5.parts/**/*.h5") if len(path.stem) == 32)[0]
+    whole = part.read_bytes()
+    for damaged in (whole[:-1], whole[: len(whole) // 2], b"", whole[:2000] + b"\x00\xff" + whole[2002:]):
+        part.write_bytes(damaged)  # it is done again, and not counted
+        assert "3 of 6 runs" in harness.quiet("show", folder / "out.h5")
 
 
 def test_foreign_files_stay(folder):
