@@ -219,8 +219,13 @@ static void test_few_and_odd_samples(void **state) {
         assert_int_equal(ratio_of(base, 50, twice, count, FLOOR, 0.05).verdict, RATIO_SLOWER);
         assert_int_equal(ratio_of(base, count, base, count, FLOOR, 0.05).verdict, RATIO_SAME);
     }
-    assert_int_equal(ratio_of(base, 0, base, 50, FLOOR, 0.05).verdict, RATIO_UNKNOWN);
-    assert_int_equal(ratio_of(odd, 4, base, 50, FLOOR, 0.05).verdict, RATIO_UNKNOWN);
+    for (int count = 0; count <= 4; count++) { /* of the one that has no times nothing is told */
+        struct ratio before = ratio_of(odd, count, base, 50, FLOOR, 0.05);
+        struct ratio after = ratio_of(base, 50, odd, count, FLOOR, 0.05);
+        assert_true(before.verdict == RATIO_UNKNOWN && after.verdict == RATIO_UNKNOWN);
+        assert_true(isnan(before.base_s) && isnan(after.new_s) && isnan(before.value) && isnan(after.value));
+        assert_true(before.new_s == after.base_s && fabs(before.new_s / 1e-3 - 1) < 0.01);
+    }
     for (int i = 0; i < 4; i++) base[10 + i] = odd[i];
     assert_int_equal(ratio_of(base, 50, base, 50, FLOOR, 0.05).verdict, RATIO_SAME);
     double alike[20];
