@@ -94,7 +94,6 @@ MOMENTS_CALL struct reduce_moments moments_of(double pivot, int64_t count, doubl
     struct reduce_moments moments = {count, {{0, 0}}};
     const double step = count > 0 ? sum * moments_inverse((double)count) : 0, about_mean = squares - sum * step;
     moments.of.spread.mean = count > 0 ? moments_add(pivot, step, &moments.of.spread.rest) : 0;
-    if (count == 0) moments.of.spread.rest = 0;
     /* Squares out of range, of finite elements, are infinite and not NaN. */
     moments.of.spread.squares = squares > 1.7976931348623157e308 && sum - sum == 0 ? squares
                                 : about_mean < 0                                   ? 0
