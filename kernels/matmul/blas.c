@@ -74,8 +74,8 @@ static int pitch(int64_t columns) {
     return columns > 0 ? (int)columns : 1;
 }
 
-/* sums = A B, plus what is there unless this is the first launch over k. */
-static void multiply(const struct launch *launch, void *sums) {
+/* C = A B, plus what is there unless this is the first launch over k. */
+static void multiply(const struct launch *launch) {
     static const float zero_float = 0, one_float = 1;
     static const double zero_double = 0, one_double = 1;
     const bool wide = launch->dtype == FLOAT64;
@@ -90,21 +90,21 @@ static void multiply(const struct launch *launch, void *sums) {
         const char *a = (const char *)args->a + batch * args->a_batch_stride * size;
         const char *b = (const char *)args->b + batch * args->b_batch_stride * size;
         gemm(args->transpose_b ? "T" : "N", args->transpose_a ? "T" : "N", &n, &m, &k, one, b, &ldb, a, &lda,
-             args->first ? zero : one, (char *)sums + batch * args->m * args->n * size, &n, 1, 1);
+             args->first ? zero : one, (char *)args->c + batch * args->m * args->n * size, &n, 1, 1);
     }
 }
 
-/* C = alpha * sums, multiplied in double. Not by the library: the reference multiplies the elements of an operand by
+/* C = alpha * C, multiplied in double. Not by the library: the reference multiplies the elements of an operand by
  * alpha, which takes bits from small ones. */
-static void scale(const struct launch *launch, const void *sums) {
+static void scale(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     const int64_t count = args->batch * args->m * args->n;
 #pragma omp parallel for num_threads(cpu_threads(launch))
     for (int64_t i = 0; i < count; i++)
         if (launch->dtype == FLOAT64)
-            ((double *)args->c)[i] = args->alpha * ((const double *)sums)[i];
+            ((double *)args->c)[i] *= args->alpha;
         else
-            ((float *)args->c)[i] = (float)(args->alpha * (double)((const float *)sums)[i]);
+            ((float *)args->c)[i] = (float)(args->alpha * (double)((const float *)args->c)[i]);
 }
 
 static int matmul_blas_launch(const struct launch *launch) {
@@ -113,9 +113,8 @@ static int matmul_blas_launch(const struct launch *launch) {
     if (!blas->found) return 1;
     if (args->batch * args->m * args->n == 0) return 0;
     if (blas->set_threads) blas->set_threads(cpu_threads(launch));
-    void *sums = args->first && args->last ? args->c : args->partial;
-    multiply(launch, sums);
-    if (args->last && (sums != args->c || args->alpha != 1)) scale(launch, sums);
+    multiply(launch);
+    if (args->last && args->alpha != 1) scale(launch);
     return 0;
 }
 

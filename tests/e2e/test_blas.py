@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -79,6 +80,19 @@ def test_it_is_called_as_fortran_calls_it(folder, rng, monkeypatch, setter):
         results = harness.run_job(folder, device="cpu", arguments=["--overwrite"], **job)
         assert [row["status"] for row in results.rows] == ["ok"] * 4, results.rows
         assert int(threads.read_text()) == count
+
+
+def test_on_drawn_problems(folder, rng, monkeypatch):
+    """As all variants are tried, of which it is one where a library is there."""
+    program = harness.TILERUN.parent / "tests/test_kernels_random"
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    monkeypatch.setenv("TILERUN_BLAS", str(build_shim(folder, "blas_shim", "-DSGEMM", "-DDGEMM")))
+    monkeypatch.setenv("TILERUN_CASE", "cpu/matmul/")
+    monkeypatch.setenv("TILERUN_CASES", "100")
+    monkeypatch.setenv("TILERUN_SEED", str(rng.integers(1 << 30)))
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0 and "of 3 variants" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("types", [["S"], ["D"], []])

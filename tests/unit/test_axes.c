@@ -169,6 +169,32 @@ static void axes_are_merged_where_they_must_be(void **state) {
     }
 }
 
+/* `axis: all` is the list of all axes, whatever the rank; any list gives what its axes leave. */
+static void axes_that_are_reduced(void **state) {
+    (void)state;
+    for (int rank = 1; rank <= MAX_RANK; rank++)
+        for (unsigned gone = 1; gone < 1u << rank; gone++) {
+            struct shape shape = {.rank = rank};
+            struct op_options named = {.reduce = REDUCE_SUM}, all = {.reduce = REDUCE_SUM, .axis = REDUCE_ALL_AXES};
+            int64_t outputs = 1;
+            for (int axis = 0; axis < rank; axis++) {
+                shape.size[axis] = axis + 2;
+                if (gone >> axis & 1)
+                    named.axes[named.axis_count++] = axis % 2 ? axis - rank : axis;
+                else
+                    outputs *= axis + 2;
+            }
+            struct shape shapes[MAX_INPUTS] = {shape, shape};
+            enum dtype dtypes[MAX_INPUTS] = {FLOAT32, FLOAT32};
+            struct geometry some, whole;
+            struct error error = {.status = STATUS_OK};
+            assert_int_equal(geometry_make(OP_REDUCE, &named, shapes, dtypes, &some, &error), STATUS_OK);
+            assert_int_equal(geometry_make(OP_REDUCE, &all, shapes, dtypes, &whole, &error), STATUS_OK);
+            assert_int_equal(shape_elements(&some.out.shape), outputs);
+            assert_int_equal(shape_elements(&whole.out.shape), 1);
+        }
+}
+
 /* Is one box of both the same elements? */
 static void what_is_alike(void **state) {
     (void)state;
@@ -215,6 +241,7 @@ int main(void) {
         cmocka_unit_test(boxes_have_all_elements_in_order),
         cmocka_unit_test(plain_axes_are_one_box),
         cmocka_unit_test(axes_are_merged_where_they_must_be),
+        cmocka_unit_test(axes_that_are_reduced),
         cmocka_unit_test(what_is_alike),
         cmocka_unit_test(arrays_have_all_axes),
     };

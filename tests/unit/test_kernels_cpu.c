@@ -415,6 +415,15 @@ static void reduce_does_not_depend_on_threads(void **state) {
     free(x);
 }
 
+static void threads_are_as_many_as_asked(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 4; threads++) {
+        const struct launch asked = {.multiprocessors = threads}, any = {.multiprocessors = 0};
+        omp_set_num_threads(5);
+        assert_true(cpu_threads(&asked) == threads && cpu_threads(&any) == 5);
+    }
+}
+
 /* Neighbours are added by lanes: equal ones, whose rounding errors point one way, lose what 1024 additions do and not
  * what 65536 do. */
 static void sums_of_neighbours_lose_little(void **state) {
@@ -482,6 +491,7 @@ int main(void) {
         cmocka_unit_test(transpose_of_all_shapes),
         cmocka_unit_test(scale_of_all_shapes),
         cmocka_unit_test(reduce_does_not_depend_on_threads),
+        cmocka_unit_test(threads_are_as_many_as_asked),
         cmocka_unit_test(sums_of_neighbours_lose_little),
         cmocka_unit_test(products_take_the_widest_vectors),
         cmocka_unit_test(products_have_one_nan),
