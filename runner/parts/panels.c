@@ -78,9 +78,9 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
                            row->bound_s, row->file_bytes, row->overflowed, row->wrapped, row->truncated};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) *sums[i] = first ? more[i] : *sums[i] + more[i];
     if (first || row->error > sum->error) sum->error = row->error;
-    if (first || row->tolerance > sum->tolerance) sum->tolerance = row->tolerance;
     if (first || !sum->flags[0]) snprintf(sum->flags, sizeof sum->flags, "%s", row->flags);
-    if (first) {
+    if (first) { /* all have the same tolerance */
+        sum->tolerance = row->tolerance;
         snprintf(sum->device, sizeof sum->device, "%s", row->device);
         snprintf(sum->device_name, sizeof sum->device_name, "%s", row->device_name);
         snprintf(sum->verify, sizeof sum->verify, "%s", row->verify);

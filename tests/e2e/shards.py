@@ -40,7 +40,7 @@ def bits(path):
         }
 
 
-IDENTITY = ("run", "operation", "op", "variant", "parameters", "device", "dtype", "shape", "status", "error", "message")
+IDENTITY = "run operation op variant parameters device dtype shape status error tolerance message".split()
 
 
 def plain_results(folder, expect=OK):
