@@ -204,9 +204,7 @@ static bool read_note(const char *folder, struct shard_job *job) {
     for (int kind = 0; kind < 2; kind++)
         job->present[kind] = read_facts(file, (enum kernel_device)kind, &job->facts[kind]);
     H5Fclose(file);
-    if (job->path && job->text && job->resolved && job->present[DEVICE_CPU]) return true;
-    shard_job_free(job);
-    return false;
+    return job->path && job->text && job->resolved && job->present[DEVICE_CPU];
 }
 
 /* The SHA-256 of the resolved job of a shard; NULL: it has not begun. The caller frees. */

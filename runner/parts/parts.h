@@ -65,8 +65,8 @@ struct shard_job {
     char *later; /* the folder of a shard that has begun another job since; NULL: none has */
 };
 /* Finds the job of the shards whose notes lie beside OUTPUT: of those all of whose shards have begun, the one that a
- * shard began last; if there is none, the one that most shards have. false: there are no notes. Free with
- * shard_job_free. */
+ * shard began last; if there is none, the one that most shards have. false: there are no notes, or that one
+ * lacks something. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
 
