@@ -15,13 +15,15 @@ CASES = int(os.environ.get("TILERUN_CASES", 8))
 SEED = int(os.environ.get("TILERUN_SEED", 0))
 
 NUMBERS = "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
-OTHERS = {
-    "string": h5py.string_dtype(),
-    "enumeration": np.dtype(bool),
-    "compound": np.dtype(complex),
-    "sequence": h5py.vlen_dtype(np.int32),
-    "reference": h5py.ref_dtype,
-}
+# What they are called, and whether their elements lie elsewhere in the file.
+OTHERS = [
+    ("string", h5py.string_dtype(), True),
+    ("string", h5py.string_dtype(length=5), False),
+    ("enumeration", np.dtype(bool), False),
+    ("compound", np.dtype(complex), False),
+    ("sequence", h5py.vlen_dtype(np.int32), True),
+    ("reference", h5py.ref_dtype, False),
+]
 FILTERS = [
     ({}, ""),
     ({"compression": "gzip", "compression_opts": 6}, "gzip 6"),
@@ -74,16 +76,16 @@ def write(path, draw):
             rank = draw.choice([0, 1, 1, 2, 2, 3, 3, 4, 5])
             shape = tuple(draw.choice([0, 1, 2, 5, 17]) for _ in range(rank))
             other = draw.random() < 0.25
-            kind = draw.choice(list(OTHERS)) if other else draw.choice(NUMBERS)
+            kind, dtype, elsewhere = draw.choice(OTHERS) if other else (draw.choice(NUMBERS), None, False)
             big = not other and draw.random() < 0.3
-            dtype = OTHERS[kind] if other else np.dtype(kind).newbyteorder(">" if big else "<")
-            chunked = rank > 0 and 0 not in shape and kind not in ("string", "sequence") and draw.random() < 0.6
+            dtype = dtype or np.dtype(kind).newbyteorder(">" if big else "<")
+            chunked = rank > 0 and 0 not in shape and not elsewhere and draw.random() < 0.6
             options, filters = draw.choice(FILTERS) if chunked else ({}, "")
             chunks = tuple(draw.randint(1, size) for size in shape) if chunked else None
             data = None if other else draw_numbers(draw, shape, dtype)
             made = file.create_dataset(name, shape, dtype, chunks=chunks, data=data, **options)
             file.flush()
-            itemsize = 0 if kind in ("string", "sequence") else made.id.get_type().get_size()
+            itemsize = 0 if elsewhere else made.id.get_type().get_size()
             size = itemsize * int(np.prod(shape, dtype=int))
             stored = made.id.get_storage_size()
             said["/" + name] = {
