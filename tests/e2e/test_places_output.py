@@ -63,6 +63,21 @@ def test_hard_links_are_told_of(folder, made):
     assert (folder / "other-name.txt").read_text() == "my thesis\n"
 
 
+@pytest.mark.parametrize("count, words", [(0, None), (1, "file that is"), (2, "files that are"), (3, "files that are")])
+def test_files_of_others_keep_the_folder(folder, count, words):
+    """Counted are those in OUTPUT.parts and in the folders of shards there, not the folders themselves."""
+    write_job(folder)
+    names = ["out.h5.parts/notes.txt", "out.h5.parts/shard-1-of-2/.hidden", "out.h5.parts/..x"][:count]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("not tilerun's")
+    done = run(folder)
+    assert done.returncode == OK, done.stderr
+    assert all((folder / name).exists() for name in names) and (folder / "out.h5.parts").exists() == (count > 0)
+    told = [line for line in done.stderr.splitlines() if "stays" in line]
+    assert told == [f"tilerun: out.h5.parts stays: it holds {count} {words} not tilerun's"] * (count > 0)
+
+
 @pytest.mark.parametrize("flags", [(), ("--resume",), ("--overwrite",)], ids=["new", "resume", "overwrite"])
 def test_many_start_at_once(folder, flags):
     """One runs at a time, and the others say why they do not: never that something cannot be made."""
