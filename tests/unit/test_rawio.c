@@ -374,6 +374,39 @@ static void missing_memory_is_a_failure(void **state) {
     free(values);
 }
 
+/* HDF5 has to decode a chunk of which a part is written, and says why it cannot. */
+static void a_damaged_chunk_cannot_be_changed(void **state) {
+    (void)state;
+    const struct shape shape = {2, {40, 40}};
+    const struct box whole = box_whole(&shape), part = {2, {15, 5}, {20, 30}};
+    const struct h5_layout layouts[] = {{.chunk = {2, {10, 10}}, .compression = COMPRESSION_GZIP, .level = 1},
+                                        {.chunk = {2, {10, 10}}, .fletcher32 = true}};
+    const char *const whys[] = {"inflate() failed", "data error detected by Fletcher32 checksum"};
+    const hsize_t corner[2] = {30, 20};
+    float values[1600] = {1};
+    const struct write_source source = {values, FLOAT32, NULL};
+    for (int i = 0; i < 2; i++) {
+        hid_t file;
+        struct h5_dataset *dataset;
+        struct rawwrite *raw;
+        struct h5_place place;
+        assert_int_equal(h5_create_file(in_folder("hurt.h5"), &file, &error), STATUS_OK);
+        assert_int_equal(h5_create(file, "/x", FLOAT32, &shape, &layouts[i], &dataset, &error), STATUS_OK);
+        assert_int_equal(rawwrite_open(dataset, 0, &raw, &error), STATUS_OK);
+        assert_int_equal(rawwrite_write(raw, &whole, &source, NULL, &error), STATUS_OK);
+        assert_int_equal(h5_find_chunk(dataset->id, corner, &place, &error), STATUS_OK);
+        int descriptor = h5_descriptor(dataset->id, NULL);
+        assert_int_equal(pwrite(descriptor, "\377\377\377\377\377\377\377\377", 8, (off_t)place.address), 8);
+        assert_int_equal(rawwrite_write(raw, &part, &source, NULL, &error), STATUS_IO);
+        if (!strstr(error.text, whys[i])) fail_msg("%s", error.text);
+        error = (struct error){.status = STATUS_OK};
+        rawwrite_close(raw);
+        h5_close(dataset);
+        h5_close_file(file, &error);
+        error = (struct error){.status = STATUS_OK};
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout_is_read_as_by_hdf5),
@@ -385,6 +418,7 @@ int main(void) {
         cmocka_unit_test(whole_chunks_are_known),
         cmocka_unit_test(every_layout_is_written_as_by_hdf5),
         cmocka_unit_test(missing_memory_is_a_failure),
+        cmocka_unit_test(a_damaged_chunk_cannot_be_changed),
     };
     return cmocka_run_group_tests_name("rawio", tests, make_folder, remove_folder);
 }
