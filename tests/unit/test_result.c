@@ -1,4 +1,5 @@
 /* test_result.c - a job's results: what is refused, who holds the lock, keys, the assembled file, reading it back. */
+#include "../../runner/parts/take.h"
 #include "../../runner/result/result_file.h"
 #include "result_fixture.h"
 
@@ -180,6 +181,26 @@ static void test_unfinished(void **state) {
     results_close(results);
 }
 
+/* What is not in the part, and what the file has already: HDF5's own words tell which. */
+static void test_what_cannot_be_copied(void **state) {
+    struct fixture *f = *state;
+    static const char *const cases[][3] = {{"absent", "/outputs/new", "object 'absent' doesn't exist"},
+                                           {"x", "/outputs/old", "destination object already exists"}};
+    for (int attributes = 0; attributes < 2; attributes++)
+        for (int i = 0; i < 2; i++) {
+            struct error error = {STATUS_OK, ""};
+            hid_t part, file;
+            assert_int_equal(h5_open_file(f->input, &part, &error), STATUS_OK);
+            assert_int_equal(h5_create_file(f->output, &file, &error), STATUS_OK);
+            assert_int_equal(take_object(part, "x", file, "/outputs/old", attributes, &error), STATUS_OK);
+            assert_int_equal(take_object(part, cases[i][0], file, cases[i][1], attributes, &error), STATUS_IO);
+            if (!strstr(error.text, cases[i][2]) || !strstr(error.text, f->input) || !strstr(error.text, cases[i][1]))
+                fail_msg("%s", error.text);
+            H5Fclose(part);
+            H5Fclose(file);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_whole_way),
@@ -188,6 +209,7 @@ int main(void) {
         TEST(test_rivals_for_the_lock),
         TEST(test_other_files_are_refused),
         TEST(test_unfinished),
+        TEST(test_what_cannot_be_copied),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }
