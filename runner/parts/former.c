@@ -209,7 +209,6 @@ bool former_stored(const struct results *results, const struct run *run, struct 
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output) {
     const struct result_row *found = find_row(results, run);
     struct stored stored;
-    *has_output = false;
     if (!found || !former_stored(results, run, &stored)) return false;
     *row = *found;
     FENCE(results->place.path);
