@@ -72,6 +72,19 @@ def test_host_memory_does_not_grow_with_the_output(tmp_path):
         assert np.array_equal(file["outputs/double"][:], 2 * values)
 
 
+def run_with(limit, folder, job):
+    """`limit`: of the data segment, threads' stacks and all."""
+    environment = dict(os.environ, OMP_NUM_THREADS="2", OMP_STACKSIZE="1M", MALLOC_ARENA_MAX="2")
+    done = harness.tilerun(
+        "run", job, "-o", folder / "out.h5", env=environment,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
+    )
+    if "ReserveShadowMemoryRange failed" in done.stderr:
+        pytest.skip("AddressSanitizer needs more address space than the limit leaves")
+    assert done.returncode == harness.OK, done.stderr
+    return done.stderr
+
+
 def test_short_of_memory_means_smaller_tiles(tmp_path):
     """The budget says 4 GiB, the system gives less: the run goes on in smaller tiles and says so."""
     values = np.random.default_rng().integers(0, 256, (16384, 16384), dtype=np.uint8)
@@ -83,21 +96,30 @@ def test_short_of_memory_means_smaller_tiles(tmp_path):
         defaults={"warmup": 1, "repeat": 2, "verify": "sampled"},
         operations=[{"id": "flipped", "op": "transpose", "inputs": ["X"], "variants": ["blocked"]}],
     )
-    limit = 450 * MIB  # of the data segment, threads' stacks and all: less than the 512 MiB of one step
-    environment = dict(os.environ, OMP_NUM_THREADS="2", OMP_STACKSIZE="1M", MALLOC_ARENA_MAX="2")
-    done = harness.tilerun(
-        "run", job, "-o", tmp_path / "out.h5", env=environment,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
-    )
-    if "ReserveShadowMemoryRange failed" in done.stderr:
-        pytest.skip("AddressSanitizer needs more address space than the limit leaves")
-    assert done.returncode == harness.OK, done.stderr
-    cuts = re.findall(r"cpu is short of memory; smaller tiles: (\d+) bytes instead of (\d+)", done.stderr)
+    said = run_with(450 * MIB, tmp_path, job)  # less than the 512 MiB of one step
+    cuts = re.findall(r"cpu is short of memory; smaller tiles: (\d+) bytes instead of (\d+)", said)
     sizes = [cuts[0][1], *(smaller for smaller, _ in cuts)] if cuts else []
-    assert 1 <= len(cuts) <= 3 and cuts == list(zip(sizes[1:], sizes)), done.stderr  # each goes on from the one before
-    assert all(int(smaller) < int(larger) for smaller, larger in cuts), done.stderr
+    assert 1 <= len(cuts) <= 3 and cuts == list(zip(sizes[1:], sizes)), said  # each goes on from the one before
+    assert all(int(smaller) < int(larger) for smaller, larger in cuts), said
     with h5py.File(tmp_path / "out.h5") as file:
         assert np.array_equal(file["outputs/flipped"][:], values.T)
+
+
+def test_a_variant_that_waits_gives_way_before_tiles_get_smaller(tmp_path):
+    """By the budget there is room for both of a task, each of 208 MiB, of which they share 16; in fact for one."""
+    job = harness.write_job(
+        tmp_path / "job.yaml", device="cpu", memory="4GiB", sync=False,
+        inputs={"X": {"random": {"shape": [2, 8 * MIB], "dtype": "uint8", "distribution": "constant", "value": 3}}},
+        defaults={"warmup": 0, "repeat": 2, "verify": "sampled", "store": "none"},
+        operations=[
+            {"id": "s", "op": "reduce", "operator": "sum", "axis": 0, "inputs": ["X"], "variants": ["blocked", "cpu"]}
+        ],
+    )
+    said = run_with(380 * MIB, tmp_path, job)
+    assert "short of memory" not in said
+    first, second = harness.Results(tmp_path / "out.h5").rows
+    assert first["status"] == second["status"] == "ok"
+    assert second["read_s"] > 0  # the first has given up what it had read
 
 
 # ---- the largest part becomes the results file --------------------------------------------------------------------
