@@ -18,9 +18,9 @@ struct visit {
     hsize_t left;   /* links that the file may still hold */
     haddr_t *known; /* groups, at places that their addresses give; HADDR_UNDEF: free */
     size_t places, groups;
-    char path[PATH_MAX]; /* of what is visited, from the group on */
-    size_t length;       /* of the path of the group that holds it, with its '/' */
-    int depth;           /* of that group */
+    char path[PATH_MAX + 1]; /* of what is visited, from the group on; with a '/' behind a group's */
+    size_t length;           /* of the path of the group that holds it, with its '/' */
+    int depth;               /* of that group */
 };
 
 static herr_t refuse(const char *why) {
