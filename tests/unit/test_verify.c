@@ -3,6 +3,7 @@
  *
  * Each test makes a right result, checks that it passes, spoils it in one way, and checks that this is found (or that
  * it passes, if the documents promise no more). Sizes lie just beyond those that verify.c compares whole. */
+#include "draws.h"
 #include "verify_fixture.h"
 
 /* ---- large products ---------------------------------------------------------------------------------------------- */
@@ -82,6 +83,39 @@ static void float64_of_any_size_is_compared(void **state) {
         f.operation.run.verify = VERIFY_SAMPLED;
         assert_true(passes(&f));
         assert_true(is_found(&f, 40 * 2048 + 1000, 0));
+        close_fixture(&f);
+    }
+}
+
+/* Lines of A and B are as large as their largest element, wherever it is along k: here all begin with a tiny one. */
+static void small_lines_are_not_hidden(void **state) {
+    (void)state;
+    enum { ROWS = 64, COLUMNS = 2048, LENGTH = 5 };
+    state_of_draws = 1;
+    for (int turned = 0; turned < 4; turned++) {
+        struct fixture f;
+        float a[LENGTH * ROWS], b[LENGTH * COLUMNS];
+        bool turned_a = turned & 1, turned_b = turned & 2;
+        struct op_options options = {.alpha = 1, .transpose_a = turned_a, .transpose_b = turned_b};
+        for (int k = 0; k < LENGTH; k++) {
+            for (int i = 0; i < ROWS; i++)
+                a[turned_a ? k * ROWS + i : i * LENGTH + k] =
+                    ldexpf(1 + (float)draw_below(1000) / 999, k ? i % 40 - 20 : -30);
+            for (int j = 0; j < COLUMNS; j++)
+                b[turned_b ? j * LENGTH + k : k * COLUMNS + j] =
+                    ldexpf(1 + (float)draw_below(1000) / 999, k ? j % 40 - 20 : -30);
+        }
+        open_inputs(&f, OP_MATMUL, options, FLOAT32,
+                    (struct shape){2, {turned_a ? LENGTH : ROWS, turned_a ? ROWS : LENGTH}},
+                    (struct shape){2, {turned_b ? COLUMNS : LENGTH, turned_b ? LENGTH : COLUMNS}}, around_zero);
+        put_input(&f, 0, a);
+        put_input(&f, 1, b);
+        compute(&f);
+        f.operation.run.verify = VERIFY_SAMPLED;
+        assert_true(passes(&f));
+        for (int i = 0; i < ROWS; i += 40)
+            for (int j = 920; j < 960; j += 20)
+                assert_true(is_found(&f, i * COLUMNS + j, 0.9 * get(&f, i * COLUMNS + j)));
         close_fixture(&f);
     }
 }
@@ -318,6 +352,7 @@ int main(void) {
         cmocka_unit_test(lost_elements_of_narrow_types),
         cmocka_unit_test(wide_float64_is_not_rejected),
         cmocka_unit_test(float64_of_any_size_is_compared),
+        cmocka_unit_test(small_lines_are_not_hidden),
         cmocka_unit_test(tiny_products_are_not_rejected),
         cmocka_unit_test(a_nan_is_wrong_wherever_it_is),
         cmocka_unit_test(overflow_is_compared),
