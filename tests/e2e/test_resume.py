@@ -317,6 +317,15 @@ def test_parts_of_another_job_are_told_of(folder):
     assert_equals_undisturbed(folder, seed=9, repeat=2)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "JSON"])
+def test_what_is_complete_is_shown_as_it_was(folder, form):
+    path, output = job(folder, repeat=2, last=3), folder / "out.h5"
+    first = harness.quiet("run", path, "-o", output, "--progress", "none", *form)
+    again = resume(folder, OK, *form)
+    assert "is complete: nothing to do" in again.stderr
+    assert again.stdout == first and "flipped" in first
+
+
 def test_what_is_left_out_or_added_is_all_that_is_done(folder):
     """--only leaves operations out; a job may get more of them. The runs that are there are copied, not done again."""
     path = job(folder, repeat=2)
