@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import harness
-from harness import OK
+from harness import IO, OK
+
+DISK = "6m"
 
 
 def run(folder, shape, repeat=9, **more):
@@ -67,3 +69,17 @@ def test_one_sample_has_no_turns(folder):
     with h5py.File(results.path) as file:
         assert sorted(file["samples"]) == list("01234")
     assert all(row["flags"] == "" and np.isnan(row["kernel_ci_low_s"]) for row in results.rows)
+
+
+def test_a_full_disk_while_a_variant_waits(small_disk):
+    """It is not timed and finished, so that nothing of it is left (nor in memory, as a sanitizer sees)."""
+    harness.write_job(
+        small_disk / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [1000, 1000]}}},
+        defaults={"warmup": 0, "repeat": 2, "store": "all", "compression": "gzip"},  # how small is not known before
+        operations=[{"id": "t", "op": "transpose", "inputs": ["a"], "variants": ["blocked", "cpu"]}],
+    )
+    done = harness.tilerun("run", small_disk / "job.yaml", "-o", small_disk / "out.h5")
+    assert done.returncode == IO and "run-1.tmp: cannot be written: No space left" in done.stderr, done.stderr
+    assert [path.name for path in small_disk.iterdir()] == ["job.yaml"]
