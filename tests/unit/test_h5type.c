@@ -1,0 +1,59 @@
+/* test_h5type.c - a text whose length is not what its file claims. */
+#include "../../runner/storage/h5io.h"
+#include "scratch.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+/* Makes a file with a text that claims to have so many bytes. */
+static void make_text(const char *path, const char *text, uint32_t claims) {
+    struct error error = {STATUS_OK, ""};
+    static char data[1 << 16];
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    assert_int_equal(h5_set_text(file, "text", text, &error), STATUS_OK);
+    H5Fclose(file);
+    FILE *both = fopen(path, "r+b");
+    size_t size = fread(data, 1, sizeof data, both);
+    const char *heap = memmem(data, size, "GCOL", 4);
+    assert_non_null(heap);
+    struct {
+        uint32_t length, address[2]; /* as the attribute has them */
+    } is = {(uint32_t)strlen(text), {(uint32_t)(heap - data), 0}};
+    const char *place = memmem(data, size, &is, sizeof is);
+    assert_non_null(place);
+    fseek(both, place - data, SEEK_SET);
+    assert_int_equal(fwrite(&claims, sizeof claims, 1, both), 1);
+    fclose(both);
+}
+
+/* HDF5 takes as much memory as a text claims, twice, but for a limit that is the process's own again afterwards. */
+static void a_text_that_claims_much(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* it takes memory of its own */
+#endif
+    static const uint32_t claims[] = {11, 300 << 20, 600 << 20, UINT32_MAX};
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        struct error error = {STATUS_OK, ""};
+        struct rlimit limits[2];
+        struct rusage used[2];
+        hid_t file;
+        make_text(in_folder("x.h5"), "millimetres", claims[i]);
+        assert_int_equal(h5_open_file(in_folder("x.h5"), &file, &error), STATUS_OK);
+        getrusage(RUSAGE_SELF, &used[0]), getrlimit(RLIMIT_AS, &limits[0]);
+        char *text = h5_get_text(file, "text");
+        getrusage(RUSAGE_SELF, &used[1]), getrlimit(RLIMIT_AS, &limits[1]);
+        if (i == 0) assert_string_equal(text, "millimetres");
+        assert_true(used[1].ru_maxrss - used[0].ru_maxrss < 200 << 10); /* KiB */
+        assert_memory_equal(&limits[1], &limits[0], sizeof *limits);
+        free(text);
+        H5Fclose(file);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_that_claims_much),
+    };
+    return cmocka_run_group_tests_name("h5type", tests, make_folder, remove_folder);
+}
