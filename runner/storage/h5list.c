@@ -45,9 +45,18 @@ static char *type_text(hid_t type) {
     return must_printf("%s%s", dtype_name(dtype), swapped ? " big-endian" : "");
 }
 
-/* Of texts and sequences of any length each element is only a pointer. */
+/* Of texts and sequences of any length, alone or in a compound, each element has only a pointer. */
 static bool in_heap(hid_t type) {
-    return H5Tdetect_class(type, H5T_VLEN) > 0 || (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0);
+    if (H5Tget_class(type) == H5T_STRING) return H5Tis_variable_str(type) > 0;
+    bool found = H5Tdetect_class(type, H5T_VLEN) > 0;
+    hid_t of = H5Tget_class(type) == H5T_ARRAY ? H5Tget_super(type) : -1;
+    if (of >= 0) found = in_heap(of), H5Tclose(of);
+    const int members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
+    for (int i = 0; i < members && !found; i++) {
+        const hid_t member = H5Tget_member_type(type, (unsigned)i);
+        if (member >= 0) found = in_heap(member), H5Tclose(member);
+    }
+    return found;
 }
 
 /* The names under which people know HDF5's own filters. */

@@ -21,6 +21,10 @@ OTHERS = [
     ("string", h5py.string_dtype(length=5), False),
     ("enumeration", np.dtype(bool), False),
     ("compound", np.dtype(complex), False),
+    ("compound", np.dtype([("n", "i4"), ("text", h5py.string_dtype())]), True),
+    ("compound", np.dtype([("n", "i4"), ("texts", h5py.string_dtype(), (2, 3))]), True),
+    ("compound", np.dtype([("n", "i4"), ("in", [("list", h5py.vlen_dtype("f8")), ("m", "u1")])]), True),
+    ("compound", np.dtype([("n", "i4"), ("texts", "S3", (2,))]), False),
     ("sequence", h5py.vlen_dtype(np.int32), True),
     ("reference", h5py.ref_dtype, False),
 ]
