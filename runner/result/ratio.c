@@ -28,28 +28,34 @@ struct median {
     double median, low, high;
 };
 
-/* Where a sample lies: -1 below the median, 1 above, 0 on it. The mean of this series is 0. */
-static double side_of(double value, double median) {
-    return (value > median) - (value < median);
+/* Where samples lie: 1 above the median, -1 below, 0 on it; less the mean of that, which is not 0 where many of a coarse
+ * clock's samples lie on it. The caller frees. */
+static double *sides_of(const double *samples, int count, double median) {
+    double *sides = must_malloc((unsigned long)count * sizeof *sides), mean = 0;
+    for (int i = 0; i < count; i++) {
+        sides[i] = (samples[i] > median) - (samples[i] < median);
+        mean += sides[i] / count;
+    }
+    for (int i = 0; i < count; i++) sides[i] -= mean;
+    return sides;
 }
 
-static double autocovariance(const double *samples, int count, double median, int lag) {
+static double autocovariance(const double *sides, int count, int lag) {
     double sum = 0;
-    for (int i = 0; i + lag < count; i++) sum += side_of(samples[i], median) * side_of(samples[i + lag], median);
+    for (int i = 0; i + lag < count; i++) sum += sides[i] * sides[i + lag];
     return sum / (count - lag);
 }
 
 /* The integrated autocorrelation time, at least 1. Geyer: sums of two neighbouring covariances are positive and fall;
  * the first that is not positive ends the sum. A series centred at its own median has covariances that are too small by
  * about their sum / count. */
-static double correlation_time(const double *samples, int count, double median) {
-    double variance = autocovariance(samples, count, median, 0);
-    if (!(variance > 0)) return 1; /* all alike */
+static double correlation_time(const double *sides, int count) {
+    double variance = autocovariance(sides, count, 0);
+    if (!(variance > 1e-9)) return 1; /* all alike */
     double time = -1, before = INFINITY;
     int lags = count / 2 < MOST_LAGS ? count / 2 : MOST_LAGS;
     for (int lag = 0; lag + 1 <= lags; lag += 2) {
-        double pair =
-            (autocovariance(samples, count, median, lag) + autocovariance(samples, count, median, lag + 1)) / variance;
+        double pair = (autocovariance(sides, count, lag) + autocovariance(sides, count, lag + 1)) / variance;
         if (pair <= 0) break;
         before = fmin(before, pair);
         time += 2 * before;
@@ -73,7 +79,9 @@ static struct median median_of(const double *samples, int all, double floor_) {
     double *sorted = sorted_doubles(series, of.count);
     if (of.count > 0) {
         of.median = median_of_sorted(sorted, of.count);
-        of.counts = of.count / correlation_time(series, of.count, of.median);
+        double *sides = sides_of(series, of.count, of.median);
+        of.counts = of.count / correlation_time(sides, of.count);
+        free(sides);
     }
     /* Of that many independent samples, about half +- Z/2 * their root lie below the true median. How many they are is
      * itself an estimate where neighbours are alike: Student's quantile instead of Z then, by its first term. */

@@ -218,6 +218,20 @@ def test_one_copy_and_names_that_are_taken(folder):
         assert described(file["outputs/a=1/o"]) == described(file["outputs/a=3/q"]) == EXPECTED
 
 
+@pytest.mark.parametrize("to, name", [
+    ("/y", "time"), ("/time", "time_2"), ("/time/y", "time_2"), ("/time/in/y", "time_2"), ("/timely/y", "time"),
+    ("/tim/y", "time"), ("/in/time", "time"),
+])  # fmt: skip
+def test_copies_in_a_file_of_to(folder, to, name):
+    """None has the name of a result there, nor of a group that holds one, whatever is written first."""
+    inputs = simple_input(folder)
+    operations = [{"id": "a", "op": "scale", "inputs": ["x"], "to": "to.h5:/first"}]
+    operations += [{"id": "y", "op": "scale", "inputs": ["x"], "to": f"to.h5:{to}"}]
+    run(folder, inputs, operations).unlink()
+    with h5py.File(folder / "to.h5") as file:
+        assert [file[path].dims[0][0].name for path in ("/first", to)] == [f"/{name}"] * 2
+
+
 def test_as_netcdf_writes_them(folder):
     """Dimensions without coordinates, which have no data, coordinates of two dimensions, and numbers of dimensions."""
     phony = "This is a netCDF dimension but not a netCDF variable.         4"

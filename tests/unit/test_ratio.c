@@ -129,6 +129,24 @@ static void test_coarse_samples_are_unsure(void **state) {
     }
 }
 
+/* Samples of few values, as a coarse clock gives them, are independent however many lie on the median. */
+static void test_ties_count(void **state) {
+    (void)state;
+    double base[100], new[100];
+    state_of_noise = 5;
+    for (int on_it = 0; on_it <= 90; on_it += 10) {
+        double worth = 0;
+        for (int round = 0; round < 100; round++) {
+            for (int s = 0; s < 100; s++) {
+                int beside = uniform() * 100 < on_it ? 0 : uniform() < 0.5 ? -1 : 1;
+                base[s] = 1e-3 * (1 + 0.01 * beside), new[s] = 1e-3 * (1 + 0.01 * normal());
+            }
+            worth += ratio_of(base, 100, new, 100, FLOOR, 0.05).base_counts / 100;
+        }
+        if (worth < 70) fail_msg("of 100 samples, %d %% of them alike, each round counts %g", on_it, worth);
+    }
+}
+
 static void test_floor(void **state) {
     (void)state;
     assert_true(ratio_floor(5e-6, false, false) == 0.01 && ratio_floor(1, false, false) == 0.01);
@@ -239,6 +257,7 @@ int main(void) {
         cmocka_unit_test(test_false_alarms),
         cmocka_unit_test(test_slower_is_found),
         cmocka_unit_test(test_coarse_samples_are_unsure),
+        cmocka_unit_test(test_ties_count),
         cmocka_unit_test(test_floor),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_one_step_of_the_clock),
