@@ -140,6 +140,21 @@ def test_the_bytes_of_a_pass(folder):
     assert moved and 0.1 <= float(moved[1]) < 51, terminal.shown
 
 
+def test_what_is_left_includes_later_runs(folder):
+    """The second has fifteen times as many repeats, which take as long each."""
+    product = {"op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"], "verify": "none", "warmup": 0, "store": "none"}
+    path = harness.write_job(
+        folder / "job.yaml", device="cpu", inputs={"a": {"random": {"shape": [400, 400]}}},
+        operations=[product | {"id": "first", "repeat": 200}, product | {"id": "second", "repeat": 3000}],
+    )  # fmt: skip
+    terminal = Terminal(100, "run", path, "-o", folder / "out.h5")
+    terminal.read(lambda shown: " left" in shown)
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.end() == INTERRUPTED
+    left = re.search(r"\[1/2\] first [^\r]*  ([\d.]+) ms each  [^\r]*, ~(\d+):(\d+) left", terminal.shown)
+    assert left and 60 * int(left[2]) + int(left[3]) >= float(left[1]), terminal.shown  # 1000 of them
+
+
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
 def test_the_end_on_a_terminal(folder, kind):
     """The live line is gone when the table comes; a terminal that cannot clear a line has none."""

@@ -1,4 +1,4 @@
-/* test_h5type.c - a text whose length is not what its file claims. */
+/* test_h5type.c - HDF5's words about its errors; a text whose length is not what its file claims. */
 #include "../../runner/storage/h5io.h"
 #include "scratch.h"
 
@@ -51,8 +51,21 @@ static void a_text_that_claims_much(void **state) {
     }
 }
 
+/* The cause comes first; without an error there is nothing to tell. */
+static void words_of_an_error(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_true(H5Fopen(in_folder("nowhere.h5"), H5F_ACC_RDONLY, H5P_DEFAULT) < 0);
+        assert_int_equal(strncmp(h5_words(), "unable to open file: name = ", 28), 0);
+        assert_non_null(strstr(h5_words(), " < "));
+        H5Eclear2(H5E_DEFAULT);
+        assert_string_equal(h5_words(), "no details");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_an_error),
         cmocka_unit_test(a_text_that_claims_much),
     };
     return cmocka_run_group_tests_name("h5type", tests, make_folder, remove_folder);
