@@ -85,6 +85,7 @@ static void matmul_geometries(void **state) {
     assert_shape(&g.out, "10x2x3");
     assert_string_equal(g.shape_text, "10x2x3x4");
     assert_true(g.extent[LOOP_B] == 10 && g.in[1].loop[0] == LOOP_K && g.partial_size == 0);
+    assert_true(g.flops == 2 * 10 * 2 * 3 * 4 && g.bytes == 8 * (80 + 12 + 60));
 
     enum dtype floats[2] = {FLOAT32, FLOAT32};
     refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(4, 5)}, floats,
@@ -196,6 +197,9 @@ static void other_geometries(void **state) {
     assert_string_equal(g.shape_text, "5");
     refused(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), &dtype,
             "scale of int16 takes whole numbers that fit 64 bits, not alpha 0.5, beta 0");
+    good(OP_SCALE, (struct op_options){.alpha = -0x1p63, .beta = 0x1p63 - 1024}, &SHAPE(5), INT16);
+    refused(OP_SCALE, (struct op_options){.alpha = 0x1p63}, &SHAPE(5), &dtype,
+            "scale of int16 takes whole numbers that fit 64 bits, not alpha 9.2233720368547758e+18, beta 0");
     good(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), BFLOAT16);
 }
 

@@ -93,6 +93,49 @@ static void sums_are_read_in_pieces(void **state) {
     free(x);
 }
 
+/* Columns whose means differ, read in several pieces. */
+static void variances_of_many_columns(void **state) {
+    (void)state;
+    enum { LONG = RUN + 300, WIDE = 1024 + 90 };
+    const struct shape shape = {2, {LONG, WIDE}};
+    float *x = malloc(sizeof *x * LONG * WIDE);
+    assert_non_null(x);
+    state_of_draws = 4;
+    for (int i = 0; i < LONG * WIDE; i++) x[i] = (float)(10 * (i % WIDE) + draw());
+    struct geometry g = geometry_of(OP_REDUCE, (struct op_options){.reduce = REDUCE_VAR, .axis = 0}, &shape, FLOAT32);
+    const struct box all = box_whole(&g.out.shape);
+    struct truth truth = truth_of(&g, x, NULL, &all);
+    for (int c = 0; c < WIDE; c++) {
+        double mean = 0, squares = 0;
+        for (int r = 0; r < LONG; r++) mean += (double)x[r * WIDE + c] / LONG;
+        for (int r = 0; r < LONG; r++) squares += ((double)x[r * WIDE + c] - mean) * ((double)x[r * WIDE + c] - mean);
+        if (!(fabs(truth.value[c] / (squares / LONG) - 1) < 1e-9)) fail_msg("column %d: %g", c, truth.value[c]);
+    }
+    truth_free(&truth);
+    free(x);
+}
+
+/* An error is measured by the terms, which may be of opposite signs. */
+static void scaled_numbers_may_cancel(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    const struct shape shape = {1, {COUNT}};
+    static double x[COUNT];
+    state_of_draws = 5;
+    for (int round = 0; round < 20; round++) {
+        const double alpha = draw() - 0.5, beta = draw() - 0.5;
+        for (int i = 0; i < COUNT; i++) x[i] = i % 2 ? -beta / alpha : draw() - 0.5;
+        struct op_options options = {.alpha = alpha, .beta = beta};
+        struct geometry g = geometry_of(OP_SCALE, options, &shape, FLOAT64);
+        const struct box all = box_whole(&shape);
+        struct truth truth = truth_of(&g, x, NULL, &all);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(truth.value[i] == fma(alpha, x[i], beta) &&
+                        fabs(truth.magnitude[i] / (fabs(alpha * x[i]) + fabs(beta)) - 1) < 1e-15);
+        truth_free(&truth);
+    }
+}
+
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* A product that goes from 1 to 2^1000 (or 2^-1000), further by `beyond` and back to 1, in four steps at drawn places
@@ -162,8 +205,8 @@ static void equal_products_drift(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_read_in_pieces),
-        cmocka_unit_test(products_know_their_way),
+        cmocka_unit_test(sums_are_read_in_pieces),   cmocka_unit_test(variances_of_many_columns),
+        cmocka_unit_test(scaled_numbers_may_cancel), cmocka_unit_test(products_know_their_way),
         cmocka_unit_test(equal_products_drift),
     };
     return cmocka_run_group_tests_name("truth", tests, NULL, NULL);
