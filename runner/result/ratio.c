@@ -28,8 +28,8 @@ struct median {
     double median, low, high;
 };
 
-/* Where samples lie: 1 above the median, -1 below, 0 on it; less the mean of that, which is not 0 where many of a coarse
- * clock's samples lie on it. The caller frees. */
+/* Where samples lie: 1 above the median, -1 below, 0 on it; less the mean of that, which is not 0 where many of a
+ * coarse clock's samples lie on it. The caller frees. */
 static double *sides_of(const double *samples, int count, double median) {
     double *sides = must_malloc((unsigned long)count * sizeof *sides), mean = 0;
     for (int i = 0; i < count; i++) {
