@@ -47,7 +47,7 @@ static double autocovariance(const double *sides, int count, int lag) {
 }
 
 /* The integrated autocorrelation time, at least 1. Geyer: sums of two neighbouring covariances are positive and fall;
- * the first that is not positive ends the sum. A series centred at its own median has covariances that are too small by
+ * the first that is not positive ends the sum. A series centred at its own mean has covariances that are too small by
  * about their sum / count. */
 static double correlation_time(const double *sides, int count) {
     double variance = autocovariance(sides, count, 0);
