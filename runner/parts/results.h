@@ -161,7 +161,7 @@ hid_t former_file(const struct results *results);
 /* In what an open file, made of the job with that resolved text, differs from this job: "is another job than this one,
  * or was edited since". `sha256` may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
-/* Finds the row of a run that was `ok`; *has_output: its output is stored. */
+/* Finds the row of a run that was `ok`; then *has_output tells whether its output is stored. */
 bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
 
 /* Writes a data set of one dimension. */
