@@ -374,14 +374,19 @@ static void missing_memory_is_a_failure(void **state) {
     free(values);
 }
 
-/* HDF5 has to decode a chunk of which a part is written, and says why it cannot. */
+/* HDF5 has to decode a chunk of which a part is written, and says why it cannot; since 1.14.4, which lets no filter
+ * speak for itself, only that it cannot. */
 static void a_damaged_chunk_cannot_be_changed(void **state) {
     (void)state;
     const struct shape shape = {2, {40, 40}};
     const struct box whole = box_whole(&shape), part = {2, {15, 5}, {20, 30}};
     const struct h5_layout layouts[] = {{.chunk = {2, {10, 10}}, .compression = COMPRESSION_GZIP, .level = 1},
                                         {.chunk = {2, {10, 10}}, .fletcher32 = true}};
+#if H5_VERSION_GE(1, 14, 4)
+    const char *const whys[] = {"filter returned failure during read", "filter returned failure during read"};
+#else
     const char *const whys[] = {"inflate() failed", "data error detected by Fletcher32 checksum"};
+#endif
     const hsize_t corner[2] = {30, 20};
     float values[1600] = {1};
     const struct write_source source = {values, FLOAT32, NULL};
