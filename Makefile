@@ -196,8 +196,8 @@ build-fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(LIBRARY) $(BUILD)/cc.
 soak: $(PROGRAM) $(BUILD)/tests/test_kernels_random ## random jobs with all checks on for HOURS=1, watched for leaks; SEED=1 draws them
 	@$(or $(PYTHON),$(wildcard $(BUILD)/python),python3) tests/soak.py $(PROGRAM) $(or $(HOURS),1) $(or $(SEED),1)
 
-bare: ## the two commands on a bare Debian, with and without a foreign Python (root, debootstrap); six minutes
-	@tests/bare.sh
+bare: ## the two commands on bare Debians, RELEASES="bookworm trixie" (root, debootstrap); eight minutes each
+	@tests/bare.sh $(RELEASES)
 
 bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 	@tests/bench/run.sh $(PROGRAM)

@@ -1,8 +1,10 @@
 #!/bin/bash
-# Runs README's two commands on a bare Debian: debootstrap makes one with only git and make added, and HEAD is cloned
-# into it. They run once as it is, with only the layout tests of the end-to-end tests, and once, with all tests, with a
-# foreign python3 first in PATH that has one of the modules. Six minutes on two cores: `make bare`. Needs root,
-# debootstrap and unshare; without them it says so and exits 77.
+# Runs README's two commands on bare Debians: debootstrap makes each with only git and make added, and HEAD is cloned
+# into it. This machine's release runs them once as it is, with only the layout tests of the end-to-end tests, and once,
+# with all tests, with a foreign python3 first in PATH that has one of the modules; other releases once as they are, with
+# all tests. Eight minutes a release on two cores. Needs root, debootstrap and unshare; without them it says so and
+# exits 77.
+#     tests/bare.sh [CODENAME...]    such as bookworm trixie; without one this machine's release
 #
 # Debian and its packages come from where this machine's apt is configured to get them.
 set -euo pipefail
@@ -15,7 +17,8 @@ for need in debootstrap unshare; do
     exit 77
 done
 # Runs in its own mount namespace, so that all mounts end with it.
-[ "${1:-}" = inside ] || exec unshare --mount --propagation private "$0" inside
+[ "${1:-}" = inside ] || exec unshare --mount --propagation private "$0" inside "$@"
+shift
 
 bare=$(mktemp -d)
 remove() {
@@ -23,18 +26,19 @@ remove() {
     rm -rf --one-file-system "$1"
 }
 trap 'remove "$bare/plain"; remove "$bare/foreign"; rm -rf --one-file-system "$bare"' EXIT
-codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+own=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+[ $# -gt 0 ] || set -- "$own"
 
 # ---- the bare system ------------------------------------------------------------------------------------------------
 
-# Prints the address that this machine's apt gets the release's packages from.
+# Prints the address that this machine's apt gets its release's packages from.
 # shellcheck disable=SC2016 # apt and awk expand
 mirror() {
     apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
-        awk -v r="$codename" '$2 == r && !n++ {print $1}'
+        awk -v r="$own" '$2 == r && !n++ {print $1}'
 }
 
-# Copies apt's sources, keys and network settings, and the trusted certificates, into the bare system.
+# Copies apt's sources (for the release), keys and network settings, and the trusted certificates, into the bare system.
 lend_network() {
     local root=$1 path
     for path in /etc/apt/{sources.list,sources.list.d,trusted.gpg,trusted.gpg.d,keyrings,auth.conf.d} \
@@ -44,12 +48,13 @@ lend_network() {
     done
     apt-config dump | grep '^Acquire::' > "$root/etc/apt/apt.conf.d/99lent"
     [ -e /etc/apt/sources.list ] || rm "$root/etc/apt/sources.list"
+    grep -rlZw "$own" "$root"/etc/apt/sources.list* | xargs -0r sed -i "s/\b$own\b/$release/g"
 }
 
 make_bare() {
     local proxy=''
     eval "$(apt-config shell proxy Acquire::http::Proxy)"
-    http_proxy=${http_proxy:-$proxy} debootstrap --variant=minbase --include=git,make "$codename" "$1" "$(mirror)" \
+    http_proxy=${http_proxy:-$proxy} debootstrap --variant=minbase --include=git,make "$release" "$1" "$(mirror)" \
         > "$bare/log" 2>&1 || { tail -n 20 "$bare/log"; return 1; }
     lend_network "$1"
 }
@@ -66,13 +71,13 @@ within() {
 
 # Runs one of the two commands; shows its output only if it fails.
 try() {
-    local way=$1 begin=$SECONDS
+    local way=$1 begin=$SECONDS name="bare $release, $1"
     shift
     if within "$bare/$way" "$@" > "$bare/log" 2>&1; then
-        echo "bare, $way: $*: $(tail -n 1 "$bare/log") ($((SECONDS - begin)) s)"
+        echo "$name: $*: $(tail -n 1 "$bare/log") ($((SECONDS - begin)) s)"
     else
         cat "$bare/log"
-        echo "bare, $way: $* FAILED"
+        echo "$name: $* FAILED"
         exit 1
     fi
 }
@@ -94,21 +99,32 @@ add_foreign() {
 
 # ---- the two ways ---------------------------------------------------------------------------------------------------
 
-foreign='' with=()
-make_bare "$bare/plain"
-cp -a "$bare/plain" "$bare/foreign"
-for way in plain foreign; do
-    mount -t proc proc "$bare/$way/proc"
-    mount --rbind /dev "$bare/$way/dev"
-    git clone -q "$repository" "$bare/$way/root/tilerun"
+try_plain() {
+    try plain make demo
+    try plain make test
+    remove "$bare/plain"
+}
+
+try_foreign() {
+    add_foreign "$bare/foreign"
+    try foreign make demo
+    try foreign make test
+    remove "$bare/foreign"
+}
+
+for release; do
+    foreign='' with=() ways=(plain)
+    make_bare "$bare/plain"
+    if [ "$release" = "$own" ]; then
+        cp -a "$bare/plain" "$bare/foreign"
+        ways+=(foreign) with=("PYTEST_ADDOPTS=-k 'layouts or slurm'")
+    fi
+    for way in "${ways[@]}"; do
+        mount -t proc proc "$bare/$way/proc"
+        mount --rbind /dev "$bare/$way/dev"
+        git clone -q "$repository" "$bare/$way/root/tilerun"
+    done
+    try_plain
+    with=()
+    [ "$release" != "$own" ] || try_foreign
 done
-
-with=("PYTEST_ADDOPTS=-k 'layouts or slurm'")
-try plain make demo
-try plain make test
-remove "$bare/plain"
-
-with=()
-add_foreign "$bare/foreign"
-try foreign make demo
-try foreign make test
