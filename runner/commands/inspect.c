@@ -1,61 +1,55 @@
 /* inspect.c - `tilerun inspect FILE [DATASET]`: what of a file a job can read, and a job to begin with. */
-#include "../base/table.h"
-#include "../base/text.h"
-#include "../storage/h5list.h"
-#include "../stream/device.h"
-#include "command.h"
+#include "inspect.h"
 
-#include <ctype.h>
+#include "../base/text.h"
+#include "../stream/device.h"
+
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_JOB = OPTION_OWN, MOST_INPUTS = 8 /* of a job to begin with: the largest */ };
+enum { OPTION_JOB = OPTION_OWN, OPTION_ALL };
 
-/* A data set as the input of a job. */
-struct candidate {
-    const struct h5_entry *entry;
-    struct job_input source;
-    struct array array;
-    struct error unusable; /* STATUS_OK: it can be an input, and `array` describes it */
-    double bytes_per_s;    /* predicted, of its elements */
-};
-
-struct view {
-    char *path;
-    struct h5_list list;
-    int usable;
-    struct candidate *of; /* one an entry */
-};
-
-static enum status look(const char *path, const char *object, struct view *view, struct error *error) {
+static enum status look(const char *path, const char *object, bool all, struct view *view, struct error *error) {
     struct device_facts cpu; /* which reads */
     *view = (struct view){.path = must_strdup(path)};
     TRY(h5_list(path, object, &view->list, error));
     device_cpu_facts(&cpu);
+    all |= view->list.count == 1 && strcmp(object, "/") != 0; /* it was asked for */
     view->of = must_malloc((unsigned long)view->list.count * sizeof *view->of + 1);
     for (int i = 0; i < view->list.count; i++) {
         struct candidate *it = &view->of[i];
         *it = (struct candidate){.entry = &view->list.entries[i]};
+        it->hidden = it->entry->kind >= H5_NO_INPUT && !all;
+        if (it->hidden && view->list.count > 1) continue;
+        it->described = true;
         it->source = (struct job_input){.name = it->entry->name, .file = view->path, .dataset = it->entry->name};
         if (array_describe(&it->source, &it->array, &it->unusable) || array_check_claim(&it->array, &it->unusable))
             continue;
         it->bytes_per_s = plan_read_rate(&it->array, &cpu);
-        view->usable++;
+        view->usable += it->entry->kind < H5_NO_INPUT;
     }
+    if (!all) inspect_fold(view);
     return STATUS_OK;
 }
 
 static void view_free(struct view *view) {
-    for (int i = 0; view->of && i < view->list.count; i++) array_free(&view->of[i].array);
+    for (int i = 0; view->of && i < view->list.count; i++) {
+        array_free(&view->of[i].array);
+        free(view->of[i].pattern);
+    }
     free(view->of);
     h5_list_free(&view->list);
     free(view->path);
 }
 
-/* Why it cannot be an input, without the file and name that stand beside it; in short, up to a semicolon. The caller
- * frees. */
-static char *reason(const struct view *view, const struct candidate *it, bool in_short) {
+double inspect_bytes(const struct candidate *it) {
+    return (double)shape_elements(&it->array.shape) * (double)dtype_size(it->array.dtype);
+}
+
+/* ---- why not ----------------------------------------------------------------------------------------------------- */
+
+char *inspect_reason(const struct view *view, const struct candidate *it, bool in_short) {
     char *known = must_printf("%s: '%s' ", view->path, it->entry->name);
     size_t length = strlen(known);
     const char *text = it->unusable.text + (strncmp(it->unusable.text, known, length) == 0 ? length : 0);
@@ -63,79 +57,52 @@ static char *reason(const struct view *view, const struct candidate *it, bool in
     return must_printf("%.*s", (int)strcspn(text, in_short ? ";" : ""), text);
 }
 
-static double bytes_of(const struct candidate *it) {
-    return (double)shape_elements(&it->array.shape) * (double)dtype_size(it->array.dtype);
-}
-
-/* ---- the table --------------------------------------------------------------------------------------------------- */
-
-enum { NAME, SHAPE, TYPE, LAYOUT, FILTERS, MEMORY, DISK, INPUT, COLUMNS };
-static const struct table_column columns[COLUMNS] = {
-    [NAME] = {.name = "data set"},
-    [SHAPE] = {.name = "shape"},
-    [TYPE] = {.name = "type"},
-    [LAYOUT] = {.name = "layout", .priority = 2},
-    [FILTERS] = {.name = "filters", .priority = 3},
-    [MEMORY] = {.name = "in memory", .right = true, .priority = 1},
-    [DISK] = {.name = "on disk", .right = true, .priority = 4},
-    [INPUT] = {.name = "as an input"},
-};
-
-static void add_row(struct table *table, const struct view *view, const struct candidate *it) {
+/* What it is, as a noun: "scalar", "string"; plural, if there are several. The caller frees. */
+static char *class_of(const struct candidate *it, int count) {
     const struct h5_entry *entry = it->entry;
-    char text[32];
-    table_row(table);
-    table_cell(table, NAME, "%s", entry->name);
-    table_cell(table, SHAPE, "%s", entry->shape);
-    table_cell(table, TYPE, "%s", entry->type);
-    table_cell(table, LAYOUT, "%s", entry->layout);
-    table_cell(table, FILTERS, "%s", entry->filters);
-    if (entry->bytes > 0) table_cell(table, MEMORY, "%s", size_text(entry->bytes, text));
-    if (entry->stored > 0) table_cell(table, DISK, "%s", size_text(entry->stored, text));
-    if (!it->unusable.status) {
-        table_cell(table, INPUT, "%.1f GB/s", it->bytes_per_s / 1e9);
-    } else {
-        char *why = reason(view, it, true);
-        table_cell(table, INPUT, "no: %s", why);
-        free(why);
+    if (entry->kind >= H5_NO_INPUT) return must_strdup(h5_kind_name(entry->kind, count));
+    if (strstr(entry->filters, "(not installed)"))
+        return must_strdup(count == 1 ? "filter that is not here" : "filters that are not here");
+    if (!strstr(it->unusable.text, "' holds ")) return must_strdup(count == 1 ? "other reason" : "other reasons");
+    size_t length = strlen(entry->type);
+    return must_printf("%s%s", entry->type, count > 1 && length > 0 && entry->type[length - 1] != 'x' ? "s" : "");
+}
+
+char *inspect_reasons(const struct view *view) {
+    enum { MOST = 12 };
+    struct {
+        const struct candidate *it;
+        char *class;
+        int count;
+    } found[MOST];
+    int classes = 0;
+    for (int i = 0; i < view->list.count; i++) {
+        const struct candidate *it = &view->of[i];
+        if (it->described && !it->unusable.status) continue;
+        char *class = class_of(it, 1);
+        int at = 0;
+        while (at < classes && strcmp(found[at].class, class) != 0) at++;
+        if (at == MOST) at--;
+        if (at == classes) {
+            found[classes].it = it;
+            found[classes].count = 0;
+            found[classes++].class = class;
+        } else {
+            free(class);
+        }
+        found[at].count++;
     }
-}
-
-static void print_outside(const struct view *view) {
-    if (view->list.outside == 0) return;
-    char *name = text_clean(view->list.first_outside);
-    if (view->list.outside == 1)
-        printf("\na link that leads out of the file's folder is not followed: %s\n", name);
-    else
-        printf("\n%d links that lead out of the file's folder are not followed, such as %s\n", view->list.outside,
-               name);
-    free(name);
-}
-
-static void print_broken(const struct view *view) {
-    if (view->list.broken == 0) return;
-    char *name = text_clean(view->list.first_broken);
-    if (view->list.broken == 1)
-        printf("\na link leads nowhere: %s\n", name);
-    else
-        printf("\n%d links lead nowhere, such as %s\n", view->list.broken, name);
-    free(name);
-}
-
-static void print_table(const struct view *view) {
-    double bytes = 0;
-    char text[32];
-    for (int i = 0; i < view->list.count; i++) bytes += view->list.entries[i].bytes;
-    char *path = text_clean(view->path);
-    printf("%s: %d data set%s, %s in memory; %d can be inputs of a job\n\n", path, view->list.count,
-           view->list.count == 1 ? "" : "s", size_text(bytes, text), view->usable);
-    free(path);
-    struct table *table = table_create(columns, COLUMNS);
-    for (int i = 0; i < view->list.count; i++) add_row(table, view, &view->of[i]);
-    table_print(table, table_room(), NULL, stdout);
-    table_free(table);
-    print_broken(view);
-    print_outside(view);
+    char *text = NULL;
+    size_t length;
+    FILE *to = must_stream(&text, &length);
+    for (int i = 0; i < classes; i++) {
+        char *class = class_of(found[i].it, found[i].count);
+        fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, class);
+        free(class);
+        free(found[i].class);
+    }
+    fclose(to);
+    return text;
 }
 
 /* ---- one data set ------------------------------------------------------------------------------------------------ */
@@ -146,13 +113,13 @@ static void print_line(const char *what, const char *text) {
     free(clean);
 }
 
-/* Those of its axes that have a label or dimension scales: "0 (time), 2". */
-static void print_axes(const struct array *array) {
+/* Those of its axes that have a name or dimension scales: "0 (time), 2". */
+static void print_axes(const struct candidate *it) {
     char *text = must_strdup("");
-    for (int axis = 0; axis < array->shape.rank; axis++) {
-        if (array->axes[axis].of != array) continue;
-        const char *label = array->axes[axis].label;
-        char *longer = must_printf(label ? "%s%s%d (%s)" : "%s%s%d", text, *text ? ", " : "", axis, label);
+    for (int axis = 0; axis < it->array.shape.rank; axis++) {
+        const char *name = it->entry->axes[axis];
+        if (it->array.axes[axis].of != &it->array && !name) continue;
+        char *longer = must_printf(name ? "%s%s%d (%s)" : "%s%s%d", text, *text ? ", " : "", axis, name);
         free(text);
         text = longer;
     }
@@ -160,142 +127,58 @@ static void print_axes(const struct array *array) {
     free(text);
 }
 
-static void print_one(const struct view *view) {
+static void print_one(struct view *view) {
     const struct candidate *it = &view->of[0];
-    const struct h5_entry *entry = it->entry;
+    struct h5_entry *entry = it->entry;
     char memory[32], disk[32], time[32];
     char *name = must_printf("%s in %s", entry->name, view->path), *clean = text_clean(name);
+    h5_list_axes(view->path, &view->list, &entry, 1);
     printf("%s\n", clean);
     print_line("type", entry->type);
     print_line("shape", entry->shape);
     print_line("layout", entry->layout);
     print_line("filters", entry->filters);
+    print_line("is", inspect_use(entry));
     if (entry->bytes > 0) print_line("in memory", size_text(entry->bytes, memory));
     if (entry->stored > 0) print_line("on disk", size_text(entry->stored, disk));
     if (it->unusable.status) {
-        char *why = reason(view, it, false);
+        char *why = inspect_reason(view, it, false);
         print_line("no input", why);
         free(why);
     } else {
         print_line("units", it->array.units ? it->array.units : "");
         print_line("long_name", it->array.long_name ? it->array.long_name : "");
-        print_axes(&it->array);
+        print_axes(it);
         printf("  %-10s %s, about %.1f GB/s: %s\n", "reading",
                it->array.direct ? "on all cores" : "by HDF5, on one core", it->bytes_per_s / 1e9,
-               time_words(bytes_of(it) / it->bytes_per_s, time));
+               time_words(inspect_bytes(it) / it->bytes_per_s, time));
     }
+    inspect_print_remarks(view);
     free(clean);
     free(name);
-}
-
-/* ---- a job to begin with ----------------------------------------------------------------------------------------- */
-
-static bool is_utf8(const char *text) {
-    for (int length; *text; text += length)
-        if ((length = utf8_length(text, strlen(text))) == 0) return false;
-    return true;
-}
-
-/* It has elements along an axis, and a name that YAML can hold. */
-static bool fits_job(const struct candidate *it) {
-    return !it->unusable.status && it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 &&
-           is_utf8(it->entry->name);
-}
-
-static int compare_bytes(const void *one, const void *other) {
-    const struct candidate *const *a = one, *const *b = other;
-    double less = bytes_of(*a) - bytes_of(*b);
-    return less > 0 ? -1 : less < 0 ? 1 : strcmp((*a)->entry->name, (*b)->entry->name);
-}
-
-/* The last part of a data set's name as the name of an input; `number` sets it apart. The caller frees. */
-static char *input_name(const char *dataset, int number) {
-    char *name = must_printf("%.40s", strrchr(dataset, '/') + 1);
-    for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127) *c = '_';
-    char *whole = must_printf(number ? "%s%s_%d" : "%s%s", isalpha((unsigned char)*name) ? "" : "x", name, number);
-    free(name);
-    return whole;
-}
-
-/* Names that differ from one another, and from those of the operations, which begin with "mean_of_". */
-static void name_inputs(struct candidate *const chosen[], int count, char *names[]) {
-    for (int i = 0; i < count; i++) {
-        names[i] = NULL;
-        for (int number = 0, taken = 1; taken; number++) {
-            free(names[i]);
-            names[i] = input_name(chosen[i]->entry->name, number);
-            taken = strncmp(names[i], "mean_of_", 8) == 0 && number == 0;
-            for (int j = 0; j < i; j++) taken |= strcmp(names[i], names[j]) == 0;
-        }
-    }
-}
-
-static void print_job(const struct view *view, struct candidate *const chosen[], int count, int left_out) {
-    char *names[MOST_INPUTS];
-    name_inputs(chosen, count, names);
-    const char *slash = strrchr(view->path, '/'), *file = slash ? slash + 1 : view->path;
-    char *output = must_printf("mean-of-%.*s.h5", (int)strcspn(file, "."), file);
-    printf(
-        "# The mean along the first axis of each input. Save this file in the current directory, and see what can be\n"
-        "# changed in it: operations by `tilerun list`, keys in configs/README.md.\n"
-        "version: 1\noutput: ");
-    job_print_text(stdout, output, true);
-    printf("\ninputs:\n");
-    for (int i = 0; i < count; i++) {
-        printf("  %s: {file: ", names[i]);
-        job_print_text(stdout, view->path, true);
-        printf(", dataset: ");
-        job_print_text(stdout, chosen[i]->entry->name, true);
-        printf("} # %s, %s\n", chosen[i]->entry->shape, chosen[i]->entry->type);
-    }
-    if (left_out) printf("  # %d smaller data set%s left out\n", left_out, left_out == 1 ? "" : "s");
-    printf("defaults: {warmup: 0, repeat: 1} # without this line: times\noperations:\n");
-    for (int i = 0; i < count; i++)
-        printf("  - {id: mean_of_%s, op: reduce, inputs: [%s], operator: mean, axis: 0}\n", names[i], names[i]);
-    for (int i = 0; i < count; i++) free(names[i]);
-    free(output);
-}
-
-/* The largest of the data sets, in the order of their names. */
-static enum status begin_job(const struct view *view, struct error *error) {
-    struct candidate **fitting = must_malloc((unsigned long)view->list.count * sizeof *fitting + 1);
-    int count = 0, chosen;
-    for (int i = 0; i < view->list.count; i++)
-        if (fits_job(&view->of[i])) fitting[count++] = &view->of[i];
-    enum status status = STATUS_OK;
-    if (count == 0 && view->list.count == 1 && view->usable == 0)
-        status = fail(error, STATUS_USAGE, "%s", view->of[0].unusable.text);
-    else if (count == 0)
-        status = fail(error, STATUS_USAGE, "%s: holds no data set with elements that a job can read", view->path);
-    else if (!is_utf8(view->path))
-        status = fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", view->path);
-    qsort(fitting, (size_t)count, sizeof(*fitting), compare_bytes);
-    chosen = count < MOST_INPUTS ? count : MOST_INPUTS;
-    if (!status) print_job(view, fitting, chosen, count - chosen);
-    free(fitting);
-    return status;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static enum status inspect(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {{"job", no_argument, NULL, OPTION_JOB}, {0}};
-    bool job = false;
+    static const struct option options[] = {
+        {"job", no_argument, NULL, OPTION_JOB}, {"all", no_argument, NULL, OPTION_ALL}, {0}};
+    bool job = false, all = false;
     for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        if (code != OPTION_JOB) return command_misused(&command_inspect, code, argv, error);
-        job = true;
+        if (code != OPTION_JOB && code != OPTION_ALL) return command_misused(&command_inspect, code, argv, error);
+        job |= code == OPTION_JOB;
+        all |= code == OPTION_ALL;
     }
     TRY(command_operands(&command_inspect, argc, 1, 2, error));
     const char *object = optind + 1 < argc ? argv[optind + 1] : "/";
     struct view view;
-    enum status status = look(argv[optind], object, &view, error);
+    enum status status = look(argv[optind], object, all, &view, error);
     if (!status && job)
-        status = begin_job(&view, error);
+        status = inspect_print_job(&view, error);
     else if (!status && view.list.count == 1 && optind + 1 < argc)
         print_one(&view);
     else if (!status)
-        print_table(&view);
+        inspect_print_table(&view);
     view_free(&view);
     return status;
 }
@@ -304,7 +187,9 @@ const struct command command_inspect = {
     .name = "inspect",
     .arguments = "[--job] FILE [DATASET]",
     .summary = "what of an HDF5 file a job can read: shapes, types, chunks, filters, sizes, rates",
-    .help = "  --job              print a job to begin with, which means the largest data sets\n"
+    .help = "  --job              print a job to begin with, as the names and shapes suggest\n"
+            "  --all              list every data set, also scalars, netCDF's dimensions without a\n"
+            "                     variable, parts of indices, and what is like others\n"
             "FILE is an HDF5 file. DATASET is one of its data sets, of which more is said, or a group.\n"
             "Rates are predicted for this machine.\n",
     .run = inspect,

@@ -7,6 +7,7 @@
 #include "h5guard.h"
 #include "h5type.h"
 #include "h5visit.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,17 @@ static char *layout_text(hid_t creation) {
     }
 }
 
+static void count_chunks(hid_t creation, const hsize_t size[], double element_bytes, struct h5_entry *entry) {
+    hsize_t chunk[H5S_MAX_RANK];
+    if (H5Pget_layout(creation) != H5D_CHUNKED || H5Pget_chunk(creation, H5S_MAX_RANK, chunk) != entry->rank) return;
+    entry->chunks = 1;
+    entry->chunk_bytes = element_bytes;
+    for (int i = 0; i < entry->rank; i++) {
+        entry->chunks *= (double)(size[i] / chunk[i] + (size[i] % chunk[i] > 0));
+        entry->chunk_bytes *= (double)chunk[i];
+    }
+}
+
 /* What must not be followed: HDF5 opens the sources of a virtual data set to learn its shape. */
 static struct h5_entry describe_refused(hid_t dataset) {
     hid_t type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
@@ -139,7 +151,11 @@ static struct h5_entry describe(hid_t dataset) {
                              .layout = layout_text(creation),
                              .filters = filters_text(creation)};
     if (!empty && !in_heap(type)) entry.bytes = (double)H5Tget_size(type);
-    for (int i = 0; i < rank; i++) entry.bytes *= (double)size[i];
+    entry.rank = rank;
+    entry.elements = empty ? 0 : 1;
+    for (int i = 0; i < rank; i++) entry.elements *= (double)size[i];
+    entry.bytes *= entry.elements;
+    count_chunks(creation, size, (double)H5Tget_size(type), &entry);
     if (!is_virtual && H5Pget_external_count(creation) == 0) entry.stored = (double)H5Dget_storage_size(dataset);
     H5Pclose(creation);
     H5Sclose(space);
@@ -170,19 +186,40 @@ static void append(struct h5_list *list, const char *path, hid_t dataset, char *
     int count = list->count++;
     if ((count & (count - 1)) == 0) /* a power of two: full */
         list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
-    list->entries[count] = permitted(path, name, dataset) ? describe(dataset) : describe_refused(dataset);
-    list->entries[count].name = name;
+    struct h5_entry *entry = &list->entries[count];
+    *entry = permitted(path, name, dataset) ? describe(dataset) : describe_refused(dataset);
+    entry->name = name;
+    entry->marks = h5_marks(dataset);
+    H5O_info_t about;
+    if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) about.fileno = ULONG_MAX, about.addr = (haddr_t)count;
+    entry->file = about.fileno;
+    entry->address = about.addr;
+}
+
+/* Where an external link leads. */
+static void note_link(hid_t group, const char *name, const H5L_info_t *link, struct h5_entry *entry) {
+    const char *file, *object;
+    unsigned flags;
+    entry->linked = link->type != H5L_TYPE_HARD;
+    if (link->type != H5L_TYPE_EXTERNAL || link->u.val_size == 0) return;
+    char *value = must_malloc(link->u.val_size);
+    if (H5Lget_val(group, name, value, link->u.val_size, H5P_DEFAULT) >= 0 &&
+        H5Lunpack_elink_val(value, link->u.val_size, &flags, &file, &object) >= 0) {
+        entry->link_file = must_strdup(file);
+        entry->link_object = must_strdup(object);
+    }
+    free(value);
 }
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct walk *walk = context;
-    (void)link;
     fence_renew(); /* a file may hold a million */
     char *path = must_printf("%s/%s", walk->group, name);
     walk->guard->error.status = STATUS_OK;
     hid_t object = H5Oopen(group, name, walk->links);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
         append(walk->list, walk->path, object, path);
+        note_link(group, name, link, &walk->list->entries[walk->list->count - 1]);
         path = NULL;
     } else if (object < 0 && walk->guard->error.status) {
         if (walk->list->outside++ == 0) {
@@ -238,6 +275,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
     H5Pclose(links);
     h5_guard_end(&guard);
     if (list->count > 0) qsort(list->entries, (size_t)list->count, sizeof *list->entries, compare_names);
+    if (!status) h5_find_kinds(file, list, strlen(name));
     return status;
 }
 
@@ -256,8 +294,10 @@ enum status h5_list(const char *path, const char *object, struct h5_list *list, 
 void h5_list_free(struct h5_list *list) {
     for (int i = 0; i < list->count; i++) {
         struct h5_entry *entry = &list->entries[i];
-        char *const texts[] = {entry->name, entry->type, entry->shape, entry->layout, entry->filters};
-        for (int t = 0; t < 5; t++) free(texts[t]);
+        char *const texts[] = {entry->name,    entry->type, entry->shape,     entry->layout,
+                               entry->filters, entry->note, entry->link_file, entry->link_object};
+        for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) free(texts[t]);
+        for (int axis = 0; axis < MAX_RANK; axis++) free(entry->axes[axis]);
     }
     free(list->entries);
     free(list->first_broken);

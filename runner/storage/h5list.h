@@ -3,7 +3,10 @@
 #ifndef RUNNER_H5LIST_H
 #define RUNNER_H5LIST_H
 
+#include "../../kernels/core/operation.h"
 #include "../base/fail.h"
+#include "h5kind.h"
+#include <stdbool.h>
 
 struct h5_entry {
     char *name;    /* from the root: "/raw/frames" */
@@ -13,6 +16,19 @@ struct h5_entry {
     char *filters; /* "shuffle, gzip 4", in the order in which writing applies them; "": none */
     double bytes; /* of its elements in memory, as the file has them; of strings and the like in the heap: unknown, 0 */
     double stored; /* of the file that they take; virtual and external ones: 0 */
+    int rank;
+    double elements;            /* 0: empty, or not known */
+    double chunks, chunk_bytes; /* how many cover it, and the bytes of each, decoded; 0: not chunked */
+    enum h5_kind kind;
+    unsigned marks;       /* H5_MARK_..., what its attributes say */
+    const char *same_as;  /* H5_ALIAS: the entry that is this data set too */
+    char *note;           /* a sentence about its group; NULL: none */
+    char *axes[MAX_RANK]; /* "time", "lat", "lon", from h5_list_axes; NULL: it has no name */
+    bool linked;          /* by a soft or an external link */
+    char *link_file;      /* of an external link: the file as the link names it; NULL: it is none */
+    char *link_object;    /* and the data set there */
+    unsigned long file;   /* with `address`: which data set it is */
+    unsigned long long address;
 };
 
 struct h5_list {
@@ -28,6 +44,9 @@ struct h5_list {
  * other files of its folder included. STATUS_USAGE: there is no such file or object, with the nearest name. The caller
  * frees the list with h5_list_free, whatever the status. */
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error);
+/* Finds the names of the axes of those entries: from dimension scales, labels, and attributes of xarray, openPMD and
+ * NeXus. What cannot be read has none. */
+void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry *const which[], int count);
 void h5_list_free(struct h5_list *list);
 
 #endif

@@ -19,13 +19,12 @@ static int rank_of(hid_t dataset) {
 }
 
 /* Opens an attribute that has an element for each axis; negative: there is none. */
-static hid_t open_by_axis(hid_t dataset, const char *name, H5T_class_t class) {
-    if (H5Aexists(dataset, name) <= 0) return H5I_INVALID_HID;
-    hid_t attribute = H5Aopen(dataset, name, H5P_DEFAULT);
+static hid_t open_by_axis(hid_t object, const char *name, H5T_class_t class, int rank) {
+    if (rank <= 0 || H5Aexists(object, name) <= 0) return H5I_INVALID_HID;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute < 0) return attribute;
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    bool fits =
-        H5Tget_class(type) == class && H5Sget_simple_extent_npoints(space) == rank_of(dataset) && rank_of(dataset) > 0;
+    bool fits = H5Tget_class(type) == class && H5Sget_simple_extent_npoints(space) == rank;
     H5Sclose(space);
     H5Tclose(type);
     if (fits) return attribute;
@@ -33,12 +32,12 @@ static hid_t open_by_axis(hid_t dataset, const char *name, H5T_class_t class) {
     return H5I_INVALID_HID;
 }
 
-char *h5_axis_label(hid_t dataset, int axis) {
-    hid_t attribute = open_by_axis(dataset, "DIMENSION_LABELS", H5T_STRING);
+char *h5_axis_text(hid_t object, const char *name, int rank, int axis) {
+    hid_t attribute = open_by_axis(object, name, H5T_STRING, rank);
     if (attribute < 0) return NULL;
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     bool variable = H5Tis_variable_str(type) > 0;
-    size_t size = H5Tget_size(type), bytes = size * (size_t)rank_of(dataset);
+    size_t size = H5Tget_size(type), bytes = size * (size_t)rank;
     char *texts = calloc(bytes + 1, 1), *label = NULL; /* a damaged file may claim any size */
     if (texts && H5Aread(attribute, type, texts) >= 0) {
         const char *text = variable ? ((char **)(void *)texts)[axis] : texts + (size_t)axis * size;
@@ -54,9 +53,13 @@ char *h5_axis_label(hid_t dataset, int axis) {
     return NULL;
 }
 
+char *h5_axis_label(hid_t dataset, int axis) {
+    return h5_axis_text(dataset, "DIMENSION_LABELS", rank_of(dataset), axis);
+}
+
 int h5_axis_scales(hid_t dataset, int axis, hid_t **scales) {
     *scales = NULL;
-    hid_t attribute = open_by_axis(dataset, "DIMENSION_LIST", H5T_VLEN);
+    hid_t attribute = open_by_axis(dataset, "DIMENSION_LIST", H5T_VLEN, rank_of(dataset));
     if (attribute < 0) return 0;
     hid_t type = H5Aget_type(attribute), base = H5Tget_super(type), space = H5Aget_space(attribute);
     hvl_t *lists = must_malloc((size_t)rank_of(dataset) * sizeof *lists);

@@ -9,6 +9,9 @@
 
 #include "h5io.h"
 
+/* The text for an axis in an attribute that has one for each of the `rank` axes; NULL: none, or not UTF-8. The caller
+ * frees. */
+char *h5_axis_text(hid_t object, const char *name, int rank, int axis);
 /* The label of an axis; NULL: none, or not UTF-8. The caller frees. */
 char *h5_axis_label(hid_t dataset, int axis);
 /* Opens the scales of an axis and returns how many there are; negative ids in the list are of scales that cannot be

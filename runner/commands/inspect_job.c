@@ -1,0 +1,350 @@
+/* inspect_job.c - `tilerun inspect --job`: a job to begin with, of what the file's names, axes and shapes say that it
+ * is for. */
+#include "../base/match.h"
+#include "../base/text.h"
+#include "inspect.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MOST_INPUTS = 8 /* of a job to begin with */ };
+
+#define GRAM_FLOPS 2e10        /* of a Gram matrix to propose, at most */
+#define COPY_BYTES (1LL << 30) /* of a transposed copy */
+
+/* ---- which data sets --------------------------------------------------------------------------------------------- */
+
+static bool is_utf8(const char *text) {
+    for (int length; *text; text += length)
+        if ((length = utf8_length(text, strlen(text))) == 0) return false;
+    return true;
+}
+
+/* It has elements along an axis, and a name that YAML can hold. */
+static bool fits_job(const struct candidate *it) {
+    return it->described && !it->hidden && it->entry->kind < H5_NO_INPUT && !it->unusable.status &&
+           it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && is_utf8(it->entry->name);
+}
+
+/* Coordinates are for the axes of other data sets. */
+static int leave_out_coordinates(struct candidate *const sorted[], int count) {
+    while (count > 0 && sorted[0]->entry->kind != H5_COORDINATES && sorted[count - 1]->entry->kind == H5_COORDINATES)
+        count--;
+    return count;
+}
+
+/* ---- one data set in several files --------------------------------------------------------------------------------
+ */
+
+/* Is it the next of the series: another file, the same data set there, the same group here? */
+static bool continues(const struct h5_entry *entry, const struct h5_entry *before) {
+    if (!entry->link_file || !before->link_file || strcmp(entry->link_object, before->link_object) != 0 ||
+        strcmp(entry->link_file, before->link_file) == 0)
+        return false;
+    const char *a = entry->name, *b = before->name;
+    while (*a && *a == *b) a++, b++;
+    return !strchr(a, '/') && !strchr(b, '/') && (isdigit((unsigned char)*a) || isdigit((unsigned char)*b));
+}
+
+/* The pattern that the names of the first and the last file fit: what differs is a number. The caller frees. */
+static char *pattern_of(const char *path, const char *first, const char *last) {
+    size_t head = 0, tail = 0, length = strlen(first), other = strlen(last);
+    while (first[head] && first[head] == last[head]) head++;
+    while (head > 0 && isdigit((unsigned char)first[head - 1])) head--;
+    while (tail < length - head && tail < other - head && first[length - 1 - tail] == last[other - 1 - tail]) tail++;
+    while (tail > 0 && isdigit((unsigned char)first[length - tail])) tail--;
+    const char *slash = strrchr(path, '/');
+    char *folder = must_printf("%.*s", slash && *first != '/' ? (int)(slash - path + 1) : 0, path);
+    char *begin = must_printf("%s%.*s", folder, (int)head, first), *escaped = match_escape(begin);
+    char *end = match_escape(first + length - tail), *digits = must_strdup("");
+    for (size_t i = 0; length == other && i < length - head - tail; i++) {
+        char *longer = must_printf("%s[0-9]", digits);
+        free(digits);
+        digits = longer;
+    }
+    char *pattern = must_printf("%s%s%s", escaped, *digits ? digits : "[0-9]*", end);
+    free(digits);
+    free(end);
+    free(escaped);
+    free(begin);
+    free(folder);
+    return pattern;
+}
+
+/* Does the pattern match the files of these entries, in this order, and no others? */
+static bool matches_all(const char *pattern, struct candidate *const part[], int count) {
+    char **paths = NULL;
+    int found = match_files(pattern, &paths);
+    bool all = found == count;
+    for (int i = 0; i < found; i++) {
+        size_t length = strlen(paths[i]), name = all ? strlen(part[i]->entry->link_file) : 0;
+        all = all && length >= name && strcmp(paths[i] + length - name, part[i]->entry->link_file) == 0;
+        free(paths[i]);
+    }
+    free(paths);
+    return all;
+}
+
+/* Data sets behind external links that only numbers tell apart become one, as a detector's master file has them:
+ * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns where the next one may begin. */
+static int join_links(struct view *view, int at) {
+    struct candidate **part = must_malloc((unsigned long)(view->list.count - at) * sizeof *part);
+    struct candidate *first = &view->of[at];
+    int count = 1;
+    for (part[0] = first; at + count < view->list.count; count++) {
+        part[count] = &view->of[at + count];
+        if (!continues(part[count]->entry, part[count - 1]->entry)) break;
+    }
+    if (count > 1) first->pattern = pattern_of(view->path, first->entry->link_file, part[count - 1]->entry->link_file);
+    if (count > 1 && matches_all(first->pattern, part, count)) {
+        const struct job_input alone = first->source;
+        first->source.concatenated = true;
+        first->source.file = first->pattern;
+        first->source.dataset = first->entry->link_object;
+        array_free(&first->array);
+        bool joined = !array_describe(&first->source, &first->array, &first->unusable);
+        for (int i = 1; i < count && joined; i++) part[i]->hidden = true;
+        if (!joined) {
+            first->source = alone;
+            first->unusable = (struct error){0};
+            array_describe(&alone, &first->array, &first->unusable);
+        }
+    }
+    if (!first->source.concatenated) {
+        free(first->pattern);
+        first->pattern = NULL;
+    }
+    free(part);
+    return at + count;
+}
+
+static bool same_sizes(const struct shape *one, const struct shape *other) {
+    bool same = one->rank == other->rank;
+    for (int i = 0; i < one->rank && same; i++) same = one->size[i] == other->size[i];
+    return same;
+}
+
+/* A virtual data set that shows the same is read by HDF5, on one core. */
+static void leave_out_virtual(struct view *view, const struct candidate *joined) {
+    for (int i = 0; i < view->list.count; i++) {
+        struct candidate *it = &view->of[i];
+        if (strcmp(it->entry->layout, "virtual") == 0 && it->described && !it->unusable.status &&
+            it->array.dtype == joined->array.dtype && same_sizes(&it->array.shape, &joined->array.shape))
+            it->hidden = true;
+    }
+}
+
+/* ---- what for ---------------------------------------------------------------------------------------------------- */
+
+/* An input of the job. */
+struct proposal {
+    const struct candidate *it;
+    char *name;
+};
+
+struct work {
+    FILE *to;        /* the operations */
+    const char *of;  /* the stem of the file's name */
+    bool gram, copy; /* one of them is proposed already */
+};
+
+static void print_reduction(struct work *work, const struct proposal *input, const char *operator, int axis,
+                            bool skip_nan, const char *why) {
+    fprintf(work->to, "  - {id: %s_of_%s, op: reduce, inputs: [%s], operator: %s, axis: %d%s}%s%s\n", operator,
+            input->name, input->name, operator, axis, skip_nan ? ", skip_nan: true" : "", *why ? " # " : "", why);
+}
+
+static int time_axis(const struct candidate *it) {
+    static const char *const names[] = {"time", "t", "times", "valid_time", "date", "month", "year"};
+    for (int axis = 0; axis < it->entry->rank && axis < it->array.shape.rank; axis++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (it->entry->axes[axis] && strcasecmp(it->entry->axes[axis], names[i]) == 0) return axis;
+    return -1;
+}
+
+/* A variable over time: its mean over time. */
+static bool propose_climatology(struct work *work, const struct proposal *input) {
+    int axis = time_axis(input->it);
+    if (axis < 0 || input->it->array.shape.rank == 1) return false;
+    print_reduction(work, input, "mean", axis, dtype_is_float(input->it->array.dtype), "over time");
+    return true;
+}
+
+/* Frames of a detector: the mean frame, which of dark frames is the dark, and how much each pixel varies. */
+static bool propose_frames(struct work *work, const struct proposal *input) {
+    const struct array *array = &input->it->array;
+    if (array->shape.rank != 3 || (dtype_is_float(array->dtype) && !input->it->pattern)) return false;
+    print_reduction(work, input, "mean", 0, false, "the mean frame: the dark, if these are dark frames");
+    print_reduction(work, input, "std", 0, false, "how much each pixel varies");
+    return true;
+}
+
+/* A matrix of MATLAB's: a copy whose axes are in MATLAB's order, and what mean() is there. */
+static bool propose_copy(struct work *work, const struct proposal *input) {
+    const struct array *array = &input->it->array;
+    if (!(input->it->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
+    print_reduction(work, input, "mean", 1, false, "MATLAB's mean(): axes are in reverse order here");
+    if (work->copy || inspect_bytes(input->it) > COPY_BYTES) return true;
+    work->copy = true;
+    fprintf(work->to,
+            "  - {id: copy_of_%s, op: transpose, inputs: [%s], to: \"%s-in-order.h5:/%s\"} # as MATLAB shows it\n",
+            input->name, input->name, work->of, input->name);
+    return true;
+}
+
+/* anndata calls them X, and obsm has what was made of them; other tables are long. */
+static bool is_samples(const struct candidate *it) {
+    const struct shape *shape = &it->array.shape;
+    if (shape->rank != 2 || it->entry->kind != H5_VALUES || it->entry->axes[0] || it->entry->axes[1]) return false;
+    double rows = (double)shape->size[0], columns = (double)shape->size[1];
+    bool called = strcmp(strrchr(it->entry->name, '/'), "/X") == 0 || strncmp(it->entry->name, "/obsm/", 6) == 0;
+    return columns >= 2 && (called || rows >= 4 * columns) && 2 * rows * columns * columns <= GRAM_FLOPS;
+}
+
+/* Samples x features: the mean of each feature, and the Gram matrix. */
+static bool propose_samples(struct work *work, const struct proposal *input) {
+    if (!is_samples(input->it)) return false;
+    print_reduction(work, input, "mean", 0, false, "of each column");
+    if (work->gram) return true;
+    work->gram = true;
+    fprintf(work->to, "  - {id: gram_of_%s, op: matmul, inputs: [%s, %s], transpose_a: true} # products of columns\n",
+            input->name, input->name, input->name);
+    return true;
+}
+
+static bool propose_mean(struct work *work, const struct proposal *input) {
+    print_reduction(work, input, "mean", 0, false, "");
+    return true;
+}
+
+/* The first that fits. */
+static bool (*const purposes[])(struct work *, const struct proposal *) = {
+    propose_climatology, propose_copy, propose_frames, propose_samples, propose_mean,
+};
+
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
+
+/* The last part of a data set's name as the name of an input; `number` sets it apart. The caller frees. */
+static char *input_name(const char *dataset, int number) {
+    char *name = must_printf("%.40s", strrchr(dataset, '/') + 1);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127) *c = '_';
+    char *whole = must_printf(number ? "%s%s_%d" : "%s%s", isalpha((unsigned char)*name) ? "" : "x", name, number);
+    free(name);
+    return whole;
+}
+
+/* Names of operations begin so. */
+static bool is_taken(const char *name) {
+    static const char *const taken[] = {"mean_of_", "std_of_", "gram_of_", "copy_of_"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strncmp(name, taken[i], strlen(taken[i])) == 0) return true;
+    return false;
+}
+
+/* Names that differ from one another, and from those of the operations. */
+static void name_inputs(struct proposal inputs[], int count) {
+    for (int i = 0; i < count; i++) {
+        inputs[i].name = NULL;
+        for (int number = 0, taken = 1; taken; number++) {
+            free(inputs[i].name);
+            inputs[i].name = input_name(inputs[i].it->source.dataset, number);
+            taken = number == 0 && is_taken(inputs[i].name);
+            for (int j = 0; j < i; j++) taken |= strcmp(inputs[i].name, inputs[j].name) == 0;
+        }
+    }
+}
+
+/* The file's name without its extension, as part of other files' names. The caller frees. */
+static char *stem_of(const char *path) {
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    return must_printf("%.*s", (int)strcspn(file, "."), file);
+}
+
+/* The type to read it as: sums of products are those of floats. */
+static const char *type_for(const struct proposal *input, const struct work *work) {
+    enum dtype dtype = input->it->array.dtype;
+    if (work->gram || !is_samples(input->it) || dtype == FLOAT32 || dtype == FLOAT64) return NULL;
+    return dtype_size(dtype) <= 2 ? "float32" : "float64";
+}
+
+static void print_input(const struct view *view, const struct proposal *input, const char *type) {
+    const struct candidate *it = input->it;
+    char shape[SHAPE_TEXT];
+    printf("  %s: {file: ", input->name);
+    job_print_text(stdout, it->pattern ? it->pattern : view->path, true);
+    printf(", dataset: ");
+    job_print_text(stdout, it->source.dataset, true);
+    if (it->pattern) printf(", concatenate: 0");
+    if (type) printf(", dtype: %s", type);
+    printf("} # %s, %s", it->pattern ? shape_format(&it->array.shape, shape) : it->entry->shape, it->entry->type);
+    const char *use = inspect_use(it->entry);
+    printf(*use ? ", %s\n" : "\n", use);
+}
+
+static void print_job(const struct view *view, struct proposal inputs[], int count, int left_out) {
+    name_inputs(inputs, count);
+    char *stem = stem_of(view->path), *output = must_printf("mean-of-%s.h5", stem), *lines = NULL;
+    size_t length;
+    struct work work = {.to = must_stream(&lines, &length), .of = stem};
+    printf("# Operations to begin with, as the file's names, axes and shapes suggest. Save this file in the current\n"
+           "# directory, and see what can be changed in it: operations by `tilerun list`, keys in configs/README.md.\n"
+           "version: 1\noutput: ");
+    job_print_text(stdout, output, true);
+    printf("\ninputs:\n");
+    for (int i = 0; i < count; i++) {
+        print_input(view, &inputs[i], type_for(&inputs[i], &work));
+        for (size_t p = 0; !purposes[p](&work, &inputs[i]); p++) continue;
+    }
+    fclose(work.to);
+    if (left_out) printf("  # %d other data set%s left out\n", left_out, left_out == 1 ? "" : "s");
+    for (int i = 0; i < view->list.count; i++)
+        if (view->list.entries[i].note)
+            text_print(stdout, "  # %s: no job reads it; make a dense copy\n", view->list.entries[i].note);
+    printf("defaults: {warmup: 0, repeat: 1} # without this line: times\noperations:\n%s", lines);
+    for (int i = 0; i < count; i++) free(inputs[i].name);
+    free(lines);
+    free(output);
+    free(stem);
+}
+
+static enum status fail_nothing(const struct view *view, struct error *error) {
+    if (view->list.count == 1 && view->of[0].unusable.status)
+        return fail(error, STATUS_USAGE, "%s", view->of[0].unusable.text);
+    char *reasons = inspect_reasons(view);
+    const char *sparse = NULL;
+    for (int i = 0; i < view->list.count && !sparse; i++) sparse = view->list.entries[i].note;
+    fail(error, STATUS_USAGE, "%s: holds no data set with elements that a job can read%s%s%s%s%s", view->path,
+         *reasons ? " (" : "", reasons, *reasons ? ")" : "", sparse ? "; " : "", sparse ? sparse : "");
+    free(reasons);
+    return STATUS_USAGE;
+}
+
+enum status inspect_print_job(struct view *view, struct error *error) {
+    struct candidate **fitting = must_malloc((unsigned long)view->list.count * sizeof *fitting + 1);
+    struct h5_entry *which[MOST_INPUTS];
+    struct proposal inputs[MOST_INPUTS];
+    int count = 0, chosen;
+    for (int i = 0; i < view->list.count; i = join_links(view, i)) continue;
+    for (int i = 0; i < view->list.count; i++)
+        if (view->of[i].pattern) leave_out_virtual(view, &view->of[i]);
+    for (int i = 0; i < view->list.count; i++)
+        if (fits_job(&view->of[i])) fitting[count++] = &view->of[i];
+    qsort(fitting, (size_t)count, sizeof(*fitting), inspect_compare);
+    int all = count;
+    count = leave_out_coordinates(fitting, count);
+    chosen = count < MOST_INPUTS ? count : MOST_INPUTS;
+    for (int i = 0; i < chosen; i++) {
+        inputs[i].it = fitting[i];
+        which[i] = fitting[i]->entry;
+    }
+    free(fitting);
+    if (count == 0) return fail_nothing(view, error);
+    if (!is_utf8(view->path))
+        return fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", view->path);
+    h5_list_axes(view->path, &view->list, which, chosen);
+    print_job(view, inputs, chosen, all - chosen);
+    return STATUS_OK;
+}
