@@ -34,42 +34,11 @@ static char *absolute_pattern(const char *pattern) {
     return whole;
 }
 
-/* A virtual data set that shows all files of an input in place of a link to one. */
-static enum status write_joined(hid_t group, const struct results *results, const struct array *array,
-                                struct error *error) {
-    const struct array_parts *parts = array->parts;
-    struct shape shape = array->shape;
-    struct h5_source *sources = must_malloc((size_t)parts->count * sizeof *sources);
-    char **ways = must_malloc((size_t)parts->count * sizeof *ways);
-    int count = 0, along = array->input->concatenate;
-    for (int i = 0; i < parts->count; i++) {
-        const struct box *place = &parts->of[i].place;
-        for (int axis = 0; axis < shape.rank; axis++) shape.size[axis] = place->start[axis] + place->count[axis];
-        if (box_elements(place) == 0) continue;
-        char *path = results_absolute(parts->of[i].file);
-        ways[count] = take_relative(results, path);
-        sources[count] = (struct h5_source){ways[count], array->input->dataset, *place};
-        free(path);
-        count++;
-    }
-    enum status status = h5_set_integer(group, "concatenate", along, error);
-    if (!status) status = h5_set_integer(group, "files", parts->count, error);
-    char *own = results_path_of("inputs", array->label, array->name), *source = must_printf("%s/source", own);
-    if (!status && count > 0) status = h5_create_virtual(group, source, array->dtype, &shape, sources, count, error);
-    free(source);
-    free(own);
-    for (int i = 0; i < count; i++) free(ways[i]);
-    free(ways);
-    free(sources);
-    return status;
-}
-
-static enum status write_file_input(hid_t group, const struct results *results, const struct reader *reader,
-                                    struct error *error) {
+/* Names the data; no link leads to them, because netCDF4 and xarray open no file in which one leads nowhere. */
+static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
     const struct job_input *input = reader->array->input;
-    bool joined = reader->array->parts != NULL;
-    char *path = joined ? absolute_pattern(input->file) : results_absolute(input->file);
-    char *link = take_relative(results, path);
+    const struct array_parts *parts = reader->array->parts;
+    char *path = parts ? absolute_pattern(input->file) : results_absolute(input->file);
     enum status status = h5_set_text(group, "file", path, error);
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
     if (!status && input->has_rows)
@@ -80,10 +49,8 @@ static enum status write_file_input(hid_t group, const struct results *results, 
         free(select);
     }
     if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
-    if (!status && joined) status = write_joined(group, results, reader->array, error);
-    if (!status && !joined && H5Lcreate_external(link, input->dataset, group, "source", H5P_DEFAULT, H5P_DEFAULT) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());
-    free(link);
+    if (!status && parts) status = h5_set_integer(group, "concatenate", input->concatenate, error);
+    if (!status && parts) status = h5_set_integer(group, "files", parts->count, error);
     free(path);
     return status;
 }
@@ -120,7 +87,7 @@ static enum status write_inputs(hid_t file, const struct results *results, struc
         if (!status) status = h5_set_text(group, "dtype", dtype_name(array->dtype), error);
         if (!status)
             status = array->input->random ? write_random_input(group, &array->input->terms, error)
-                                          : write_file_input(group, results, &results->readers->of[i], error);
+                                          : write_file_input(group, &results->readers->of[i], error);
         H5Gclose(group);
     }
     return status;

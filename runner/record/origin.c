@@ -29,17 +29,22 @@ char *results_absolute(const char *path) {
     return resolved ? resolved : must_strdup(path);
 }
 
-/* Writes a text as a scalar string of fixed length, which holds any text byte for byte. */
+/* Octave reads no other texts than those that HDF5 calls ASCII. */
+static bool is_ascii(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] >= 0x80) return false;
+    return true;
+}
+
+/* Writes a text as a scalar string of fixed length, with a NUL at its end: netCDF4 reads on until there is one. */
 static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
                               struct error *error) {
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Tset_size(type, length ? length : 1);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    H5Tset_strpad(type, H5T_STR_NULLPAD);
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = h5_creation(H5P_DATASET_CREATE);
+    H5Tset_size(type, length + 1);
+    H5Tset_cset(type, is_ascii(text, length) ? H5T_CSET_ASCII : H5T_CSET_UTF8);
     enum status status = STATUS_OK;
     *id = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, length ? text : "") < 0)
+    if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
     H5Pclose(creation);
     H5Sclose(space);

@@ -167,10 +167,9 @@ static enum status write_table(hid_t file, const char *name, const struct column
             chunk = count > 256 ? 256
                     : count > 0 ? (hsize_t)count
                                 : 1;
-    hid_t type = row_type(columns, column_count, true), creation = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t type = row_type(columns, column_count, true), creation = h5_creation(H5P_DATASET_CREATE);
     hid_t space = H5Screate_simple(1, &size, &unlimited);
     H5Pset_chunk(creation, 1, &chunk); /* PyTables needs chunked tables */
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     hid_t table = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (table < 0 || H5Dwrite(table, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, packed) < 0)

@@ -303,8 +303,7 @@ static enum status open_file(const char *path, bool create, hid_t *file, struct 
     if (descriptor < 0)
         return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);
-    hid_t id, access = access_by(&id), creation = H5Pcreate(H5P_FILE_CREATE);
-    h5_track_order(creation);
+    hid_t id, access = access_by(&id), creation = h5_creation(H5P_FILE_CREATE);
     errno = 0;
     /* Not LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
     if (access >= 0 && creation >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0)

@@ -397,8 +397,7 @@ struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct 
 }
 
 static hid_t creation_properties(enum dtype dtype, const struct shape *chunk, const struct h5_layout *layout) {
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    hid_t creation = h5_creation(H5P_DATASET_CREATE);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */
     /* Chunks without filters have known sizes, so HDF5 can give them places now; rawwrite.c writes to these places
      * itself. */

@@ -81,6 +81,11 @@ enum status h5_flush(struct h5_dataset *dataset, struct error *error);
 /* Flushes and closes a file; a full disk is reported here at the latest. The id is invalid afterwards, whatever the
  * status. */
 enum status h5_close_file(hid_t file, struct error *error);
+/* The properties of every new file, group and data set; H5P_..._CREATE is `class`; close with H5Pclose. Members and
+ * attributes keep the order in which they are created, as h5dump, h5py and HDFView list them. Attributes stay in the
+ * object's header however many they are: HDF5 1.10's H5Ocopy, and so h5copy and h5py's copy, crashes on texts among
+ * those that it keeps elsewhere, and h5py reads fixed-length ones, which it can copy, as bytes. */
+hid_t h5_creation(hid_t class);
 /* Opens the group /path, creating it and its parents if they are missing; close with H5Gclose. */
 enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *error);
 

@@ -211,8 +211,7 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
                           const char *name) {
     hsize_t size[H5S_MAX_RANK] = {1}, kept[H5S_MAX_RANK];
     hid_t held = H5Dget_type(scale), type = H5Tcopy(held), space = H5Dget_space(scale);
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), new = H5I_INVALID_HID;
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    hid_t creation = h5_creation(H5P_DATASET_CREATE), new = H5I_INVALID_HID;
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     bool part = count >= 0 && rank > 0 && size[0] == (hsize_t)length;
     memcpy(kept, size, sizeof kept);

@@ -10,7 +10,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { LONGEST_TEXT = 128 << 20 }; /* bytes */
+enum {
+    LONGEST_TEXT = 128 << 20, /* bytes */
+    MOST_COMPACT = 65535      /* attributes of an object that lie in its header: HDF5's limit */
+};
 
 /* ---- errors ---- */
 
@@ -141,14 +144,17 @@ const char *h5_find_dtype(hid_t type, enum dtype *dtype) {
 
 /* ---- groups ---- */
 
-void h5_track_order(hid_t properties) {
-    H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+hid_t h5_creation(hid_t class) {
+    hid_t properties = H5Pcreate(class);
+    if (class != H5P_DATASET_CREATE)
+        H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    H5Pset_attr_phase_change(properties, MOST_COMPACT, 0);
+    return properties;
 }
 
 enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *error) {
-    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
-    h5_track_order(creation);
+    hid_t creation = h5_creation(H5P_GROUP_CREATE);
     char *copy = must_strdup(path), *save = NULL;
     hid_t at = H5Gopen2(file, "/", H5P_DEFAULT);
     for (char *name = strtok_r(copy, "/", &save); name && at >= 0; name = strtok_r(NULL, "/", &save)) {

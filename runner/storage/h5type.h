@@ -7,8 +7,6 @@
 /* Finds tilerun's type for a file's type. NULL: found; else what the file holds instead ("strings"). */
 const char *h5_find_dtype(hid_t type, enum dtype *dtype);
 
-/* Makes a file or group keep creation order, in which h5dump, h5py and HDFView then list its members. */
-void h5_track_order(hid_t properties);
 /* Sets an attribute, replacing an existing one; closes `type` and `space`. */
 enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
                              struct error *error);

@@ -44,11 +44,10 @@ enum status h5_create_virtual(hid_t file, const char *path, enum dtype dtype, co
     if (status) return status;
     hsize_t size[MAX_RANK];
     to_sizes(shape->rank, shape->size, size);
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), type = h5_type(dtype);
+    hid_t creation = h5_creation(H5P_DATASET_CREATE), type = h5_type(dtype);
     hid_t space = H5Screate_simple(shape->rank, size, NULL), id = H5I_INVALID_HID;
     memset(lost, 0xff, sizeof lost); /* NaN in all types of floats */
     H5Pset_fill_value(creation, type, lost);
-    H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     for (int i = 0; i < count && !status; i++) status = map_source(creation, space, &sources[i], error);
     if (!status) {
         H5Sselect_all(space);

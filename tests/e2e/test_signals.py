@@ -190,15 +190,10 @@ def contents(path):
 
     with h5py.File(path) as file:
         file.visititems(visit)
-        links = {
-            f"{name}/source": (link.filename, link.path)
-            for name in found
-            if name.startswith("inputs/") and (link := file[name].get("source", getlink=True))
-        }
         attributes = dict(file.attrs)
     for key in ("created", "finished", "command_line"):
         del attributes[key]
-    return {**found, **links, "/": attributes}
+    return {**found, "/": attributes}
 
 
 # ---- a job and a signal ---------------------------------------------------------------------------------------------
