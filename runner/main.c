@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
     fail_about(first_operand(argc, argv));
     fence_install();
     fence_exits();
-    h5_quiet();
+    h5_prepare();
     struct error error = {0}, lost = {0};
     enum status status = run_command(argc, argv, &error);
     if (error.text[0]) text_say_lines(error.text);

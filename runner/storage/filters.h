@@ -23,8 +23,7 @@ struct filters {
     unsigned values[FILTERS_MAX][CODEC_VALUES]; /* shuffle: bytes of an element; deflate: level; codecs.h */
 };
 
-/* Registers the filters that HDF5 lacks with it, for chunks that it reads or writes itself. Call before the first file
- * is opened; calling again does no harm. */
+/* Registers the filters that HDF5 lacks with it, for chunks that it reads or writes itself; h5_prepare calls it. */
 void filters_register(void);
 /* NULL: a filter of a data set can be undone here, by us or by HDF5. Else which it is, and what would help: "filter
  * 32001 (Blosc), which is not installed here: libblosc.so.1 (Debian's libblosc1), or a plugin in HDF5_PLUGIN_PATH". The

@@ -19,8 +19,9 @@ const char *h5_compression_lacks(enum job_compression compression);
  * filtered. */
 struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout);
 
-/* Stops HDF5 from printing to stderr; call it before any other HDF5 function. */
-void h5_quiet(void);
+/* Prepares HDF5: it prints nothing to stderr, and knows all filters that can be done here. Call it before any other
+ * HDF5 function. */
+void h5_prepare(void);
 /* Writes the library's version, "1.10.8", into `text` and returns it. */
 #define H5_VERSION_TEXT 32
 const char *h5_version(char text[H5_VERSION_TEXT]);

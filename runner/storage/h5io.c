@@ -35,7 +35,6 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is a directory, not an HDF5 file", path);
     if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
-    filters_register();
     *file = h5_open_to_read(path, H5P_DEFAULT);
     if (*file >= 0) return STATUS_OK;
     if (errno) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));

@@ -2,6 +2,7 @@
 #include "h5type.h"
 
 #include "../base/fail.h"
+#include "filters.h"
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,11 +41,12 @@ const char *h5_words(void) {
     return words.any ? words.text : "no details";
 }
 
-void h5_quiet(void) {
+void h5_prepare(void) {
     /* When the process ends, HDF5 must not try again to close a file that could not be closed because of a full
      * disk. */
     H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    filters_register();
 }
 
 const char *h5_version(char text[H5_VERSION_TEXT]) {

@@ -78,7 +78,7 @@ static void fuzz_begin(void) {
     setenv("XDG_CACHE_HOME", folder, 1); /* measured limits: not the user's */
     setenv("OMP_NUM_THREADS", "1", 1);
     atexit(fuzz_leave);
-    h5_quiet();
+    h5_prepare();
     fence_install(); /* as main does; here it is libFuzzer that ends */
     fence_exits();
     fence_main_ends();

@@ -12,7 +12,7 @@
 static char folder[32];
 
 static inline int make_folder(void **state) {
-    h5_quiet();
+    h5_prepare();
     ids_begin(state);
     snprintf(folder, sizeof folder, "/tmp/tilerun-test.XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
