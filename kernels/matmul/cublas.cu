@@ -240,7 +240,8 @@ static const char *matmul_cublas_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.batch > INT32_MAX) return "cuBLAS takes at most 2^31 - 1 matrices at once";
     const double alpha = fabs(args.alpha);
-    if (launch->dtype != FLOAT64 && alpha > 0 && !(alpha >= FLT_MIN && alpha <= FLT_MAX))
+    if (alpha == 0) return "cuBLAS leaves the product out where alpha is 0, with its NaNs and infinities";
+    if (launch->dtype != FLOAT64 && !(alpha >= FLT_MIN && alpha <= FLT_MAX))
         return "cuBLAS takes alpha as a float32, and this one is beyond its range";
     return nullptr;
 }

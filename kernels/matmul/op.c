@@ -241,13 +241,30 @@ static double drift_of(const struct sums *sum, double relative) {
     return isfinite(drift) ? 4 * drift / relative : 0;
 }
 
+/* Elements are alpha times a sum that is in the accumulator first, whose largest number is `largest`: beyond it the sum
+ * is infinite, and 0 times that is NaN. */
+static void tell(struct truth *truth, int64_t at, double alpha, const struct sums *sum, double largest,
+                 double relative) {
+    double factor = fabs(alpha), drift = factor * drift_of(sum, relative);
+    if (alpha != 0) {
+        truth_set(truth, at, alpha * sum->value, factor * (long double)sum->magnitude, factor * (long double)largest);
+    } else {
+        truth_set(truth, at, sum->value, sum->magnitude, largest);
+        bool beyond = fabsl(sum->value) > 1.01L * largest;
+        truth->value[at] = beyond ? (double)NAN : alpha * truth->value[at];
+        if (truth->overflow[at] != OVERFLOW_NONE) truth->overflow[at] = OVERFLOW_NAN;
+        truth->magnitude[at] = 0;
+    }
+    if (drift > truth->magnitude[at]) truth->magnitude[at] = drift;
+}
+
 static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
                                     const struct box *box, struct truth *truth, struct error *error) {
     int stack = box->rank - 2; /* 1 when the first axis counts matrices */
     int64_t batch = stack ? box->count[0] : 1, m = box->count[stack], n = box->count[stack + 1];
     double alpha = geometry->options.alpha;
     double relative = matmul_tolerance(geometry, ACCURACY_FULL).relative;
-    long double limit = fabsl(alpha) * dtype_largest(accumulator_of(geometry->out.dtype));
+    double largest = dtype_largest(accumulator_of(geometry->out.dtype));
     struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
     struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
     if (!sums) return fail(error, STATUS_RUN, "no host memory for the reference");
@@ -264,10 +281,7 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
                 for (int64_t i = 0; i < rows && status == STATUS_OK; i++)
                     for (int64_t j = 0; j < columns; j++) {
                         int64_t at = (matrix * m + row + i) * n + column + j;
-                        const struct sums *sum = &sums[i * columns + j];
-                        double drift = fabs(alpha) * drift_of(sum, relative);
-                        truth_set(truth, at, alpha * sum->value, fabsl(alpha) * sum->magnitude, limit);
-                        if (drift > truth->magnitude[at]) truth->magnitude[at] = drift;
+                        tell(truth, at, alpha, &sums[i * columns + j], largest, relative);
                     }
             }
     for (int i = 0; i < 2; i++) piece_free(&pieces[i]);
