@@ -67,7 +67,7 @@ bool operand_is_rearranged(const struct operand *operand) {
 }
 
 bool operands_alike(const struct operand *one, const struct operand *other) {
-    bool same = one->shape.rank == other->shape.rank;
+    bool same = one->dtype == other->dtype && one->shape.rank == other->shape.rank;
     for (int axis = 0; axis < one->shape.rank && same; axis++) same = one->shape.size[axis] == other->shape.size[axis];
     if (!same || (!operand_is_rearranged(one) && !operand_is_rearranged(other))) return same;
     same = one->axes.rank == other->axes.rank;

@@ -32,7 +32,7 @@ enum status geometry_make(enum op op, const struct op_options *options, const st
 bool operand_is_plain(const struct operand *operand);
 /* Are they in another order, or some repeated, so that boxes of them must be rearranged? */
 bool operand_is_rearranged(const struct operand *operand);
-/* Do boxes of the two mean the same elements of their arrays, in the same order? */
+/* Do boxes of the two mean the same elements of their arrays, in the same order, as the same type? */
 bool operands_alike(const struct operand *one, const struct operand *other);
 /* The shape of the array. */
 struct shape operand_array(const struct operand *operand);

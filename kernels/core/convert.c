@@ -94,6 +94,34 @@ void convert_to_integer(enum dtype dtype, const void *from, int64_t count, int64
     to_integer(dtype, from, count, to);
 }
 
+/* An infinity is its type's largest exponent and no fraction; doubled, its sign is gone. */
+#define INFINITIES(type, bits)                                                                                         \
+    do {                                                                                                               \
+        _Pragma("omp simd reduction(+ : found)") for (int64_t i = 0; i < count; i++) found +=                          \
+            (type)(((const type *)data)[i] << 1) == (type)(bits);                                                      \
+    } while (0)
+
+CPU_BODY infinities_body(enum dtype dtype, const void *data, int64_t count, int64_t *result) {
+    int64_t found = 0;
+    switch (dtype) {
+    case FLOAT16: INFINITIES(uint16_t, 0xf800); break;
+    case BFLOAT16: INFINITIES(uint16_t, 0xff00); break;
+    case FLOAT32: INFINITIES(uint32_t, 0xff000000); break;
+    case FLOAT64: INFINITIES(uint64_t, 0xffe0000000000000); break;
+    case INTEGER_TYPES:
+    case DTYPE_COUNT: break;
+    }
+    *result = found;
+}
+CPU_VERSIONS(infinities, (enum dtype dtype, const void *data, int64_t count, int64_t *result),
+             (dtype, data, count, result))
+
+int64_t convert_infinities(enum dtype dtype, const void *data, int64_t count) {
+    int64_t found;
+    infinities(dtype, data, count, &found);
+    return found;
+}
+
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
 
 #define BLOCK 512 /* elements that are widened at a time */

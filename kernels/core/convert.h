@@ -10,6 +10,9 @@ void convert_to_double(enum dtype dtype, const void *from, int64_t count, double
 void convert_from_double(enum dtype dtype, const double *from, int64_t count, void *to);
 void convert_to_integer(enum dtype dtype, const void *from, int64_t count, int64_t *to);
 
+/* How many are infinite. */
+int64_t convert_infinities(enum dtype dtype, const void *data, int64_t count);
+
 /* What a conversion has lost, in elements. */
 struct casts {
     int64_t overflowed; /* finite, and infinite in the new type */

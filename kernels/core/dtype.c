@@ -50,6 +50,29 @@ double dtype_largest(enum dtype dtype) {
     return types[dtype].largest;
 }
 
+/* Bits of the largest range of whole numbers from 0 that a type has without gaps. */
+static int whole_bits(enum dtype dtype) {
+    return types[dtype].is_float ? 1 - ilogb(types[dtype].epsilon)
+                                 : 8 * (int)types[dtype].size - types[dtype].is_signed;
+}
+
+bool dtype_holds(enum dtype wide, enum dtype narrow) {
+    if (types[narrow].is_float && !types[wide].is_float) return false;
+    if (types[narrow].is_float && types[wide].largest < types[narrow].largest) return false;
+    bool sign = types[wide].is_signed || !types[narrow].is_signed;
+    return sign && whole_bits(wide) >= whole_bits(narrow);
+}
+
+enum dtype dtype_common(enum dtype as, const enum dtype of[], int count) {
+    const enum dtype candidates[] = {as, of[0], of[count - 1], FLOAT32};
+    for (size_t c = 0; c < sizeof candidates / sizeof *candidates; c++) {
+        bool holds = types[candidates[c]].is_float && dtype_holds(candidates[c], as);
+        for (int i = 0; i < count; i++) holds = holds && dtype_holds(candidates[c], of[i]);
+        if (holds) return candidates[c];
+    }
+    return FLOAT64;
+}
+
 double dtype_load(enum dtype dtype, const void *data, int64_t index) {
     switch (dtype) {
     case FLOAT32: return ((const float *)data)[index];

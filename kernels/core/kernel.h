@@ -55,6 +55,10 @@ bool dtype_is_signed(enum dtype dtype); /* floats and int8..int64 */
 double dtype_epsilon(enum dtype dtype); /* spacing at 1.0 of a float; 0 for integers */
 double dtype_least(enum dtype dtype);   /* the least positive float (subnormal); 0 for integers */
 double dtype_largest(enum dtype dtype); /* the largest finite float; 0 for integers */
+/* Does a type have every value of another, exactly? */
+bool dtype_holds(enum dtype wide, enum dtype narrow);
+/* The first float type of `as`, `of` and float32 that holds all of them; float64 where none does. */
+enum dtype dtype_common(enum dtype as, const enum dtype of[], int count);
 /* Element `index` of an array of any type, widened; exact for all but 64-bit integers beyond 2^53. */
 double dtype_load(enum dtype dtype, const void *data, int64_t index);
 /* The same for integer types, as 64 bits (uint64 keeps its bit pattern). */

@@ -128,6 +128,9 @@ struct operation {
      * there) is STATUS_USAGE with a sentence that names shapes. */
     enum status (*geometry)(const struct op_options *options, const struct shape shapes[], const enum dtype dtypes[],
                             struct geometry *geometry, struct error *error);
+    /* The type that inputs of these types are read as, so that the operation computes in `as`, its result's type, or in
+     * one that is wider still. DTYPE_COUNT: as they are. NULL: it computes nothing. */
+    enum dtype (*computes_in)(const struct op_options *options, const enum dtype dtypes[], enum dtype as);
     /* For shapes that `geometry` does not take: merges axes into ones that it does (axes.h). */
     enum status (*merge)(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                          struct error *error);

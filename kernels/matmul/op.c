@@ -79,6 +79,11 @@ static enum status matmul_geometry(const struct op_options *options, const struc
     return STATUS_OK;
 }
 
+static enum dtype matmul_computes_in(const struct op_options *options, const enum dtype dtypes[], enum dtype as) {
+    (void)options;
+    return dtype_is_float(as) ? dtype_common(as, dtypes, 2) : DTYPE_COUNT;
+}
+
 static void matmul_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                           const void *const in[], void *partial, void *out, struct launch *launch) {
     const int64_t *count = tile->count;
@@ -331,6 +336,7 @@ const struct operation operation_matmul = {
     .dimensions = 3,
     .rate = RATE_FLOPS,
     .geometry = matmul_geometry,
+    .computes_in = matmul_computes_in,
     .merge = matmul_merge_axes,
     .launch = matmul_launch,
     .reference = matmul_reference,

@@ -74,6 +74,16 @@ static enum status reduce_geometry(const struct op_options *options, const struc
     return STATUS_OK;
 }
 
+/* Sums of integers are 64 bits: those of narrower ones cannot leave them, products and the rest can. */
+static enum dtype reduce_computes_in(const struct op_options *options, const enum dtype dtypes[], enum dtype as) {
+    enum reduce_operator operator_ = options->reduce;
+    bool selects = reduce_selects(operator_) || operator_ == REDUCE_COUNT_NAN;
+    if (selects || !dtype_is_float(as)) return DTYPE_COUNT;
+    if (dtype_is_float(dtypes[0])) return dtype_common(as, dtypes, 1);
+    bool leaves = operator_ == REDUCE_PROD || (operator_ == REDUCE_SUM && dtype_size(dtypes[0]) == 8);
+    return leaves ? FLOAT64 : DTYPE_COUNT;
+}
+
 static void reduce_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                           const void *const in[], void *partial, void *out, struct launch *launch) {
     struct reduce_args args = {.operator_ = geometry->options.reduce,
@@ -164,6 +174,7 @@ const struct operation operation_reduce = {
     .operators = operators,
     .operator_of = reduce_operator_of,
     .geometry = reduce_geometry,
+    .computes_in = reduce_computes_in,
     .merge = reduce_merge_axes,
     .launch = reduce_launch,
     .reference = reduce_reference,

@@ -35,6 +35,12 @@ static enum status scale_geometry(const struct op_options *options, const struct
     return STATUS_OK;
 }
 
+static enum dtype scale_computes_in(const struct op_options *options, const enum dtype dtypes[], enum dtype as) {
+    (void)options;
+    if (dtype_is_float(as)) return dtype_common(as, dtypes, 1);
+    return !dtype_is_float(dtypes[0]) && dtype_holds(as, dtypes[0]) ? as : DTYPE_COUNT;
+}
+
 static void scale_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                          const void *const in[], void *partial, void *out, struct launch *launch) {
     (void)first, (void)last, (void)partial; /* nothing is reduced */
@@ -114,6 +120,7 @@ const struct operation operation_scale = {
     .inputs = 1,
     .dimensions = 1,
     .geometry = scale_geometry,
+    .computes_in = scale_computes_in,
     .merge = scale_merge_axes,
     .launch = scale_launch,
     .reference = scale_reference,

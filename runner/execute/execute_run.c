@@ -42,8 +42,9 @@ static enum status use_device(struct execution *execution, enum kernel_device ki
 }
 
 static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
-    const struct watched_part *part = context;
+    struct watched_part *part = context;
     TRY(interrupt_check(error));
+    TRY(overflows_look(&part->overflows, box, data, error));
     return part->sink.write(part->sink.context, box, data, error);
 }
 
@@ -110,6 +111,25 @@ static void fill_counts(struct execution *execution, const struct trial *trial, 
     }
 }
 
+/* Counts the elements of a right result that overflowed, and says it: of several variants' once. */
+static enum status settle_overflow(struct execution *execution, struct trial *trial, const struct host_reader *reader,
+                                   struct error *error) {
+    const struct task *task = &execution->plan->tasks[trial->run->task];
+    enum dtype dtype = task->geometry.out.dtype;
+    int64_t count;
+    TRY(overflows_count(&trial->watched.overflows, trial->run, reader, &count, error));
+    trial->row->overflowed += (double)count;
+    if (count == 0 || execution->readers.of[task->out].casts_said) return STATUS_OK;
+    const char *wider = dtype == FLOAT16 ? "float32" : dtype == FLOAT64 ? NULL : "float64";
+    char *note = must_printf(
+        "result of '%s': %lld of %lld elements overflowed %s, in which they are computed%s%s%s", task->operation->id,
+        (long long)count, (long long)shape_elements(&task->geometry.out.shape), dtype_name(dtype),
+        wider ? "; `dtype: " : "", wider ? wider : "", wider ? "` of the input computes in a wider type" : "");
+    progress_note(&execution->progress, note);
+    free(note);
+    return STATUS_OK;
+}
+
 /* Says what the conversion of a right result has lost: of several variants' once. */
 static void say_result_losses(struct execution *execution, const struct trial *trial, const struct task *task) {
     struct reader *reader = &execution->readers.of[task->out];
@@ -119,8 +139,8 @@ static void say_result_losses(struct execution *execution, const struct trial *t
     say_losses(execution, reader);
 }
 
-/* Streams and verifies; a row that is wrong is final. */
-static enum status stream_and_verify(struct execution *execution, struct trial *trial, struct error *error) {
+/* A row that is wrong is final. */
+static enum status stream_verify_and_count(struct execution *execution, struct trial *trial, struct error *error) {
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
     const struct task *task = &plan->tasks[run->task];
@@ -128,8 +148,8 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     struct host_reader reader = {watched_read, &trial->watched};
     struct stream_result passed = {.devices = 1};
     struct verdict verdict;
-    trial->watched =
-        (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part), &execution->progress};
+    trial->watched = (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part),
+                                           &execution->progress, overflows_begin(run, &task->geometry)};
     trial->sink = (struct sink){watched_write, watched_step, &trial->watched, execution->trace};
     trial->tiling = run->tiling;
     TRY(stream_in_what_is_free(execution, trial, &passed, error));
@@ -142,8 +162,15 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     row->tolerance = verdict.tolerance;
     snprintf(row->verify, sizeof row->verify, "%s", verdict.how);
     if (!verdict.right) return execution_say(row, "wrong", verdict.message), STATUS_OK;
+    TRY(settle_overflow(execution, trial, &reader, error));
     say_result_losses(execution, trial, task);
     return part_settle(trial->part, true, error);
+}
+
+static enum status stream_and_verify(struct execution *execution, struct trial *trial, struct error *error) {
+    enum status status = stream_verify_and_count(execution, trial, error);
+    overflows_end(&trial->watched.overflows);
+    return status;
 }
 
 /* Opens what a run reads, and closes what no later task reads. */

@@ -9,6 +9,7 @@
 #ifndef RUNNER_EXECUTE_RUN_H
 #define RUNNER_EXECUTE_RUN_H
 
+#include "../verify/overflows.h"
 #include "../verify/verify.h"
 #include "execute.h"
 
@@ -19,6 +20,7 @@ struct watched_part {
     struct sink sink;
     struct host_reader reader;
     struct progress *progress;
+    struct overflows overflows; /* of the pass */
 };
 
 struct trial {

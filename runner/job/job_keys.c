@@ -88,8 +88,8 @@ const struct job_key job_keys[] = {
         .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
                 "swept). The first that verifies gives the result."},
     {SCOPE_RESULT, "dtype", KEY_DTYPE, "", FIELD(struct job_operation, as),
-        .help = "Store the result as this type, as NumPy's `astype`: computed as without, then converted. Default: as "
-                "computed."},
+        .help = "The result's type. Where it is wider than the operation's own, the operation computes in it, as NumPy's "
+                "functions do with `dtype`; else the result is converted, as by `astype`. Default: as computed."},
     {SCOPE_RESULT, "to", KEY_TO, "",
         .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the "
                 "results file links to. Of a swept operation with a parameter in it."},

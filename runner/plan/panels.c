@@ -227,7 +227,7 @@ static void make_panel(struct panels *panels, int number, const struct task *fro
     for (int i = 0; i < from->geometry.inputs; i++) {
         task->in[i] = take_band(plan, panels->whole, from->in[i], &from->geometry.in[i], band);
         shapes[i] = plan->arrays[task->in[i]].shape;
-        dtypes[i] = plan->arrays[task->in[i]].dtype;
+        dtypes[i] = from->geometry.in[i].dtype;
     }
     const struct operand *out = &from->geometry.out;
     int axis = axis_of(out, band->loop);

@@ -52,6 +52,33 @@ static void derive_axes(const struct plan *plan, const struct task *task, struct
         }
 }
 
+/* Do all variants that the job names take the type? Those do not count that do not take its inputs' own. */
+static bool variants_take(const struct job_operation *operation, enum dtype dtype, enum dtype own) {
+    for (int i = 0; i < operation->variant_count; i++) {
+        const struct kernel *kernel = kernel_find(operation->op, operation->variants[i].name);
+        if (kernel && kernel->dtypes & DTYPE_BIT(own) && !(kernel->dtypes & DTYPE_BIT(dtype))) return false;
+    }
+    return true;
+}
+
+/* With `dtype` the operation computes in that type where it is wider than its own: its inputs are read as what holds
+ * both. */
+static enum status make_geometry(const struct job_operation *operation, const struct shape shapes[],
+                                 const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
+    const struct operation *op = operations[operation->op];
+    struct geometry computing;
+    enum dtype wide[MAX_INPUTS], in = DTYPE_COUNT;
+    enum status status = geometry_make(operation->op, &operation->options, shapes, dtypes, geometry, error);
+    if (operation->has_dtype && op->computes_in) in = op->computes_in(&operation->options, dtypes, operation->as);
+    if (in == DTYPE_COUNT || (in == dtypes[0] && in == dtypes[operation->input_count - 1])) return status;
+    if (!status && !variants_take(operation, in, dtypes[0])) return status;
+    for (int i = 0; i < operation->input_count; i++) wide[i] = in;
+    struct error unfit = {0};
+    if (geometry_make(operation->op, &operation->options, shapes, wide, &computing, &unfit)) return status;
+    *geometry = computing;
+    return STATUS_OK;
+}
+
 static void make_task(struct plan *plan, int index) {
     const struct job *job = plan->job;
     const struct job_operation *operation = &job->operations[index];
@@ -76,7 +103,7 @@ static void make_task(struct plan *plan, int index) {
     }
     struct error error = {0};
     struct shape shape = {.rank = 0};
-    if (geometry_make(operation->op, &operation->options, shapes, dtypes, &task->geometry, &error)) {
+    if (make_geometry(operation, shapes, dtypes, &task->geometry, &error)) {
         yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
     } else {
         shape = operand_array(&task->geometry.out);

@@ -87,6 +87,8 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         storage.bytes_per_s = plan_read_rate(array, facts);
         if (!storage.generated) storage.file_share = size_ratio(array->stored, array->dtype);
     }
+    storage.file_share *= size_ratio(array->dtype, operand->dtype);
+    storage.bytes_per_s *= size_ratio(operand->dtype, array->dtype);
     merge_chunks(operand, &storage);
     return storage;
 }

@@ -1,16 +1,53 @@
 /* operand.c - boxes of merged axes, from and to arrays. */
 #include "operand.h"
 
+#include "../../kernels/core/convert.h"
+
 #include "../base/fail.h"
+#include "../base/workers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PIECE       (INT64_C(1) << 18)  /* elements that are put in order at a time */
+#define WIDENED     (INT64_C(1) << 13)  /* elements that one thread widens at a time */
 #define GRAIN_BYTES (INT64_C(16) << 20) /* of merged axes: chunks stay whole if no more is read for that */
 #define WIDEST      8                   /* bytes of an element */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* An array's elements, at the end of their room, as the operand's, which are wider: block by block from the front, so
+ * that none is overwritten before it is read. */
+struct widening {
+    enum dtype from_type, to_type;
+    int64_t count; /* of the block */
+    const char *from;
+    char *to;
+};
+
+static void widen_some(void *context, int64_t item, int thread) {
+    (void)thread;
+    const struct widening *block = context;
+    int64_t start = item * WIDENED, left = block->count - start;
+    struct casts ignored = {0}; /* rounding at most */
+    convert_elements(block->from_type, block->from + start * (int64_t)dtype_size(block->from_type),
+                     left < WIDENED ? left : WIDENED, block->to_type,
+                     block->to + start * (int64_t)dtype_size(block->to_type), &ignored);
+}
+
+static void widen(const struct operand_reading *reading, int64_t count, char *data) {
+    enum dtype from = reading->reader->array->dtype, to = reading->operand->dtype;
+    int64_t size = (int64_t)dtype_size(from), wide = (int64_t)dtype_size(to);
+    const char *narrow = data + count * (wide - size);
+    if (from == to || count == 0) return;
+    char *memory = must_malloc((size_t)((count < PIECE ? count : PIECE) * size));
+    for (int64_t start = 0; start < count; start += PIECE) {
+        struct widening block = {from, to, count - start < PIECE ? count - start : PIECE, memory, data + start * wide};
+        memcpy(memory, narrow + start * size, (size_t)(block.count * size));
+        workers_run((block.count + WIDENED - 1) / WIDENED, widen_some, &block);
+    }
+    free(memory);
+}
 
 struct walk {
     const struct operand_reading *reading;
@@ -47,8 +84,11 @@ static enum status read_box(void *context, const struct box *part, struct error 
     struct walk *walk = context;
     const struct operand_reading *reading = walk->reading;
     struct box box = box_in_array(reading->operand, part);
-    TRY(read_in_array(reading, &box, reading->fresh, walk->data, error));
-    walk->data += box_elements(&box) * (int64_t)dtype_size(reading->reader->array->dtype);
+    int64_t elements = box_elements(&box), size = (int64_t)dtype_size(reading->reader->array->dtype);
+    int64_t wide = (int64_t)dtype_size(reading->operand->dtype);
+    TRY(read_in_array(reading, &box, reading->fresh, walk->data + elements * (wide - size), error));
+    widen(reading, elements, walk->data);
+    walk->data += elements * wide;
     return STATUS_OK;
 }
 
@@ -83,6 +123,7 @@ static enum status read_rearranged(void *context, const struct box *part, struct
     const struct operand_reading *reading = walk->reading;
     const struct operand *operand = reading->operand;
     size_t size = dtype_size(reading->reader->array->dtype);
+    int64_t wide = (int64_t)dtype_size(operand->dtype);
     struct cut cut = cut_box(part, NULL, PIECE);
     char *memory = must_malloc((size_t)PIECE * size);
     enum status status = STATUS_OK;
@@ -92,8 +133,10 @@ static enum status read_rearranged(void *context, const struct box *part, struct
         for (int axis = 0; axis < operand->axes.rank; axis++)
             fresh = fresh && (operand->axes.of[axis] >= 0 || piece.start[axis] == 0);
         status = read_in_array(reading, &box, fresh, memory, error);
-        if (!status) rearrange(operand, &piece, &box, memory, size, walk->data);
-        walk->data += box_elements(&piece) * (int64_t)size;
+        int64_t elements = box_elements(&piece);
+        if (!status) rearrange(operand, &piece, &box, memory, size, walk->data + elements * (wide - (int64_t)size));
+        if (!status) widen(reading, elements, walk->data);
+        walk->data += elements * wide;
     }
     free(memory);
     return status;

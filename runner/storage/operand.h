@@ -7,7 +7,8 @@
 #include "reader.h"
 
 /* reader_read of an operand's box. `fresh`: it is read for the first time, so that what its conversion loses is counted
- * if `counted`, and it is hashed if `hashed`. */
+ * if `counted`, and it is hashed if `hashed`. Where the operand is of a wider type than the array, elements are widened
+ * behind that. */
 struct operand_reading {
     struct reader *reader;
     const struct operand *operand;

@@ -1,0 +1,169 @@
+/* overflows.c - looks for infinities in results, and in the inputs for what they come from. */
+#include "overflows.h"
+
+#include "../../kernels/core/convert.h"
+
+#include "../base/fail.h"
+#include "../base/workers.h"
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN   (INT64_C(1) << 15) /* elements that one thread looks at, at a time */
+#define PIECE (INT64_C(1) << 21) /* elements of an input that are read at a time */
+
+/* ---- bits -------------------------------------------------------------------------------------------------------- */
+
+static enum status bits_allocate(int64_t count, unsigned char **bits, struct error *error) {
+    *bits = calloc((size_t)(count / 8 + 1), 1);
+    if (*bits) return STATUS_OK;
+    return fail(error, STATUS_RUN, "no host memory to count what overflowed");
+}
+
+static void bit_set(unsigned char *bits, int64_t at) {
+    bits[at / 8] = (unsigned char)(bits[at / 8] | 1 << at % 8);
+}
+
+static bool bit(const unsigned char *bits, int64_t at) {
+    return bits[at / 8] >> at % 8 & 1;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+struct overflows overflows_begin(const struct run *run, const struct geometry *geometry) {
+    const struct operation *operation = operations[geometry->op];
+    bool computes = dtype_is_float(geometry->out.dtype) && !operation->exact &&
+                    operation->tolerance(geometry, ACCURACY_FULL).relative > 0; /* what is only selected has none */
+    return (struct overflows){.geometry = computes && !run->kernel->limit ? geometry : NULL};
+}
+
+struct look {
+    enum dtype dtype;
+    int64_t count;
+    const char *data;
+    atomic_llong found;
+};
+
+static void look_at(void *context, int64_t item, int thread) {
+    (void)thread;
+    struct look *look = context;
+    int64_t start = item * RUN, left = look->count - start;
+    int64_t found =
+        convert_infinities(look->dtype, look->data + start * (int64_t)dtype_size(look->dtype), left < RUN ? left : RUN);
+    if (found) atomic_fetch_add(&look->found, found);
+}
+
+static bool has_infinities(enum dtype dtype, int64_t count, const void *data) {
+    struct look look = {dtype, count, data, 0};
+    workers_run((count + RUN - 1) / RUN, look_at, &look);
+    return look.found > 0;
+}
+
+/* Steps through a box in row-major order. */
+static void next(const struct box *box, int64_t at[MAX_RANK]) {
+    for (int axis = box->rank - 1; axis >= 0; axis--) {
+        if (++at[axis] < box->start[axis] + box->count[axis]) return;
+        at[axis] = box->start[axis];
+    }
+}
+
+/* The number of an element among those that differ along the axes that are not reduced. */
+static int64_t number_of(const struct geometry *geometry, const struct operand *operand, const int64_t at[LOOPS]) {
+    int64_t number = 0;
+    for (int axis = 0; axis < operand->shape.rank; axis++) {
+        enum loop loop = operand->loop[axis];
+        if (!geometry->reduces[loop]) number = number * operand->shape.size[axis] + at[loop];
+    }
+    return number;
+}
+
+static int64_t numbers_of(const struct geometry *geometry, const struct operand *operand) {
+    int64_t numbers = 1;
+    for (int axis = 0; axis < operand->shape.rank; axis++)
+        if (!geometry->reduces[operand->loop[axis]]) numbers *= operand->shape.size[axis];
+    return numbers;
+}
+
+/* Sets the bits of a packed box's infinities. */
+static void mark(const struct geometry *geometry, const struct operand *operand, const struct box *box,
+                 const void *data, unsigned char *bits) {
+    int64_t at[MAX_RANK], loops[LOOPS] = {0}, count = box_elements(box);
+    memcpy(at, box->start, sizeof at);
+    for (int64_t i = 0; i < count; i++, next(box, at)) {
+        if (!isinf(dtype_load(operand->dtype, data, i))) continue;
+        for (int axis = 0; axis < box->rank; axis++) loops[operand->loop[axis]] = at[axis];
+        bit_set(bits, number_of(geometry, operand, loops));
+    }
+}
+
+enum status overflows_look(struct overflows *overflows, const struct box *box, const void *data, struct error *error) {
+    const struct geometry *geometry = overflows->geometry;
+    if (!geometry || !has_infinities(geometry->out.dtype, box_elements(box), data)) return STATUS_OK;
+    if (!overflows->infinite) TRY(bits_allocate(numbers_of(geometry, &geometry->out), &overflows->infinite, error));
+    mark(geometry, &geometry->out, box, data, overflows->infinite);
+    return STATUS_OK;
+}
+
+void overflows_end(struct overflows *overflows) {
+    free(overflows->infinite);
+    overflows->infinite = NULL;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
+
+/* Finds along which of an input's axes that are not reduced it has infinities. *bits stays NULL where it has none. */
+static enum status search_input(const struct geometry *geometry, const struct run *run, int input,
+                                const struct host_reader *reader, unsigned char **bits, struct error *error) {
+    const struct operand *operand = &geometry->in[input];
+    const struct storage *storage = &run->tiling.in_storage[input];
+    struct box whole = box_whole(&operand->shape);
+    struct grid grid = {.grain = storage->chunk, .whole = true};
+    struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, PIECE);
+    int64_t most = 0;
+    for (int64_t number = 0; number < cut.pieces; number++) {
+        struct box piece = cut_piece(&cut, number);
+        if (box_elements(&piece) > most) most = box_elements(&piece);
+    }
+    void *data = malloc((size_t)most * dtype_size(operand->dtype) + 8);
+    enum status status = data ? STATUS_OK : fail(error, STATUS_RUN, "no host memory to count what overflowed");
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number);
+        status = reader->read(reader->context, input, &piece, data, error);
+        if (status || !has_infinities(operand->dtype, box_elements(&piece), data)) continue;
+        if (!*bits) status = bits_allocate(numbers_of(geometry, operand), bits, error);
+        if (!status) mark(geometry, operand, &piece, data, *bits);
+    }
+    free(data);
+    return status;
+}
+
+static int64_t count_unexplained(const struct overflows *overflows, unsigned char *const inputs[]) {
+    const struct geometry *geometry = overflows->geometry;
+    const struct box whole = box_whole(&geometry->out.shape);
+    int64_t at[MAX_RANK] = {0}, loops[LOOPS] = {0}, count = 0, elements = box_elements(&whole);
+    for (int64_t i = 0; i < elements; i++, next(&whole, at)) {
+        if (!bit(overflows->infinite, i)) continue;
+        bool explained = false;
+        for (int axis = 0; axis < whole.rank; axis++) loops[geometry->out.loop[axis]] = at[axis];
+        for (int input = 0; input < geometry->inputs; input++)
+            explained |= inputs[input] && bit(inputs[input], number_of(geometry, &geometry->in[input], loops));
+        count += !explained;
+    }
+    return count;
+}
+
+enum status overflows_count(const struct overflows *overflows, const struct run *run, const struct host_reader *reader,
+                            int64_t *count, struct error *error) {
+    const struct geometry *geometry = overflows->geometry;
+    unsigned char *inputs[MAX_INPUTS] = {NULL};
+    enum status status = STATUS_OK;
+    *count = 0;
+    if (!overflows->infinite) return STATUS_OK;
+    for (int input = 0; input < geometry->inputs && !status; input++)
+        if (dtype_is_float(geometry->in[input].dtype))
+            status = search_input(geometry, run, input, reader, &inputs[input], error);
+    if (!status) *count = count_unexplained(overflows, inputs);
+    for (int input = 0; input < geometry->inputs; input++) free(inputs[input]);
+    return status;
+}
