@@ -190,12 +190,13 @@ static enum status read_samples(const struct results_file *file, int run, struct
     int count = vector_length(file, path[0]);
     if (count == 0) return STATUS_OK;
     bool known[SAMPLE_KINDS];
+    enum status status = STATUS_OK;
     for (int i = 0; i < SAMPLE_KINDS; i++) {
         values[i] = must_malloc((size_t)count * sizeof *values[i]);
         known[i] = read_vector(file, path[i], count, values[i]);
+        if (i == 0 && !known[0])
+            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_words());
     }
-    enum status status = STATUS_OK;
-    if (!known[0]) status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_words());
     for (int i = 0; i < count && !status; i++) {
         struct conditions conditions = {
             .clock_mhz = known[2] ? (float)values[2][i] : NAN,

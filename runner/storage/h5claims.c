@@ -52,9 +52,7 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
     if (!fault) {
         file = H5Fopen(path, H5F_ACC_RDONLY, access);
     } else {
-        const char *words = fault < 0 ? "the information of its driver is longer than the file" : strerror(fault);
-        H5Eclear2(H5E_DEFAULT);
-        H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_CANTOPENFILE, "%s", words);
+        h5_set_words(fault < 0 ? "the information of its driver is longer than the file" : strerror(fault));
     }
     errno = fault > 0 ? fault : 0;
     return file;

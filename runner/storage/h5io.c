@@ -308,7 +308,7 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 void h5_lock(void) {
     pthread_mutex_lock(&library);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* in an HDF5 built for threads each thread has this setting */
+    h5_keep_words();
 }
 
 void h5_unlock(void) {

@@ -101,7 +101,10 @@ bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value
 /* What another program's attribute says (`units`, `long_name`), without blanks around it; NULL: absent, empty or not
  * UTF-8. The caller frees. */
 char *h5_get_words(hid_t object, const char *name);
-/* HDF5's own account of the last failure, in one line, in a static buffer. */
+/* HDF5's account of the last of its calls that failed in this thread, in one line; valid until the next one fails. It
+ * is kept when the call fails, so that calls that succeed in between do not matter. */
 const char *h5_words(void);
+/* The same of a failure that is not HDF5's. */
+void h5_set_words(const char *text);
 
 #endif

@@ -22,30 +22,44 @@ struct words {
     char text[512];
     bool any;
 };
+static _Thread_local struct words words; /* of the last call that failed */
 
 /* Walking upward begins at the cause; the API function's own sentence comes last. */
 static herr_t collect_words(unsigned number, const H5E_error2_t *entry, void *context) {
-    struct words *words = context;
-    size_t used = strlen(words->text);
+    struct words *to = context;
+    size_t used = strlen(to->text);
     const char *sentence = entry->desc && *entry->desc ? entry->desc : entry->func_name;
-    if (number == 0 || !strstr(words->text, sentence))
-        snprintf(words->text + used, sizeof words->text - used, "%s%s", words->any ? " < " : "", sentence);
-    words->any = true;
+    if (number == 0 || !strstr(to->text, sentence))
+        snprintf(to->text + used, sizeof to->text - used, "%s%s", to->any ? " < " : "", sentence);
+    to->any = true;
     return 0;
 }
 
-const char *h5_words(void) {
-    static struct words words;
+/* HDF5 calls this when a call fails, before it returns: any later call, H5Pclose say, clears HDF5's stack of errors. */
+static herr_t keep_words(hid_t stack, void *context) {
+    (void)context;
     words = (struct words){.any = false};
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, collect_words, &words);
+    return H5Ewalk2(stack, H5E_WALK_UPWARD, collect_words, &words);
+}
+
+const char *h5_words(void) {
     return words.any ? words.text : "no details";
+}
+
+void h5_set_words(const char *text) {
+    words = (struct words){.any = true};
+    snprintf(words.text, sizeof words.text, "%s", text);
+}
+
+void h5_keep_words(void) {
+    H5Eset_auto2(H5E_DEFAULT, keep_words, NULL);
 }
 
 void h5_prepare(void) {
     /* When the process ends, HDF5 must not try again to close a file that could not be closed because of a full
      * disk. */
     H5dont_atexit();
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    h5_keep_words();
     filters_register();
 }
 

@@ -7,6 +7,10 @@
 /* Finds tilerun's type for a file's type. NULL: found; else what the file holds instead ("strings"). */
 const char *h5_find_dtype(hid_t type, enum dtype *dtype);
 
+/* From now on h5_words has the words of the calls that fail in this thread: HDF5 built for threads has a setting for
+ * each. */
+void h5_keep_words(void);
+
 /* Sets an attribute, replacing an existing one; closes `type` and `space`. */
 enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
                              struct error *error);
