@@ -31,7 +31,10 @@ static enum status open_results(const char *path, hid_t *file, char instead[512]
     enum status status = h5_open_file(path, file, &error);
     if (status) {
         const char *words = strncmp(error.text, path, strlen(path)) == 0 ? error.text + strlen(path) + 2 : error.text;
-        snprintf(instead, 512, "%s%.400s", strncmp(words, "is ", 3) == 0 ? "" : "cannot be read: ", words);
+        int length = (int)strcspn(words, ":"); /* without the remedy: it is to be replaced, not read */
+        if (!strstr(words, "not an HDF5 file")) length = (int)strlen(words);
+        snprintf(instead, 512, "%s%.*s",
+                 strncmp(words, "is ", 3) == 0 ? "" : "cannot be read: ", length < 400 ? length : 400, words);
         return status;
     }
     char *schema = h5_get_text(*file, "schema");

@@ -60,10 +60,8 @@ enum status results_file_open(const char *path, struct results_file **file, stru
     enum status status = unfinished ? STATUS_OK : read_file(new, error);
     const char *ending = strrchr(path, '.');
     if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
-        char *said = must_strdup(error->text);
         *error = (struct error){.status = STATUS_OK};
-        fail(error, status, "%s; a job? `tilerun run` runs it", said);
-        free(said);
+        fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);
     }
     if (status) {
         results_file_close(new);

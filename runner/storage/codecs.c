@@ -19,16 +19,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *codec_name(int filter) {
-    static const struct {
-        int filter;
-        const char *name;
-    } names[] = {{FILTER_BZIP2, "bzip2"}, {FILTER_LZF, "LZF"}, {FILTER_BLOSC, "Blosc"},
-                 {FILTER_LZ4, "LZ4"},     {FILTER_ZFP, "ZFP"}, {FILTER_BITSHUFFLE, "bitshuffle"},
-                 {FILTER_ZSTD, "zstd"},   {FILTER_SZ, "SZ"},   {FILTER_BLOSC2, "Blosc2"}};
+/* As The HDF Group registers them; `plugin`: hdf5plugin brings it. */
+static const struct known {
+    int filter;
+    const char *name;
+    bool plugin;
+} names[] = {
+    {305, "LZO", false},
+    {FILTER_BZIP2, "bzip2", true},
+    {FILTER_LZF, "LZF", false},
+    {FILTER_BLOSC, "Blosc", true},
+    {32002, "MAFISC", false},
+    {32003, "Snappy", false},
+    {FILTER_LZ4, "LZ4", true},
+    {32005, "APAX", false},
+    {32006, "CBF", false},
+    {32007, "JPEG-XR", false},
+    {FILTER_BITSHUFFLE, "bitshuffle", true},
+    {32009, "SPDP", false},
+    {32010, "LPC-Rice", false},
+    {32011, "CCSDS-123", false},
+    {32012, "JPEG-LS", false},
+    {FILTER_ZFP, "ZFP", true},
+    {32014, "fpzip", false},
+    {FILTER_ZSTD, "zstd", true},
+    {32016, "B3D", false},
+    {FILTER_SZ, "SZ", true},
+    {32018, "FCIDECOMP, which is JPEG-LS", true},
+    {32019, "JPEG", false},
+    {32020, "VBZ", false},
+    {32021, "FAPEC", false},
+    {32022, "BitGroom", false},
+    {32023, "Granular BitRound", false},
+    {32024, "SZ3", true},
+    {32025, "Delta-Rice", false},
+    {FILTER_BLOSC2, "Blosc2", true},
+    {32027, "FLAC", false},
+    {32028, "SPERR", true},
+    {32029, "TERSE/PROLIX", false},
+    {32030, "FFMPEG", false},
+    {32033, "HTJ2K", true},
+};
+
+static const struct known *find_known(int filter) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].filter == filter) return names[i].name;
+        if (names[i].filter == filter) return &names[i];
     return NULL;
+}
+
+const char *codec_name(int filter) {
+    const struct known *known = find_known(filter);
+    return known ? known->name : NULL;
+}
+
+bool codec_in_hdf5plugin(int filter) {
+    const struct known *known = find_known(filter);
+    return known && known->plugin;
 }
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,8 @@
 
 /* The name by which people know a filter; NULL: none is known. */
 const char *codec_name(int filter);
+/* Is it among those that the Python package hdf5plugin brings? */
+bool codec_in_hdf5plugin(int filter);
 
 /* What a filter of those above takes of its parameters: bitshuffle the bytes of an element, the elements of a block (0:
  * its own choice) and a compressor. */

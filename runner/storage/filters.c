@@ -82,9 +82,15 @@ char *filters_missing(hid_t creation, unsigned number) {
     if (is_known(id, values) || H5Zfilter_avail(id) > 0) return NULL;
     codec_find(id, values, &needs);
     if (id == FILTER_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
+    if (id == H5Z_FILTER_SZIP) name = "szip", needs = "an HDF5 library built with szip (libaec)";
+    const char *plugin = codec_in_hdf5plugin(id)
+                             ? "`pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=$(python3 -c "
+                               "'import hdf5plugin; print(hdf5plugin.PLUGINS_PATH)')`"
+                         : needs ? ""
+                                 : "its plugin for HDF5, in a folder that HDF5_PLUGIN_PATH names";
     char *what = must_printf(name ? "filter %d (%s)" : "filter %d", (int)id, name);
-    char *text = must_printf("%s, which is not installed here: %s%sa plugin in HDF5_PLUGIN_PATH", what,
-                             needs ? needs : "", needs ? ", or " : "");
+    char *text = must_printf("%s, which is not installed here: %s%s%s", what, needs ? needs : "",
+                             needs && *plugin ? ", or " : "", plugin);
     free(what);
     return text;
 }

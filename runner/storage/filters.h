@@ -25,9 +25,9 @@ struct filters {
 
 /* Registers the filters that HDF5 lacks with it, for chunks that it reads or writes itself; h5_prepare calls it. */
 void filters_register(void);
-/* NULL: a filter of a data set can be undone here, by us or by HDF5. Else which it is, and what would help: "filter
- * 32001 (Blosc), which is not installed here: libblosc.so.1 (Debian's libblosc1), or a plugin in HDF5_PLUGIN_PATH". The
- * caller frees. */
+/* NULL: a filter of a data set can be undone here, by us or by HDF5. Else which it is, and what helps: "filter 32013
+ * (ZFP), which is not installed here: `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=...`". The caller frees.
+ */
 char *filters_missing(hid_t creation, unsigned number);
 
 /* Finds the filters in a data set's creation properties. false: one is not supported here, or there are too many. */

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +52,12 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
     if (descriptor >= 0) close(descriptor);
     if (!fault) {
         file = H5Fopen(path, H5F_ACC_RDONLY, access);
+        if (file < 0 && strstr(h5_words(), "already open for")) { /* written by SWMR: what it holds so far */
+            char *words = must_strdup(h5_words());
+            file = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
+            if (file < 0) h5_set_words(words);
+            free(words);
+        }
     } else {
         h5_set_words(fault < 0 ? "the information of its driver is longer than the file" : strerror(fault));
     }

@@ -27,6 +27,7 @@ struct file {
     H5FD_t base;            /* first member: HDF5 knows the file by this address */
     haddr_t allocated, end; /* the end of the address space that HDF5 has allocated; the file's size */
     int descriptor;
+    bool reads;        /* never writes */
     int failure;       /* errno of the first failed write; 0: none */
     int *last_failure; /* set to `failure` when the file is closed, which may write once more; NULL: nowhere */
     struct h5_journal *journal;
@@ -63,6 +64,7 @@ static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t
         return NULL;
     }
     file->descriptor = descriptor;
+    file->reads = !(flags & H5F_ACC_RDWR);
     file->end = (haddr_t)about.st_size;
     return &file->base;
 }
@@ -76,9 +78,9 @@ static herr_t file_close(H5FD_t *base) {
 }
 
 static herr_t file_query(const H5FD_t *base, unsigned long *flags) {
-    (void)base;
-    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
-             H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+    const bool reads = base && ((const struct file *)base)->reads; /* NULL: HDF5 asks about the driver */
+    *flags = (reads ? H5FD_FEAT_SUPPORTS_SWMR_IO : 0) | H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
+             H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
     return 0;
 }
 
@@ -271,6 +273,14 @@ enum status h5_place_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, 
     return STATUS_OK;
 }
 
+bool h5_is_live(hid_t dataset) {
+    hid_t file = H5Iget_file_id(dataset);
+    unsigned intent = 0;
+    H5Fget_intent(file, &intent);
+    H5Fclose(file);
+    return intent & H5F_ACC_SWMR_READ;
+}
+
 hid_t h5_look(hid_t dataset, int descriptor) {
     char path[64];
     H5O_info_t about;
@@ -278,7 +288,7 @@ hid_t h5_look(hid_t dataset, int descriptor) {
     if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return H5I_INVALID_HID;
     hid_t id, access = access_by(&id), look = H5I_INVALID_HID;
     if (access < 0) return look;
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY | (h5_is_live(dataset) ? H5F_ACC_SWMR_READ : 0), access);
     H5Pclose(access);
     if (file >= 0) look = H5Oopen_by_addr(file, about.addr);
     if (file >= 0) H5Fclose(file); /* the file stays open while objects in it are open */

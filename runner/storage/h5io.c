@@ -4,11 +4,12 @@
 #include "../base/text.h"
 #include "filters.h"
 #include "h5claims.h"
+#include "h5foreign.h"
 #include "h5guard.h"
+#include "h5refused.h"
 #include "h5sources.h"
 #include "h5type.h"
 #include "h5virtual.h"
-#include "h5visit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,8 +25,6 @@ enum {
     CHUNK_BYTES = 1 << 20,  /* of a chunk that h5_chunk chooses */
     CACHE_BYTES = 64 << 20, /* most bytes of a data set's chunk cache, unless one chunk is larger */
     CACHE_SLOTS = 10007,    /* a prime, about 100 times the number of chunks that fit, as HDF5 advises */
-    NAMES_MAX = 1000,       /* data sets collected for a hint */
-    NAMES_SHOWN = 6
 };
 
 /* ---- opening ---- */
@@ -33,95 +32,12 @@ enum {
 enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     struct stat about;
     if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is a directory, not an HDF5 file", path);
+    if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: %s", path, h5_foreign(path));
     if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
     *file = h5_open_to_read(path, H5P_DEFAULT);
     if (*file >= 0) return STATUS_OK;
     if (errno) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-
-    const char *words = h5_words();
-    if (access(path, F_OK) != 0) /* removed just now */
-        return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-    if (strstr(words, "to lock"))
-        return fail(error, STATUS_USAGE,
-                    "%s: cannot be locked: another program is writing it, or its file system has no locks (then set "
-                    "HDF5_USE_FILE_LOCKING=FALSE): %s",
-                    path, words);
-    if (strstr(words, "truncated"))
-        return fail(error, STATUS_USAGE, "%s: is a truncated HDF5 file: shorter than it says it is", path);
-    if (strstr(words, "signature")) return fail(error, STATUS_USAGE, "%s: is not an HDF5 file", path);
-    bool lacks = strstr(words, "memory allocation") || strstr(words, "duplication failed") ||
-                 strstr(words, strerror(EMFILE)) || strstr(words, strerror(ENFILE)) || strstr(words, strerror(ENOMEM));
-    if (lacks) return fail(error, STATUS_USAGE, "%s: cannot be opened: %s", path, words);
-    return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
-}
-
-/* Names of data sets, links to data sets in other files of the folder included, and the first link that leads
- * nowhere. */
-struct names {
-    hid_t links;
-    int count;
-    char *name[NAMES_MAX], *broken;
-};
-
-static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link, void *context) {
-    struct names *names = context;
-    H5O_info_t object;
-    bool there = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, names->links) >= 0;
-    char *clean = text_clean(name);
-    if (there && object.type == H5O_TYPE_DATASET) names->name[names->count++] = must_printf("/%s", clean);
-    if (!there && link->type != H5L_TYPE_HARD && !names->broken) names->broken = must_printf("/%s", clean);
-    free(clean);
-    return names->count == NAMES_MAX;
-}
-
-/* Fails for a data set that does not exist, with the nearest name, or the names that there are. */
-static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
-    struct names *names = must_malloc(sizeof *names);
-    struct h5_guard guard;
-    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
-    *names = (struct names){.links = h5_guard_links(&guard)};
-    h5_visit(file, H5_ITER_NATIVE, collect_name, names);
-    char *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
-    const char *nearest = nearest_name(rooted, (const char *const *)names->name, names->count);
-    char hint[512] = "";
-    if (nearest) {
-        snprintf(hint, sizeof hint, " (did you mean '%s'?)", nearest);
-    } else if (names->count == 0 && names->broken) {
-        snprintf(hint, sizeof hint, ": it holds none, only links that lead nowhere, such as '%s'", names->broken);
-    } else if (names->count == 0) {
-        snprintf(hint, sizeof hint, ": it holds none");
-    } else {
-        for (int i = 0; i < names->count && i < NAMES_SHOWN; i++) {
-            size_t used = strlen(hint);
-            snprintf(hint + used, sizeof hint - used, "%s%s", i ? ", " : ": it holds ", names->name[i]);
-        }
-        if (names->count > NAMES_SHOWN) strncat(hint, ", ...", sizeof hint - strlen(hint) - 1);
-    }
-    enum status status = fail(error, STATUS_USAGE, "%s: has no data set '%s'%s", path, dataset, hint);
-    for (int i = 0; i < names->count; i++) free(names->name[i]);
-    free(names->broken);
-    H5Pclose(names->links);
-    h5_guard_end(&guard);
-    free(names);
-    free(rooted);
-    return status;
-}
-
-/* Does a link of that name exist, whatever it leads to? H5Lexists needs every parent to exist. */
-static bool link_exists(hid_t file, const char *path) {
-    char *copy = must_strdup(path);
-    bool exists = *path != '\0';
-    for (char *end = copy; exists && *end;) {
-        end += strspn(end, "/");
-        end += strcspn(end, "/");
-        char kept = *end;
-        *end = '\0';
-        if (strspn(copy, "/") < strlen(copy)) exists = H5Lexists(file, copy, H5P_DEFAULT) > 0;
-        *end = kept;
-    }
-    free(copy);
-    return exists;
+    return h5_fail_file(path, error);
 }
 
 static enum status open_object(hid_t file, const char *path, const char *dataset, hid_t *id, struct error *error) {
@@ -132,13 +48,7 @@ static enum status open_object(hid_t file, const char *path, const char *dataset
     H5Pclose(links);
     h5_guard_end(&guard);
     if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
-    if (object < 0) {
-        char words[512];
-        snprintf(words, sizeof words, "%s", h5_words());
-        if (!link_exists(file, dataset)) return fail_missing(file, path, dataset, error);
-        return fail(error, STATUS_USAGE, "%s: '%s' cannot be opened (a link to what is not there?): %s", path, dataset,
-                    words);
-    }
+    if (object < 0) return h5_fail_object(file, path, dataset, error);
     H5I_type_t kind = H5Iget_type(object);
     if (kind != H5I_DATASET) {
         H5Oclose(object);

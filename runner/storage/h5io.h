@@ -27,6 +27,9 @@ void h5_close(struct h5_dataset *dataset);
 /* Opens only the file, for reading, with the same errors; close with H5Fclose. */
 enum status h5_open_file(const char *path, hid_t *file, struct error *error);
 
+/* Is the data set in a file that another program is writing by SWMR, or was when it ended? */
+bool h5_is_live(hid_t dataset);
+
 /* The lock on HDF5. h5_read and h5_write take it themselves. */
 void h5_lock(void);
 void h5_unlock(void);

@@ -5,6 +5,7 @@
 #include "../base/fence.h"
 #include "filters.h"
 #include "h5guard.h"
+#include "h5refused.h"
 #include "h5type.h"
 #include "h5visit.h"
 #include <limits.h>
@@ -163,6 +164,14 @@ static struct h5_entry describe(hid_t dataset) {
     return entry;
 }
 
+/* What is there, but cannot be opened: array_describe says why. */
+static struct h5_entry describe_unreadable(void) {
+    return (struct h5_entry){.type = must_strdup("unknown"),
+                             .shape = must_strdup("unknown"),
+                             .layout = must_strdup("unknown"),
+                             .filters = must_strdup("")};
+}
+
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 struct walk {
@@ -181,17 +190,20 @@ static bool permitted(const char *path, const char *name, hid_t dataset) {
     return !refused.status;
 }
 
-/* `name` belongs to the list from then on. */
+/* `name` belongs to the list from then on. A negative `dataset` is one that cannot be opened. */
 static void append(struct h5_list *list, const char *path, hid_t dataset, char *name) {
     int count = list->count++;
     if ((count & (count - 1)) == 0) /* a power of two: full */
         list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
     struct h5_entry *entry = &list->entries[count];
-    *entry = permitted(path, name, dataset) ? describe(dataset) : describe_refused(dataset);
+    *entry = dataset < 0                      ? describe_unreadable()
+             : permitted(path, name, dataset) ? describe(dataset)
+                                              : describe_refused(dataset);
     entry->name = name;
-    entry->marks = h5_marks(dataset);
+    if (dataset >= 0) entry->marks = h5_marks(dataset);
     H5O_info_t about;
-    if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) about.fileno = ULONG_MAX, about.addr = (haddr_t)count;
+    if (dataset < 0 || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0)
+        about.fileno = ULONG_MAX, about.addr = (haddr_t)count;
     entry->file = about.fileno;
     entry->address = about.addr;
 }
@@ -226,9 +238,13 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *link, void 
             walk->list->first_outside = path;
             path = NULL;
         }
-    } else if (object < 0 && walk->list->broken++ == 0) {
-        walk->list->first_broken = path;
+    } else if (object < 0 && (link->type == H5L_TYPE_HARD || H5Oexists_by_name(group, name, walk->links) > 0)) {
+        append(walk->list, walk->path, object, path);
         path = NULL;
+    } else if (object < 0 && walk->list->broken++ == 0) {
+        char *fault = h5_link_fault(group, walk->path, name);
+        walk->list->first_broken = fault ? must_printf("%s, %s", path, fault) : must_strdup(path);
+        free(fault);
     }
     free(path);
     if (object >= 0) H5Oclose(object);

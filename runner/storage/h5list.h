@@ -35,7 +35,7 @@ struct h5_list {
     int count;
     struct h5_entry *entries; /* in the order of their names */
     int broken;               /* links that lead nowhere */
-    char *first_broken;       /* NULL: none */
+    char *first_broken;       /* its name and what it is; NULL: none */
     int outside;              /* links that are not followed: they lead out of the file's folder, or to no file */
     char *first_outside;
 };

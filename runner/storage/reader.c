@@ -58,7 +58,7 @@ static enum status fail_changed(const struct reader *reader, struct error *error
 
 enum status reader_check(const struct reader *reader, struct error *error) {
     struct stat now;
-    if (!reader->dataset || !reader->file || stat(reader->file, &now) != 0) return STATUS_OK;
+    if (!reader->dataset || !reader->file || reader->live || stat(reader->file, &now) != 0) return STATUS_OK;
     /* Another file of that name does not matter: the open one stays as it was. */
     if (now.st_dev != reader->version.st_dev || now.st_ino != reader->version.st_ino) return STATUS_OK;
     return reader_same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
@@ -100,7 +100,8 @@ enum status reader_open(struct reader *reader, struct error *error) {
     stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
     if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
-    if (!status && reader->version.st_ino == 0) reader->version = version;
+    reader->live = !status && h5_is_live(reader->dataset->id);
+    if (!status && (reader->version.st_ino == 0 || reader->live)) reader->version = version;
     if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
     if (!status) status = prepare_unpacking(reader, error);
     if (!status) return STATUS_OK;

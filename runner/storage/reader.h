@@ -22,9 +22,10 @@ struct pieces;
 
 struct reader {
     const struct array *array;
-    char *file, *object;          /* the data set that the array lies in; NULL: none (yet) */
-    bool foreign;                 /* it is an input's: others made the file */
-    struct stat version;          /* the file's, which must not change; st_ino 0: the file was never opened */
+    char *file, *object; /* the data set that the array lies in; NULL: none (yet) */
+    bool live;           /* another program is appending to its file: what was there when it was planned is read */
+    bool foreign;        /* it is an input's: others made the file */
+    struct stat version; /* the file's, which must not change; st_ino 0: the file was never opened */
     struct h5_dataset *dataset;   /* NULL: not open */
     struct rawread *raw;          /* of `dataset`; NULL: HDF5 has to read it */
     struct rawread *packed;       /* then: what is unpacked here before; NULL: nothing */

@@ -147,7 +147,7 @@ def test_without_its_library(folder, name, without_codecs):
     library = {"zstd": "libzstd.so.1 (Debian's libzstd1)", "lz4": "liblz4.so.1 (Debian's liblz4-1)",
                "blosc": "libblosc.so.1 (Debian's libblosc1)"}[name.removeprefix("bitshuffle-")]  # fmt: skip
     words = f"'x' is compressed by HDF5 filter {kind} ({h5codecs.NAMES[kind]}), which is not installed here: {library}"
-    assert f"{words}, or a plugin in HDF5_PLUGIN_PATH" in done.stderr.replace("'/x'", "'x'")
+    assert f"{words}, or `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=" in done.stderr.replace("'/x'", "'x'")
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------------

@@ -183,8 +183,8 @@ LINKS = {
     "by_number": "is an external link to ../outside/secret.h5" + OUTSIDE,
     "itself": "is a virtual data set that reads itself",
     "partner": "is a virtual data set that reads itself",
-    "circle": "cannot be opened (a link to what is not there?): no details",
-    "turn": "cannot be opened (a link to what is not there?): no details",
+    "circle": "is an external link to '/x' in loop.h5, which has no such object that can be opened",
+    "turn": "is a soft link to '/back', which is not there",
 }
 
 
@@ -430,6 +430,6 @@ def test_a_job_writes_where_it_says_and_replaces_nothing(place, key, where):
     done = tilerun("run", "job.yaml", "--once", "--progress", "none", cwd=place / "job/deep")
     what = "file" if key == "to" else "output"
     assert done.code == USAGE and done.err.decode().startswith(f"tilerun: {what} "), done.err
-    words = "exists" if key == "to" else "exists and is not an HDF5 file"
+    words = "exists" if key == "to" else "exists and is not an HDF5 file but text"
     assert f"canary: {words}; --overwrite replaces it" in done.err.decode()
     assert set(os.listdir(place)) == {"canary", "job"} and os.listdir(place / "job/deep") == ["job.yaml"]

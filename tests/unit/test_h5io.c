@@ -238,7 +238,7 @@ static void test_refusals(void **state) {
     assert_refused(path, "deep", "more than 8 axes");
     assert_refused(path, "empty", "is empty");
     assert_refused(path, "group", "is a group");
-    assert_refused(path, "dangling", "cannot be opened");
+    assert_refused(path, "dangling", "is a soft link to");
     assert_refused(path, "/group/pixel", "did you mean '/group/pixels'?");
     assert_refused(path, "/nothing/like/this", "it holds /");
     assert_refused(path, "", "has no data set ''");
