@@ -4,7 +4,6 @@
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../stream/device.h"
-#include "members.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,9 +124,7 @@ enum status command_plan_job(const struct job *job, bool need_device, struct pla
     *plan = NULL;
     if (yaml_error_count(job->document) == 0) {
         device_cpu_facts(&cpu);
-        members_choose(&cpu);
         TRY(find_cuda(job, need_device, &cuda, &there, error));
-        if (there) members_choose(&cuda);
     }
     return command_plan_for(job, &cpu, there ? &cuda : NULL, plan, error);
 }

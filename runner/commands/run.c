@@ -6,7 +6,6 @@
 #include "../result/result_view.h"
 #include "command.h"
 #include "limits_command.h"
-#include "members.h"
 #include "shard_option.h"
 
 #include <getopt.h>
@@ -136,20 +135,6 @@ static enum status execute_shard(const struct plan *whole, struct run_arguments 
     return status;
 }
 
-/* Has each device of the job's team do its share of the runs. */
-static enum status execute_members(const struct plan *plan, const struct run_arguments *arguments, int argc,
-                                   char **argv, struct error *error) {
-    static const char *const modes[] = {[PROGRESS_AUTO] = "auto", [PROGRESS_PLAIN] = "plain", [PROGRESS_NONE] = "none"};
-    const struct execute_options *wanted = &arguments->execute;
-    const char *merge[6] = {"--progress", modes[wanted->progress]};
-    int count = 2;
-    if (wanted->trace)
-        return fail(error, STATUS_USAGE, "run: --trace follows one process; `parallel: runs` has one for each device");
-    if (wanted->overwrite) merge[count++] = "--overwrite";
-    if (wanted->print == result_print_json) merge[count++] = "--json";
-    return members_run(members_count(plan), argc, argv, plan->job->output, merge, error);
-}
-
 static enum status run(int argc, char **argv, struct error *error) {
     struct run_arguments arguments = {.execute = {.print = result_print_table, .wait_s = -1}};
     char *line = command_line(argc, argv);
@@ -162,9 +147,7 @@ static enum status run(int argc, char **argv, struct error *error) {
         arguments.execute.command_line = line;
         bool say = arguments.execute.progress != PROGRESS_NONE;
         if (!arguments.overrides.once) status = command_predict_measured(plan, command_cuda_number(job), say, error);
-        if (!status && arguments.shard.count == 0 && members_count(plan) > 1)
-            status = execute_members(plan, &arguments, argc, argv, error);
-        else if (!status && arguments.shard.count > 0)
+        if (!status && arguments.shard.count > 0)
             status = execute_shard(plan, &arguments, error);
         else if (!status)
             status = execute_whole(plan, &arguments, error);

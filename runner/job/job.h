@@ -119,7 +119,6 @@ struct job_operation {
     char *resolved; /* canonical one-line text of op, options, run options: for `--resolved` and the resume key */
 };
 
-enum job_parallel { JOB_PARALLEL_TILES, JOB_PARALLEL_RUNS };
 enum job_device { JOB_DEVICE_AUTO, JOB_DEVICE_CPU, JOB_DEVICE_CUDA };
 
 struct job {
@@ -127,9 +126,8 @@ struct job {
     char *path, *name, *description;
     char *output; /* relative to the current directory or absolute */
     enum job_device device;
-    int *device_numbers; /* `cuda:N`, lists; device_count 0: any */
-    int device_count;    /* -1: cuda:all */
-    enum job_parallel parallel;
+    int *device_numbers;    /* `cuda:N`, lists; device_count 0: any */
+    int device_count;       /* -1: cuda:all */
     int64_t memory_bytes;   /* 0: memory_fraction counts */
     double memory_fraction; /* of what is free on the device */
     bool sync;

@@ -34,9 +34,6 @@ const struct job_key job_keys[] = {
     {SCOPE_JOB, "device", KEY_DEVICE, "auto",
         .help = "`auto`, `cpu`, `cuda`, `cuda:N`, `cuda:all`, or a list of `cuda:N`. `auto` is the first GPU, else "
                 "the CPU; `cuda` demands a GPU. Several GPUs share each run: same bits, less time."},
-    {SCOPE_JOB, "parallel", KEY_WORD, "tiles", .words = WORDS("tiles", "runs"), JOB(parallel), .harmless = true,
-        .help = "What several GPUs share: the `tiles` of each run, or the `runs`, one GPU each, which disturb each "
-                "other's times."},
     {SCOPE_JOB, "memory", KEY_MEMORY, "90%",
         .help = "Working set on the device: bytes, `8GiB`, `500MB`, or a share of what is free. At least 64KiB."},
     {SCOPE_JOB, "sync", KEY_BOOL, "true", JOB(sync),

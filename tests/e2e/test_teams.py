@@ -3,17 +3,12 @@
 import json
 import os
 import random
-import signal
-import subprocess
-import time
-from pathlib import Path
 
 import h5py
-import numpy as np
 import pytest
 
 import harness
-from harness import DEVICE, INTERRUPTED, OK, RUN, USAGE
+from harness import DEVICE, OK, RUN
 from shards import bits
 from test_panels import draw_job
 
@@ -134,99 +129,3 @@ def test_all_variants_on_all_gpus(folder):
         print(memory, {row["device"] for row in rows}, sum(row["device"] == "cuda:0" for row in rows), "not shared")
         assert [row["status"] for row in rows] == [row["status"] for row in results["cuda:0"].rows]
         assert any(row["device"] == "cuda:0,1" for row in rows)
-
-
-# ---- parallel: runs --------------------------------------------------------------------------------------------------
-
-
-def write_sweep(folder, **more):
-    inputs = {"a": {"random": {"shape": ["$n", 64]}}, "b": {"random": {"shape": [64, 90]}}}
-    operations = [
-        {"id": "product", "op": "matmul", "inputs": ["a", "b"], "variants": ["blocked", "cpu"]},
-        {"id": "sum", "op": "reduce", "operator": "sum", "axis": 0, "inputs": ["product"], "variants": ["cpu"]},
-    ]
-    parameters = {"n": [40, 50, 60, 70]}
-    defaults = {"warmup": 0, "repeat": 2}
-    job = {"inputs": inputs, "operations": operations, "parameters": parameters, "defaults": defaults} | more
-    return harness.write_job(folder / "job.yaml", device="cpu", parallel="runs", **job)
-
-
-@pytest.mark.parametrize("devices", [1, 2, 3, 7])
-def test_runs_go_to_different_devices(folder, devices):
-    write_sweep(folder)
-    alone = run(folder, "alone.h5", 1)
-    team = run(folder, "team.h5", devices)
-    assert bits(team.path) == bits(alone.path) and {row["device"] for row in team.rows} == {"cpu"}
-    assert not (folder / "team.h5.parts").exists()
-    with h5py.File(team.path) as file:
-        shards = sorted(file["shards"]) if "shards" in file else []
-    assert shards == [f"{i}-of-{devices}" for i in range(min(devices, 4))] * (devices > 1)
-    assert "nothing to do" in harness.tilerun(
-        "run", folder / "job.yaml", "-o", folder / "team.h5", "--resume", env=os.environ | {"TILERUN_CPU_DEVICES": "3"}
-    ).stderr
-    run(folder, "team.h5", devices, "--overwrite", "--json")
-
-
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_signal_reaches_all_members(folder, killed):
-    """It exits with 75, and --resume does the rest; likewise if one of them is killed, which is said."""
-    inputs = {"a": {"random": {"shape": ["$n", 600]}}, "b": {"random": {"shape": [600, 700]}}}
-    write_sweep(folder, parameters={"n": [300, 290, 280, 270]}, inputs=inputs)
-    environment = os.environ | {"TILERUN_CPU_DEVICES": "3"}
-    command = [harness.TILERUN, "run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain"]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    while not (folder / "out.h5.parts/shard-1-of-3").exists():
-        time.sleep(0.01)
-    if killed:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(children[1]), signal.SIGKILL)
-    else:
-        process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == INTERRUPTED and "--resume" in said, said
-    assert ("was ended by signal 9" in said) == killed
-    run(folder, "out.h5", 3, "--resume")
-    assert bits(folder / "out.h5") == bits(run(folder, "alone.h5", 1).path)
-
-
-def test_who_waits_for_a_member_that_was_killed(folder):
-    """The others end as well: what they wait for does not come."""
-    steps = [("f", ["a"], 300), ("l", ["f", "a"], 10), ("r", ["a", "f"], 10), ("b", ["l"], 1), ("z", ["b", "r"], 1)]
-    harness.write_job(
-        folder / "job.yaml",
-        device="cpu",
-        parallel="runs",
-        inputs={"a": {"random": {"shape": [400, 400], "low": -1, "seed": 1}}},
-        defaults={"warmup": 0},
-        operations=[
-            {"id": name, "op": "matmul" if len(reads) > 1 else "transpose", "inputs": reads, "repeat": repeat,
-             "variants": ["cpu"]} for name, reads, repeat in steps
-        ],
-    )  # fmt: skip
-    environment = os.environ | {"TILERUN_CPU_DEVICES": "2"}
-    command = [harness.TILERUN, "run", folder / "job.yaml", "-o", folder / "out.h5", "--progress", "plain"]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    while not all((folder / f"out.h5.parts/shard-{index}-of-2").exists() for index in range(2)):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.01)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    first = [child for child in children if b"\x000/2\x00" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    os.kill(int(first[0]), signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == INTERRUPTED and "was ended by signal 9" in said, said
-    run(folder, "out.h5", 2, "--resume")
-    assert bits(folder / "out.h5") == bits(run(folder, "alone.h5", 1).path)
-
-
-def test_what_fails_in_a_member_is_told(folder):
-    write_sweep(folder, inputs={"a": {"random": {"shape": ["$n", 64]}}, "b": {"file": "b.h5", "dataset": "b"}})
-    with h5py.File(folder / "b.h5", "w") as file:
-        file["b"] = np.full((64, 90), 0.5, "f4")
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--trace", folder / "t.json",
-                           env=os.environ | {"TILERUN_CPU_DEVICES": "3"})  # fmt: skip
-    assert done.returncode == USAGE and "--trace follows one process" in done.stderr
-    (folder / "out.h5").write_text("somebody's")
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5",
-                           env=os.environ | {"TILERUN_CPU_DEVICES": "3"})  # fmt: skip
-    assert done.returncode == USAGE and "out.h5" in done.stderr
-    assert (folder / "out.h5").read_text() == "somebody's"
