@@ -69,7 +69,7 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize coverage mutants bare fuzz soak bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo test unit valgrind sanitize coverage mutants bare real fuzz soak bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -198,6 +198,9 @@ soak: $(PROGRAM) $(BUILD)/tests/test_kernels_random ## random jobs with all chec
 
 bare: ## the two commands on bare Debians, RELEASES="bookworm trixie" (root, debootstrap); eight minutes each
 	@tests/bare.sh $(RELEASES)
+
+real: ## get other people's packages and files for the tests of real files, from the package index, into BUILD/real
+	@python3 tests/real/get.py $(BUILD)
 
 bench: $(PROGRAM) ## time the variants beside the vendor's on this GPU
 	@tests/bench/run.sh $(PROGRAM)

@@ -79,10 +79,10 @@ count "jobs" "$(grep -c '^good$' "$scratch/jobs")" "$(grep -c '^bad: ' "$scratch
 # ---- generated: these files are what the program would write now ----------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
-# ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then
-# ---- timings, one at a time -----------------------------------------------------------------------------------------
+# ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then those
+# ---- with other people's packages, with the Python that has them; then timings, one at a time -------------------------
 run_pytest() { # a suite's name, and what it consists of
-    TILERUN=$(realpath "$tilerun") PYTHONPYCACHEPREFIX=$scratch/python \
+    TILERUN=$(realpath "$tilerun") REAL=$(realpath "$build")/real PYTHONPYCACHEPREFIX=$scratch/python \
         "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1
     echo $? > "$scratch/$1.status"
 }
@@ -106,14 +106,19 @@ if [ -x "$python" ]; then
     cores=()
     "$python" -c 'import xdist' 2> /dev/null && cores=(-n "$(nproc)" --dist loadgroup)
     run_pytest slurm tests/slurm &
-    run_pytest e2e tests/e2e -m 'not timings' "${cores[@]}"
+    run_pytest e2e tests/e2e -m 'not timings and not packages' "${cores[@]}"
     wait
+    mapfile -t packages < <(grep -l mark.packages tests/e2e/*.py)
+    (
+        [ ! -x "$build/real/venv/bin/python" ] || python=$build/real/venv/bin/python cores=(-n "$(nproc)")
+        run_pytest packages "${packages[@]}" -m packages "${cores[@]}"
+    )
     mapfile -t timings < <(grep -l mark.timings tests/e2e/*.py)
     run_pytest timings "${timings[@]}" -m timings
-    for suite in e2e timings slurm; do count_pytest "$suite"; done
+    for suite in e2e packages timings slurm; do count_pytest "$suite"; done
 else
     echo "SKIPPED: no Python with its modules"
-    count "e2e, timings, slurm" 0 0 3
+    count "e2e, packages, timings, slurm" 0 0 4
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"

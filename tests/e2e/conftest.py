@@ -21,6 +21,7 @@ def pytest_configure(config):
     os.environ.pop("COLUMNS", None)  # tables then are as a pipe gets them
     config.addinivalue_line("markers", "gpu: needs a CUDA GPU that the program can use")
     config.addinivalue_line("markers", "timings: needs the GPU to itself; `make test` runs these last, one at a time")
+    config.addinivalue_line("markers", "packages: needs other people's packages or files, which `make real` brings")
     config.addinivalue_line("markers", "xdist_group: on one worker, where pytest-xdist runs tests with --dist loadgroup")
     if not harness.TILERUN.exists():
         pytest.exit(f"{harness.TILERUN} is not there: `make` first, or set TILERUN", returncode=4)
