@@ -1,0 +1,123 @@
+"""Files that other programs wrote: what of them is numbers, a job of all of it, and whether that comes out right."""
+
+import bisect
+import re
+
+import h5py
+import numpy as np
+
+import harness
+import referee
+from harness import OK, USAGE, tilerun
+
+MOST_BYTES = 8 << 20  # of a data set that is compared
+MOST_AXES = 8
+
+
+def data_sets(path):
+    """Every data set of a file, once, that h5py can open, by name; soft and external links at the top levels too."""
+    found, seen = {}, set()
+
+    def visit(group, prefix, depth):
+        for name in group:
+            try:
+                item = group[name]
+                address = (h5py.h5o.get_info(item.id).fileno, h5py.h5o.get_info(item.id).addr)
+            except (KeyError, OSError, RuntimeError, ValueError):
+                continue  # a link to nothing, or an object that is too new
+            if isinstance(item, h5py.Dataset) and (prefix + name) not in found:
+                found[prefix + name] = item
+            elif isinstance(item, h5py.Group) and address not in seen and depth < 20:
+                seen.add(address)
+                visit(item, prefix + name + "/", depth + 1)
+
+    with h5py.File(path) as file:
+        visit(file, "/", 0)
+        yield from found.items()
+
+
+def is_number(dataset):
+    """Is it an array of what tilerun takes as numbers without more words?"""
+    kind = dataset.id.get_type()
+    if not isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or kind.get_size() > 8:
+        return False
+    if kind.get_order() not in (h5py.h5t.ORDER_LE, h5py.h5t.ORDER_BE) or dataset.dtype.hasobject:
+        return False
+    return dataset.shape is not None and 1 <= len(dataset.shape) <= MOST_AXES
+
+
+def operations_of(number, axes):
+    """A copy and a reduction of input x<number>."""
+    x = f"x{number}"
+    copy = {"id": f"c{number}", "op": "transpose" if axes > 1 else "scale", "inputs": [x], "variants": ["blocked"]}
+    if axes < 2:
+        copy |= {"alpha": 1, "variants": ["cpu"]}
+    mean = {"id": f"r{number}", "op": "reduce", "inputs": [x], "operator": "mean", "variants": ["cpu"]}
+    mean["axis"] = 0 if axes else "all"
+    return [copy, mean]
+
+
+def write_job(path, file, names, **options):
+    """`names`: of data sets, with how many axes each has."""
+    inputs, operations = {}, []
+    for number, (name, axes) in enumerate(names.items()):
+        inputs[f"x{number}"] = {"file": str(file), "dataset": name, **options}
+        operations += operations_of(number, axes)
+    return harness.write_job(path, device="cpu", inputs=inputs, operations=operations)
+
+
+def refusals(folder, file, names, environment=None, **options):
+    """Why `check` refuses data sets as inputs, by name, without the file's folder; those that it passes have no entry.
+    It names many at once."""
+    refused = {}
+    while left := {name: axes for name, axes in names.items() if name not in refused}:
+        job = write_job(folder / "check.yaml", file, left, **options)
+        done = tilerun("check", job, env=environment)
+        if done.returncode == OK:
+            break
+        assert done.returncode == USAGE, done.stderr
+        begins = [i for i, line in enumerate(job.read_text().splitlines(), 1) if re.match(r'  "x\d+": ', line)]
+        before = len(refused)
+        for line, words in re.findall(r"^\S*check\.yaml:(\d+):\d+: (.*)", done.stderr, re.M):
+            name = list(left)[bisect.bisect_right(begins, int(line)) - 1]
+            refused.setdefault(name, words.replace(f"{file.parent}/", ""))
+        assert len(refused) > before, done.stderr
+    return refused
+
+
+def run(folder, file, names, environment=None, **options):
+    """Runs the job of all names. Returns (copy, mean) of each; for those that cannot be read, what was said."""
+    job, output = write_job(folder / "all.yaml", file, names, **options), folder / "out.h5"
+    done = tilerun("run", job, "-o", output, "--once", "--overwrite", "--progress", "none", env=environment)
+    if done.returncode != OK and len(names) > 1:
+        return {
+            name: run(folder, file, {name: axes}, environment, **options)[name] for name, axes in names.items()
+        }
+    if done.returncode != OK:
+        return dict.fromkeys(names, f"exit code {done.returncode}: {done.stderr.strip()}")
+    with h5py.File(output) as results:
+        outputs = results["outputs"]
+        return {name: (outputs[f"c{i}"][()], outputs[f"r{i}"][()]) for i, name in enumerate(names)}
+
+
+def wrong(values, copy, mean):
+    """What is wrong with the outputs of an array; None: nothing. `values`: what the input means."""
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    dtype = values.dtype.name
+    moved = values.swapaxes(-1, -2) if values.ndim > 1 else values
+    if said := referee.difference(copy, dtype, moved, referee.BITS if values.ndim > 1 else None):
+        return f"copy: {said}"
+    value, bound = referee.reduce(values, dtype, "mean", 0 if values.ndim else "all")
+    if said := referee.difference(np.asarray(mean), referee.result_type("mean", dtype), value, bound):
+        return f"mean: {said}"
+    return None
+
+
+def compare(folder, file, names, environment=None, **options):
+    """What is wrong with data sets that are inputs, by name."""
+    found, outputs = {}, run(folder, file, names, environment, **options) if names else {}
+    with h5py.File(file) as source:
+        for name, output in outputs.items():
+            if said := output if isinstance(output, str) else wrong(source[name][()], *output):
+                found[name] = said
+    return found
