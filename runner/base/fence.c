@@ -6,6 +6,7 @@
 #include "text.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -125,9 +126,30 @@ void fence_main_ends(void) {
     ends = true;
 }
 
+static bool is_own(uintptr_t at) {
+    return at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
+}
+
+static bool is_hdf5(uintptr_t at) {
+    Dl_info about;
+    if (at >= library_begin && at < library_end) return true;
+    return dladdr((void *)at, &about) && about.dli_sname && strncmp(about.dli_sname, "H5", 2) == 0;
+}
+
+/* Did HDF5 crash, or a function of another library, such as memcpy, that it called? The callers say so, from the
+ * innermost on: first the handler and the kernel's call of it, then what crashed. */
+static bool hdf5_crashed(uintptr_t at) {
+    void *callers[64];
+    int count = backtrace(callers, sizeof callers / sizeof *callers), i = 0;
+    while (i < count && (uintptr_t)callers[i] != at) i++;
+    for (; i < count && !is_own((uintptr_t)callers[i]); i++)
+        if (is_hdf5((uintptr_t)callers[i])) return true;
+    return false;
+}
+
 static void crashed(int number, siginfo_t *about, void *context) {
     uintptr_t at = instruction(context);
-    bool ours = at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
+    bool ours = is_own(at);
     (void)about;
     if (fenced && (!ours || number == TOO_LONG)) {
         say("tilerun: ");
@@ -137,7 +159,7 @@ static void crashed(int number, siginfo_t *about, void *context) {
         _exit(STATUS_IO);
     }
     if (number == TOO_LONG) return;
-    if (at >= library_begin && at < library_end) {
+    if (hdf5_crashed(at)) {
         say_subject();
         say("the HDF5 library crashed: a file cannot be read, or the host is out of memory\n");
         _exit(STATUS_IO);
@@ -153,6 +175,8 @@ void fence_install(void) {
     const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
     struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigaltstack(&stack, NULL);
+    void *loads[1];
+    backtrace(loads, 1); /* the first call takes memory, which a handler must not */
     for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], &action, &before[i]);
     sigaction(TOO_LONG, &action, NULL);
 }

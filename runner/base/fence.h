@@ -9,7 +9,8 @@
 /* Call once, at the start. */
 void fence_install(void);
 /* From here on a library that ends the process does so with a sentence and exit code 4, behind a fence 3: HDF5 and
- * libgomp do where there is no memory, or no thread. Where HDF5's code crashes behind no fence it is exit code 3. */
+ * libgomp do where there is no memory, or no thread. Where HDF5, or what it calls, crashes behind no fence it is exit
+ * code 3. */
 void fence_exits(void);
 void fence_main_ends(void); /* main does, no library */
 

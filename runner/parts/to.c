@@ -238,6 +238,7 @@ enum held { HELD_NOT, HELD_INSIDE, HELD_THERE, HELD_ELSEWHERE };
 
 static enum held held_by(const struct results *results, const struct job_operation *operation,
                          const struct to_file *file) {
+    FENCE(results->place.path);
     char *path = results_path_of("outputs", operation->label, operation->id);
     hid_t former = former_file(results);
     H5L_info_t about;

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+import crashes
 import faults
 import harness
 import hostile
@@ -36,11 +37,7 @@ def test_found(folder, path):
 
 @pytest.fixture(scope="module")
 def crash_shim(memory_folder):
-    return faults.build_shim(memory_folder, "crash_shim")
-
-
-def crashing(shim, count, call, nth):
-    return {**os.environ, "LD_PRELOAD": str(shim), "CRASH_COUNT": str(count), "CRASH_CALL": call, "CRASH_NTH": str(nth)}
+    return crashes.build_shim(memory_folder)
 
 
 def test_a_crash_names_the_file(folder, crash_shim):
@@ -48,7 +45,7 @@ def test_a_crash_names_the_file(folder, crash_shim):
     with h5py.File(folder / "in.h5", "w") as file:
         file["x"] = [1.0]
         file["x"].attrs["units"] = "m"
-    done = harness.tilerun("inspect", "in.h5", cwd=folder, env=crashing(crash_shim, "count", "H5Aread", 1))
+    done = harness.tilerun("inspect", "in.h5", cwd=folder, env=crashes.environment(crash_shim, "count", "H5Aread", 1))
     words = "tilerun: in.h5: the HDF5 library crashed reading this file, which is damaged or made to do harm\n"
     assert (done.returncode, done.stderr) == (IO, words)
 
@@ -99,14 +96,14 @@ def test_a_crash_is_a_refusal(folder, left, crash_shim, command, call):
     def crash(nth):
         place = folder / f"at-{nth}"
         shutil.copytree(left, place)
-        environment = crashing(crash_shim, folder / "count", call, nth)
+        environment = crashes.environment(crash_shim, folder / "count", call, nth)
         done = harness.tilerun(*command.split(), cwd=place, env=environment, timeout=60)
         shutil.rmtree(place)
         return done
 
     done = crash(0)
     assert done.returncode in (OK, RUN), done.stderr
-    calls = int((folder / "count").read_text())
+    calls = crashes.counts(folder / "count").get(call, 0)
     draw = random.Random(f"{SEED} {command} {call}")
     for nth in sorted(draw.sample(range(1, calls + 1), min(calls, CASES))):
         done = crash(nth)
