@@ -14,6 +14,12 @@ enum { MOST_INPUTS = 8 /* of a job to begin with */ };
 #define GRAM_FLOPS 2e10        /* of a Gram matrix to propose, at most */
 #define COPY_BYTES (1LL << 30) /* of a transposed copy */
 
+/* An input of the job. */
+struct proposal {
+    const struct candidate *it;
+    char *name;
+};
+
 /* ---- which data sets --------------------------------------------------------------------------------------------- */
 
 static bool is_utf8(const char *text) {
@@ -33,6 +39,25 @@ static int leave_out_coordinates(struct candidate *const sorted[], int count) {
     while (count > 0 && sorted[0]->entry->kind != H5_COORDINATES && sorted[count - 1]->entry->kind == H5_COORDINATES)
         count--;
     return count;
+}
+
+/* Is it named after an axis of another one of its group? NeXus has coordinates so. */
+static bool is_axis_of(const struct h5_entry *entry, const struct h5_entry *other) {
+    size_t group = (size_t)(strrchr(entry->name, '/') - entry->name) + 1;
+    if (entry == other || entry->long_axes > 1 || strncmp(entry->name, other->name, group) != 0) return false;
+    for (int axis = 0; axis < other->rank && axis < MAX_RANK; axis++)
+        if (other->rank > 1 && other->axes[axis] && strcmp(other->axes[axis], entry->name + group) == 0) return true;
+    return false;
+}
+
+static int leave_out_axes(struct proposal inputs[], int count) {
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool is_axis = false;
+        for (int j = 0; j < count; j++) is_axis |= is_axis_of(inputs[i].it->entry, inputs[j].it->entry);
+        if (!is_axis) inputs[kept++] = inputs[i];
+    }
+    return kept;
 }
 
 /* ---- one data set in several files --------------------------------------------------------------------------------
@@ -138,12 +163,6 @@ static void leave_out_virtual(struct view *view, const struct candidate *joined)
 
 /* ---- what for ---------------------------------------------------------------------------------------------------- */
 
-/* An input of the job. */
-struct proposal {
-    const struct candidate *it;
-    char *name;
-};
-
 struct work {
     FILE *to;        /* the operations */
     const char *of;  /* the stem of the file's name */
@@ -185,7 +204,8 @@ static bool propose_frames(struct work *work, const struct proposal *input) {
 static bool propose_copy(struct work *work, const struct proposal *input) {
     const struct array *array = &input->it->array;
     if (!(input->it->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
-    print_reduction(work, input, "mean", 1, false, "MATLAB's mean(): axes are in reverse order here");
+    print_reduction(work, input, "mean", array->shape.size[1] > 1, false,
+                    "MATLAB's mean(): axes are in reverse order here");
     if (work->copy || inspect_bytes(input->it) > COPY_BYTES) return true;
     work->copy = true;
     fprintf(work->to,
@@ -263,11 +283,10 @@ static char *stem_of(const char *path) {
     return must_printf("%.*s", (int)strcspn(file, "."), file);
 }
 
-/* The type to read it as: sums of products are those of floats. */
+/* The type to read it as: products are of floats, and a Gram matrix in float32 may lose many digits. */
 static const char *type_for(const struct proposal *input, const struct work *work) {
-    enum dtype dtype = input->it->array.dtype;
-    if (work->gram || !is_samples(input->it) || dtype == FLOAT32 || dtype == FLOAT64) return NULL;
-    return dtype_size(dtype) <= 2 ? "float32" : "float64";
+    bool gram = !work->gram && is_samples(input->it) && !(input->it->entry->marks & H5_MARK_MATLAB);
+    return gram && input->it->array.dtype != FLOAT64 ? "float64" : NULL;
 }
 
 static void print_input(const struct view *view, const struct proposal *input, const char *type) {
@@ -345,6 +364,7 @@ enum status inspect_print_job(struct view *view, struct error *error) {
     if (!is_utf8(view->path))
         return fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", view->path);
     h5_list_axes(view->path, &view->list, which, chosen);
+    chosen = leave_out_axes(inputs, chosen);
     print_job(view, inputs, chosen, all - chosen);
     return STATUS_OK;
 }

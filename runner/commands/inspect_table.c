@@ -80,9 +80,16 @@ static void hide_alike(struct view *view, enum likeness likeness) {
     for (int i = 0, end; i < count; i = end) {
         for (end = i; end < count && strcmp(likes[i].key, likes[end].key) == 0;) end++;
         if (end - i <= 2 * ALIKE_SHOWN) continue;
-        view->of[likes[i + ALIKE_SHOWN - 1].at].alike = end - i - ALIKE_SHOWN;
-        view->of[likes[i + ALIKE_SHOWN - 1].at].last_alike = view->of[likes[end - 1].at].entry->name;
-        for (int j = i + ALIKE_SHOWN; j < end; j++) view->of[likes[j].at].hidden = true;
+        struct candidate *last_shown = &view->of[likes[i + ALIKE_SHOWN - 1].at];
+        int hidden = 0;
+        for (int j = i; j < end; j++) { /* some stand for others already */
+            struct candidate *it = &view->of[likes[j].at];
+            it->hidden = j >= i + ALIKE_SHOWN;
+            hidden += it->alike + it->hidden;
+            it->alike = 0;
+        }
+        last_shown->alike = hidden;
+        last_shown->last_alike = view->of[likes[end - 1].at].entry->name;
     }
     for (int i = 0; i < count; i++) free(likes[i].key);
     free(likes);
@@ -297,8 +304,9 @@ static void print_tiny_chunks(const struct view *view) {
         if (++count > LINES / 2) continue;
         char sizes[SHAPE_TEXT], chunks[48], bytes[48];
         struct shape chunk = h5_chunk(it->array.dtype, &it->array.view.source, &(struct h5_layout){.shuffle = true});
-        text_print(stdout, "\n%s: %s chunks of %s bytes: slow to read; h5repack -l %s:CHUNK=%s %s COPY.h5\n",
-                   entry->name, thousands(entry->chunks, chunks), thousands(entry->chunk_bytes, bytes), entry->name + 1,
+        printf("\n");
+        text_print(stdout, "%s: %s chunks of %s bytes: slow to read; h5repack -l %s:CHUNK=%s %s COPY.h5\n", entry->name,
+                   thousands(entry->chunks, chunks), thousands(entry->chunk_bytes, bytes), entry->name + 1,
                    shape_format(&chunk, sizes), view->path);
     }
     if (count > LINES / 2) printf("%d data sets more have chunks as small\n", count - LINES / 2);
@@ -313,7 +321,8 @@ static void print_matlab(const struct view *view) {
             largest = it->entry;
     }
     if (!largest) return;
-    text_print(stdout, "\nMATLAB wrote %s: its axes are in reverse order here, and in MATLAB %s is ",
+    printf("\n");
+    text_print(stdout, "MATLAB wrote %s: its axes are in reverse order here, and in MATLAB %s is ",
                view->list.count == 1 ? "it" : "this file", largest->name);
     for (const char *end = largest->shape + strlen(largest->shape), *at = end; at > largest->shape; end = at - 1) {
         for (at = end; at > largest->shape && at[-1] != 'x';) at--;

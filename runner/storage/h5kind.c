@@ -77,7 +77,7 @@ static const struct rule rules[] = {
     {.kind = H5_MATLAB_EMPTY, .mark = H5_MARK_EMPTY},
     {.kind = H5_COORDINATES, .mark = H5_MARK_SCALE},
     {.kind = H5_COORDINATES,
-     .name = "time times timestamp timestamps valid_time lev level levels plev depth height altitude",
+     .name = "t time times timestamp timestamps valid_time lev level levels plev depth height altitude",
      .most_axes = 1},
     {.kind = H5_COORDINATES,
      .name = "lat lon latitude longitude rlat rlon xlat xlong xlon nav_lat nav_lon",
@@ -104,7 +104,7 @@ static bool is_integer(const struct h5_entry *entry) {
 }
 
 static bool holds(const struct rule *rule, const struct h5_entry *entry, const char *path, const char *name) {
-    return (!rule->mark || entry->marks & rule->mark) && (!rule->most_axes || entry->rank <= rule->most_axes) &&
+    return (!rule->mark || entry->marks & rule->mark) && (!rule->most_axes || entry->long_axes <= rule->most_axes) &&
            (!rule->only_integers || is_integer(entry)) && (!rule->name || fits(rule->name, name)) &&
            (!rule->path || fits(rule->path, path));
 }
@@ -134,7 +134,7 @@ static bool in_group(const struct h5_entry *entry, const char *group, size_t len
 
 static bool is_letter(const struct h5_entry *entry) {
     const char *name = strrchr(entry->name, '/') + 1;
-    return *name && name[1] == '\0' && strchr("xyzrtXYZRT", *name);
+    return *name && name[1] == '\0' && strchr("xyzrXYZR", *name);
 }
 
 /* Are the data sets x, y, z and so on coordinates of others in their group? A group that has nothing else holds the
@@ -258,7 +258,7 @@ void h5_find_kinds(hid_t file, struct h5_list *list, size_t below) {
     if (list->count == 1 && strlen(list->entries[0].name) == below) return;
     for (int i = 0; i < list->count; i++) {
         struct h5_entry *entry = &list->entries[i];
-        if (entry->kind == H5_VALUES && entry->rank == 1 && is_letter(entry) && letters_are_coordinates(list, i))
+        if (entry->kind == H5_VALUES && entry->long_axes == 1 && is_letter(entry) && letters_are_coordinates(list, i))
             entry->kind = H5_COORDINATES;
     }
     for (int i = 0; i < list->count; i++) find_sparse(file, list, i);

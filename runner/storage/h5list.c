@@ -154,7 +154,10 @@ static struct h5_entry describe(hid_t dataset) {
     if (!empty && !in_heap(type)) entry.bytes = (double)H5Tget_size(type);
     entry.rank = rank;
     entry.elements = empty ? 0 : 1;
-    for (int i = 0; i < rank; i++) entry.elements *= (double)size[i];
+    for (int i = 0; i < rank; i++) {
+        entry.elements *= (double)size[i];
+        entry.long_axes += size[i] > 1;
+    }
     entry.bytes *= entry.elements;
     count_chunks(creation, size, (double)H5Tget_size(type), &entry);
     if (!is_virtual && H5Pget_external_count(creation) == 0) entry.stored = (double)H5Dget_storage_size(dataset);

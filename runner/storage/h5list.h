@@ -15,8 +15,8 @@ struct h5_entry {
     char *layout;  /* "chunks 1x512x512"; else "contiguous", "compact", "virtual", "external" */
     char *filters; /* "shuffle, gzip 4", in the order in which writing applies them; "": none */
     double bytes; /* of its elements in memory, as the file has them; of strings and the like in the heap: unknown, 0 */
-    double stored; /* of the file that they take; virtual and external ones: 0 */
-    int rank;
+    double stored;              /* of the file that they take; virtual and external ones: 0 */
+    int rank, long_axes;        /* axes, and those of more than one position: a vector of MATLAB's has one */
     double elements;            /* 0: empty, or not known */
     double chunks, chunk_bytes; /* how many cover it, and the bytes of each, decoded; 0: not chunked */
     enum h5_kind kind;
