@@ -67,7 +67,8 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
     const struct team *team = &execution->teams[run->device];
-    const struct pass pass = {plan, run, &trial->tiling, &execution->readers};
+    const struct watch watch = verify_begin(plan, run, execution->truths);
+    const struct pass pass = {plan, run, &trial->tiling, &execution->readers, &watch};
     enum status status;
     progress_tiles(&execution->progress, trial->tiling.steps);
     while ((status = stream_run(team, &pass, &trial->sink, passed, &trial->stream, error)) == STATUS_MEMORY) {

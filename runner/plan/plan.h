@@ -129,6 +129,8 @@ bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, st
 
 /* The predicted rate of reading an input, in bytes of its elements a second. */
 double plan_read_rate(const struct array *input, const struct device_facts *facts);
+/* Where boxes of an input end that open no chunk twice, along the axes that its operation sees. */
+struct grid plan_grid(const struct array *input, const struct operand *operand, const struct storage *storage);
 /* The layout of an operation's output in its file. */
 struct h5_layout plan_layout(const struct run_options *options);
 

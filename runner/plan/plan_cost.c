@@ -13,18 +13,49 @@
 #define LONG_S        20e-3
 #define LEAST_S       0.2 /* of samples, where `until` decides */
 
-/* Of verify/, measured on two cores: what one thread computes of the truth of a product, and how long it takes for an
- * element of an operand. Samples of a product take about as long whatever its size. */
+/* Of verify/, measured on two cores: what one thread computes of the truth of a product, and its seconds for an element
+ * that is compared, that a truth is computed from, that Freivalds' check adds up, or that its suspects need. Of what it
+ * does for a large product about a third is done by one thread. */
 #define TRUTH_FLOPS_PER_S 0.4e9
-#define ELEMENT_S         25e-9
-#define SAMPLES_S         0.8
+#define COMPARED_S        25e-9
+#define TRUTH_S           8e-9
+#define SUMMED_S          8e-9
+#define SUSPECTED_S       18e-9
+#define SUSPECTS          8   /* of rows, and as many of columns, each of so many */
+#define SUSPECT_ELEMENTS  512 /* elements */
+#define ONE_THREAD        0.35
+#define VISITS            2.5 /* of an operand by Freivalds' check, if it is not held */
+#define SAMPLES           24
+#define SAMPLE            (64.0 * 64) /* elements, */
+#define SAMPLE_OF_SUMS    (4.0 * 4)   /* or sums of elements */
+#define SAMPLE_BYTES      2e6         /* of the output's file around a sample, at most */
+#define SAMPLE_READ       3e9         /* bytes of them a second; of encoded ones less */
+#define SAMPLE_DECODE     0.4e9
+
+int64_t plan_held_bytes(const struct plan *plan) {
+    int64_t budget = plan->budget[DEVICE_CPU];
+    return budget < HELD_BYTES ? budget : HELD_BYTES;
+}
+
+/* Elements of inputs that the suspects of a product, or the samples of another result, are computed from. */
+static double sampled_elements(const struct geometry *geometry) {
+    const int64_t *extent = geometry->extent;
+    double lines = fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_M]) + fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_N]);
+    double out = (double)shape_elements(&geometry->out.shape), in = (double)shape_elements(&geometry->in[0].shape);
+    if (operations[geometry->op]->product) return SUSPECTS * (double)extent[LOOP_K] * lines;
+    if (!(out > 0)) return 0;
+    return in > out ? SAMPLES * fmin(out, SAMPLE_OF_SUMS) * in / out : SAMPLES * SAMPLE;
+}
 
 bool plan_checks_whole(const struct task *task) {
     const struct geometry *geometry = &task->geometry;
     enum job_verify how = task->operation->run.verify;
     int64_t elements = shape_elements(&geometry->out.shape);
     bool cheap = !operations[geometry->op]->product || (elements <= WHOLE_ELEMENTS && geometry->flops <= WHOLE_FLOPS);
-    return how == VERIFY_FULL || elements <= 1 || (how == VERIFY_AUTO && cheap);
+    bool samples_are_all = !operations[geometry->op]->product &&
+                           sampled_elements(geometry) >= (double)shape_elements(&geometry->in[0].shape);
+    return how == VERIFY_FULL || elements <= 1 || (how == VERIFY_AUTO && cheap) ||
+           (how == VERIFY_SAMPLED && samples_are_all);
 }
 
 static double repeats_seconds(const struct run_options *options, const struct device_facts *facts,
@@ -51,16 +82,28 @@ static bool first_of_task(const struct plan *plan, const struct run *run) {
 static double verify_seconds(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
-    const struct operation *operation = operations[geometry->op];
     double threads = fmax(1, plan->facts[DEVICE_CPU].host_threads), out = (double)shape_elements(&geometry->out.shape);
-    double in = 0;
+    double in = 0, bytes = 0, again = 0, out_bytes = out * (double)dtype_size(geometry->out.dtype);
     if (task->operation->run.verify == VERIFY_NONE || run->kernel->limit) return 0;
-    for (int i = 0; i < geometry->inputs; i++) in += (double)shape_elements(&geometry->in[i].shape);
+    for (int i = 0; i < geometry->inputs; i++) {
+        double elements = (double)shape_elements(&geometry->in[i].shape);
+        in += elements;
+        bytes += elements * (double)dtype_size(geometry->in[i].dtype);
+        again += elements * (double)dtype_size(geometry->in[i].dtype) / run->tiling.in_storage[i].bytes_per_s;
+    }
+    bool product = operations[geometry->op]->product;
     bool whole = plan_checks_whole(task), known = !first_of_task(plan, run) && (!whole || out <= WHOLE_ELEMENTS);
-    if (known) return out * ELEMENT_S / threads;
-    double truth = (in + out) * ELEMENT_S / threads;
-    if (whole) return truth + (operation->product ? geometry->flops / TRUTH_FLOPS_PER_S / threads : 0);
-    return SAMPLES_S / threads + (operation->product ? truth : 0);
+    if (bytes <= (double)plan_held_bytes(plan)) again = 0; /* taken out of the pass */
+    if (known) return out * COMPARED_S / threads;
+    double flops_s = product ? geometry->flops / TRUTH_FLOPS_PER_S : 0;
+    if (whole) return again + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;
+    double sampled = sampled_elements(geometry);
+    if (product)
+        return VISITS * again +
+               ((in + out) * SUMMED_S + sampled * SUSPECTED_S) * (ONE_THREAD + (1 - ONE_THREAD) / threads);
+    bool packed = task->operation->run.compression != COMPRESSION_NONE;
+    double rate = packed ? fmin(SAMPLE_READ, threads * SAMPLE_DECODE) : SAMPLE_READ;
+    return sampled * COMPARED_S / threads + fmin(out_bytes, SAMPLES * SAMPLE_BYTES) / rate;
 }
 
 struct cost plan_cost(const struct plan *plan, const struct run *run) {

@@ -18,9 +18,15 @@ struct cost {
  * share. */
 struct cost plan_cost(const struct plan *plan, const struct run *run);
 
-/* Is a run's output compared whole, or by samples? Only asked where it is verified at all. */
+/* Is a run's output compared whole, or by samples? Whole too where samples would be computed from as much. Only asked
+ * where it is verified at all. */
 bool plan_checks_whole(const struct task *task);
 #define WHOLE_ELEMENTS                                                                                                 \
     (INT64_C(1) << 22) /* `verify: auto` compares no larger product whole; larger truths are not kept */
+
+/* Bytes of a run's inputs, and of its samples, that its check keeps in host memory, so that it need not read them again
+ * (verify/gather.h): no more than the job's memory. */
+int64_t plan_held_bytes(const struct plan *plan);
+#define HELD_BYTES (INT64_C(256) << 20)
 
 #endif

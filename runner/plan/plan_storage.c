@@ -132,6 +132,13 @@ void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_l
     }
 }
 
+struct grid plan_grid(const struct array *input, const struct operand *operand, const struct storage *storage) {
+    struct grid grid = {.grain = storage->chunk};
+    view_shift(&input->view, grid.shift);
+    operand_grain(operand, &input->chunk, grid.shift);
+    return grid;
+}
+
 int64_t plan_stage_elements(const struct storage *storage, int64_t element) {
     int64_t limit = STAGE_BYTES / element, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
     return chunk > limit ? chunk : limit;

@@ -66,6 +66,16 @@ static struct walk walk_of(int rank, bool dense, const int64_t *count, const int
     return walk;
 }
 
+struct walk layout_between(const struct box *part, const struct box *from, const struct box *to) {
+    static const int64_t one[MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+    int64_t from_start[MAX_RANK], to_start[MAX_RANK];
+    for (int axis = 0; axis < part->rank; axis++) {
+        from_start[axis] = part->start[axis] - from->start[axis];
+        to_start[axis] = part->start[axis] - to->start[axis];
+    }
+    return walk_of(part->rank, true, part->count, one, from_start, from->count, to_start, to->count);
+}
+
 void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to) {
     *from = walk->first_from;
     *to = walk->first_to;

@@ -18,6 +18,9 @@ struct walk {
 /* Where row number 0 .. rows - 1 begins. */
 void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to);
 
+/* From a box within the packed box `from` to its place in the packed box `to`, in rows of step 1. */
+struct walk layout_between(const struct box *part, const struct box *from, const struct box *to);
+
 /* Copies `count` elements of `size` bytes that lie `step` apart to a packed place. */
 void layout_pick(const void *from, int64_t count, int64_t step, size_t size, void *to);
 

@@ -53,6 +53,7 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     stream->result.times.read_s += end - begin;
     stream->result.bytes_read += bytes;
     stream->result.file_bytes += in->reader->counts.bytes - before.bytes;
+    if (fresh && stream->watch) stream->watch->seen(stream->watch->context, (int)(in - stream->in), box, memory);
     return STATUS_OK;
 }
 
@@ -99,9 +100,7 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
 static enum status begin_load(const struct stream *stream, struct load *load, struct error *error) {
     const struct input *in = &stream->in[load->input];
     const struct storage *storage = &stream->tiling->in_storage[load->input];
-    struct grid grid = {.grain = storage->chunk};
-    view_shift(&in->reader->array->view, grid.shift);
-    operand_grain(in->operand, &in->reader->array->chunk, grid.shift);
+    struct grid grid = plan_grid(in->reader->array, in->operand, storage);
     load->cut = cut_box(&load->box, &grid, plan_stage_elements(storage, in->element));
     load->passed_on = load->count > 1 && stream->team->reach;
     for (int i = 0; i < load->count; i++) {
@@ -331,7 +330,8 @@ static struct stream *stream_create(const struct team *team, const struct pass *
                            .run = pass->run,
                            .tiling = tiling,
                            .task = task,
-                           .sink = sink};
+                           .sink = sink,
+                           .watch = pass->watch};
     for (int i = 0; i < new->division.lanes; i++)
         new->lanes[i] =
             (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
@@ -363,6 +363,7 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
     struct stream *new = stream_create(team, pass, sink);
     int inputs = new->task->geometry.inputs;
     begin_hashes(new);
+    if (pass->watch) pass->watch->begin(pass->watch->context);
     double begin = now_s();
     enum status status = take_pass(new, error);
     new->result.times.total_s = now_s() - begin;

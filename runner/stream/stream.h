@@ -32,12 +32,21 @@ struct sink {
     struct trace *trace; /* NULL: not wanted */
 };
 
+/* Sees each box of an input once, packed, when it has been read and before a kernel can have written it; from the
+ * thread that calls stream_run. What is on the device already is not seen. */
+struct watch {
+    void (*begin)(void *context); /* of a pass: what an earlier one has shown comes again */
+    void (*seen)(void *context, int input, const struct box *box, const void *data);
+    void *context;
+};
+
 /* What is streamed: a run, in these tiles, from these readers. The readers of its inputs must be open. */
 struct pass {
     const struct plan *plan;
     const struct run *run;
     const struct tiling *tiling; /* the plan's, or smaller tiles if the device is short of memory */
     struct readers *readers;
+    const struct watch *watch; /* NULL: not wanted */
 };
 
 struct stage_times {

@@ -12,12 +12,14 @@
 #include "../plan/plan_cost.h"
 #include "compare.h"
 #include "freivalds.h"
+#include "gather.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #define BOX_ELEMENTS (INT64_C(1) << 20) /* of one box in a full check: bounds its memory */
+#define SAMPLES      24
 #define SAMPLE_READS (INT64_C(1) << 28) /* input elements that all samples together may read */
 
 /* ---- truths, kept for the other variants of a task --------------------------------------------------------------- */
@@ -33,11 +35,13 @@ struct truth_cache {
     struct known *known;
     struct freivalds *freivalds; /* prepared for `freivalds_task` */
     int freivalds_task;
+    int wanted_task;       /* whose inputs are gathered */
+    struct gather *gather; /* what is read for the truths */
 };
 
 struct truth_cache *truth_cache_create(void) {
     struct truth_cache *cache = must_malloc(sizeof *cache);
-    *cache = (struct truth_cache){.freivalds_task = -1};
+    *cache = (struct truth_cache){.freivalds_task = -1, .wanted_task = -1, .gather = gather_create()};
     return cache;
 }
 
@@ -60,6 +64,7 @@ static void truth_cache_clear(struct truth_cache *cache) {
 void truth_cache_free(struct truth_cache *cache) {
     if (!cache) return;
     truth_cache_clear(cache);
+    gather_free(cache->gather);
     free(cache);
 }
 
@@ -115,21 +120,26 @@ static struct box sample_box(const struct geometry *geometry, uint64_t seed, int
     return box;
 }
 
+/* What an input must hold for a box of the output. */
+static struct box input_box(const struct geometry *geometry, int input, const struct box *out) {
+    const struct operand *operand = &geometry->in[input];
+    struct box box = box_whole(&operand->shape);
+    for (int axis = 0; axis < box.rank; axis++)
+        for (int o = 0; o < out->rank; o++)
+            if (geometry->out.loop[o] == operand->loop[axis])
+                box.start[axis] = out->start[o], box.count[axis] = out->count[o];
+    return box;
+}
+
 static int sample_count(const struct geometry *geometry) {
     struct box box = sample_box(geometry, 0, 0);
     int64_t reads = 0;
     for (int i = 0; i < geometry->inputs; i++) {
-        int64_t elements = 1;
-        for (int axis = 0; axis < geometry->in[i].shape.rank; axis++) {
-            int64_t count = geometry->extent[geometry->in[i].loop[axis]];
-            for (int o = 0; o < box.rank; o++)
-                if (geometry->out.loop[o] == geometry->in[i].loop[axis]) count = box.count[o];
-            elements *= count;
-        }
-        reads += elements;
+        struct box in = input_box(geometry, i, &box);
+        reads += box_elements(&in);
     }
     int64_t count = SAMPLE_READS / (reads > 0 ? reads : 1);
-    return count < 2 ? 2 : count > 24 ? 24 : (int)count;
+    return count < 2 ? 2 : count > SAMPLES ? SAMPLES : (int)count;
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
@@ -138,9 +148,10 @@ static int sample_count(const struct geometry *geometry) {
 struct examination {
     const struct run *run;
     const struct geometry *geometry;
-    enum dtype stored; /* the result's type where it is read */
-    bool same;         /* both inputs are one array */
-    struct host_reader reader;
+    enum dtype stored;               /* the result's type where it is read */
+    bool same;                       /* both inputs are one array */
+    struct host_reader reader;       /* of what is held, and of files */
+    const struct host_reader *files; /* alone */
     struct tolerance tolerance;
     uint64_t seed;
     struct truth_cache *cache;
@@ -182,13 +193,23 @@ static enum status check_everything(const struct examination *exam, struct error
     return STATUS_OK;
 }
 
+/* Compares boxes, whose part of the output is read in one walk over its chunks. */
+static enum status compare_boxes(const struct examination *exam, const struct box *boxes, int count, bool keep,
+                                 struct error *error) {
+    struct gather *gather = exam->cache->gather;
+    for (int i = 0; i < count; i++) gather_want(gather, GATHER_OUT, &boxes[i]);
+    enum status status = gather_fill(gather, exam->files, error);
+    for (int i = 0; i < count && !status && (keep || exam->verdict->right); i++)
+        status = compare_box(exam, &boxes[i], keep, error);
+    gather_forget_output(gather);
+    return status;
+}
+
 static enum status check_samples(const struct examination *exam, struct error *error) {
+    struct box boxes[SAMPLES];
     int count = sample_count(exam->geometry);
-    for (int i = 0; i < count; i++) {
-        struct box box = sample_box(exam->geometry, exam->seed, i);
-        TRY(compare_box(exam, &box, true, error));
-    }
-    return STATUS_OK;
+    for (int i = 0; i < count; i++) boxes[i] = sample_box(exam->geometry, exam->seed, i);
+    return compare_boxes(exam, boxes, count, true, error);
 }
 
 static enum status check_suspects(const struct examination *exam, struct error *error) {
@@ -205,9 +226,7 @@ static enum status check_suspects(const struct examination *exam, struct error *
     struct geometry stored = *exam->geometry;
     stored.out.dtype = exam->stored;
     TRY(freivalds_suspects(cache->freivalds, &stored, &exam->reader, exam->run, &suspects, error));
-    for (int i = 0; i < suspects.count && exam->verdict->right; i++)
-        TRY(compare_box(exam, &suspects.box[i], false, error));
-    return STATUS_OK;
+    return compare_boxes(exam, suspects.box, suspects.count, false, error);
 }
 
 static uint64_t seed_of(const struct plan *plan, const struct task *task) {
@@ -218,6 +237,46 @@ static uint64_t seed_of(const struct plan *plan, const struct task *task) {
         if (input && input->random) seed = XXH3_64bits_withSeed(&input->terms.seed, sizeof input->terms.seed, seed);
     }
     return seed;
+}
+
+/* Wants what the samples are computed from: all of the inputs, if that is less. */
+static void want_samples(struct gather *gather, const struct geometry *geometry, uint64_t seed) {
+    int count = sample_count(geometry);
+    double wanted = 0, all = 0;
+    for (int input = 0; input < geometry->inputs; input++) {
+        struct box box = sample_box(geometry, seed, 0), in = input_box(geometry, input, &box);
+        wanted += (double)count * (double)box_elements(&in);
+        all += (double)shape_elements(&geometry->in[input].shape);
+    }
+    if (all <= wanted && gather_want_whole(gather)) return;
+    for (int i = 0; i < count; i++)
+        for (int input = 0; input < geometry->inputs; input++) {
+            struct box box = sample_box(geometry, seed, i), in = input_box(geometry, input, &box);
+            gather_want(gather, input, &in);
+        }
+}
+
+/* Does the truth take more than one reading of the inputs, or one that is slow? */
+static bool reads_dearly(const struct task *task, const struct run *run) {
+    bool dear = operations[task->geometry.op]->product || task->operation->run.verify == VERIFY_SAMPLED;
+    for (int i = 0; i < task->geometry.inputs; i++)
+        dear = dear || run->tiling.in_storage[i].filtered || run->tiling.in_storage[i].generated;
+    return dear;
+}
+
+struct watch verify_begin(const struct plan *plan, const struct run *run, struct truth_cache *cache) {
+    const struct task *task = &plan->tasks[run->task];
+    const struct geometry *geometry = &task->geometry;
+    struct gather *gather = cache->gather;
+    bool whole = plan_checks_whole(task) || operations[geometry->op]->product, later = false;
+    for (int i = 0; i < geometry->inputs; i++) later = later || plan->arrays[task->in[i]].last_reader > run->task;
+    gather_begin(gather, plan, run);
+    if (run->kernel->limit || task->operation->run.verify == VERIFY_NONE || cache->wanted_task == run->task)
+        return gather_watch(gather);
+    cache->wanted_task = run->task;
+    bool held = (whole || later) && reads_dearly(task, run) && gather_want_whole(gather);
+    if (!held && !plan_checks_whole(task)) want_samples(gather, geometry, seed_of(plan, task));
+    return gather_watch(gather);
 }
 
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
@@ -234,9 +293,17 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     if (options->verify == VERIFY_NONE) return STATUS_OK;
 
     verdict->error = 0;
-    struct examination exam = {run,     geometry,  plan->arrays[task->out].dtype, task->in[0] == task->in[1],
-                               *reader, tolerance, seed_of(plan, task),           cache,
-                               verdict};
+    struct examination exam = {.run = run,
+                               .geometry = geometry,
+                               .stored = plan->arrays[task->out].dtype,
+                               .same = task->in[0] == task->in[1],
+                               .reader = gather_reader(cache->gather, reader),
+                               .files = reader,
+                               .tolerance = tolerance,
+                               .seed = seed_of(plan, task),
+                               .cache = cache,
+                               .verdict = verdict};
+    TRY(gather_fill(cache->gather, reader, error));
     bool whole = plan_checks_whole(task);
     verdict->how = whole ? "full" : "sampled";
     if (whole) return check_everything(&exam, error);

@@ -22,9 +22,9 @@ struct fixture {
     struct plan plan;
     struct readers readers;
     void *out;
-    int64_t elements, reads; /* elements of the output; boxes of it that were read */
-    int64_t lose_at;         /* the read after which the inputs become unreadable; 0: none */
-    int64_t fail_at;         /* the read that fails; 0: none */
+    int64_t elements;
+    int64_t reads, input_reads;     /* boxes of the output, and of inputs, that were read */
+    int64_t fail_at, input_fail_at; /* the read that fails; 0: none */
     struct truth_cache *cache;
     struct verdict verdict;
     char resolved[64]; /* random choices follow from it */
@@ -35,9 +35,9 @@ static struct error error;
 /* Reads a box of an input or of the output, or fails as asked. */
 static inline enum status read_out(void *context, int input, const struct box *box, void *data, struct error *failure) {
     struct fixture *f = context;
+    if (input >= 0 && ++f->input_reads == f->input_fail_at) return FAIL_CALL(failure, STATUS_IO, "read", "planted");
     if (input >= 0) return reader_read(&f->readers.of[input], box, data, NULL, failure);
     if (++f->reads == f->fail_at) return FAIL_CALL(failure, STATUS_IO, "read", "planted");
-    if (f->reads == f->lose_at) f->arrays[0].input = f->arrays[1].input = NULL;
     const struct shape *shape = &f->arrays[2].shape;
     size_t size = dtype_size(f->arrays[2].dtype);
     int64_t count[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0}, extent[OPERAND_RANK] = {1, 1, 1};
@@ -131,7 +131,11 @@ static inline void open_inputs(struct fixture *f, enum op op, struct op_options 
     f->out = malloc((size_t)f->elements * dtype_size(f->arrays[2].dtype) + 1);
     assert_non_null(f->out);
     f->run = (struct run){.kernel = &f->kernel, .label = "test"};
-    f->plan = (struct plan){.arrays = f->arrays, .array_count = 3, .tasks = &f->task, .task_count = 1};
+    f->plan = (struct plan){.arrays = f->arrays,
+                            .array_count = 3,
+                            .tasks = &f->task,
+                            .task_count = 1,
+                            .budget[DEVICE_CPU] = INT64_C(1) << 30};
     f->cache = truth_cache_create();
     readers_init(&f->readers, f->arrays, 3);
 }
@@ -158,10 +162,15 @@ static inline void open_product(struct fixture *f, enum dtype dtype, int64_t m, 
                  (struct shape){2, {k, n}}, terms);
 }
 
-static inline bool passes(struct fixture *f) {
+static inline enum status verify(struct fixture *f) {
     struct host_reader reader = {read_out, f};
-    f->reads = 0;
-    assert_int_equal(verify_run(&f->plan, &f->run, &reader, f->cache, &f->verdict, &error), STATUS_OK);
+    f->reads = f->input_reads = 0;
+    verify_begin(&f->plan, &f->run, f->cache);
+    return verify_run(&f->plan, &f->run, &reader, f->cache, &f->verdict, &error);
+}
+
+static inline bool passes(struct fixture *f) {
+    assert_int_equal(verify(f), STATUS_OK);
     return f->verdict.right;
 }
 
