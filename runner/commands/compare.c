@@ -156,7 +156,8 @@ const struct command command_compare = {
             "SAME: the interval is within the threshold.\n"
             "UNSURE: neither. +N: so many more samples of each would settle it; floor: no\n"
             "number would, for two processes differ by that much.\n"
-            "WORSE: the result failed, or is further off than the tolerances allow.\n"
+            "WORSE: the result failed, is gone from a file, has another shape or type, or is\n"
+            "further off than the tolerances allow.\n"
             "Exit code 1 if a run is slower or a result got worse.\n",
     /* clang-format on */
     .run = compare,

@@ -134,6 +134,7 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, st
 /* What became of the outputs that the original holds. */
 struct tally {
     int outputs, identical, within, differ, missing;
+    int gone;         /* which the original had */
     int lost;         /* runs that made a result before and not now */
     bool same_origin; /* program and device are the same: what promises the same bits must give them */
 };
@@ -190,7 +191,11 @@ static void count_pair(const struct comparison *comparison, const struct plan *p
                        struct tally *tally) {
     if (!result_row_done(pair->base)) return;
     char *stored = results_file_output(comparison->base, pair->base);
-    if (stored) count_output(plan, pair, tally);
+    char *gone = results_file_gone(comparison->base, pair->base);
+    if (stored && !gone) count_output(plan, pair, tally);
+    tally->outputs += gone != NULL;
+    tally->gone += gone != NULL;
+    free(gone);
     tally->lost += !result_row_done(pair->new);
     free(stored);
 }
@@ -230,6 +235,7 @@ static void print_totals(const struct comparison *comparison, const struct tally
     if (tally->within) printf(", %d within tolerance", tally->within);
     if (tally->differ) printf(", %d differ", tally->differ);
     if (tally->missing) printf(", %d not made", tally->missing);
+    if (tally->gone) printf(", %d gone", tally->gone);
     if (comparison->other_device) {
         printf("; times: not compared, for the device is another one\n");
         return;
@@ -311,7 +317,7 @@ const struct command command_reproduce = {
             "have the recorded values. Outputs are compared bit for bit where the variant\n"
             "promises that and program and device are the same, else within the tolerances;\n"
             "times as `compare` does. Runs that made no result then do not count. Exit code 1\n"
-            "if an output differs or was not made, or a run is slower.\n",
+            "if an output differs, was not made or is gone from RESULTS, or a run is slower.\n",
     /* clang-format on */
     .run = reproduce,
 };

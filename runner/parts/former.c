@@ -3,8 +3,10 @@
  * `ok` out of OUTPUT itself. */
 #include "../base/fail.h"
 #include "../base/fence.h"
+#include "../base/text.h"
 #include "../record/environment.h"
 #include "../record/link.h"
+#include "../storage/operand.h"
 #include "results.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +137,40 @@ void former_close(struct former *former) {
     free(former);
 }
 
+/* Does the former OUTPUT hold the output of a run, as this job makes it? */
+static bool holds(const struct former *former, const struct run *run, const char *path) {
+    const struct task *task = &former->plan->tasks[run->task];
+    const struct shape shape = operand_array(&task->geometry.out);
+    return h5_is_array(former->file, path, former->plan->arrays[task->out].dtype, &shape);
+}
+
+/* Does it hold all outputs of a task, whose runs it has all? If not, it says which is lacking. What goes to files of
+ * their own to_resume looks for. */
+static bool holds_outputs(const struct results *results, const struct former *former, const struct task *task) {
+    const struct job_operation *operation = task->operation;
+    enum job_store store = operation->run.store;
+    bool all = true, first = true;
+    if (store == STORE_NONE || operation->to_file) return true;
+    char *result = results_path_of("outputs", operation->label, operation->id);
+    char *variants = results_path_of("variants", operation->label, operation->id);
+    for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
+        const struct run *run = &former->plan->runs[i];
+        if (!result_row_done(&former->rows[i]) || !run->kernel || run->kernel->limit) continue;
+        char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
+        bool there = (!first || holds(former, run, result)) && (store == STORE_FIRST || holds(former, run, path));
+        if ((first || store == STORE_ALL) && !there) {
+            text_say("tilerun: output %s: %s is gone, or has another type or shape, and is made again\n",
+                     results->place.name, path);
+            all = false;
+        }
+        first = false;
+        free(path);
+    }
+    free(variants);
+    free(result);
+    return all;
+}
+
 enum status former_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     struct keys *keys = results->keys;
@@ -162,6 +198,8 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
                 (is_text(state, "complete") || (restricted && is_text(state, "partial")));
         free(state);
         former->plan = plan;
+        for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
+            *done &= holds_outputs(results, former, &plan->tasks[i]);
         if (whole && results->shard->by != SHARD_TO_KEEP)
             former_close(former);
         else
@@ -218,7 +256,7 @@ bool former_find(const struct results *results, const struct run *run, struct re
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
     char *variant = output < 0 ? NULL : h5_get_text(output, "variant");
-    *has_output = is_text(variant, found->variant);
+    *has_output = is_text(variant, found->variant) && holds(results->former, run_there(results, run), stored.output);
     free(variant);
     if (output >= 0) H5Oclose(output);
     return true;

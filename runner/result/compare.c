@@ -162,22 +162,31 @@ static double root_of_terms(const struct run_pair *pair) {
     return terms > 1 ? sqrt(terms) : 1;
 }
 
+static void judge_gone(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
+    char text[300], *path = results_file_gone(file, row);
+    snprintf(text, sizeof text, "%s in %s is gone, or no array of numbers", path ? path : "", file->path);
+    if (path) note(pair, true, text);
+    free(path);
+}
+
 static enum status judge_output(const struct comparison *comparison, struct run_pair *pair, struct error *error) {
     char *base = results_file_output(comparison->base, pair->base);
     char *new = results_file_output(comparison->new, pair->new);
     enum status status = STATUS_OK;
+    judge_gone(comparison->base, pair->base, pair);
+    judge_gone(comparison->new, pair->new, pair);
     if (base && new &&result_row_done(pair->base) && result_row_done(pair->new))
         status = outputs_compare(comparison->base->path, base, comparison->new->path, new, &pair->output, error);
     free(base);
     free(new);
     if (status || !pair->output.known) return status;
     pair->allowed = (pair->base->tolerance + pair->new->tolerance) * root_of_terms(pair);
-    if (!(pair->output.relative > pair->allowed)) return STATUS_OK;
+    if (!pair->output.alike) note(pair, true, "the output has another shape or type");
+    if (!pair->output.alike || !(pair->output.relative > pair->allowed)) return STATUS_OK;
     char text[160];
     snprintf(text, sizeof text, "the output differs by %.1e of its largest element, more than both tolerances allow",
              pair->output.relative);
-    if (isinf(pair->output.relative))
-        snprintf(text, sizeof text, "the output has another shape or type, or NaNs or infinities elsewhere");
+    if (isinf(pair->output.relative)) snprintf(text, sizeof text, "the output has NaNs or infinities elsewhere");
     if (!comparison->inputs_differ) note(pair, true, text);
     return STATUS_OK;
 }

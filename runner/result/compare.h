@@ -9,6 +9,7 @@
 /* Two stored outputs, element by element. */
 struct output_difference {
     bool known;     /* both are stored */
+    bool alike;     /* of one shape and type */
     bool identical; /* bit for bit */
     /* The largest difference, by the largest number in either; infinity: other shapes or types, or a NaN or an infinity
      * that only one of them has. */

@@ -102,8 +102,9 @@ enum status outputs_compare(const char *base_path, const char *base_name, const 
     if (!status) {
         difference->known = true;
         difference->elements = shape_elements(&base.dataset->shape);
-        if (base.dataset->dtype == new.dataset->dtype && same_shape(&base.dataset->shape, &new.dataset->shape))
-            status = compare_pieces(&base, &new, difference, error);
+        difference->alike =
+            base.dataset->dtype == new.dataset->dtype &&same_shape(&base.dataset->shape, &new.dataset->shape);
+        if (difference->alike) status = compare_pieces(&base, &new, difference, error);
     }
     close_output(&base);
     close_output(&new);

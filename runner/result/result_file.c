@@ -12,6 +12,42 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What the job says of an operation's `store`. */
+static enum job_store store_of(const struct yaml_node *list, const char *id) {
+    for (int i = 0; list && i < list->count; i++) {
+        const struct yaml_node *own = yaml_get(list->items[i], "id"), *store = yaml_get(list->items[i], "store");
+        if (!own || !own->text || strcmp(own->text, id) != 0 || !store || !store->text) continue;
+        return strcmp(store->text, "all") == 0     ? STORE_ALL
+               : strcmp(store->text, "first") == 0 ? STORE_FIRST
+                                                   : STORE_NONE;
+    }
+    return STORE_NONE;
+}
+
+/* Has the run made a result? Of a limit the message says that it does not. */
+static bool makes_result(const struct result_row *row) {
+    return result_row_done(row) && strncmp(row->message, "a limit, ", strlen("a limit, ")) != 0;
+}
+
+/* Finds which outputs the job has stored: of each operation the first result, or all. */
+static void find_promised(struct results_file *file) {
+    char *text = results_file_job(file, true);
+    struct yaml_document *job = text ? yaml_parse(file->path, text, strlen(text)) : NULL;
+    const struct yaml_node *list = job ? yaml_get(yaml_root(job), "operations") : NULL;
+    file->promised = must_malloc((size_t)file->count * sizeof *file->promised + 1);
+    bool found = false;
+    for (int i = 0; i < file->count; i++) {
+        const struct result_row *row = &file->rows[i], *last = i ? row - 1 : NULL;
+        if (!last || strcmp(row->operation, last->operation) != 0 || strcmp(row->parameters, last->parameters) != 0)
+            found = false;
+        enum job_store store = makes_result(row) ? store_of(list, row->operation) : STORE_NONE;
+        file->promised[i] = (struct promise){.result = store != STORE_NONE && !found, .variant = store == STORE_ALL};
+        found |= makes_result(row);
+    }
+    if (job) yaml_close(job);
+    free(text);
+}
+
 static enum status read_file(struct results_file *file, struct error *error) {
     FENCE(file->path);
     hid_t id;
@@ -28,6 +64,7 @@ static enum status read_file(struct results_file *file, struct error *error) {
     if (broken) status = fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
     free(broken);
     if (!status) unfinished_look(file);
+    if (!status) find_promised(file);
     return status;
 }
 
@@ -46,6 +83,7 @@ static void forget(struct results_file *file) {
     for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
     free(file->parts);
     free(file->standing);
+    free(file->promised);
     free(file->rows);
     *file = (struct results_file){.path = file->path, .id = H5I_INVALID_HID};
 }
@@ -226,18 +264,48 @@ static bool leads_nowhere(const struct results_file *file, const char *path) {
     return id < 0 && file->id >= 0 && exists(file->id, path);
 }
 
-char *results_file_output(const struct results_file *file, const struct result_row *row) {
-    FENCE(file->path);
+/* Is there an array of numbers, or a link to a file that is gone? */
+static bool is_stored(const struct results_file *file, const char *path) {
+    hid_t id = open_object(file, path);
+    if (id < 0) return leads_nowhere(file, path);
+    hid_t type = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
+    if (type >= 0) H5Tclose(type);
+    H5Oclose(id);
+    return is;
+}
+
+static char *variant_path(const struct result_row *row) {
     char *variants = results_path_of("variants", row->parameters, row->operation);
     char *path = must_printf("%s/%s", variants, row->variant);
     free(variants);
-    if (file->id >= 0 && exists(file->id, path)) return path;
+    return path;
+}
+
+char *results_file_output(const struct results_file *file, const struct result_row *row) {
+    FENCE(file->path);
+    struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
+    char *path = variant_path(row);
+    if (is_stored(file, path)) return path;
     free(path);
+    if (promise.variant) return NULL;
     path = results_path_of("outputs", row->parameters, row->operation);
     char *by = results_file_text(file, path, "variant");
-    bool ours = by && strcmp(by, row->variant) == 0;
+    bool ours = by ? strcmp(by, row->variant) == 0 : promise.result || leads_nowhere(file, path);
     free(by);
-    if (ours || leads_nowhere(file, path)) return path; /* who reads it is told */
+    if (ours && is_stored(file, path)) return path; /* of a link to a file that is gone who reads it is told */
+    free(path);
+    return NULL;
+}
+
+char *results_file_gone(const struct results_file *file, const struct result_row *row) {
+    FENCE(file->path);
+    struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
+    char *path = promise.variant ? variant_path(row) : NULL;
+    if (path && !is_stored(file, path)) return path;
+    free(path);
+    path = promise.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
+    if (path && !is_stored(file, path)) return path;
     free(path);
     return NULL;
 }

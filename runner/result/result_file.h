@@ -12,6 +12,9 @@ struct results_file {
     int64_t id;              /* HDF5's, for result/ alone; negative: nothing lies at `path` yet */
     struct result_row *rows; /* in the order of the plan */
     int count;
+    struct promise {
+        bool result, variant; /* its output is stored as its operation's result, as a variant's */
+    } * promised;             /* by row, as the job has it; NULL: not known */
     char *standing; /* how far the job is, a sentence for people: "unfinished: 2 of 4 runs; ..."; NULL: it is done */
     char **parts;   /* by row: the part that its run is in; NULL: all are in the file */
 };
@@ -39,5 +42,8 @@ enum status results_file_samples(const struct results_file *file, const struct r
                                  struct error *error);
 /* Where a row's output is stored: "/outputs/n=512/product"; NULL: it is not stored. The caller frees. */
 char *results_file_output(const struct results_file *file, const struct result_row *row);
+/* Where it should be but is not, or what is there is no array of numbers; NULL: it is there, or was never stored. The
+ * caller frees. */
+char *results_file_gone(const struct results_file *file, const struct result_row *row);
 
 #endif

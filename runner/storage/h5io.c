@@ -73,6 +73,20 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
 }
 
+bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape) {
+    struct shape held = {.rank = 0};
+    enum dtype type;
+    hid_t id = H5Oopen(file, path, H5P_DEFAULT);
+    if (id < 0) return false;
+    hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    bool is =
+        of >= 0 && !h5_find_dtype(of, &type) && type == dtype && !find_shape(id, &held) && held.rank == shape->rank;
+    for (int i = 0; i < held.rank && is; i++) is = held.size[i] == shape->size[i];
+    if (of >= 0) H5Tclose(of);
+    H5Oclose(id);
+    return is;
+}
+
 /* Finds chunks and filters. Returns what is missing to undo a filter; NULL: nothing. The caller frees. */
 static char *find_layout(struct h5_dataset *dataset) {
     hid_t creation = H5Dget_create_plist(dataset->id);

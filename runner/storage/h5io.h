@@ -30,6 +30,9 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error);
 /* Is the data set in a file that another program is writing by SWMR, or was when it ended? */
 bool h5_is_live(hid_t dataset);
 
+/* Is there a data set of that type and shape in an open file? */
+bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape);
+
 /* The lock on HDF5. h5_read and h5_write take it themselves. */
 void h5_lock(void);
 void h5_unlock(void);
