@@ -20,6 +20,7 @@ from harness import OK, USAGE
 
 MOST_LINES = 60
 SEED = int(os.environ.get("TILERUN_SEED", 0))
+CASES = int(os.environ.get("TILERUN_CASES", 3))
 DECODES = '"decode"' in (harness.ROOT / "configs/job.schema.json").read_text()
 
 COORDINATES = re.compile(r"/(time|times|timestamps|lat|lon|t|time_bnds|axis\d+|block\d+_items|energy)$")
@@ -77,22 +78,16 @@ def decoded(dataset):
     return values * dataset.attrs.get("scale_factor", 1) + dataset.attrs.get("add_offset", 0)
 
 
-@pytest.mark.parametrize("name", real_layouts.LAYOUTS)
-def test_sensible(folder, name):
-    path, _ = write(folder, name)
-    text = inspect(path.name, folder=folder)
+def check_sensible(path):
+    text = inspect(path.name, folder=path.parent)
     assert text.count("\n") <= MOST_LINES
-    if name in NOTHING:
-        said = inspect("--job", path.name, folder=folder, expect=USAGE)
-        assert re.search(r"\(\d+ \w+", said) and NOTHING[name] in said
-        return
     job, datasets = proposed(path)
     assert not [given for given in datasets if NO_INPUT.search(given)]
     kinds = ["coordinate" if COORDINATES.search(of) else "code" if CODES.search(of) else "values" for of in datasets]
     assert kinds == sorted(kinds, reverse=True) and ("coordinate" not in kinds or set(kinds) == {"coordinate"})
-    run(folder)
+    run(path.parent)
     stem = path.name.partition(".")[0]
-    with h5py.File(folder / f"mean-of-{stem}.h5") as results, h5py.File(path) as file:
+    with h5py.File(path.parent / f"mean-of-{stem}.h5") as results, h5py.File(path) as file:
         for operation in job["operations"]:
             given = job["inputs"][operation["inputs"][0]]
             if operation.get("operator") != "mean" or "concatenate" in given:
@@ -103,6 +98,35 @@ def test_sensible(folder, name):
             mean = np.nanmean if operation.get("skip_nan") else np.mean
             expected = mean(values, axis=operation["axis"])
             np.testing.assert_allclose(results[f"outputs/{operation['id']}"][()], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in real_layouts.LAYOUTS if name not in NOTHING])
+def test_sensible(folder, name):
+    check_sensible(write(folder, name)[0])
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_nothing_to_propose(folder, name):
+    path, _ = write(folder, name)
+    said = inspect("--job", path.name, folder=folder, expect=USAGE)
+    assert re.search(r"\(\d+ \w+", said) and NOTHING[name] in said
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_several_layouts_in_one_file(folder, case):
+    """As groups of one file; what the libraries find by references or at the root is left out."""
+    random = np.random.default_rng([SEED, 19, case])
+    names = [name for name in real_layouts.LAYOUTS if name not in ("matlab", "netcdf4", "h5netcdf")]
+    chosen = random.choice(names, random.integers(2, 5), replace=False)
+    print("seed", SEED, "case", case, "of", *chosen)
+    with h5py.File(folder / "all.h5", "w") as file:
+        file["last"] = random.random((30, 40))  # so that there is something to propose
+        for name in chosen:
+            path = path_of(folder, name)
+            real_layouts.LAYOUTS[name](path, random)
+            with h5py.File(path) as of:
+                file.copy(of["/"], name)
+    check_sensible(folder / "all.h5")
 
 
 # ---- what is said ----------------------------------------------------------------------------------------------------

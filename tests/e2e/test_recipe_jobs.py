@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import harness
+import real_layouts
 
 FOLDER = harness.ROOT / "configs/recipes"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -91,7 +92,57 @@ def many(folder, draw):
             np.testing.assert_allclose(file["mean"][...], values.mean(0), rtol=1e-12, atol=1e-15)
 
 
-RECIPES = {"mean-frame": mean_frame, "gram": gram, "rewrite": rewrite, "channels": channels, "band": band, "many": many}
+def climatology(folder, draw):
+    decoded = real_layouts.netcdf4(folder / "era.nc", draw)
+    if '"decode"' not in (harness.ROOT / "configs/job.schema.json").read_text():
+        pytest.skip("packed values are not decoded yet")
+    results = run(folder, "climatology")
+    np.testing.assert_allclose(results.output("mean"), np.nanmean(decoded, 0), rtol=1e-12)
+    np.testing.assert_allclose(results.output("std"), np.nanstd(decoded, 0), rtol=1e-9)
+
+
+def dark_frame(folder, draw):
+    frames = real_layouts.eiger(folder / "dark_master.h5", draw).astype("f8")
+    results = run(folder, "dark-frame")
+    np.testing.assert_allclose(results.output("dark"), frames.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(results.output("noise"), frames.std(0, ddof=1), rtol=1e-10)
+
+
+def anndata_gram(folder, draw):
+    x = real_layouts.anndata_dense(folder / "cells.h5ad", draw).astype("f8")
+    results = run(folder, "anndata-gram")
+    np.testing.assert_allclose(results.output("gram"), x.T @ x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(results.output("mean"), x.mean(0), rtol=1e-9, atol=1e-12)
+
+
+def column_means(folder, draw):
+    values = real_layouts.pytables(folder / "table.h5", draw)
+    results = run(folder, "column-means")
+    np.testing.assert_allclose(results.output("mean"), values.mean(0), rtol=1e-9, atol=1e-12)
+    assert np.array_equal(results.output("least"), values.min(0))
+    assert np.array_equal(results.output("largest"), values.max(0))
+
+
+def matlab_copy(folder, draw):
+    shown = real_layouts.matlab(folder / "matrix.mat", draw)
+    run(folder, "matlab-copy")
+    with h5py.File(folder / "matrix-in-order.h5") as file:
+        assert np.array_equal(file["A"][...], shown)
+
+
+RECIPES = {
+    "mean-frame": mean_frame,
+    "gram": gram,
+    "rewrite": rewrite,
+    "channels": channels,
+    "band": band,
+    "many": many,
+    "climatology": climatology,
+    "dark-frame": dark_frame,
+    "anndata-gram": anndata_gram,
+    "column-means": column_means,
+    "matlab-copy": matlab_copy,
+}
 
 
 def test_all_are_here():
