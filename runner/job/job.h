@@ -42,9 +42,9 @@ struct job_input {
     const struct yaml_node *where;
     char *name, *label;
     bool random;
-    char *file;            /* a file: its path, relative to the current directory or absolute */
-    char *file_as_written; /* ...as it stands in the job file */
-    char *dataset;
+    char *file;                 /* a file: its path, relative to the current directory or absolute */
+    char *file_as_written;      /* ...as it stands in the job file */
+    char *dataset, *field;      /* field: of a table; NULL: none */
     enum job_external external; /* a file: the job's */
     bool concatenated;          /* `file` is a pattern: all matches are one array... */
     int concatenate;            /* ...along this axis */

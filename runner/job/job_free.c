@@ -9,6 +9,7 @@ static void job_input_free(struct job_input *input) {
     free(input->file);
     free(input->file_as_written);
     free(input->dataset);
+    free(input->field);
 }
 
 void job_variant_free(struct job_variant *variant) {

@@ -50,6 +50,8 @@ const struct job_key job_keys[] = {
     {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written),
         .help = "An HDF5 file, relative to the job file; with `*`, `?` or `[...]` all that match, as a sweep."},
     {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
+    {SCOPE_INPUT, "field", KEY_TEXT, "", .of = FILES, INPUT(field),
+        .help = "Of a table this numeric field (`a/b` of a table in it), of complex numbers `r` or `i`, as an array."},
     {SCOPE_INPUT, "concatenate", KEY_INTEGER, "", .of = FILES, .low = 0, .high = MAX_RANK - 1, INPUT(concatenate),
         .help = "All files that match are one array, one behind the other along this axis."},
     {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),

@@ -179,7 +179,7 @@ void job_print_schema(FILE *to) {
     fputs(
         ",\n      \"oneOf\": [\n        {\"required\": [\"file\", \"dataset\"], \"properties\": {\"random\": false}},\n"
         "        {\"required\": [\"random\"], \"properties\": {\"file\": false, \"dataset\": false, \"rows\": false, "
-        "\"select\": false, \"dtype\": false}}\n"
+        "\"select\": false, \"dtype\": false, \"field\": false}}\n"
         "      ]\n    },\n    \"random\": {\n",
         to);
     print_properties(to, 1u << SCOPE_RANDOM, "      ");

@@ -41,6 +41,7 @@ static enum status write_file_input(hid_t group, const struct reader *reader, st
     char *path = parts ? absolute_pattern(input->file) : results_absolute(input->file);
     enum status status = h5_set_text(group, "file", path, error);
     if (!status) status = h5_set_text(group, "dataset", input->dataset, error);
+    if (!status && input->field) status = h5_set_text(group, "field", input->field, error);
     if (!status && input->has_rows)
         status = h5_set_shape(group, "rows", &(struct shape){2, {input->rows[0], input->rows[1]}}, error);
     if (!status && input->select.rank) {

@@ -16,10 +16,17 @@
 #define NOTHING_MOST (64.0 * 1024 * 1024 * 1024) /* bytes that are read though nearly nothing is stored of them */
 #define LEAST_SHARE  (1.0 / 65536)               /* of claimed bytes that are stored: zstd of zeros has more */
 
-static void describe_axes(hid_t dataset, struct array *array) {
-    for (int i = 0; i < array->shape.rank; i++) {
-        char *label = h5_axis_label(dataset, i);
-        if (label || h5_axis_has_scales(dataset, i)) array->axes[i] = (struct array_axis){array, i, label};
+enum status array_check_codes(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                              struct error *error) {
+    if (!dataset->codes || input->has_dtype) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' holds an enumeration, names for numbers; `dtype: %s` reads the numbers",
+                file, input->dataset, dtype_name(dataset->dtype));
+}
+
+static void describe_axes(const struct h5_dataset *dataset, struct array *array) {
+    for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
+        char *label = h5_axis_label(dataset->id, i);
+        if (label || h5_axis_has_scales(dataset->id, i)) array->axes[i] = (struct array_axis){array, i, label};
     }
 }
 
@@ -43,7 +50,8 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     struct rawread *raw = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, input->file, input->dataset, error);
-    if (!status) status = h5_open(input->file, input->dataset, &dataset, error);
+    if (!status) status = h5_open_field(input->file, input->dataset, input->field, &dataset, error);
+    if (!status) status = array_check_codes(input, input->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {
@@ -53,7 +61,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         array->view = view_of_all(&array->shape);
         array->units = h5_get_words(dataset->id, "units");
         array->long_name = h5_get_words(dataset->id, "long_name");
-        describe_axes(dataset->id, array);
+        describe_axes(dataset, array);
         array->chunk = dataset->chunk;
         array->filtered = dataset->filtered;
         array->direct = raw != NULL;

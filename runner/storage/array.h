@@ -51,6 +51,10 @@ struct array {
  * `select` are not applied yet. STATUS_USAGE: it cannot be read. Its axes point to `array`, which must keep its place.
  * The caller frees with array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
+/* STATUS_USAGE: it is an enumeration, and the job does not say as which type its numbers are read. */
+struct h5_dataset;
+enum status array_check_codes(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                              struct error *error);
 /* Narrows an axis to elements first .. first + count - 1. */
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
 /* Applies the key `select`. STATUS_USAGE: it does not fit the data set. */

@@ -25,11 +25,11 @@ static void agree(char **all, char *one) {
 }
 
 /* The axes that all files have in common are described by the first. */
-static void describe_axes(hid_t dataset, int along, struct array *array) {
-    for (int i = 0; i < array->shape.rank; i++) {
+static void describe_axes(const struct h5_dataset *dataset, int along, struct array *array) {
+    for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
         if (i == along) continue;
-        char *label = h5_axis_label(dataset, i);
-        if (label || h5_axis_has_scales(dataset, i)) array->axes[i] = (struct array_axis){array, i, label};
+        char *label = h5_axis_label(dataset->id, i);
+        if (label || h5_axis_has_scales(dataset->id, i)) array->axes[i] = (struct array_axis){array, i, label};
     }
 }
 
@@ -45,7 +45,7 @@ static enum status take_first(const struct h5_dataset *dataset, const struct job
     array->units = h5_get_words(dataset->id, "units");
     array->long_name = h5_get_words(dataset->id, "long_name");
     array->direct = true;
-    describe_axes(dataset->id, input->concatenate, array);
+    describe_axes(dataset, input->concatenate, array);
     return STATUS_OK;
 }
 
@@ -75,7 +75,8 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     double held = 0;
     stat(part->file, &part->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, part->file, input->dataset, error);
-    if (!status) status = h5_open(part->file, input->dataset, &dataset, error);
+    if (!status) status = h5_open_field(part->file, input->dataset, input->field, &dataset, error);
+    if (!status) status = array_check_codes(input, part->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, part->file, input->dataset, &held, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status && number == 0) status = take_first(dataset, input, array, error);

@@ -87,7 +87,7 @@ static enum status check_extent(const struct h5_dataset *dataset, double bytes, 
 static enum status check_chunks(const struct h5_dataset *dataset, double file, const char *path, const char *name,
                                 struct error *error) {
     double chunks = 1;
-    for (int i = 0; i < dataset->shape.rank; i++)
+    for (int i = 0; i < dataset->shape.rank - dataset->inner; i++)
         chunks *= (double)dataset->shape.size[i] / (double)dataset->chunk.size[i];
     if (chunks <= MANY_CHUNKS || chunks <= file) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %.3g chunks, more than the file has bytes; it is not read", path,
@@ -96,7 +96,8 @@ static enum status check_chunks(const struct h5_dataset *dataset, double file, c
 
 enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
                             struct error *error) {
-    double bytes = (double)shape_elements(&dataset->shape) * (double)dtype_size(dataset->dtype);
+    struct shape own = h5_own_axes(dataset, &dataset->shape);
+    double bytes = (double)shape_elements(&own) * (double)dataset->element;
     double file = file_bytes(dataset->id);
     hid_t creation = H5Dget_create_plist(dataset->id);
     H5D_layout_t layout = H5Pget_layout(creation);

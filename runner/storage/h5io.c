@@ -4,6 +4,7 @@
 #include "../base/text.h"
 #include "filters.h"
 #include "h5claims.h"
+#include "h5element.h"
 #include "h5foreign.h"
 #include "h5guard.h"
 #include "h5refused.h"
@@ -14,7 +15,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,15 +75,18 @@ static const char *find_shape(hid_t id, struct shape *shape) {
 
 bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape) {
     struct shape held = {.rank = 0};
-    enum dtype type;
+    struct h5_element element = {.memory = H5I_INVALID_HID};
     hid_t id = H5Oopen(file, path, H5P_DEFAULT);
     if (id < 0) return false;
     hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
-    bool is =
-        of >= 0 && !h5_find_dtype(of, &type) && type == dtype && !find_shape(id, &held) && held.rank == shape->rank;
+    char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
+    bool is = of >= 0 && !unfit && element.plain && element.dtype == dtype;
+    is = is && !find_shape(id, &held) && held.rank == shape->rank;
     for (int i = 0; i < held.rank && is; i++) is = held.size[i] == shape->size[i];
+    if (element.memory >= 0) H5Tclose(element.memory);
     if (of >= 0) H5Tclose(of);
     H5Oclose(id);
+    free(unfit);
     return is;
 }
 
@@ -104,9 +107,9 @@ static char *find_layout(struct h5_dataset *dataset) {
 }
 
 /* Boxes seldom end where chunks do. A cache of one band of chunks saves decoding them again for the next box. */
-static hid_t access_with_cache(enum dtype dtype, const struct shape *shape, const struct shape *chunk) {
+static hid_t access_with_cache(size_t element, const struct shape *shape, const struct shape *chunk) {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    double chunk_bytes = (double)dtype_size(dtype), band_bytes;
+    double chunk_bytes = (double)element, band_bytes;
     for (int i = 0; i < chunk->rank; i++) chunk_bytes *= (double)chunk->size[i];
     band_bytes = chunk_bytes;
     for (int i = 1; i < chunk->rank; i++) band_bytes *= ceil((double)shape->size[i] / (double)chunk->size[i]);
@@ -131,14 +134,56 @@ static enum status check_sources(const char *path, const char *name, hid_t datas
     return status;
 }
 
-static enum status examine(const char *path, const char *name, struct h5_dataset *dataset, struct error *error) {
+/* What is opened of a data set. */
+struct opening {
+    const char *path, *name, *field; /* field: NULL: none */
+    bool chunks_alone;               /* elements may be anything */
+};
+
+/* Finds how elements are read. `element` has the axes that they add. */
+static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
+                                struct error *error) {
     hid_t type = H5Dget_type(dataset->id);
-    const char *instead = h5_find_dtype(type, &dataset->dtype);
+    char *instead = h5_find_element(type, opening->field, element);
     H5Tclose(type);
-    if (instead)
-        return fail(error, STATUS_USAGE,
-                    "%s: '%s' holds %s; tilerun takes float16, bfloat16, float32, float64 and integers of 8 to 64 bits",
-                    path, name, instead);
+    dataset->dtype = element->dtype;
+    dataset->element = element->bytes;
+    dataset->plain = element->plain;
+    dataset->codes = element->codes;
+    dataset->memory = element->memory;
+    dataset->inner = element->rank;
+    if (instead && !opening->chunks_alone)
+        fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, instead);
+    enum status status = instead && !opening->chunks_alone ? STATUS_USAGE : STATUS_OK;
+    free(instead);
+    return status;
+}
+
+/* Adds the axes of arrays in the elements. */
+static enum status add_inner_axes(const struct opening *opening, const struct h5_element *element,
+                                  struct h5_dataset *dataset, struct error *error) {
+    struct shape *const shapes[] = {&dataset->shape, &dataset->chunk};
+    if (dataset->shape.rank + element->rank > MAX_RANK)
+        return fail(error, STATUS_USAGE, "%s: '%s' has more than 8 axes, with those of the arrays in its elements",
+                    opening->path, opening->name);
+    for (int i = 0; i < 2; i++)
+        for (int axis = 0; axis < element->rank && (i == 0 || dataset->chunk.rank); axis++)
+            shapes[i]->size[shapes[i]->rank++] = element->size[axis];
+    if (shape_countable(&dataset->shape)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' has more elements than 64 bits can count; is the file damaged?",
+                opening->path, opening->name);
+}
+
+struct shape h5_own_axes(const struct h5_dataset *dataset, const struct shape *shape) {
+    struct shape own = *shape;
+    if (own.rank) own.rank -= dataset->inner;
+    return own;
+}
+
+static enum status examine(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
+    const char *path = opening->path, *name = opening->name;
+    struct h5_element element;
+    TRY(find_element(opening, dataset, &element, error));
     const char *unfit = find_shape(dataset->id, &dataset->shape);
     if (unfit) return fail(error, STATUS_USAGE, "%s: '%s' %s", path, name, unfit);
     char *missing = find_layout(dataset);
@@ -147,24 +192,29 @@ static enum status examine(const char *path, const char *name, struct h5_dataset
         free(missing);
         return STATUS_USAGE;
     }
-    if (h5_is_virtual(dataset->id)) return check_sources(path, name, dataset->id, error);
-    if (dataset->chunk.rank == 0) return STATUS_OK;
+    if (h5_is_virtual(dataset->id)) {
+        TRY(check_sources(path, name, dataset->id, error));
+        return add_inner_axes(opening, &element, dataset, error);
+    }
+    if (dataset->chunk.rank == 0) return add_inner_axes(opening, &element, dataset, error);
     if (dataset->chunk.rank != dataset->shape.rank)
         return fail(error, STATUS_USAGE, "%s: '%s' is damaged: its shape has %d axes, its chunks have %d", path, name,
                     dataset->shape.rank, dataset->chunk.rank);
-    hid_t access = access_with_cache(dataset->dtype, &dataset->shape, &dataset->chunk);
+    hid_t access = access_with_cache(dataset->element, &dataset->shape, &dataset->chunk);
     H5Dclose(dataset->id);
     dataset->id = H5Dopen2(dataset->file, name, access);
     H5Pclose(access);
-    return dataset->id < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words()) : STATUS_OK;
+    if (dataset->id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    return add_inner_axes(opening, &element, dataset, error);
 }
 
-enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
+static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
+    const char *path = opening->path, *name = opening->name;
     struct h5_dataset *dataset = must_malloc(sizeof *dataset);
-    *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID};
+    *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     enum status status = h5_open_file(path, &dataset->file, error);
     if (!status) status = open_object(dataset->file, path, name, &dataset->id, error);
-    if (!status) status = examine(path, name, dataset, error);
+    if (!status) status = examine(opening, dataset, error);
     if (status) {
         h5_close(dataset);
         dataset = NULL;
@@ -173,110 +223,25 @@ enum status h5_open(const char *path, const char *name, struct h5_dataset **resu
     return status;
 }
 
+enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
+    return open_any(&(struct opening){path, name, NULL, false}, result, error);
+}
+
+enum status h5_open_field(const char *path, const char *name, const char *field, struct h5_dataset **result,
+                          struct error *error) {
+    return open_any(&(struct opening){path, name, field, false}, result, error);
+}
+
+enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
+    return open_any(&(struct opening){path, name, NULL, true}, result, error);
+}
+
 void h5_close(struct h5_dataset *dataset) {
     if (!dataset) return;
+    if (dataset->memory >= 0) H5Tclose(dataset->memory);
     if (dataset->id >= 0) H5Dclose(dataset->id);
     if (dataset->file >= 0) H5Fclose(dataset->file);
     free(dataset);
-}
-
-/* ---- boxes ---- */
-
-typedef herr_t transfer_function(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data);
-
-static herr_t transfer_read(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
-    return H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
-}
-
-static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
-    return H5Dwrite(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
-}
-
-/* Fails with the data set, its file and HDF5's own account. */
-static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
-    const char *words = h5_words();
-    char name[256] = "", file[512] = "";
-    H5Iget_name(dataset->id, name, sizeof name);
-    H5Fget_name(dataset->id, file, sizeof file);
-    return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, words);
-}
-
-static enum status transfer(struct h5_dataset *dataset, const struct selection *selection, void *data,
-                            transfer_function *function, const char *name, struct error *error) {
-    struct box packed = selection_packed(selection);
-    if (box_elements(&packed) == 0) return STATUS_OK;
-    hsize_t start[MAX_RANK] = {0}, count[MAX_RANK] = {0}, step[MAX_RANK] = {0};
-    int rank = selection->rank;
-    for (int i = 0; i < rank; i++) {
-        start[i] = (hsize_t)selection->start[i];
-        count[i] = (hsize_t)selection->count[i];
-        step[i] = (hsize_t)selection->step[i];
-    }
-    /* Bits are transferred as they are, whatever the type's padding: the memory type is the file's in this machine's
-     * byte order. */
-    hid_t stored = H5Dget_type(dataset->id), type = H5Tcopy(stored), file_space = H5Dget_space(dataset->id);
-    H5Tset_order(type, H5T_ORDER_LE);
-    hid_t memory_space = rank ? H5Screate_simple(rank, count, NULL) : H5Screate(H5S_SCALAR);
-    herr_t result = 0;
-    if (rank) result = H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start, step, count, NULL);
-    if (result >= 0) result = function(dataset->id, type, memory_space, file_space, data);
-    enum status status = result < 0 ? transfer_failed(dataset, name, error) : STATUS_OK;
-    H5Sclose(memory_space);
-    H5Sclose(file_space);
-    H5Tclose(type);
-    H5Tclose(stored);
-    return status;
-}
-
-static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
-
-void h5_lock(void) {
-    pthread_mutex_lock(&library);
-    h5_keep_words();
-}
-
-void h5_unlock(void) {
-    pthread_mutex_unlock(&library);
-}
-
-enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
-    if (!dataset->write_failure || *dataset->write_failure == 0) return STATUS_OK;
-    h5_lock();
-    enum status status = h5_fail_write(dataset->id, *dataset->write_failure, error);
-    h5_unlock();
-    return status;
-}
-
-enum status h5_flush(struct h5_dataset *dataset, struct error *error) {
-    h5_lock();
-    bool flushed = H5Fflush(dataset->id, H5F_SCOPE_LOCAL) >= 0;
-    enum status status = flushed ? STATUS_OK : FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
-    h5_unlock();
-    TRY(h5_check_writes(dataset, error)); /* tells more of a failed write */
-    return status;
-}
-
-enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
-    struct selection selection = selection_of_box(box);
-    return h5_read_selected(dataset, &selection, data, error);
-}
-
-enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
-                             struct error *error) {
-    struct error unreadable = {STATUS_OK, ""};
-    h5_lock();
-    enum status status = transfer(dataset, selection, data, transfer_read, "H5Dread", &unreadable);
-    h5_unlock();
-    TRY(h5_check_writes(dataset, error)); /* bytes that were never written have any value, or fail their checksum */
-    return status ? fail(error, status, "%s", unreadable.text) : STATUS_OK;
-}
-
-enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error) {
-    struct selection selection = selection_of_box(box);
-    h5_lock();
-    enum status status = transfer(dataset, &selection, (void *)data, transfer_write, "H5Dwrite", error);
-    h5_unlock();
-    return status ? status : h5_check_writes(dataset, error);
 }
 
 /* ---- creating ---- */
@@ -355,7 +320,7 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
     for (int i = 0; i < shape->rank; i++) size[i] = (hsize_t)shape->size[i];
     struct shape chunk = h5_chunk(dtype, shape, layout);
     hid_t creation = creation_properties(dtype, &chunk, layout);
-    hid_t access = access_with_cache(dtype, shape, &chunk), type = h5_type(dtype);
+    hid_t access = access_with_cache(dtype_size(dtype), shape, &chunk), type = h5_type(dtype);
     hid_t space = shape->rank ? H5Screate_simple(shape->rank, size, NULL) : H5Screate(H5S_SCALAR);
     hid_t id = H5Dcreate2(group, name ? name + 1 : path, type, space, H5P_DEFAULT, creation, access);
     if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_words());
@@ -368,6 +333,9 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
 
     *result = must_malloc(sizeof **result);
     **result = (struct h5_dataset){.file = H5I_INVALID_HID, .id = id, .dtype = dtype, .shape = *shape, .chunk = chunk};
+    (*result)->plain = true;
+    (*result)->element = dtype_size(dtype);
+    (*result)->memory = H5I_INVALID_HID;
     (*result)->write_failure = h5_write_failure(id);
     (*result)->filtered = chunk.rank && h5_filtered(layout);
     return STATUS_OK;

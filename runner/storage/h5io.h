@@ -15,6 +15,11 @@ struct h5_dataset {
     enum dtype dtype;
     struct shape shape;
     struct shape chunk;       /* rank 0: not chunked */
+    int inner;                /* axes of `shape` and `chunk`, the last, that are arrays in its elements */
+    size_t element;           /* bytes of one in the file */
+    bool plain;               /* the file has the bits of `dtype`, in either byte order */
+    bool codes;               /* of an enumeration that is no bool */
+    hid_t memory;             /* what HDF5 makes of an element (h5element.h) */
     bool filtered;            /* chunks are compressed or checksummed */
     const int *write_failure; /* of a data set from h5_create: the errno of the file's first failed write; 0: none */
 };
@@ -23,6 +28,13 @@ struct h5_dataset {
  * no such file, a directory, no permission, not HDF5, truncated, no such data set (with the nearest name), a group, a
  * compound, string or otherwise unusable type, more than 8 axes. */
 enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error);
+/* The same of a field of a table ("a/b": of a table in it), or of a part of complex numbers; NULL: none. */
+enum status h5_open_field(const char *path, const char *name, const char *field, struct h5_dataset **result,
+                          struct error *error);
+/* The same of elements of any type, which are not to be read: their chunks are. */
+enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error);
+/* Of `shape` or `chunk` the axes that the data set has itself. */
+struct shape h5_own_axes(const struct h5_dataset *dataset, const struct shape *shape);
 void h5_close(struct h5_dataset *dataset);
 /* Opens only the file, for reading, with the same errors; close with H5Fclose. */
 enum status h5_open_file(const char *path, hid_t *file, struct error *error);

@@ -4,6 +4,7 @@
 
 #include "../base/fence.h"
 #include "filters.h"
+#include "h5element.h"
 #include "h5guard.h"
 #include "h5refused.h"
 #include "h5type.h"
@@ -22,29 +23,6 @@ static char *sizes_text(int rank, const hsize_t size[]) {
         length +=
             snprintf(text + length, sizeof text - (size_t)length, "%s%llu", i ? "x" : "", (unsigned long long)size[i]);
     return must_strdup(text);
-}
-
-/* Of what cannot be an input the class, and the bits of a number. */
-static char *other_type_text(hid_t type) {
-    static const struct {
-        H5T_class_t class;
-        const char *name;
-    } names[] = {{H5T_STRING, "string"},      {H5T_COMPOUND, "compound"}, {H5T_ENUM, "enumeration"},
-                 {H5T_ARRAY, "array"},        {H5T_VLEN, "sequence"},     {H5T_REFERENCE, "reference"},
-                 {H5T_BITFIELD, "bit field"}, {H5T_OPAQUE, "opaque"},     {H5T_TIME, "time"}};
-    H5T_class_t class = H5Tget_class(type);
-    if (class == H5T_INTEGER || class == H5T_FLOAT)
-        return must_printf("%s of %zu bits", class == H5T_FLOAT ? "float" : "integer", H5Tget_precision(type));
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].class == class) return must_strdup(names[i].name);
-    return must_strdup("unknown");
-}
-
-static char *type_text(hid_t type) {
-    enum dtype dtype;
-    if (h5_find_dtype(type, &dtype)) return other_type_text(type);
-    bool swapped = dtype_size(dtype) > 1 && H5Tget_order(type) == H5T_ORDER_BE;
-    return must_printf("%s%s", dtype_name(dtype), swapped ? " big-endian" : "");
 }
 
 /* Of texts and sequences of any length, alone or in a compound, each element has only a pointer. */
@@ -130,7 +108,7 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
 /* What must not be followed: HDF5 opens the sources of a virtual data set to learn its shape. */
 static struct h5_entry describe_refused(hid_t dataset) {
     hid_t type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
-    struct h5_entry entry = {.type = type_text(type),
+    struct h5_entry entry = {.type = h5_type_words(type),
                              .shape = must_strdup("unknown"),
                              .layout = layout_text(creation),
                              .filters = must_strdup("")};
@@ -145,7 +123,7 @@ static struct h5_entry describe(hid_t dataset) {
     hsize_t size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL, empty = H5Sget_simple_extent_type(space) == H5S_NULL;
-    struct h5_entry entry = {.type = type_text(type),
+    struct h5_entry entry = {.type = h5_type_words(type),
                              .shape = empty       ? must_strdup("empty")
                                       : rank == 0 ? must_strdup("scalar")
                                                   : sizes_text(rank, size),

@@ -10,7 +10,7 @@
 
 struct h5_entry {
     char *name;    /* from the root: "/raw/frames" */
-    char *type;    /* "int16", "int16 big-endian"; of what no job takes its class: "string" */
+    char *type;    /* "int16", "int16 big-endian"; "uint8 (bool)"; of what no job takes its class: "string" */
     char *shape;   /* "100x512x512"; "scalar", "empty" */
     char *layout;  /* "chunks 1x512x512"; else "contiguous", "compact", "virtual", "external" */
     char *filters; /* "shuffle, gzip 4", in the order in which writing applies them; "": none */

@@ -113,49 +113,20 @@ hid_t h5_type(enum dtype dtype) {
     return H5I_INVALID_HID;
 }
 
-static bool find_float(hid_t type, enum dtype *dtype) {
+void h5_find_float(hid_t type, enum dtype *dtype, bool *plain) {
     struct float_layout it = {.size = H5Tget_size(type), .bias = H5Tget_ebias(type)};
+    H5T_order_t order = H5Tget_order(type);
     H5Tget_fields(type, &it.sign, &it.exponent, &it.exponent_bits, &it.fraction, &it.fraction_bits);
+    *plain = true;
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
-        if (memcmp(&it, &floats[i].layout, sizeof it) == 0 && H5Tget_norm(type) == H5T_NORM_IMPLIED) {
+        if (memcmp(&it, &floats[i].layout, sizeof it) == 0 && H5Tget_norm(type) == H5T_NORM_IMPLIED &&
+            (order == H5T_ORDER_LE || order == H5T_ORDER_BE)) {
             *dtype = floats[i].dtype;
-            return true;
+            return;
         }
-    return false;
-}
-
-static bool find_integer(hid_t type, enum dtype *dtype) {
-    static const enum dtype kinds[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
-    bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
-    size_t size = H5Tget_size(type);
-    if (H5Tget_precision(type) != 8 * size || H5Tget_offset(type) != 0) return false;
-    for (int i = 0; i < 4; i++)
-        if (size == (size_t)1 << i) {
-            *dtype = kinds[is_signed][i];
-            return true;
-        }
-    return false;
-}
-
-const char *h5_find_dtype(hid_t type, enum dtype *dtype) {
-    H5T_order_t order;
-    switch (H5Tget_class(type)) {
-    case H5T_INTEGER:
-    case H5T_FLOAT:
-        order = H5Tget_order(type);
-        if (order != H5T_ORDER_LE && order != H5T_ORDER_BE) return "numbers in an unusual byte order";
-        if (H5Tget_class(type) == H5T_INTEGER) return find_integer(type, dtype) ? NULL : "integers of an unusual width";
-        return find_float(type, dtype) ? NULL : "floats of an unusual layout";
-    case H5T_STRING: return "strings";
-    case H5T_COMPOUND: return "a compound type (a table, or complex numbers)";
-    case H5T_ENUM: return "an enumeration (h5py writes bool as one)";
-    case H5T_ARRAY: return "arrays in each element";
-    case H5T_VLEN: return "sequences of varying length";
-    case H5T_REFERENCE: return "references";
-    case H5T_BITFIELD: return "bit fields";
-    case H5T_OPAQUE: return "opaque bytes";
-    default: return "elements that are no numbers";
-    }
+    *plain = false;
+    bool fits = it.fraction_bits <= 23 && it.exponent_bits <= 8 && it.bias <= 127;
+    *dtype = fits && ((size_t)1 << it.exponent_bits) <= it.bias + 129 ? FLOAT32 : FLOAT64;
 }
 
 /* ---- groups ---- */

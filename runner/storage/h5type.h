@@ -1,11 +1,12 @@
-/* h5type.h - shared by h5io.c, h5type.c, h5file.c and h5scale.c only. */
+/* h5type.h - shared by h5io.c, h5type.c, h5element.c, h5file.c and h5scale.c only. */
 #ifndef RUNNER_H5TYPE_H
 #define RUNNER_H5TYPE_H
 
 #include "h5io.h"
 
-/* Finds tilerun's type for a file's type. NULL: found; else what the file holds instead ("strings"). */
-const char *h5_find_dtype(hid_t type, enum dtype *dtype);
+/* Finds the type that a file's floats are read as. *plain: their bits are of that type, in either byte order; else HDF5
+ * converts them, and float64 may round. */
+void h5_find_float(hid_t type, enum dtype *dtype, bool *plain);
 
 /* From now on h5_words has the words of the calls that fail in this thread: HDF5 built for threads has a setting for
  * each. */

@@ -60,6 +60,7 @@ struct pieces *pieces_of_parts(const struct array *array, const char *object) {
     for (int i = 0; i < parts->count; i++) {
         pieces_place(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
         pieces->of[i].reader.foreign = true;
+        pieces->of[i].reader.field = array->input->field;
     }
     return pieces;
 }

@@ -29,6 +29,7 @@ struct chunk {
 
 struct rawread {
     const struct h5_dataset *dataset;
+    struct shape extent, chunk; /* the data set's own axes */
     int descriptor;
     int64_t size; /* bytes of an element */
     bool swap;
@@ -73,11 +74,11 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, bool pa
     raw->plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
     bool ours = filters_find(creation, &raw->filters);
     if (packed ? !filters_decompress(&raw->filters) : !ours) return false;
-    if (H5Pget_fill_value(creation, type, &raw->fill) < 0 && !packed) return false;
+    if (!packed && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
     raw->look = dataset->write_failure ? dataset->id : h5_look(dataset->id, raw->descriptor);
     if (raw->look < 0) return false;
-    raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
-    raw->chunks = calloc((size_t)layout_chunks(&dataset->shape, &dataset->chunk), sizeof *raw->chunks);
+    raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
+    raw->chunks = calloc((size_t)layout_chunks(&raw->extent, &raw->chunk), sizeof *raw->chunks);
     if (!raw->chunks) return false;
     int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
     raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
@@ -88,17 +89,20 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, bool pa
 
 static struct rawread *open_raw(const struct h5_dataset *dataset, bool packed) {
     struct rawread *raw = must_malloc(sizeof *raw);
-    *raw = (struct rawread){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
+    *raw =
+        (struct rawread){.dataset = dataset, .size = (int64_t)(packed ? dataset->element : dtype_size(dataset->dtype))};
+    raw->extent = h5_own_axes(dataset, &dataset->shape);
+    raw->chunk = h5_own_axes(dataset, &dataset->chunk);
     raw->look = H5I_INVALID_HID;
     hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
-    hid_t type = H5Tcopy(stored);
+    hid_t type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
     H5T_order_t order = H5Tget_order(stored);
     H5D_layout_t layout = H5Pget_layout(creation);
     raw->swap = order == H5T_ORDER_BE;
     raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
-    H5Tset_order(type, H5T_ORDER_LE);
-    bool able = raw->descriptor >= 0 && (packed || raw->size == 1 || order == H5T_ORDER_LE || order == H5T_ORDER_BE) &&
-                dataset->shape.rank > 0 && shape_elements(&dataset->shape) > 0;
+    if (dataset->plain) H5Tset_order(type, H5T_ORDER_LE);
+    bool able = raw->descriptor >= 0 && (packed || dataset->plain) && raw->extent.rank > 0 &&
+                shape_elements(&dataset->shape) > 0;
     able = able && ((layout == H5D_CONTIGUOUS && !packed && open_extent(raw, creation)) ||
                     (layout == H5D_CHUNKED && open_chunks(raw, creation, type, packed)));
     H5Tclose(type);
@@ -148,7 +152,7 @@ struct reading {
 static void report(struct reading *reading, const int64_t *corner, const char *why) {
     const struct h5_dataset *dataset = reading->raw->dataset;
     char name[256] = "", file[512] = "", chunk[200] = "";
-    int rank = dataset->shape.rank, length = corner ? snprintf(chunk, sizeof chunk, ": chunk at [") : 0;
+    int rank = reading->raw->extent.rank, length = corner ? snprintf(chunk, sizeof chunk, ": chunk at [") : 0;
     for (int axis = 0; corner && axis < rank; axis++)
         length += snprintf(chunk + length, sizeof chunk - (size_t)length, "%lld%s", (long long)corner[axis],
                            axis < rank - 1 ? ", " : "]");
@@ -290,7 +294,7 @@ static enum status look_up(struct reading *reading) {
     struct error error = {STATUS_OK, ""};
     struct cell cell;
     enum status status = STATUS_OK;
-    int rank = raw->dataset->shape.rank;
+    int rank = raw->extent.rank;
     h5_lock();
     for (int64_t number = 0; number < reading->cells.count && !status; number++) {
         cell = layout_cell(&reading->cells, number);
@@ -337,9 +341,9 @@ static void scatter_fill(const struct reading *reading, const struct cell *cell,
 }
 
 /* Does the data set's edge cut the chunk? */
-static bool is_partial(const struct h5_dataset *dataset, const struct cell *cell) {
-    for (int axis = 0; axis < dataset->shape.rank; axis++)
-        if (cell->corner[axis] + dataset->chunk.size[axis] > dataset->shape.size[axis]) return true;
+static bool is_partial(const struct rawread *raw, const struct cell *cell) {
+    for (int axis = 0; axis < raw->extent.rank; axis++)
+        if (cell->corner[axis] + raw->chunk.size[axis] > raw->extent.size[axis]) return true;
     return false;
 }
 
@@ -374,7 +378,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
-        unsigned mask = raw->plain_edges && is_partial(raw->dataset, cell) ? ~0u : chunk->mask;
+        unsigned mask = raw->plain_edges && is_partial(raw, cell) ? ~0u : chunk->mask;
         plain = filters_decode(&raw->filters, mask, room, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
         double end = range_end();
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
@@ -409,17 +413,16 @@ enum status rawread_read(struct rawread *raw, const struct box *box, void *data,
 
 enum status rawread_selected(struct rawread *raw, const struct selection *selection, const struct read_target *target,
                              const struct rawread_visitor *visitor, struct trace *trace, struct error *error) {
-    const struct shape *shape = &raw->dataset->shape;
     struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .target = target};
     enum status status = STATUS_OK;
     pthread_mutex_init(&reading.mutex, NULL);
     if (raw->chunks) {
-        reading.cells = layout_cells(selection, shape, &raw->dataset->chunk);
+        reading.cells = layout_cells(selection, &raw->extent, &raw->chunk);
         status = look_up(&reading);
         if (!status)
             workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
     } else {
-        reading.rows = layout_rows(selection, shape, false, EXTENT_BYTES / raw->size);
+        reading.rows = layout_rows(selection, &raw->extent, false, EXTENT_BYTES / raw->size);
         int64_t most = atomic_load(&plain_threads), lanes = reading.rows.pieces;
         workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
     }
@@ -430,5 +433,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
 }
 
 enum status rawread_unpack(struct rawread *raw, const struct selection *selection, struct error *error) {
-    return rawread_selected(raw, selection, NULL, NULL, NULL, error);
+    struct selection own = *selection;
+    own.rank = raw->extent.rank;
+    return rawread_selected(raw, &own, NULL, NULL, NULL, error);
 }

@@ -25,6 +25,7 @@ void reader_init(struct reader *reader, const struct array *array) {
     *reader = (struct reader){.array = array};
     if (!array->input || array->input->random) return;
     reader->foreign = true;
+    reader->field = array->input->field;
     if (array->parts) {
         reader->pieces = pieces_of_parts(array, array->input->dataset);
         return;
@@ -66,7 +67,7 @@ enum status reader_check(const struct reader *reader, struct error *error) {
 
 static void unpack_source(const char *path, const char *name, struct error *error) {
     struct h5_dataset *dataset = NULL;
-    if (h5_open(path, name, &dataset, error)) return;
+    if (h5_open_chunks(path, name, &dataset, error)) return;
     struct rawread *packed = rawread_open_packed(dataset);
     struct box whole = box_whole(&dataset->shape);
     struct selection all = selection_of_box(&whole);
@@ -84,6 +85,7 @@ static enum status prepare_unpacking(struct reader *reader, struct error *error)
     if (!h5_is_virtual(reader->dataset->id)) return STATUS_OK;
     struct box whole = box_whole(&array->shape);
     struct selection seen = view_selection(&array->view, &whole);
+    seen.rank -= reader->dataset->inner;
     struct h5_guard guard;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, reader->file); /* what is not allowed was refused when it was described */
     guard.seen = &seen;
@@ -98,7 +100,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
     FENCE(reader->file);
     struct stat version = {.st_ino = 0};
     stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
-    enum status status = h5_open(reader->file, reader->object, &reader->dataset, error);
+    enum status status = h5_open_field(reader->file, reader->object, reader->field, &reader->dataset, error);
     if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
     reader->live = !status && h5_is_live(reader->dataset->id);
     if (!status && (reader->version.st_ino == 0 || reader->live)) reader->version = version;

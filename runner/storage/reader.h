@@ -23,6 +23,7 @@ struct pieces;
 struct reader {
     const struct array *array;
     char *file, *object; /* the data set that the array lies in; NULL: none (yet) */
+    const char *field;   /* of an input that is a table's; NULL: none */
     bool live;           /* another program is appending to its file: what was there when it was planned is read */
     bool foreign;        /* it is an input's: others made the file */
     struct stat version; /* the file's, which must not change; st_ino 0: the file was never opened */

@@ -35,7 +35,7 @@ def place(folder):
         file["text"] = ["some", "words"]
         file["table"] = np.zeros(3, [("x", "f4"), ("y", "i4")])
         file["complex"] = np.zeros((2, 2), "c8")
-        file["flags"] = np.array([True, False])
+        file["codes"] = np.zeros((2, 2), h5py.enum_dtype({"RED": 0, "BLUE": 5}, "i2"))
         file["scalar"] = 3.5
         file["group/b"] = [1.0]
         file["nothing"] = h5py.Empty("f4")
@@ -77,9 +77,9 @@ def test_the_job_is_good(place):
         ("/group", r"'/group' is a group, not a data set"),
         ("/deep", r"'/deep' has more than 8 axes"),
         ("/text", r"'/text' .*strings"),
-        ("/table", r"'/table' .*compound"),
-        ("/complex", r"'/complex' .*compound"),
-        ("/flags", r"'/flags' .*enumeration"),
+        ("/table", r"'/table' holds a table.*`field: NAME`"),
+        ("/complex", r"'/complex' holds complex numbers"),
+        ("/codes", r"'/codes' holds an enumeration.*`dtype: "),
         ("/scalar", r"'/scalar'.* is a single number"),
         ("/nothing", r"'/nothing' .*(null|no value|empty|nothing)"),
         ("/dangling", r"'/dangling' is a soft link to '/nowhere', which is not there"),
