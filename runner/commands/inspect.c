@@ -10,6 +10,21 @@
 
 enum { OPTION_JOB = OPTION_OWN, OPTION_ALL };
 
+static void describe(struct view *view, struct candidate *it, const struct device_facts *cpu) {
+    it->described = true;
+    it->source = (struct job_input){.name = it->entry->name, .file = view->path, .dataset = it->entry->name};
+    if (!array_describe(&it->source, &it->array, &it->unusable) && !array_check_claim(&it->array, &it->unusable))
+        it->bytes_per_s = plan_read_rate(&it->array, cpu);
+}
+
+/* The one that was looked at in its place. */
+static const struct candidate *stands_for(const struct candidate *it) {
+    while (!it->described && it->like) it = it->like;
+    return it;
+}
+
+/* Looks at each data set that is listed by itself, and at those whose elements lie in other files, which may be
+ * missing; of others that are alike the last that is listed stands for the rest. */
 static enum status look(const char *path, const char *object, bool all, struct view *view, struct error *error) {
     struct device_facts cpu; /* which reads */
     *view = (struct view){.path = must_strdup(path)};
@@ -18,18 +33,21 @@ static enum status look(const char *path, const char *object, bool all, struct v
     all |= view->list.count == 1 && strcmp(object, "/") != 0; /* it was asked for */
     view->of = must_malloc((unsigned long)view->list.count * sizeof *view->of + 1);
     for (int i = 0; i < view->list.count; i++) {
-        struct candidate *it = &view->of[i];
-        *it = (struct candidate){.entry = &view->list.entries[i]};
-        it->hidden = it->entry->kind >= H5_NO_INPUT && !all;
-        if (it->hidden && view->list.count > 1) continue;
-        it->described = true;
-        it->source = (struct job_input){.name = it->entry->name, .file = view->path, .dataset = it->entry->name};
-        if (array_describe(&it->source, &it->array, &it->unusable) || array_check_claim(&it->array, &it->unusable))
-            continue;
-        it->bytes_per_s = plan_read_rate(&it->array, &cpu);
-        view->usable += it->entry->kind < H5_NO_INPUT;
+        struct h5_entry *entry = &view->list.entries[i];
+        view->of[i] = (struct candidate){.entry = entry, .hidden = entry->kind >= H5_NO_INPUT && !all};
     }
     if (!all) inspect_fold(view);
+    for (int i = 0; i < view->list.count; i++) {
+        struct candidate *it = &view->of[i];
+        bool alone = view->list.count == 1,
+             elsewhere = strcmp(it->entry->layout, "virtual") == 0 || strcmp(it->entry->layout, "external") == 0;
+        bool counted = it->entry->kind < H5_NO_INPUT && (!it->like || elsewhere);
+        if (alone || counted || !it->hidden) describe(view, it, &cpu);
+    }
+    for (int i = 0; i < view->list.count; i++) {
+        const struct candidate *it = stands_for(&view->of[i]);
+        view->usable += it->entry->kind < H5_NO_INPUT && !it->unusable.status;
+    }
     return STATUS_OK;
 }
 
@@ -44,6 +62,7 @@ static void view_free(struct view *view) {
 }
 
 double inspect_bytes(const struct candidate *it) {
+    if (!it->described || it->unusable.status) return it->entry->bytes;
     return (double)shape_elements(&it->array.shape) * (double)dtype_size(it->array.dtype);
 }
 
@@ -77,7 +96,7 @@ char *inspect_reasons(const struct view *view) {
     } found[MOST];
     int classes = 0;
     for (int i = 0; i < view->list.count; i++) {
-        const struct candidate *it = &view->of[i];
+        const struct candidate *it = stands_for(&view->of[i]);
         if (it->described && !it->unusable.status) continue;
         char *class = class_of(it, 1);
         int at = 0;

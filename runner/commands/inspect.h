@@ -11,12 +11,13 @@ struct candidate {
     struct job_input source;
     struct array array;
     char *pattern; /* --job: it and the data sets behind the next links are one array in these files; NULL: not */
-    struct error unusable;  /* STATUS_OK: it can be an input, and `array` describes it */
-    double bytes_per_s;     /* predicted, of its elements */
-    bool described;         /* false: it is listed in a line for several, and was not looked at */
-    bool hidden;            /* it is listed in a line with others that are like it */
-    int alike;              /* of the last that is shown of those that are alike: how many are hidden... */
-    const char *last_alike; /* ...and the last of them */
+    struct error unusable;        /* STATUS_OK: it can be an input, and `array` describes it */
+    double bytes_per_s;           /* predicted, of its elements */
+    bool described;               /* `array` or `unusable` is known */
+    bool hidden;                  /* it is listed in a line for several */
+    const struct candidate *like; /* it is hidden, for it is like this one, which stands for it; NULL: it is not */
+    int alike;                    /* how many this one stands for, in the table... */
+    const char *last_alike;       /* ...and the last of them */
 };
 
 struct view {

@@ -19,13 +19,9 @@ enum {
 
 /* ---- what is alike ----------------------------------------------------------------------------------------------- */
 
-static bool is_listed(const struct candidate *it) {
-    return it->described && !it->hidden;
-}
-
 static int count_listed(const struct view *view) {
     int count = 0;
-    for (int i = 0; i < view->list.count; i++) count += is_listed(&view->of[i]);
+    for (int i = 0; i < view->list.count; i++) count += !view->of[i].hidden;
     return count;
 }
 
@@ -75,7 +71,7 @@ static void hide_alike(struct view *view, enum likeness likeness) {
     struct like *likes = must_malloc((unsigned long)view->list.count * sizeof *likes + 1);
     int count = 0;
     for (int i = 0; i < view->list.count; i++)
-        if (is_listed(&view->of[i])) likes[count++] = (struct like){likeness_of(view->of[i].entry, likeness), i};
+        if (!view->of[i].hidden) likes[count++] = (struct like){likeness_of(view->of[i].entry, likeness), i};
     qsort(likes, (size_t)count, sizeof *likes, compare_likes);
     for (int i = 0, end; i < count; i = end) {
         for (end = i; end < count && strcmp(likes[i].key, likes[end].key) == 0;) end++;
@@ -85,6 +81,7 @@ static void hide_alike(struct view *view, enum likeness likeness) {
         for (int j = i; j < end; j++) { /* some stand for others already */
             struct candidate *it = &view->of[likes[j].at];
             it->hidden = j >= i + ALIKE_SHOWN;
+            if (it->hidden) it->like = last_shown;
             hidden += it->alike + it->hidden;
             it->alike = 0;
         }
@@ -99,7 +96,7 @@ int inspect_compare(const void *one, const void *other) {
     const struct candidate *const *a = one, *const *b = other;
     if ((*a)->unusable.status != (*b)->unusable.status) return (*a)->unusable.status ? 1 : -1;
     if ((*a)->entry->kind != (*b)->entry->kind) return (*a)->entry->kind < (*b)->entry->kind ? -1 : 1;
-    double less = (*a)->unusable.status ? 0 : inspect_bytes(*a) - inspect_bytes(*b);
+    double less = inspect_bytes(*a) - inspect_bytes(*b);
     return less > 0 ? -1 : less < 0 ? 1 : strcmp((*a)->entry->name, (*b)->entry->name);
 }
 
@@ -113,7 +110,7 @@ void inspect_fold(struct view *view) {
     struct candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
     count = 0;
     for (int i = 0; i < view->list.count; i++)
-        if (is_listed(&view->of[i])) listed[count++] = &view->of[i];
+        if (!view->of[i].hidden) listed[count++] = &view->of[i];
     qsort(listed, (size_t)count, sizeof *listed, inspect_compare);
     for (int i = ROWS; i < count; i++) {
         listed[i]->hidden = true;
@@ -189,13 +186,13 @@ static void print_rows(struct view *view) {
     struct h5_entry **which = must_malloc((unsigned long)view->list.count * sizeof *which + 1);
     int count = 0;
     for (int i = 0; i < view->list.count; i++)
-        if (is_listed(&view->of[i])) which[count++] = view->of[i].entry;
+        if (!view->of[i].hidden) which[count++] = view->of[i].entry;
     h5_list_axes(view->path, &view->list, which, count);
     free(which);
     struct table *table = table_create(columns, COLUMNS);
     printf("\n");
     for (int i = 0; i < view->list.count; i++)
-        if (is_listed(&view->of[i])) add_row(table, view, &view->of[i]);
+        if (!view->of[i].hidden) add_row(table, view, &view->of[i]);
     table_print(table, table_room(), NULL, stdout);
     table_free(table);
 }
@@ -266,7 +263,7 @@ static void print_alike(const struct view *view) {
 
 static void print_folded(const struct view *view) {
     int count = 0;
-    for (int i = 0; i < view->list.count; i++) count += !is_listed(&view->of[i]);
+    for (int i = 0; i < view->list.count; i++) count += view->of[i].hidden;
     if (count == 0) return;
     printf("\nnot listed (--all lists them):\n");
     print_alike(view);
@@ -299,7 +296,7 @@ static void print_tiny_chunks(const struct view *view) {
     for (int i = 0; i < view->list.count; i++) {
         const struct candidate *it = &view->of[i];
         const struct h5_entry *entry = it->entry;
-        if (!is_listed(it) || it->unusable.status || entry->chunks < MANY_CHUNKS || entry->chunk_bytes >= FEW_BYTES)
+        if (it->hidden || it->unusable.status || entry->chunks < MANY_CHUNKS || entry->chunk_bytes >= FEW_BYTES)
             continue;
         if (++count > LINES / 2) continue;
         char sizes[SHAPE_TEXT], chunks[48], bytes[48];
@@ -316,7 +313,7 @@ static void print_matlab(const struct view *view) {
     const struct h5_entry *largest = NULL;
     for (int i = 0; i < view->list.count; i++) {
         const struct candidate *it = &view->of[i];
-        if (is_listed(it) && it->entry->marks & H5_MARK_MATLAB && it->entry->rank > 1 &&
+        if (!it->hidden && it->entry->marks & H5_MARK_MATLAB && it->entry->rank > 1 &&
             (!largest || it->entry->elements > largest->elements))
             largest = it->entry;
     }
