@@ -47,13 +47,11 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     }
     FENCE(input->file);
     struct h5_dataset *dataset = NULL;
-    struct rawread *raw = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_permitted(input->external, input->file, input->dataset, error);
     if (!status) status = h5_open_field(input->file, input->dataset, input->field, &dataset, error);
     if (!status) status = array_check_codes(input, input->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
-    if (!status) status = rawread_open(dataset, &raw, error);
     if (!status) {
         array->stored = dataset->dtype;
         array->dtype = input->has_dtype ? input->as : dataset->dtype;
@@ -64,9 +62,8 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         describe_axes(dataset, array);
         array->chunk = dataset->chunk;
         array->filtered = dataset->filtered;
-        array->direct = raw != NULL;
+        array->direct = rawread_is_able(dataset);
     }
-    rawread_close(raw);
     h5_close(dataset);
     return status;
 }

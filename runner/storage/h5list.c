@@ -277,14 +277,12 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
 }
 
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error) {
-    *list = (struct h5_list){0};
+    *list = (struct h5_list){.file = H5I_INVALID_HID};
     FENCE(path);
-    hid_t file;
-    TRY(h5_open_file(path, &file, error));
+    TRY(h5_open_file(path, &list->file, error));
     char *name = rooted(object);
-    enum status status = walk_object(file, path, name, list, error);
+    enum status status = walk_object(list->file, path, name, list, error);
     free(name);
-    H5Fclose(file);
     return status;
 }
 
@@ -297,6 +295,8 @@ void h5_list_free(struct h5_list *list) {
         for (int axis = 0; axis < MAX_RANK; axis++) free(entry->axes[axis]);
     }
     free(list->entries);
+    FENCE("the file that was listed");
+    if (list->file > 0) H5Fclose(list->file);
     free(list->first_broken);
     free(list->first_outside);
     *list = (struct h5_list){0};

@@ -38,6 +38,7 @@ struct h5_list {
     char *first_broken;       /* its name and what it is; NULL: none */
     int outside;              /* links that are not followed: they lead out of the file's folder, or to no file */
     char *first_outside;
+    int64_t file; /* HDF5's, open as long as the list is: who describes its entries does not open it anew for each */
 };
 
 /* Lists the data sets of a file at and below `object` ("/": all), each under every link that leads to it, links to

@@ -66,15 +66,18 @@ static bool open_extent(struct rawread *raw, hid_t creation) {
     return raw->address != HADDR_UNDEF;
 }
 
-/* `packed`: it is opened to be unpacked, not to be read. */
-static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, bool packed) {
+enum purpose { TO_READ, TO_UNPACK, TO_DESCRIBE };
+
+/* To describe it, nothing more is opened. */
+static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum purpose purpose) {
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
     if (H5Pget_chunk_opts(creation, &options) < 0) return false;
     raw->plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
     bool ours = filters_find(creation, &raw->filters);
-    if (packed ? !filters_decompress(&raw->filters) : !ours) return false;
-    if (!packed && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    if (purpose == TO_UNPACK ? !filters_decompress(&raw->filters) : !ours) return false;
+    if (purpose != TO_UNPACK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    if (purpose == TO_DESCRIBE) return true;
     raw->look = dataset->write_failure ? dataset->id : h5_look(dataset->id, raw->descriptor);
     if (raw->look < 0) return false;
     raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
@@ -87,7 +90,8 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, bool pa
     return true;
 }
 
-static struct rawread *open_raw(const struct h5_dataset *dataset, bool packed) {
+static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose purpose) {
+    const bool packed = purpose == TO_UNPACK;
     struct rawread *raw = must_malloc(sizeof *raw);
     *raw =
         (struct rawread){.dataset = dataset, .size = (int64_t)(packed ? dataset->element : dtype_size(dataset->dtype))};
@@ -104,7 +108,7 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, bool packed) {
     bool able = raw->descriptor >= 0 && (packed || dataset->plain) && raw->extent.rank > 0 &&
                 shape_elements(&dataset->shape) > 0;
     able = able && ((layout == H5D_CONTIGUOUS && !packed && open_extent(raw, creation)) ||
-                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type, packed)));
+                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose)));
     H5Tclose(type);
     H5Tclose(stored);
     H5Pclose(creation);
@@ -115,12 +119,19 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, bool packed) {
 
 enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error) {
     (void)error;
-    *result = open_raw(dataset, false);
+    *result = open_raw(dataset, TO_READ);
     return STATUS_OK;
 }
 
 struct rawread *rawread_open_packed(const struct h5_dataset *dataset) {
-    return open_raw(dataset, true);
+    return open_raw(dataset, TO_UNPACK);
+}
+
+bool rawread_is_able(const struct h5_dataset *dataset) {
+    struct rawread *raw = open_raw(dataset, TO_DESCRIBE);
+    bool able = raw != NULL;
+    rawread_close(raw);
+    return able;
 }
 
 void rawread_close(struct rawread *raw) {

@@ -17,6 +17,9 @@ struct rawread;
 enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error);
 void rawread_close(struct rawread *raw);
 
+/* Would it be read without HDF5? */
+bool rawread_is_able(const struct h5_dataset *dataset);
+
 /* Of a chunked data set that HDF5 has to read, and that is compressed: its filters that are ours are undone here before
  * HDF5 is asked, which takes any memory for a chunk that decodes to more than a chunk. NULL: it is not such a one. */
 struct rawread *rawread_open_packed(const struct h5_dataset *dataset);

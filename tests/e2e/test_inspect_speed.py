@@ -1,0 +1,47 @@
+"""`inspect` of a file of many data sets beside h5py's `visititems` that reads shapes and types: processor time, in turns.
+
+    TILERUN_CASES=60000     so many data sets"""
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+
+import harness
+
+COUNT = int(os.environ.get("TILERUN_CASES", 1500))
+MOST, STARTING_S = 1.5, 0.2 if "TILERUN_CASES" not in os.environ else 0
+VISIT = """
+import sys, h5py
+def take(name, item):
+    if isinstance(item, h5py.Dataset): found.append((name, item.shape, item.dtype))
+found = []
+if len(sys.argv) > 1: h5py.File(sys.argv[1]).visititems(take)
+"""
+
+
+def seconds(*command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def test_many_data_sets_take_little_longer_than_a_walk(folder):
+    path = folder / "many.h5"
+    with h5py.File(path, "w") as file:
+        for number in range(COUNT):
+            group = file.require_group(f"g{number // 1000}") if number % 2 else file
+            options = {"chunks": (10, 4), "compression": "gzip"} if number % 4 == 0 else {}
+            group.create_dataset(f"d{number}", data=np.zeros((30, 4), "float32"), **options)
+    ratios = []
+    for _ in range(3):
+        ours = seconds(harness.TILERUN, "inspect", path) - STARTING_S
+        theirs = seconds(sys.executable, "-c", VISIT, path) - seconds(sys.executable, "-c", VISIT)
+        ratios.append(ours / theirs)
+    print(f"{COUNT} data sets: {' '.join(f'{ratio:.2f}' for ratio in ratios)} times a walk of h5py's")
+    assert statistics.median(ratios) <= MOST
