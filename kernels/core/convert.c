@@ -243,6 +243,7 @@ void casts_add(struct casts *to, const struct casts *more) {
     to->overflowed += more->overflowed;
     to->wrapped += more->wrapped;
     to->truncated += more->truncated;
+    to->missing += more->missing;
 }
 
 void convert_elements(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
