@@ -1,7 +1,9 @@
 /* inspect.c - `tilerun inspect FILE [DATASET]`: what of a file a job can read, and a job to begin with. */
 #include "inspect.h"
 
+#include "../base/fail.h"
 #include "../base/text.h"
+#include "../storage/h5cf.h"
 #include "../stream/device.h"
 
 #include <getopt.h>
@@ -146,6 +148,19 @@ static void print_axes(const struct candidate *it) {
     free(text);
 }
 
+/* What its attributes say of its numbers, and what follows from that for a job. */
+static void print_values(const struct view *view, const struct candidate *it) {
+    h5cf_list(view->path, it->entry->name, print_line);
+    if (it->array.decoding) {
+        char *how = decoding_text(it->array.decoding),
+             *text = must_printf("%s; as %s", how, dtype_name(it->array.dtype));
+        print_line("decoded", text);
+        free(text);
+        free(how);
+    }
+    if (it->array.remark) print_line("remark", it->array.remark);
+}
+
 static void print_one(struct view *view) {
     const struct candidate *it = &view->of[0];
     struct h5_entry *entry = it->entry;
@@ -167,6 +182,7 @@ static void print_one(struct view *view) {
     } else {
         print_line("units", it->array.units ? it->array.units : "");
         print_line("long_name", it->array.long_name ? it->array.long_name : "");
+        print_values(view, it);
         print_axes(it);
         printf("  %-10s %s, about %.1f GB/s: %s\n", "reading",
                it->array.direct ? "on all cores" : "by HDF5, on one core", it->bytes_per_s / 1e9,

@@ -20,7 +20,7 @@ static bool *find_results(const struct plan *plan, const struct result_row *rows
 
 static bool waits(const struct plan *plan, const struct task *task, const bool *has_result) {
     for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = task->in[i] - plan->input_count;
+        int producer = plan_producer(plan, task->in[i]);
         if (producer >= 0 && !has_result[producer]) return true;
     }
     return false;

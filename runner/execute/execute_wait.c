@@ -24,13 +24,13 @@ enum status execution_hash_task(struct execution *execution, int number, struct 
     struct reader *of = execution->readers.of;
     if (execution->hashed[number]) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = task->in[i] - plan->input_count;
+        int producer = plan_producer(plan, task->in[i]);
         if (producer < 0) TRY(reader_hash(&of[task->in[i]], error));
         for (int p = producer, end = producer < 0 ? p : plan_producers_end(plan, producer); p < end; p++) {
             const struct task *panel = &plan->tasks[p];
             TRY(execution_hash_task(execution, p, error));
             for (int k = 0; k < panel->geometry.inputs && panel->panel; k++) /* the whole has a key too */
-                TRY(reader_hash(&of[plan->arrays[panel->in[k]].input - plan->job->inputs], error));
+                TRY(reader_hash(&of[plan_whole_input(plan, panel->in[k])], error));
         }
     }
     execution->hashed[number] = true;
@@ -138,7 +138,7 @@ enum status execution_await(struct execution *execution, const struct run *run, 
     const struct plan *plan = execution->plan;
     const struct task *task = &plan->tasks[run->task];
     for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = task->in[i] - plan->input_count;
+        int producer = plan_producer(plan, task->in[i]);
         if (producer < 0 || !execution_awaits(execution, producer)) continue;
         TRY(execution_hash_task(execution, run->task, error));
         struct awaited *awaited = awaited_begin(execution->results, producer);

@@ -38,6 +38,18 @@ char *job_select_text(const struct job_select *select);
 /* What a file of an input may lead to: external links, sources of virtual data sets, external storage. */
 enum job_external { EXTERNAL_SAME_FOLDER, EXTERNAL_ALLOW, EXTERNAL_DENY };
 
+/* A number as the job has it: exact, where it is an integer of 64 bits. */
+struct job_number {
+    bool is_integer;
+    int64_t integer;
+    double real;
+};
+#define JOB_MISSING_MOST 16
+struct job_missing {
+    int count;
+    struct job_number of[JOB_MISSING_MOST];
+};
+
 struct job_input {
     const struct yaml_node *where;
     char *name, *label;
@@ -49,13 +61,15 @@ struct job_input {
     bool concatenated;          /* `file` is a pattern: all matches are one array... */
     int concatenate;            /* ...along this axis */
     bool has_rows;
-    int64_t rows[2];           /* first, count */
-    struct job_select select;  /* a file */
-    bool has_dtype;            /* a file: it is read as... */
-    enum dtype as;             /* ...that */
-    struct random_terms terms; /* random */
-    struct shape shape;        /* random */
-    enum dtype dtype;          /* random */
+    int64_t rows[2];            /* first, count */
+    struct job_select select;   /* a file */
+    bool has_dtype;             /* a file: it is read as... */
+    enum dtype as;              /* ...that */
+    bool stored_numbers;        /* a file: its attributes are not applied (`decode: none`) */
+    struct job_missing missing; /* a file: stored numbers that stand for no value */
+    struct random_terms terms;  /* random */
+    struct shape shape;         /* random */
+    enum dtype dtype;           /* random */
 };
 
 struct job_variant {

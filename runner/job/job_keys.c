@@ -60,6 +60,11 @@ const struct job_key job_keys[] = {
         .help = "What to take of each axis, as in Python: `\":\"`, `\"0:100\"`, `\"::2\"`; an index drops its axis."},
     {SCOPE_INPUT, "dtype", KEY_DTYPE, "", .of = FILES, INPUT(as),
         .help = "Convert elements to this type, as NumPy's `astype`. Default: the data set's."},
+    {SCOPE_INPUT, "decode", KEY_WORD, "auto", .of = FILES, .words = WORDS("auto", "none"), INPUT(stored_numbers),
+        .help = "`auto` applies `scale_factor`, `add_offset`, `_FillValue`, `missing_value`, `valid_min`, `valid_max`, "
+                "`valid_range` and `_Unsigned`, as xarray and netCDF4 do; `none` takes the stored numbers."},
+    {SCOPE_INPUT, "missing", KEY_NUMBERS, "", .of = FILES, INPUT(missing),
+        .help = "Stored numbers that stand for no value, and are read as NaN; up to 16."},
     {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
 
     {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 8 axes."},
@@ -161,6 +166,7 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
     [KEY_SELECT] = "a list of indices and slices",
     [KEY_AXIS] = "an integer, a list of them or 'all'",
     [KEY_AXES] = "a list of integers",
+    [KEY_NUMBERS] = "a number or a list of them",
     [KEY_FRACTION] = "a number or a percentage",
     [KEY_REPEAT] = "an integer or a map {min, max, until}",
     [KEY_DEVICE] = "a device or a list of devices",
@@ -201,6 +207,7 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_SELECT:
     case KEY_AXIS:
     case KEY_AXES:
+    case KEY_NUMBERS:
     case KEY_FRACTION:
     case KEY_REPEAT:
     case KEY_DEVICE:

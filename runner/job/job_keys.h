@@ -33,6 +33,7 @@ enum key_type {
     KEY_SELECT,   /* an entry an axis: an index or first:end:step */
     KEY_AXIS,     /* an integer, several, or `all` */
     KEY_AXES,     /* axes in a new order */
+    KEY_NUMBERS,  /* a number, or a list of them: struct job_missing */
     KEY_FRACTION, /* 0.01 or 1% */
     KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */
     KEY_DEVICE,

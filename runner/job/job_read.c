@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -284,6 +285,28 @@ static void read_select(struct reader *reader, const struct yaml_node *node, str
     for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->of[i]);
 }
 
+static void read_number(struct reader *reader, const struct yaml_node *node, const char *what,
+                        struct job_number *number) {
+    const struct yaml_node *value = node->text ? reader_scalar(reader, node, what) : NULL;
+    number->is_integer = value && value->kind == YAML_INT;
+    if (number->is_integer)
+        *number = (struct job_number){true, value->integer, value->real};
+    else
+        read_real(reader, node, what, -DBL_MAX, &number->real);
+}
+
+static void read_numbers(struct reader *reader, const struct yaml_node *node, const char *what,
+                         struct job_missing *missing) {
+    int count = node->kind == YAML_LIST ? node->count : 1;
+    if (count < 1 || count > JOB_MISSING_MOST) {
+        reader_error(reader, node, "'%s' must have 1 to %d numbers, not %d", what, JOB_MISSING_MOST, count);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        read_number(reader, node->kind == YAML_LIST ? node->items[i] : node, what, &missing->of[i]);
+    missing->count = count;
+}
+
 static void read_repeat(struct reader *reader, const struct yaml_node *node, struct run_options *run) {
     run->repeat_until = 0;
     if (node->kind != YAML_MAP) {
@@ -401,6 +424,7 @@ static void read_value(struct reader *reader, const struct job_key *key, const s
     case KEY_SELECT: read_select(reader, node, field); break;
     case KEY_AXIS: read_axis(reader, node, object); break;
     case KEY_AXES: read_axes(reader, node, key->name, object); break;
+    case KEY_NUMBERS: read_numbers(reader, node, key->name, field); break;
     case KEY_REPEAT: read_repeat(reader, node, object); break;
     case KEY_DEVICE: read_device(reader, node, object); break;
     case KEY_MEMORY: read_memory(reader, node, object); break;

@@ -72,6 +72,12 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
               to);
         break;
     case KEY_AXES: fputs("{\"type\": \"array\", \"minItems\": 2, \"items\": {\"type\": \"integer\"}}", to); break;
+    case KEY_NUMBERS:
+        fprintf(to,
+                "{\"type\": \"number\"}, {\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": "
+                "{\"type\": \"number\"}}",
+                JOB_MISSING_MOST);
+        break;
     case KEY_FRACTION:
         fputs("{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1}, "
               "{\"type\": \"string\", \"pattern\": \"%$\"}]}",
@@ -179,7 +185,8 @@ void job_print_schema(FILE *to) {
     fputs(
         ",\n      \"oneOf\": [\n        {\"required\": [\"file\", \"dataset\"], \"properties\": {\"random\": false}},\n"
         "        {\"required\": [\"random\"], \"properties\": {\"file\": false, \"dataset\": false, \"rows\": false, "
-        "\"select\": false, \"dtype\": false, \"field\": false}}\n"
+        "\"select\": false, \"dtype\": false, \"field\": false, \"decode\": false, "
+        "\"missing\": false}}\n"
         "      ]\n    },\n    \"random\": {\n",
         to);
     print_properties(to, 1u << SCOPE_RANDOM, "      ");

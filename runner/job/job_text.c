@@ -74,6 +74,7 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
     case KEY_OP:
     case KEY_ROWS:
     case KEY_SELECT:
+    case KEY_NUMBERS:
     case KEY_FRACTION:
     case KEY_DEVICE:
     case KEY_MEMORY:

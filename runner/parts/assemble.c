@@ -34,6 +34,21 @@ static char *absolute_pattern(const char *pattern) {
     return whole;
 }
 
+/* How the input was decoded, if that has changed its elements. */
+static enum status write_decoded(hid_t group, const struct reader *reader, struct error *error) {
+    const struct array *array = reader->array;
+    int64_t missing;
+    if (!array->decoding || array->packed) return STATUS_OK;
+    bool known = reader_missing(reader, &missing);
+    char *said = reader_decoded(reader);
+    free(said);
+    if (known && !said) return STATUS_OK;
+    char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
+    enum status status = h5_set_text(group, "decoded", how, error);
+    free(how);
+    return !status && known ? h5_set_integer(group, "missing", missing, error) : status;
+}
+
 /* Names the data; no link leads to them, because netCDF4 and xarray open no file in which one leads nowhere. */
 static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
     const struct job_input *input = reader->array->input;
@@ -49,6 +64,7 @@ static enum status write_file_input(hid_t group, const struct reader *reader, st
         status = h5_set_text(group, "select", select, error);
         free(select);
     }
+    if (!status) status = write_decoded(group, reader, error);
     if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
     if (!status && parts) status = h5_set_integer(group, "concatenate", input->concatenate, error);
     if (!status && parts) status = h5_set_integer(group, "files", parts->count, error);
@@ -76,9 +92,8 @@ static enum status write_random_input(hid_t group, const struct random_terms *te
 
 static enum status write_inputs(hid_t file, const struct results *results, struct error *error) {
     enum status status = STATUS_OK;
-    for (int i = 0; i < results->plan->array_count && !status; i++) {
+    for (int i = 0; i < results->plan->job->input_count && !status; i++) {
         const struct array *array = &results->plan->arrays[i];
-        if (!array->input) continue;
         char *path = results_path_of("inputs", array->label, array->name);
         hid_t group = H5I_INVALID_HID;
         status = h5_group(file, path, &group, error);

@@ -67,6 +67,9 @@ static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     else
         snprintf(text, sizeof text, "file %s", reader->hash);
     hash_text(state, text);
+    char *decoding = array->decoding ? decoding_key(array->decoding) : NULL;
+    if (decoding) hash_text(state, decoding);
+    free(decoding);
 }
 
 static void hash_run(XXH3_state_t *state, const struct run *run) {
@@ -85,7 +88,7 @@ static const struct task_key *task_key(struct keys *keys, int number) {
     if (keys->panels && !task->panel) return task_key(keys->whole, keys->panels->whole_task[number]);
     const XXH128_hash_t *results[2] = {NULL, NULL};
     for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
-        if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, task->in[i] - plan->input_count)->key;
+        if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, plan_producer(plan, task->in[i]))->key;
     XXH3_state_t *state = keys->state;
     XXH3_128bits_reset(state);
     hash_text(state, tilerun_version);

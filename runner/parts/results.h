@@ -2,7 +2,8 @@
  * locks), shard.c (shards of a job), note.c (where they ran), key.c (keys), part.c (one run's file), trailer.c (the
  * hash at its end), panels.c (runs that were done by panels), wait.c (results that other shards make), former.c (an
  * earlier, unfinished OUTPUT), assemble.c (the final file), take.c (its data, out of parts), to.c (files that results
- * go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it). */
+ * go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it), carry.c
+ * (attributes of inputs in it). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 

@@ -1,6 +1,8 @@
 /* take.c - takes what runs have made out of their parts, those of their panels, or the former OUTPUT. */
 #include "take.h"
 
+#include "carry.h"
+
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "../storage/h5scale.h"
@@ -71,12 +73,14 @@ enum status take_object(hid_t part, const char *name, hid_t file, const char *pa
 }
 
 /* Writes the attributes of `array`, an output. */
-static enum status describe_output(hid_t file, const char *path, const struct task *task, const struct array *array,
+static enum status describe_output(hid_t file, const char *path, const struct results *results, const struct task *task,
                                    const struct result_row *row, struct error *error) {
+    const struct array *array = &results->plan->arrays[task->out];
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
     hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
-    enum status status = h5_set_integer(output, "run", row->run, error);
+    enum status status = carry_attributes(results, array, output, error);
+    if (!status) status = h5_set_integer(output, "run", row->run, error);
     if (!status) status = h5_set_text(output, "operation", row->operation, error);
     if (!status) status = h5_set_text(output, "op", row->op, error);
     if (!status && operator_) status = h5_set_text(output, "operator", operator_, error);
@@ -114,7 +118,7 @@ enum status take_output(const struct stored *from, hid_t file, const struct resu
                         const struct result_row *row, bool links, const char *path, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     TRY(take_values(from, file, results, run, links, path, error));
-    return describe_output(file, path, task, &results->plan->arrays[task->out], row, error);
+    return describe_output(file, path, results, task, row, error);
 }
 
 /* ---- where they are ---- */

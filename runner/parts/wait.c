@@ -127,11 +127,10 @@ static enum finding look_for_all(struct awaited *awaited) {
     return all;
 }
 
-/* Makes the parts the place of the result. */
-static void place(const struct awaited *awaited) {
+/* Makes the parts the place of the result, as array number `out` has it. */
+static void place_as(const struct awaited *awaited, int out) {
     const struct results *results = awaited->results;
     const struct plan *plan = results->plan;
-    int out = plan->tasks[awaited->task].out;
     struct reader *reader = &results->readers->of[out];
     const struct awaited_part *first = &awaited->of[0];
     if (first->former) {
@@ -146,6 +145,13 @@ static void place(const struct awaited *awaited) {
                          &awaited->of[i].version);
         reader_place_pieces(reader, pieces);
     }
+}
+
+static void place(const struct awaited *awaited) {
+    const struct plan *plan = awaited->results->plan;
+    int out = plan->tasks[awaited->task].out;
+    place_as(awaited, out);
+    if (plan->arrays[out].other >= 0) place_as(awaited, plan->arrays[out].other);
 }
 
 bool awaited_look(struct awaited *awaited, int *result_run) {

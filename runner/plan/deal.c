@@ -88,7 +88,7 @@ static double ready(const struct plan *plan, int number, const int *of_task, con
     double seconds = 0;
     *highest = -1;
     for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = task->in[i] - plan->input_count;
+        int producer = plan_producer(plan, task->in[i]);
         int end = producer < 0 ? producer : plan_producers_end(plan, producer);
         for (int p = producer; p < end; p++) {
             seconds = fmax(seconds, done[p]);

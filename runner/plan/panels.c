@@ -68,7 +68,8 @@ static int choose_loop(const struct geometry *geometry, int wanted) {
 }
 
 static bool is_read(const struct plan *plan, const struct task *task) {
-    return plan->arrays[task->out].last_reader >= 0;
+    const struct array *out = &plan->arrays[task->out];
+    return out->last_reader >= 0 || out->other >= 0;
 }
 
 /* May the task be divided into so many panels? */
@@ -160,15 +161,6 @@ static char *copy_text(const char *text) {
     return text ? must_strdup(text) : NULL;
 }
 
-/* A description that owns what it holds, but for the labels of axes. */
-static struct array copy_array(const struct array *array) {
-    struct array copy = *array;
-    copy.units = copy_text(array->units);
-    copy.long_name = copy_text(array->long_name);
-    copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
-    return copy;
-}
-
 /* Elements first .. first + count - 1 of a loop. */
 struct band {
     int loop;
@@ -187,7 +179,7 @@ static int take_band(struct plan *plan, const struct plan *whole, int input, con
     int axis = axis_of(operand, band->loop);
     if (axis < 0) return input;
     struct array *array = &plan->arrays[plan->input_count];
-    *array = copy_array(&whole->arrays[input]);
+    *array = array_copy(&whole->arrays[input]);
     array_narrow(array, axis, band->first, band->count);
     return plan->input_count++;
 }
@@ -257,22 +249,38 @@ static void make_tasks(struct panels *panels, const int *counts) {
     panels->first[whole->task_count] = plan->task_count;
 }
 
-/* The results follow the inputs, of which there are now as many as there will be. */
+/* The number that an array of the whole has here: of a result in panels, that of the first. */
+static int number_of(const struct panels *panels, int array) {
+    const struct plan *plan = &panels->plan, *whole = panels->whole;
+    int results_end = whole->input_count + whole->task_count;
+    if (array < whole->input_count) return array; /* -1, too */
+    if (array >= results_end) return plan->input_count + plan->task_count + array - results_end;
+    return plan->input_count + panels->first[array - whole->input_count];
+}
+
+/* The results, and those that are read a second way, follow the inputs, of which there are now as many as there will
+ * be. */
 static void make_results(struct panels *panels) {
     struct plan *plan = &panels->plan;
     const struct plan *whole = panels->whole;
     plan->array_count = plan->input_count + plan->task_count;
+    for (int i = whole->input_count + whole->task_count; i < whole->array_count; i++) {
+        struct array *array = &plan->arrays[plan->array_count++];
+        *array = array_copy(&whole->arrays[i]);
+        array->other = number_of(panels, array->other);
+    }
     for (int t = 0; t < plan->task_count; t++) {
         struct task *task = &plan->tasks[t];
         struct array *out = &plan->arrays[plan->input_count + t];
-        *out = copy_array(&whole->arrays[task->out]);
+        *out = array_copy(&whole->arrays[task->out]);
+        out->other = number_of(panels, out->other);
         out->shape = operand_array(&task->geometry.out);
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {
             bool is_result = !task->panel && task->in[i] >= whole->input_count;
             int from_in = task->in[i];
             if (is_result) {
-                task->in[i] = plan->input_count + panels->first[task->in[i] - whole->input_count];
+                task->in[i] = number_of(panels, from_in);
                 plan->arrays[task->in[i]].shape =
                     whole->arrays[from_in].shape; /* the first panel's array stands for all */
             }
@@ -302,13 +310,14 @@ static struct panels *divide(const struct plan *whole, const int *counts) {
     *panels = (struct panels){.whole = whole, .plan = *whole};
     struct plan *plan = &panels->plan;
     plan->task_count = plan->run_count = 0;
-    plan->arrays = must_malloc(((size_t)whole->input_count + bands + tasks) * sizeof *plan->arrays + 1);
+    size_t others = (size_t)(whole->array_count - whole->task_count);
+    plan->arrays = must_malloc((others + bands + tasks) * sizeof *plan->arrays + 1);
     plan->tasks = must_malloc(tasks * sizeof *plan->tasks + 1);
     plan->runs = must_malloc(runs * sizeof *plan->runs + 1);
     panels->whole_task = must_malloc(tasks * sizeof *panels->whole_task + 1);
     panels->place = must_malloc(tasks * sizeof *panels->place + 1);
     panels->first = must_malloc((size_t)(whole->task_count + 1) * sizeof *panels->first);
-    for (int i = 0; i < whole->input_count; i++) plan->arrays[i] = copy_array(&whole->arrays[i]);
+    for (int i = 0; i < whole->input_count; i++) plan->arrays[i] = array_copy(&whole->arrays[i]);
     make_tasks(panels, counts);
     make_results(panels);
     make_runs(panels);

@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/operand.h"
+#include "plan_decode.h"
 #include "plan_input.h"
 #include "plan_tiles.h"
 #include <math.h>
@@ -92,7 +93,7 @@ static void make_task(struct plan *plan, int index) {
     char text[UNITS_TEXT], name[LONG_NAME_TEXT];
     for (int i = 0; i < operation->input_count; i++) {
         struct job_reference from = operation->inputs[i];
-        task->in[i] = from.is_input ? from.index : plan->input_count + from.index;
+        task->in[i] = plan_operand(plan, operation, from.is_input ? from.index : plan->input_count + from.index);
         struct array *in = &plan->arrays[task->in[i]];
         array_read_by(in, index);
         if (!from.is_input) plan->tasks[from.index].wanted = true;
@@ -100,6 +101,11 @@ static void make_task(struct plan *plan, int index) {
         dtypes[i] = in->dtype;
         units[i] = in->units;
         names[i] = in->long_name;
+        if (operation->options.skip_nan && !dtype_is_float(in->dtype))
+            yaml_error(job->document, operation->where,
+                       "%s: 'skip_nan' leaves out NaN, of which the %s of '%s' have none: `missing` of an input says "
+                       "which stored numbers stand for no value",
+                       operation->id, dtype_name(in->dtype), in->name);
     }
     struct error error = {0};
     struct shape shape = {.rank = 0};
@@ -115,7 +121,9 @@ static void make_task(struct plan *plan, int index) {
                           .dtype = operation->has_dtype ? operation->as : task->geometry.out.dtype,
                           .shape = shape,
                           .first_reader = -1,
-                          .last_reader = -1};
+                          .last_reader = -1,
+                          .other = -1};
+    plan_describe_moved(operation, &plan->arrays[task->in[0]], out);
     derive_axes(plan, task, out);
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);
     if (operations[operation->op]->long_name(&task->geometry.options, names, name)) out->long_name = must_strdup(name);
@@ -355,14 +363,16 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
         plan->budget[DEVICE_CUDA] = budget_of(job, cuda);
     }
     plan->task_count = job->operation_count;
-    plan->input_count = job->input_count;
-    plan->array_count = plan->input_count + plan->task_count;
-    plan->arrays = must_malloc((unsigned long)plan->array_count * sizeof *plan->arrays + 1);
+    plan->array_count = plan->input_count = job->input_count;
+    size_t most_arrays = 2 * (size_t)(job->input_count + plan->task_count);
+    plan->arrays = must_malloc(most_arrays * sizeof *plan->arrays + 1);
     plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
-    memset(plan->arrays, 0, (unsigned long)plan->array_count * sizeof *plan->arrays);
+    memset(plan->arrays, 0, most_arrays * sizeof *plan->arrays);
     memset(plan->tasks, 0, (unsigned long)plan->task_count * sizeof *plan->tasks);
     for (int i = 0; i < job->input_count; i++) plan_input(job, &job->inputs[i], &plan->arrays[i]);
     if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
+    plan_pack_inputs(plan);
+    plan->array_count = plan->input_count + plan->task_count;
     for (int i = 0; i < plan->task_count; i++) {
         make_task(plan, i);
         /* A later task that reads this result, whose shape is unknown, would only repeat the complaint. */

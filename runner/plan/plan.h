@@ -98,7 +98,9 @@ struct plan {
     struct device_facts facts[2];
     int64_t budget[2]; /* device memory, in bytes */
     int input_count, array_count, task_count, run_count;
-    struct array *arrays; /* the inputs, then the result of each task, in their order */
+    /* The inputs (the job's, then those of them that are read both decoded and packed a second time, then bands), the
+     * result of each task, in their order, and results that were moved packed a second time, decoded. */
+    struct array *arrays;
     struct task *tasks;
     struct run *runs;
 };
@@ -115,6 +117,10 @@ void plan_device_text(const struct device_facts *facts, int count, char *text, s
 /* Frees what a plan holds, not the plan. */
 void plan_clear(struct plan *plan);
 
+/* The task that makes an array; -1: it is an input. */
+int plan_producer(const struct plan *plan, int array);
+/* The input of the whole job that an input, perhaps a band, is of: packed as it is. */
+int plan_whole_input(const struct plan *plan, int array);
 /* Behind the tasks, from `task` on, that make the result which that task's array stands for: it alone, or all panels of
  * an operation (panels.h). */
 int plan_producers_end(const struct plan *plan, int task);

@@ -1,6 +1,8 @@
 /* plan_print.c - what `tilerun plan --detail` shows: the tiles, traffic, memory and predicted bound of each run. */
+#include "../base/fail.h"
 #include "../base/text.h"
 #include "plan.h"
+#include <stdlib.h>
 
 static void print_tiles(const struct geometry *geometry, const struct tiling *tiling, FILE *to) {
     static const char names[] = "bmnk";
@@ -49,6 +51,17 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
                tiling->predicted_s);
 }
 
+/* How the values of an array follow from its file. */
+static void print_decoding(const struct array *array, FILE *to) {
+    if (array->remark) text_print(to, "input '%s': %s\n", array->name, array->remark);
+    if (!array->decoding) return;
+    char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
+    text_print(to, "input '%s': %s: %s\n", array->name, array->packed ? "as stored, to be decoded later" : "decoded",
+               how);
+    free(how);
+}
+
 void plan_print_detail(const struct plan *plan, FILE *to) {
+    for (int i = 0; i < plan->job->input_count; i++) print_decoding(&plan->arrays[i], to);
     for (int i = 0; i < plan->run_count; i++) print_run(plan, &plan->runs[i], to);
 }

@@ -75,9 +75,11 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     storage.readers = readers_of(plan, index, operand);
     double cores = facts->host_threads;
     if (!array->input) { /* a result: read from its part if it has left the device */
-        const struct run_options *options = &plan->tasks[index - plan->input_count].operation->run;
-        struct h5_layout layout = plan_layout(options);
-        storage.chunk = h5_chunk(array->dtype, &array->shape, &layout);
+        const struct task *producer = &plan->tasks[plan_producer(plan, index)];
+        enum dtype stored = plan->arrays[producer->out].dtype;
+        struct h5_layout layout = plan_layout(&producer->operation->run);
+        storage.chunk = h5_chunk(stored, &array->shape, &layout);
+        storage.file_share = size_ratio(stored, array->dtype);
         storage.filtered = storage.chunk.rank > 0 && h5_filtered(&layout);
         if (storage.filtered) storage.bytes_per_s = cores * decode_rate(layout.compression);
     } else {

@@ -118,7 +118,7 @@ static int *connect_tasks(const struct plan *plan) {
         const struct task *task = &plan->tasks[t];
         first[t] = t;
         for (int i = 0; i < task->geometry.inputs; i++) {
-            int producer = task->in[i] - plan->input_count;
+            int producer = plan_producer(plan, task->in[i]);
             if (producer < 0) continue;
             for (int p = producer, end = plan_producers_end(plan, producer); p < end; p++) connect(first, t, p);
         }

@@ -5,11 +5,13 @@
 #include "../base/fence.h"
 #include "../base/text.h"
 #include "concatenate.h"
+#include "h5cf.h"
 #include "h5claims.h"
 #include "h5guard.h"
 #include "h5scale.h"
 #include "rawread.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +32,23 @@ static void describe_axes(const struct h5_dataset *dataset, struct array *array)
     }
 }
 
+/* Applies what the data set says of its numbers. The unit is that of decoded ones. */
+static void describe_values(const struct h5_dataset *dataset, struct array *array) {
+    const struct job_input *input = array->input;
+    bool unit_lost;
+    array->decoding = h5cf_decoding(dataset, input, &unit_lost, &array->remark);
+    array->units = h5_get_words(dataset->id, "units");
+    array->long_name = h5_get_words(dataset->id, "long_name");
+    if (unit_lost) {
+        free(array->units);
+        array->units = NULL;
+    }
+    array->stored = dataset->dtype;
+    array->dtype = input->has_dtype ? input->as : array->decoding ? array->decoding->result : dataset->dtype;
+}
+
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error) {
-    *array = (struct array){.name = input->name, .label = input->label, .input = input};
+    *array = (struct array){.name = input->name, .label = input->label, .input = input, .other = -1};
     if (input->random) {
         array->dtype = input->dtype;
         array->shape = input->shape;
@@ -40,7 +57,6 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     }
     if (input->concatenated) {
         TRY(concatenate_describe(input, array, error));
-        array->stored = array->dtype;
         if (input->has_dtype) array->dtype = input->as;
         array->view = view_of_all(&array->shape);
         return STATUS_OK;
@@ -53,12 +69,9 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     if (!status) status = array_check_codes(input, input->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
     if (!status) {
-        array->stored = dataset->dtype;
-        array->dtype = input->has_dtype ? input->as : dataset->dtype;
         array->shape = dataset->shape;
         array->view = view_of_all(&array->shape);
-        array->units = h5_get_words(dataset->id, "units");
-        array->long_name = h5_get_words(dataset->id, "long_name");
+        describe_values(dataset, array);
         describe_axes(dataset, array);
         array->chunk = dataset->chunk;
         array->filtered = dataset->filtered;
@@ -66,6 +79,48 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     }
     h5_close(dataset);
     return status;
+}
+
+static char *copy_text(const char *text) {
+    return text ? must_strdup(text) : NULL;
+}
+
+struct array array_copy(const struct array *array) {
+    struct array copy = *array;
+    copy.units = copy_text(array->units);
+    copy.long_name = copy_text(array->long_name);
+    copy.remark = copy_text(array->remark);
+    copy.decoding = decoding_copy(array->decoding);
+    copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
+    return copy;
+}
+
+/* Has type `wide` every number of type `narrow`? */
+static bool holds(enum dtype wide, enum dtype narrow) {
+    if (wide == narrow) return true;
+    if (dtype_is_float(narrow)) return dtype_is_float(wide) && decoding_common(wide, narrow) == wide;
+    int bits = 8 * (int)dtype_size(narrow) - dtype_is_signed(narrow);
+    if (dtype_is_float(wide))
+        return ldexp(1, -bits) >= dtype_epsilon(wide) / 2 && dtype_largest(wide) >= ldexp(1, bits);
+    if (dtype_is_signed(narrow) && !dtype_is_signed(wide)) return false;
+    return 8 * (int)dtype_size(wide) - dtype_is_signed(wide) >= bits;
+}
+
+bool array_can_pack(const struct array *array, enum dtype dtype) {
+    const struct decoding *decoding = array->decoding;
+    const struct job_input *input = array->input;
+    if (array->mixed || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
+    return dtype == decoding->stored || (holds(dtype, decoding->stored) && decoding->as == decoding->stored);
+}
+
+void array_pack(struct array *array) {
+    array->packed = true;
+    array->dtype = array->decoding->stored;
+}
+
+void array_unpack(struct array *array) {
+    array->packed = false;
+    array->dtype = array->decoding->result;
 }
 
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count) {
@@ -115,9 +170,14 @@ void array_read_by(struct array *array, int task) {
 void array_free(struct array *array) {
     free(array->units);
     free(array->long_name);
-    array->units = array->long_name = NULL;
-    for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++)
+    free(array->decoding);
+    free(array->remark);
+    array->units = array->long_name = array->remark = NULL;
+    array->decoding = NULL;
+    for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++) {
         free(array->parts->of[i].file);
+        free(array->parts->of[i].decoding);
+    }
     if (array->parts && array->parts->owner == array) free(array->parts);
     array->parts = NULL;
     for (int i = 0; i < MAX_RANK; i++) {

@@ -4,6 +4,7 @@
 #define RUNNER_ARRAY_H
 
 #include "../../kernels/core/cut.h"
+#include "decode.h"
 #include "view.h"
 
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ struct array_part {
     char *file;
     struct box place; /* of its data set, in the whole */
     struct stat version;
+    struct decoding *decoding; /* of its numbers; NULL: they are values */
 };
 struct array_parts {
     const struct array *owner;
@@ -34,6 +36,12 @@ struct array {
     struct shape shape;
     const struct job_input *input; /* NULL: an operation's result */
     char *units, *long_name;       /* the unit of its elements and what they are, owned; NULL: unknown */
+    /* How its values follow from what its file stores, owned; NULL: they are what is stored. `packed`: its elements are
+     * the stored numbers all the same, for operations that only move them. */
+    struct decoding *decoding;
+    bool packed;
+    int other;                 /* the number of the same array, packed or not as this one is not; -1: there is none */
+    const struct array *moved; /* of a result: the input whose elements it has, moved; NULL: it was computed */
     struct array_axis axes[MAX_RANK];
     int first_reader, last_reader; /* the first and the last task that read it; -1: none */
     /* Of an input: what is seen of its data set, or of the shape that is generated (`rows`, `select`, a panel). */
@@ -45,6 +53,8 @@ struct array {
     double held;               /* bytes that its files have stored of the data set; infinity: not known */
     struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
     struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
+    bool mixed;                /* its files are decoded in different ways; `decoding` is the first that there is */
+    char *remark;              /* on attributes that cannot be applied, owned; NULL: none */
 };
 
 /* Describes an input: opens its data set, takes its type and shape, and closes it. The keys `rows` and
@@ -55,6 +65,15 @@ enum status array_describe(const struct job_input *input, struct array *array, s
 struct h5_dataset;
 enum status array_check_codes(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
                               struct error *error);
+/* A description that owns what it holds, but for the labels of axes. No task reads it yet. */
+struct array array_copy(const struct array *array);
+/* Can its elements be read as they are stored, for an operation that only moves them and stores them as `dtype`: are
+ * all numbers kept, and does the job not ask for a type? */
+bool array_can_pack(const struct array *array, enum dtype dtype);
+/* From now on its elements are the stored numbers. */
+void array_pack(struct array *array);
+/* From now on its elements, which were packed, are decoded. */
+void array_unpack(struct array *array);
 /* Narrows an axis to elements first .. first + count - 1. */
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
 /* Applies the key `select`. STATUS_USAGE: it does not fit the data set. */

@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "../base/match.h"
+#include "h5cf.h"
 #include "h5claims.h"
 #include "h5guard.h"
 #include "h5io.h"
@@ -39,11 +40,9 @@ static enum status take_first(const struct h5_dataset *dataset, const struct job
         return fail(error, STATUS_USAGE, "%s: '%s' has %d ax%s, and cannot be concatenated along axis %d",
                     array->parts->of[0].file, input->dataset, dataset->shape.rank,
                     dataset->shape.rank == 1 ? "is" : "es", input->concatenate);
-    array->dtype = dataset->dtype;
+    array->stored = dataset->dtype;
     array->shape = dataset->shape;
     array->shape.size[input->concatenate] = 0;
-    array->units = h5_get_words(dataset->id, "units");
-    array->long_name = h5_get_words(dataset->id, "long_name");
     array->direct = true;
     describe_axes(dataset, input->concatenate, array);
     return STATUS_OK;
@@ -52,7 +51,7 @@ static enum status take_first(const struct h5_dataset *dataset, const struct job
 /* Does a file fit behind the first? */
 static enum status check(const struct h5_dataset *dataset, const struct job_input *input, const struct array *array,
                          const char *file, struct error *error) {
-    bool fits = dataset->dtype == array->dtype && dataset->shape.rank == array->shape.rank;
+    bool fits = dataset->dtype == array->stored && dataset->shape.rank == array->shape.rank;
     for (int i = 0; fits && i < array->shape.rank; i++)
         fits = i == input->concatenate || dataset->shape.size[i] == array->shape.size[i];
     if (fits) return STATUS_OK;
@@ -63,7 +62,49 @@ static enum status check(const struct h5_dataset *dataset, const struct job_inpu
                 "%s: '%s' is %s %s, but %s %s in %s: to be concatenated along axis %d they need one type, and the same "
                 "sizes of the other axes",
                 file, input->dataset, dtype_name(dataset->dtype), shape_format(&dataset->shape, own),
-                dtype_name(array->dtype), shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
+                dtype_name(array->stored), shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
+}
+
+/* What a file says of its values. */
+static void add_values(const struct h5_dataset *dataset, int number, struct array *array) {
+    struct array_part *part = &array->parts->of[number];
+    char *remark, *units = h5_get_words(dataset->id, "units"), *long_name = h5_get_words(dataset->id, "long_name");
+    bool unit_lost;
+    part->decoding = h5cf_decoding(dataset, array->input, &unit_lost, &remark);
+    if (unit_lost) free(units), units = NULL;
+    if (array->remark)
+        free(remark);
+    else
+        array->remark = remark;
+    if (number > 0) {
+        agree(&array->units, units);
+        agree(&array->long_name, long_name);
+        return;
+    }
+    array->units = units;
+    array->long_name = long_name;
+}
+
+static bool alike(const struct decoding *one, const struct decoding *other) {
+    if (!one || !other) return !one && !other;
+    char *key = decoding_key(one), *other_key = decoding_key(other);
+    bool same = strcmp(key, other_key) == 0;
+    free(key);
+    free(other_key);
+    return same;
+}
+
+/* The type that holds the values of all files, and whether all are decoded alike. */
+static void join_values(struct array *array) {
+    const struct array_parts *parts = array->parts;
+    const struct decoding *first = parts->of[0].decoding;
+    array->dtype = first ? first->result : array->stored;
+    for (int i = 0; i < parts->count; i++) {
+        const struct decoding *own = parts->of[i].decoding;
+        array->mixed |= !alike(own, first);
+        array->dtype = decoding_common(array->dtype, own ? own->result : array->stored);
+        if (own && !array->decoding) array->decoding = decoding_copy(own);
+    }
 }
 
 static enum status add_file(const struct job_input *input, int number, struct array *array, struct error *error) {
@@ -90,10 +131,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
         array->filtered |= dataset->filtered;
         array->direct &= raw != NULL || shape_elements(&dataset->shape) == 0;
     }
-    if (!status && number > 0) {
-        agree(&array->units, h5_get_words(dataset->id, "units"));
-        agree(&array->long_name, h5_get_words(dataset->id, "long_name"));
-    }
+    if (!status) add_values(dataset, number, array);
     rawread_close(raw);
     h5_close(dataset);
     return status;
@@ -123,6 +161,7 @@ enum status concatenate_describe(const struct job_input *input, struct array *ar
     free(paths);
     enum status status = STATUS_OK;
     for (int i = 0; i < count && !status; i++) status = add_file(input, i, array, error);
+    if (!status) join_values(array);
     if (!status && !shape_countable(&array->shape))
         status = fail(error, STATUS_USAGE, "%s: '%s' in all of them has more elements than 64 bits can count",
                       input->file, input->dataset);

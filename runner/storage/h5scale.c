@@ -129,26 +129,33 @@ herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, 
     return copied;
 }
 
-/* Copies an attribute of a scale, unless it says how the scale lies among others in its file. */
-static herr_t copy_scale_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to) {
+struct copying {
+    hid_t to;
+    bool (*leave_out)(const char *name);
+};
+
+static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, void *context) {
+    const struct copying *copying = context;
+    hid_t to = copying->to;
     static const char *const of_its_file[] = {"REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid",
                                               "_Netcdf4Coordinates", "_NCProperties"};
     for (size_t i = 0; i < sizeof of_its_file / sizeof *of_its_file; i++)
         if (strcmp(name, of_its_file[i]) == 0) return 0;
+    if (copying->leave_out && copying->leave_out(name)) return 0;
     hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute);
     bool refers = type < 0 || H5Tdetect_class(type, H5T_REFERENCE) > 0;
     if (type >= 0) H5Tclose(type);
     if (attribute >= 0) H5Aclose(attribute);
-    if (!refers && h5_copy_attribute(from, name, about, to) < 0) H5Adelete(*(hid_t *)to, name);
+    if (!refers && h5_copy_attribute(from, name, about, &to) < 0) H5Adelete(to, name);
     return 0;
 }
 
-/* Copies the attributes of a scale. False: this HDF5 cannot read them all, since a later one has written types that it
- * does not know. Where it fails in the middle of an iteration, HDF5 1.10 frees attributes twice; a search for a name
- * that is not there reads them as well, unless they are many, and fails safely. */
-static bool copy_attributes(hid_t scale, hid_t to) {
-    return H5Aexists(scale, "tilerun: no attribute has this name") >= 0 &&
-           H5Aiterate2(scale, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_scale_attribute, &to) >= 0;
+/* Where it fails in the middle of an iteration, HDF5 1.10 frees attributes twice; a search for a name that is not there
+ * reads them as well, unless they are many, and fails safely. */
+bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name)) {
+    struct copying copying = {to, leave_out};
+    return H5Aexists(from, "tilerun: no attribute has this name") >= 0 &&
+           H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_one, &copying) >= 0;
 }
 
 /* Copies `rows` of the first axis, every step-th from `first` on, piece by piece; of a scalar its element. */
@@ -224,7 +231,7 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
     if (!why && !empty &&
         !copy_elements(scale, new, type, rank, size, part ? (hsize_t)first : 0, kept[0], part ? (hsize_t)step : 1))
         why = h5_words();
-    if (!why && !copy_attributes(scale, new))
+    if (!why && !h5_copy_attributes(scale, new, NULL))
         why = "this HDF5 cannot read its attributes, which a later one has written";
     if (!why && H5Aexists(new, "CLASS") <= 0) set_class(new);
     if (new >= 0) H5Dclose(new);

@@ -44,6 +44,10 @@ struct h5_attached {
 };
 enum status h5_set_attached(hid_t scale, int count, const struct h5_attached axes[], struct error *error);
 
+/* Copies the attributes of an object that do not say how it lies among others in its file, but for those that
+ * `leave_out` (NULL: none) names. false: this HDF5 cannot read them all, since a later one has written types that it
+ * does not know. One that cannot be copied is left out. */
+bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name));
 /* Copies an attribute, as H5Aiterate2 calls it; `to` points to the object's id. */
 herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to);
 

@@ -1,4 +1,4 @@
-/* h5type.h - shared by h5io.c, h5type.c, h5element.c, h5file.c and h5scale.c only. */
+/* h5type.h - shared by h5io.c, h5type.c, h5element.c, h5cf.c, h5file.c and h5scale.c only. */
 #ifndef RUNNER_H5TYPE_H
 #define RUNNER_H5TYPE_H
 

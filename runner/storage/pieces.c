@@ -29,6 +29,7 @@ struct pieces *pieces_create(const struct array *array, int count) {
     *pieces = (struct pieces){.count = count};
     pieces->plain = (struct array){.name = array->name, .label = array->label, .dtype = array->dtype};
     pieces->plain.shape = array->shape;
+    if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.packed = array->packed;
     for (int i = 0; i < count; i++) {
         pieces->of[i] = (struct piece){.place.rank = array->shape.rank};
         reader_init(&pieces->of[i].reader, &pieces->plain);
@@ -61,6 +62,7 @@ struct pieces *pieces_of_parts(const struct array *array, const char *object) {
         pieces_place(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
         pieces->of[i].reader.foreign = true;
         pieces->of[i].reader.field = array->input->field;
+        if (!array->packed) pieces->of[i].reader.decoding = parts->of[i].decoding;
     }
     return pieces;
 }

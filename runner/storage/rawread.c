@@ -189,6 +189,20 @@ static char *target_at(const struct reading *reading, int64_t index) {
     return (char *)reading->target->data + index * (int64_t)dtype_size(reading->target->dtype);
 }
 
+/* Decodes, or only converts, to the target's type. */
+static void convert(const struct read_target *target, enum dtype stored, const void *from, int64_t count, void *to,
+                    struct casts *casts) {
+    if (target->decoding)
+        decode_elements(target->decoding, from, count, target->dtype, to, casts);
+    else
+        convert_elements(stored, from, count, target->dtype, to, casts);
+}
+
+/* Are elements the target's as they are in the file, but for the order of their bytes? */
+static bool is_as_stored(const struct reading *reading) {
+    return reading->raw->dataset->dtype == reading->target->dtype && !reading->target->decoding;
+}
+
 /* Brings `count` elements, `step` apart, to their place in the target: picks them, swaps their bytes, converts them. */
 static void deliver(const struct reading *reading, const char *from, int64_t count, int64_t step, char *to,
                     struct read_counts *counts) {
@@ -196,7 +210,7 @@ static void deliver(const struct reading *reading, const char *from, int64_t cou
     enum dtype stored = raw->dataset->dtype, wanted = reading->target->dtype;
     size_t size = (size_t)raw->size;
     uint64_t block[BLOCK];
-    if (stored == wanted) {
+    if (is_as_stored(reading)) {
         if (from != to) layout_pick(from, count, step, size, to);
         if (raw->swap) swap_bytes(to, count, size);
         return;
@@ -207,8 +221,8 @@ static void deliver(const struct reading *reading, const char *from, int64_t cou
         bool as_it_is = step == 1 && !raw->swap;
         if (!as_it_is) layout_pick(first, some, step, size, block);
         if (raw->swap) swap_bytes(block, some, size);
-        convert_elements(stored, as_it_is ? (const void *)first : block, some, wanted,
-                         to + at * (int64_t)dtype_size(wanted), &counts->casts);
+        convert(reading->target, stored, as_it_is ? (const void *)first : block, some,
+                to + at * (int64_t)dtype_size(wanted), &counts->casts);
     }
 }
 
@@ -261,12 +275,11 @@ static const char *read_run(const struct reading *reading, const struct row_run 
 }
 
 static void read_piece(struct reading *reading, int64_t piece, int thread) {
-    const struct rawread *raw = reading->raw;
     const struct rows *rows = &reading->rows;
     struct read_counts counts = {0};
     struct row_run run;
     const char *why = NULL, *from;
-    bool straight = rows->walk.step == 1 && !rows->near && raw->dataset->dtype == reading->target->dtype;
+    bool straight = rows->walk.step == 1 && !rows->near && is_as_stored(reading);
     char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
     struct window window = {room, 0, 0};
     for (int64_t number = 0; !why && layout_run(rows, piece, number, &run); number++) {
@@ -341,7 +354,7 @@ static void scatter_fill(const struct reading *reading, const struct cell *cell,
     uint64_t fill = 0;
     struct casts once = {0};
     int64_t source, target, elements = layout_cell_elements(&reading->cells, cell);
-    convert_elements(raw->dataset->dtype, &raw->fill, 1, reading->target->dtype, &fill, &once);
+    convert(reading->target, raw->dataset->dtype, &raw->fill, 1, &fill, &once);
     for (int64_t number = 0; number < walk.rows; number++) {
         layout_row(&walk, number, &source, &target);
         layout_repeat(&fill, walk.length, size, target_at(reading, target));
@@ -349,6 +362,7 @@ static void scatter_fill(const struct reading *reading, const struct cell *cell,
     counts->casts.overflowed += once.overflowed * elements;
     counts->casts.wrapped += once.wrapped * elements;
     counts->casts.truncated += once.truncated * elements;
+    counts->casts.missing += once.missing * elements;
 }
 
 /* Does the data set's edge cut the chunk? */
@@ -364,7 +378,7 @@ static char *whole_target(const struct reading *reading, const struct cell *cell
     const struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t source, target;
     bool whole = walk.rows == 1 && walk.step == 1 && walk.length * raw->size == raw->chunk_bytes;
-    if (!whole || raw->swap || raw->dataset->dtype != reading->target->dtype) return NULL;
+    if (!whole || raw->swap || !is_as_stored(reading)) return NULL;
     layout_row(&walk, 0, &source, &target);
     return target_at(reading, target);
 }
@@ -418,7 +432,7 @@ enum status rawread_read(struct rawread *raw, const struct box *box, void *data,
                          struct trace *trace, struct error *error) {
     struct selection selection = selection_of_box(box);
     struct read_counts counts = {0};
-    const struct read_target target = {data, raw->dataset->dtype, &counts};
+    const struct read_target target = {data, raw->dataset->dtype, NULL, &counts};
     return rawread_selected(raw, &selection, &target, visitor, trace, error);
 }
 

@@ -22,7 +22,7 @@ enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20, PIECE = 1 <
 /* ---- opening and closing ---- */
 
 void reader_init(struct reader *reader, const struct array *array) {
-    *reader = (struct reader){.array = array};
+    *reader = (struct reader){.array = array, .decoding = array->packed ? NULL : array->decoding};
     if (!array->input || array->input->random) return;
     reader->foreign = true;
     reader->field = array->input->field;
@@ -182,7 +182,10 @@ static enum status read_converted(struct reader *reader, const struct box *box, 
         struct selection selection = view_selection(&reader->array->view, &part);
         int64_t elements = box_elements(&part);
         status = h5_read_selected(reader->dataset, &selection, piece, error);
-        if (!status) convert_elements(stored, piece, elements, target->dtype, to, &target->counts->casts);
+        if (!status && reader->decoding)
+            decode_elements(reader->decoding, piece, elements, target->dtype, to, &target->counts->casts);
+        else if (!status)
+            convert_elements(stored, piece, elements, target->dtype, to, &target->counts->casts);
         to += elements * (int64_t)dtype_size(target->dtype);
     }
     free(piece);
@@ -203,18 +206,18 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     if (reader->pieces) return pieces_read(reader->pieces, &made, data, &reader->counts, trace, error);
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
     FENCE_LONG(reader->file);
-    const struct read_target target = {data, array->dtype, &reader->counts};
+    const struct read_target target = {data, array->dtype, reader->decoding, &reader->counts};
     if (reader->raw) return rawread_selected(reader->raw, &selection, &target, NULL, trace, error);
     reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(reader->dataset->dtype);
     if (reader->packed) TRY(rawread_unpack(reader->packed, &selection, error));
-    if (reader->dataset->dtype != array->dtype) return read_converted(reader, box, &target, error);
+    if (reader->dataset->dtype != array->dtype || reader->decoding) return read_converted(reader, box, &target, error);
     return h5_read_selected(reader->dataset, &selection, data, error);
 }
 
 /* ---- what conversion loses ---- */
 
 bool reader_casts_missing(const struct reader *reader) {
-    return reader->array->input && reader->cast != shape_elements(&reader->array->shape);
+    return (reader->array->input || reader->decoding) && reader->cast != shape_elements(&reader->array->shape);
 }
 
 void reader_casts_begin(struct reader *reader) {
@@ -223,6 +226,7 @@ void reader_casts_begin(struct reader *reader) {
 }
 
 void reader_casts_add(struct reader *reader, const struct read_counts *before, const struct box *box) {
+    reader->casts.missing += reader->counts.casts.missing - before->casts.missing;
     reader->casts.overflowed += reader->counts.casts.overflowed - before->casts.overflowed;
     reader->casts.wrapped += reader->counts.casts.wrapped - before->casts.wrapped;
     reader->casts.truncated += reader->counts.casts.truncated - before->casts.truncated;
@@ -253,6 +257,27 @@ char *reader_losses(const struct reader *reader) {
         free(text);
         text = longer;
     }
+    return text;
+}
+
+bool reader_missing(const struct reader *reader, int64_t *missing) {
+    *missing = reader->casts.missing;
+    return reader->decoding && !reader_casts_missing(reader);
+}
+
+char *reader_decoded(const struct reader *reader) {
+    const struct array *array = reader->array;
+    int64_t missing;
+    if (!reader_missing(reader, &missing)) return NULL;
+    const struct decoding *decoding = array->decoding;
+    bool silent = decoding->said.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
+    if (silent && !array->mixed) return NULL; /* a default that is nowhere */
+    bool only_asked = array->input && array->input->stored_numbers;
+    char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(decoding);
+    char *text =
+        must_printf("%s '%s': decoded%s: %s; %lld of %lld missing", array->input ? "input" : "result of", array->name,
+                    only_asked ? "" : " as CF says", how, (long long)missing, (long long)reader->cast);
+    free(how);
     return text;
 }
 
@@ -384,7 +409,7 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
     struct rawread_visitor visitor = {hash_run, &hashing};
     struct selection selection = view_selection(&reader->array->view, box);
-    const struct read_target target = {data, reader->array->dtype, &reader->counts};
+    const struct read_target target = {data, reader->array->dtype, reader->decoding, &reader->counts};
     enum status status = rawread_selected(reader->raw, &selection, &target, &visitor, trace, error);
     take_sums(reader, hashing.sums, box_elements(box));
     return status;
@@ -410,10 +435,14 @@ enum status reader_hash(struct reader *reader, struct error *error) {
         return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
     }
     enum status status = STATUS_OK;
+    bool counted = reader_casts_missing(reader);
+    if (counted) reader_casts_begin(reader);
     reader_hash_begin(reader);
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box piece = cut_piece(&cut, number);
+        struct read_counts before = reader->counts;
         status = reader_read_hashed(reader, &piece, data, NULL, error);
+        if (counted) reader_casts_add(reader, &before, &piece);
     }
     free(data);
     if (!status) status = reader_check(reader, error);

@@ -22,8 +22,9 @@ struct pieces;
 
 struct reader {
     const struct array *array;
-    char *file, *object; /* the data set that the array lies in; NULL: none (yet) */
-    const char *field;   /* of an input that is a table's; NULL: none */
+    const struct decoding *decoding; /* applied to what is read; NULL: nothing is */
+    char *file, *object;             /* the data set that the array lies in; NULL: none (yet) */
+    const char *field;               /* of an input that is a table's; NULL: none */
     bool live;           /* another program is appending to its file: what was there when it was planned is read */
     bool foreign;        /* it is an input's: others made the file */
     struct stat version; /* the file's, which must not change; st_ino 0: the file was never opened */
@@ -75,6 +76,12 @@ void reader_casts_set(struct reader *reader, const struct casts *casts);
 
 /* "input 'X': 3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
 char *reader_losses(const struct reader *reader);
+
+/* "input 'X': decoded as CF says: stored * 0.01 + 273.15; 12 of 400 missing", once all elements were counted; NULL:
+ * decoding has changed nothing. The caller frees. */
+char *reader_decoded(const struct reader *reader);
+/* How many elements are missing, and whether that is known. */
+bool reader_missing(const struct reader *reader, int64_t *missing);
 
 /* Hashing while the array is read for another purpose: every box must come once, in any order. After a box that is not
  * cut at multiples of READER_SEGMENT along the last axis, reader_hash has to read everything again. */

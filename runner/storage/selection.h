@@ -4,6 +4,7 @@
 
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/operation.h"
+#include "decode.h"
 
 /* Packed, they are a box of `count`. */
 struct selection {
@@ -21,10 +22,12 @@ struct read_counts {
 };
 void read_counts_add(struct read_counts *to, const struct read_counts *more);
 
-/* Where elements go, packed, and as which type; `counts` is added to. */
+/* Where elements go, packed, and as which type, once they are decoded (`decoding` NULL: as stored); `counts` is added
+ * to. */
 struct read_target {
     void *data;
     enum dtype dtype;
+    const struct decoding *decoding;
     struct read_counts *counts;
 };
 

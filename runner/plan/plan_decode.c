@@ -1,0 +1,73 @@
+/* plan_decode.c - arrays that are read decoded, packed, or both. */
+#include "plan_decode.h"
+
+#include "../base/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_moved(const struct job_operation *operation, const struct array *array) {
+    enum dtype stored = operation->has_dtype ? operation->as : array->decoding->stored;
+    return operations[operation->op]->exact && array_can_pack(array, stored);
+}
+
+/* Appends an array to the plan's, and ties it to number `of`, of which it is a copy. */
+static struct array *append(struct plan *plan, int of, int *number) {
+    struct array *array = &plan->arrays[*number];
+    *array = array_copy(&plan->arrays[of]);
+    array->other = of;
+    free(array->remark); /* which is said once */
+    array->remark = NULL;
+    plan->arrays[of].other = (*number)++;
+    return array;
+}
+
+void plan_pack_inputs(struct plan *plan) {
+    const struct job *job = plan->job;
+    enum { MOVED = 1, COMPUTED = 2 };
+    unsigned char *uses = must_malloc((size_t)job->input_count + 1);
+    memset(uses, 0, (size_t)job->input_count);
+    for (int i = 0; i < job->operation_count; i++) {
+        const struct job_operation *operation = &job->operations[i];
+        for (int k = 0; k < operation->input_count; k++) {
+            struct job_reference from = operation->inputs[k];
+            if (!from.is_input || !plan->arrays[from.index].decoding) continue;
+            uses[from.index] |= is_moved(operation, &plan->arrays[from.index]) ? MOVED : COMPUTED;
+        }
+    }
+    for (int i = 0; i < job->input_count; i++) {
+        if (uses[i] == MOVED) array_pack(&plan->arrays[i]);
+        if (uses[i] == (MOVED | COMPUTED)) array_pack(append(plan, i, &plan->input_count));
+    }
+    free(uses);
+}
+
+int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
+    const struct array *named = &plan->arrays[array];
+    if (!named->decoding || named->packed == is_moved(operation, named)) return array;
+    if (named->other < 0) array_unpack(append(plan, array, &plan->array_count));
+    return named->other;
+}
+
+void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out) {
+    if (!operations[operation->op]->exact) return;
+    const struct job_input *input = in->input;
+    out->moved = !input ? in->moved : input->random || input->field ? NULL : in;
+    if (!in->packed) return;
+    struct decoding decoding;
+    char *useless;
+    decoding_make(&in->decoding->said, out->dtype, &decoding, &useless);
+    free(useless); /* it was said of the input */
+    out->decoding = decoding_copy(&decoding);
+    out->packed = true;
+}
+
+int plan_producer(const struct plan *plan, int array) {
+    if (array >= plan->input_count + plan->task_count) array = plan->arrays[array].other;
+    return array < plan->input_count ? -1 : array - plan->input_count;
+}
+
+int plan_whole_input(const struct plan *plan, int array) {
+    int number = (int)(plan->arrays[array].input - plan->job->inputs);
+    return plan->arrays[number].packed == plan->arrays[array].packed ? number : plan->arrays[number].other;
+}
