@@ -1,7 +1,7 @@
 """Packed and missing values: what a job reads of drawn files with the attributes of the CF conventions is what NumPy,
 netCDF4-python and xarray make of them; what it moves is decoded by them to the same.
 
-    TILERUN_CASES=500 TILERUN_SEED=1     other cases, more of them; one by TILERUN_CASE=57
+    TILERUN_CASES=500 TILERUN_SEED=1     other cases, more of them; four, one job, by TILERUN_CASE=57
 
 netCDF4 and xarray are asked where they are installed: where the two agree, so must the program, bit for bit."""
 
