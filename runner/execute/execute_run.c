@@ -86,20 +86,6 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
-static void say_losses(struct execution *execution, struct reader *reader) {
-    char *losses = reader->casts_said ? NULL : reader_losses(reader);
-    char *decoded = reader->casts_said ? NULL : reader_decoded(reader);
-    const char *remark = reader->casts_said ? NULL : reader->array->remark;
-    char *ignored = remark ? must_printf("input '%s': %s", reader->array->name, remark) : NULL;
-    reader->casts_said = true;
-    if (ignored) progress_note(&execution->progress, ignored);
-    if (decoded) progress_note(&execution->progress, decoded);
-    if (losses) progress_note(&execution->progress, losses);
-    free(losses);
-    free(decoded);
-    free(ignored);
-}
-
 /* What the pass has asked of files, and what conversions have changed. Each input's losses are said once. */
 static void fill_counts(struct execution *execution, const struct trial *trial, const struct task *task,
                         const struct stream_result *passed) {
@@ -115,7 +101,7 @@ static void fill_counts(struct execution *execution, const struct trial *trial, 
         row->overflowed += (double)reader->casts.overflowed;
         row->wrapped += (double)reader->casts.wrapped;
         row->truncated += (double)reader->casts.truncated;
-        say_losses(execution, reader);
+        execution_say_values(execution, reader);
     }
 }
 
@@ -144,7 +130,7 @@ static void say_result_losses(struct execution *execution, const struct trial *t
     const struct casts casts = part_casts(trial->part);
     if (trial->run->kernel->limit) return;
     reader_casts_set(reader, &casts);
-    say_losses(execution, reader);
+    execution_say_values(execution, reader);
 }
 
 /* A row that is wrong is final. */
@@ -308,19 +294,6 @@ static enum status settle_inputs(struct execution *execution, const struct task 
     return execution_hash_task(execution, (int)(task - execution->plan->tasks), error);
 }
 
-/* Adds to the row's message which of the run's inputs were decoded. */
-static void note_decoded(const struct execution *execution, const struct task *task, struct result_row *row) {
-    for (int i = 0; i < task->geometry.inputs; i++) {
-        const struct reader *reader = &execution->readers.of[task->in[i]];
-        char *decoded = i > 0 && task->in[i] == task->in[0] ? NULL : reader_decoded(reader);
-        if (!decoded) continue;
-        size_t used = strlen(row->message);
-        snprintf(row->message + used, sizeof row->message - used, "%s'%s' decoded, %lld of %lld missing",
-                 used ? "; " : "", reader->array->name, (long long)reader->casts.missing, (long long)reader->cast);
-        free(decoded);
-    }
-}
-
 /* Keeps a trial that is timed as a part. */
 static enum status keep_trial(struct execution *execution, struct trial *trial, struct error *error) {
     const struct run *run = trial->run;
@@ -332,7 +305,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     if (limit)
         snprintf(trial->row->message, sizeof trial->row->message, "a limit, not a %s",
                  operations[task->geometry.op]->name);
-    note_decoded(execution, task, trial->row);
+    execution_note_values(execution, task, trial->row);
     bool is_result = !limit && execution->result_run[run->task] < 0;
     TRY(settle_inputs(execution, task, error));
     struct part *part = trial->part;
