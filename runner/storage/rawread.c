@@ -20,6 +20,7 @@
 
 #define EXTENT_BYTES (INT64_C(1) << 17) /* bytes that one pread asks for */
 #define BLOCK        1024               /* elements that are converted at a time */
+#define SMALL_BYTES  (INT64_C(1) << 16) /* of a chunk that has room whatever the file holds */
 #define ROOMS_BYTES  (INT64_C(128) << 20)
 
 struct chunk {
@@ -396,7 +397,8 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     counts.bytes = (int64_t)chunk->bytes;
     struct filter_room *room = raw->rooms[lane];
     struct stat about; /* before there is room for what a damaged file claims */
-    bool there = fstat(raw->descriptor, &about) != 0 || chunk->address + chunk->bytes <= (haddr_t)about.st_size;
+    bool there = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
+                 chunk->address + chunk->bytes <= (haddr_t)about.st_size;
     char *stored = there ? filter_room_bytes(room, chunk->bytes) : NULL;
     char *to = reading->target ? whole_target(reading, cell) : NULL;
     const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";

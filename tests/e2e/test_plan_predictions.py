@@ -6,8 +6,10 @@ On a CPU it must be within 3, in one of four tries: this machine may be busy wit
 than in another."""
 
 import json
+import os
 import statistics
 
+import h5py
 import pytest
 
 import harness
@@ -96,3 +98,30 @@ def test_predictions(folder, rng, monkeypatch, device, margin, tries):
         if not left:
             return
     assert False, f"not within a factor of {margin} in {tries} tries: {[(v.op, v.name) for v in left]}"
+
+
+@pytest.mark.parametrize("case", range(2))
+def test_tiny_chunks_are_foretold(folder, rng, case):
+    """Each costs more than its bytes. Processor time, because others may have the cores: what one thread and all threads
+    do of the pass is between one and `threads` times its length."""
+    shape = (int(rng.integers(150, 250)), int(rng.integers(150, 250)))
+    chunks = (1, int(rng.integers(1, 4)))
+    options = [{}, {"fletcher32": True}][case]
+    with h5py.File(folder / "x.h5", "w") as file:
+        file.create_dataset("x", data=rng.random(shape, "float32"), chunks=chunks, **options)
+    operation = {"id": "y", "op": "reduce", "operator": "mean", "axis": 0, "inputs": ["x"]}
+    inputs = {"x": {"file": str(folder / "x.h5"), "dataset": "x"}}
+    job = harness.write_job(folder / "job.yaml", inputs=inputs, operations=[operation])
+    empty = {"x": {"random": {"shape": [10, 10]}}}
+    none = harness.write_job(folder / "none.yaml", inputs=empty, operations=[operation])
+    predicted = planned(folder, "cpu")["runs"][0]["pass_s"]
+    used = []
+    for path in (job, none):
+        before = os.times()
+        done = harness.tilerun("run", path, "-o", folder / "results.h5", "--overwrite", "--once", "--verify", "none")
+        assert done.returncode == harness.OK, done.stderr
+        after = os.times()
+        used.append(after.children_user - before.children_user + after.children_system - before.children_system)
+    measured = used[0] - used[1]
+    print(f"{shape} in chunks of {chunks}: predicted {predicted:.3f} s, {measured:.3f} s of the processor")
+    assert measured / 2 / min(2, len(os.sched_getaffinity(0))) < predicted < 2 * measured + 0.05
