@@ -85,8 +85,9 @@ static char *class_of(const struct candidate *it, int count) {
     if (strstr(entry->filters, "(not installed)"))
         return must_strdup(count == 1 ? "filter that is not here" : "filters that are not here");
     if (!strstr(it->unusable.text, "' holds ")) return must_strdup(count == 1 ? "other reason" : "other reasons");
-    size_t length = strlen(entry->type);
-    return must_printf("%s%s", entry->type, count > 1 && length > 0 && entry->type[length - 1] != 'x' ? "s" : "");
+    int length = (int)strcspn(entry->type, ": "); /* "table: x, y", "enumeration of int8" */
+    return must_printf("%.*s%s", length, entry->type,
+                       count > 1 && length > 0 && entry->type[length - 1] != 'x' ? "s" : "");
 }
 
 char *inspect_reasons(const struct view *view) {

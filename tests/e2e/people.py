@@ -100,12 +100,15 @@ def run(folder, file, names, environment=None, **options):
         return {name: (outputs[f"c{i}"][()], outputs[f"r{i}"][()]) for i, name in enumerate(names)}
 
 
-def wrong(values, copy, mean):
-    """What is wrong with the outputs of an array; None: nothing. `values`: what the input means."""
-    values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+def wrong(values, copy, mean, axes):
+    """What is wrong with the outputs of an array; None: nothing. `values`: what the input means; `axes`: those of its
+    data set, without those of arrays in its elements."""
+    kind = values.dtype.newbyteorder("=")
+    kind = {"bool": np.dtype("uint8"), "float128": np.dtype("float64")}.get(kind.name, kind)
+    values = np.ascontiguousarray(values, kind)
     dtype = values.dtype.name
-    moved = values.swapaxes(-1, -2) if values.ndim > 1 else values
-    if said := referee.difference(copy, dtype, moved, referee.BITS if values.ndim > 1 else None):
+    moved = values.swapaxes(-1, -2) if axes > 1 else values
+    if said := referee.difference(copy, dtype, moved, referee.BITS if axes > 1 else None):
         return f"copy: {said}"
     value, bound = referee.reduce(values, dtype, "mean", 0 if values.ndim else "all")
     if said := referee.difference(np.asarray(mean), referee.result_type("mean", dtype), value, bound):
@@ -118,6 +121,6 @@ def compare(folder, file, names, environment=None, **options):
     found, outputs = {}, run(folder, file, names, environment, **options) if names else {}
     with h5py.File(file) as source:
         for name, output in outputs.items():
-            if said := output if isinstance(output, str) else wrong(source[name][()], *output):
+            if said := output if isinstance(output, str) else wrong(source[name][()], *output, names[name]):
                 found[name] = said
     return found
