@@ -161,7 +161,9 @@ static struct held *find(struct gather *gather, int input, const struct box *box
 
 /* Bytes of an element of that input, or of the output as it is stored. */
 static int64_t element_of(const struct gather *gather, int input) {
-    return (int64_t)dtype_size(gather->plan->arrays[array_of(gather, input)].dtype);
+    bool stored = input < 0;
+    return (int64_t)dtype_size(stored ? gather->plan->arrays[array_of(gather, input)].dtype
+                                      : operand_of(gather, input)->dtype);
 }
 
 bool gather_want(struct gather *gather, int input, const struct box *box) {
