@@ -161,6 +161,44 @@ static void leave_out_virtual(struct view *view, const struct candidate *joined)
     }
 }
 
+/* ---- fields of tables -------------------------------------------------------------------------------------------- */
+
+/* The numeric fields of tables and the parts of complex numbers, in their order, but not what their names say to be
+ * indices or coordinates. Returns how many there are in `fields`, which the caller frees with free_fields. */
+static int find_fields(const struct view *view, struct candidate fields[MOST_INPUTS]) {
+    int count = 0;
+    for (int i = 0; i < view->list.count && count < MOST_INPUTS; i++) {
+        const struct candidate *of = &view->of[i];
+        static const char table[] = "table: ";
+        bool is_table = strncmp(of->entry->type, table, strlen(table)) == 0;
+        if (of->hidden || !is_utf8(of->entry->name) || (!is_table && strncmp(of->entry->type, "complex", 7) != 0))
+            continue;
+        char *names = must_strdup(is_table ? of->entry->type + strlen(table) : "r, i"), *rest = names;
+        for (char *name; count < MOST_INPUTS && (name = strsep(&rest, ","));) {
+            struct candidate *it = &fields[count];
+            name += strspn(name, " ");
+            *it = (struct candidate){.entry = of->entry, .source = of->source, .described = true};
+            it->source.field = must_strdup(name);
+            if (h5_kind_of_field(name) == H5_VALUES && is_utf8(name) && /* the list may be cut, or be of other types */
+                !array_describe(&it->source, &it->array, &it->unusable) && fits_job(it)) {
+                count++;
+                continue;
+            }
+            array_free(&it->array);
+            free(it->source.field);
+        }
+        free(names);
+    }
+    return count;
+}
+
+static void free_fields(struct candidate fields[], int count) {
+    for (int i = 0; i < count; i++) {
+        array_free(&fields[i].array);
+        free(fields[i].source.field);
+    }
+}
+
 /* ---- what for ---------------------------------------------------------------------------------------------------- */
 
 struct work {
@@ -246,9 +284,11 @@ static bool (*const purposes[])(struct work *, const struct proposal *) = {
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-/* The last part of a data set's name as the name of an input; `number` sets it apart. The caller frees. */
-static char *input_name(const char *dataset, int number) {
-    char *name = must_printf("%.40s", strrchr(dataset, '/') + 1);
+/* The name of a field or the last part of a data set's name as the name of an input; `number` sets it apart. The caller
+ * frees. */
+static char *input_name(const struct candidate *it, int number) {
+    const char *last = strrchr(it->source.dataset, '/') + 1;
+    char *name = must_printf("%.40s", it->source.field ? it->source.field : last);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127) *c = '_';
     char *whole = must_printf(number ? "%s%s_%d" : "%s%s", isalpha((unsigned char)*name) ? "" : "x", name, number);
@@ -270,7 +310,7 @@ static void name_inputs(struct proposal inputs[], int count) {
         inputs[i].name = NULL;
         for (int number = 0, taken = 1; taken; number++) {
             free(inputs[i].name);
-            inputs[i].name = input_name(inputs[i].it->source.dataset, number);
+            inputs[i].name = input_name(inputs[i].it, number);
             taken = number == 0 && is_taken(inputs[i].name);
             for (int j = 0; j < i; j++) taken |= strcmp(inputs[i].name, inputs[j].name) == 0;
         }
@@ -296,9 +336,14 @@ static void print_input(const struct view *view, const struct proposal *input, c
     job_print_text(stdout, it->pattern ? it->pattern : view->path, true);
     printf(", dataset: ");
     job_print_text(stdout, it->source.dataset, true);
+    if (it->source.field) {
+        printf(", field: ");
+        job_print_text(stdout, it->source.field, true);
+    }
     if (it->pattern) printf(", concatenate: 0");
     if (type) printf(", dtype: %s", type);
-    printf("} # %s, %s", it->pattern ? shape_format(&it->array.shape, shape) : it->entry->shape, it->entry->type);
+    printf("} # %s, %s", it->pattern || it->source.field ? shape_format(&it->array.shape, shape) : it->entry->shape,
+           it->source.field ? dtype_name(it->array.dtype) : it->entry->type);
     const char *use = inspect_use(it->entry);
     printf(*use ? ", %s\n" : "\n", use);
 }
@@ -341,30 +386,49 @@ static enum status fail_nothing(const struct view *view, struct error *error) {
     return STATUS_USAGE;
 }
 
-enum status inspect_print_job(struct view *view, struct error *error) {
-    struct candidate **fitting = must_malloc((unsigned long)view->list.count * sizeof *fitting + 1);
-    struct h5_entry *which[MOST_INPUTS];
-    struct proposal inputs[MOST_INPUTS];
-    int count = 0, chosen;
-    for (int i = 0; i < view->list.count; i = join_links(view, i)) continue;
-    for (int i = 0; i < view->list.count; i++)
-        if (view->of[i].pattern) leave_out_virtual(view, &view->of[i]);
+/* The data sets to propose, the most telling first, and fields of tables before indices and codes where none is there
+ * for its values; returns how many, and in *left_out how many more fit. */
+static int choose(struct view *view, struct candidate fields[], int field_count, struct proposal inputs[],
+                  int *left_out) {
+    struct candidate **fitting = must_malloc((unsigned long)(view->list.count + field_count) * sizeof *fitting + 1);
+    int count = 0, chosen = 0;
     for (int i = 0; i < view->list.count; i++)
         if (fits_job(&view->of[i])) fitting[count++] = &view->of[i];
     qsort(fitting, (size_t)count, sizeof(*fitting), inspect_compare);
     int all = count;
-    count = leave_out_coordinates(fitting, count);
-    chosen = count < MOST_INPUTS ? count : MOST_INPUTS;
-    for (int i = 0; i < chosen; i++) {
-        inputs[i].it = fitting[i];
-        which[i] = fitting[i]->entry;
+    if (field_count > 0 && (count == 0 || fitting[0]->entry->kind > H5_SINGLE)) {
+        memmove(fitting + field_count, fitting, (size_t)count * sizeof(*fitting));
+        for (int i = 0; i < field_count; i++) fitting[i] = &fields[i];
+        count = all += field_count;
     }
+    count = leave_out_coordinates(fitting, count);
+    for (; chosen < count && chosen < MOST_INPUTS; chosen++) inputs[chosen].it = fitting[chosen];
     free(fitting);
-    if (count == 0) return fail_nothing(view, error);
-    if (!is_utf8(view->path))
-        return fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", view->path);
-    h5_list_axes(view->path, &view->list, which, chosen);
-    chosen = leave_out_axes(inputs, chosen);
-    print_job(view, inputs, chosen, all - chosen);
-    return STATUS_OK;
+    *left_out = all - chosen;
+    return chosen;
+}
+
+enum status inspect_print_job(struct view *view, struct error *error) {
+    struct candidate fields[MOST_INPUTS];
+    struct h5_entry *which[MOST_INPUTS];
+    struct proposal inputs[MOST_INPUTS];
+    int left_out;
+    for (int i = 0; i < view->list.count; i = join_links(view, i)) continue;
+    for (int i = 0; i < view->list.count; i++)
+        if (view->of[i].pattern) leave_out_virtual(view, &view->of[i]);
+    int field_count = find_fields(view, fields);
+    int chosen = choose(view, fields, field_count, inputs, &left_out);
+    enum status status = STATUS_OK;
+    if (chosen == 0)
+        status = fail_nothing(view, error);
+    else if (!is_utf8(view->path))
+        status = fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", view->path);
+    for (int i = 0; i < chosen; i++) which[i] = inputs[i].it->entry;
+    if (!status) {
+        h5_list_axes(view->path, &view->list, which, chosen);
+        int kept = leave_out_axes(inputs, chosen);
+        print_job(view, inputs, kept, left_out + chosen - kept);
+    }
+    free_fields(fields, field_count);
+    return status;
 }

@@ -121,6 +121,12 @@ static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
     return kind < H5_CODES && entry->elements == 1 ? H5_SINGLE : kind;
 }
 
+enum h5_kind h5_kind_of_field(const char *name) {
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].name && fits(rules[i].name, name)) return rules[i].kind;
+    return H5_VALUES;
+}
+
 /* ---- what others of the group say -------------------------------------------------------------------------------- */
 
 /* The bytes of the name of its group. */

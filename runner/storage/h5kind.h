@@ -26,6 +26,9 @@ enum h5_kind {
 /* "coordinates"; "scalar", "scalars". */
 const char *h5_kind_name(enum h5_kind kind, double count);
 
+/* What a field of a table is for, by its name alone. */
+enum h5_kind h5_kind_of_field(const char *name);
+
 /* What a data set's attributes say of it. */
 enum {
     H5_MARK_SCALE = 1,

@@ -134,6 +134,8 @@ def test_the_job_runs(folder, case):
     draw = random.Random(f"job {SEED} {case}")
     said, values = write(folder / "a.h5", draw)
     wanted = {name: data for name, data in values.items() if data.ndim > 0 and data.size > 0}
+    if not wanted and any(cells["type"].startswith("table") for cells in said.values()):
+        return  # its numeric fields are proposed: test_inspect_real.py
     if not wanted:
         alone = len(said) == 1 and not values  # then it says what is wrong with it
         words = "'" + next(iter(said)) + "' " if alone else "holds no data set with elements"
