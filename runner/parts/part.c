@@ -387,9 +387,9 @@ void results_load_output(struct results *results, const struct run *run) {
     struct stored former;
     bool in_part = access(path, F_OK) == 0 || !former_stored(results, run, &former);
     const struct plan *plan = results->plan;
-    int out = plan->tasks[run->task].out, all[] = {out, plan->arrays[out].other};
-    for (int i = 0; i < 2 && all[i] >= 0; i++)
-        reader_place(&results->readers->of[all[i]], in_part ? path : results->place.path,
+    const struct array *out = &plan->arrays[plan->tasks[run->task].out], *all[] = {out, out->other};
+    for (int i = 0; i < 2 && all[i]; i++)
+        reader_place(&results->readers->of[all[i] - plan->arrays], in_part ? path : results->place.path,
                      in_part ? "/output" : former.output);
     free(path);
 }

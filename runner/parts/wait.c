@@ -127,11 +127,11 @@ static enum finding look_for_all(struct awaited *awaited) {
     return all;
 }
 
-/* Makes the parts the place of the result, as array number `out` has it. */
-static void place_as(const struct awaited *awaited, int out) {
+/* Makes the parts the place of the result, as `array` has it. */
+static void place_as(const struct awaited *awaited, const struct array *array) {
     const struct results *results = awaited->results;
     const struct plan *plan = results->plan;
-    struct reader *reader = &results->readers->of[out];
+    struct reader *reader = &results->readers->of[array - plan->arrays];
     const struct awaited_part *first = &awaited->of[0];
     if (first->former) {
         reader_place(reader, results->place.path, first->former);
@@ -139,7 +139,7 @@ static void place_as(const struct awaited *awaited, int out) {
         reader_place(reader, first->path, "/output");
         reader->version = first->version;
     } else {
-        struct pieces *pieces = pieces_create(&plan->arrays[out], awaited->count);
+        struct pieces *pieces = pieces_create(array, awaited->count);
         for (int i = 0; i < awaited->count; i++)
             pieces_place(pieces, i, &results->panels->place[awaited->task + i], awaited->of[i].path, "/output",
                          &awaited->of[i].version);
@@ -149,9 +149,9 @@ static void place_as(const struct awaited *awaited, int out) {
 
 static void place(const struct awaited *awaited) {
     const struct plan *plan = awaited->results->plan;
-    int out = plan->tasks[awaited->task].out;
+    const struct array *out = &plan->arrays[plan->tasks[awaited->task].out];
     place_as(awaited, out);
-    if (plan->arrays[out].other >= 0) place_as(awaited, plan->arrays[out].other);
+    if (out->other) place_as(awaited, out->other);
 }
 
 bool awaited_look(struct awaited *awaited, int *result_run) {

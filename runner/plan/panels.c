@@ -69,7 +69,7 @@ static int choose_loop(const struct geometry *geometry, int wanted) {
 
 static bool is_read(const struct plan *plan, const struct task *task) {
     const struct array *out = &plan->arrays[task->out];
-    return out->last_reader >= 0 || out->other >= 0;
+    return out->last_reader >= 0 || out->other;
 }
 
 /* May the task be divided into so many panels? */
@@ -253,9 +253,13 @@ static void make_tasks(struct panels *panels, const int *counts) {
 static int number_of(const struct panels *panels, int array) {
     const struct plan *plan = &panels->plan, *whole = panels->whole;
     int results_end = whole->input_count + whole->task_count;
-    if (array < whole->input_count) return array; /* -1, too */
+    if (array < whole->input_count) return array;
     if (array >= results_end) return plan->input_count + plan->task_count + array - results_end;
     return plan->input_count + panels->first[array - whole->input_count];
+}
+
+static struct array *other_of(const struct panels *panels, const struct array *array) {
+    return array->other ? &panels->plan.arrays[number_of(panels, (int)(array->other - panels->whole->arrays))] : NULL;
 }
 
 /* The results, and those that are read a second way, follow the inputs, of which there are now as many as there will
@@ -264,16 +268,17 @@ static void make_results(struct panels *panels) {
     struct plan *plan = &panels->plan;
     const struct plan *whole = panels->whole;
     plan->array_count = plan->input_count + plan->task_count;
+    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].other = other_of(panels, &whole->arrays[i]);
     for (int i = whole->input_count + whole->task_count; i < whole->array_count; i++) {
         struct array *array = &plan->arrays[plan->array_count++];
         *array = array_copy(&whole->arrays[i]);
-        array->other = number_of(panels, array->other);
+        array->other = other_of(panels, &whole->arrays[i]);
     }
     for (int t = 0; t < plan->task_count; t++) {
         struct task *task = &plan->tasks[t];
         struct array *out = &plan->arrays[plan->input_count + t];
         *out = array_copy(&whole->arrays[task->out]);
-        out->other = number_of(panels, out->other);
+        out->other = other_of(panels, &whole->arrays[task->out]);
         out->shape = operand_array(&task->geometry.out);
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {

@@ -121,8 +121,7 @@ static void make_task(struct plan *plan, int index) {
                           .dtype = operation->has_dtype ? operation->as : task->geometry.out.dtype,
                           .shape = shape,
                           .first_reader = -1,
-                          .last_reader = -1,
-                          .other = -1};
+                          .last_reader = -1};
     plan_describe_moved(operation, &plan->arrays[task->in[0]], out);
     derive_axes(plan, task, out);
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);

@@ -15,10 +15,11 @@ static bool is_moved(const struct job_operation *operation, const struct array *
 static struct array *append(struct plan *plan, int of, int *number) {
     struct array *array = &plan->arrays[*number];
     *array = array_copy(&plan->arrays[of]);
-    array->other = of;
+    array->other = &plan->arrays[of];
     free(array->remark); /* which is said once */
     array->remark = NULL;
-    plan->arrays[of].other = (*number)++;
+    plan->arrays[of].other = array;
+    ++*number;
     return array;
 }
 
@@ -45,8 +46,8 @@ void plan_pack_inputs(struct plan *plan) {
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
     const struct array *named = &plan->arrays[array];
     if (!named->decoding || named->packed == is_moved(operation, named)) return array;
-    if (named->other < 0) array_unpack(append(plan, array, &plan->array_count));
-    return named->other;
+    if (!named->other) array_unpack(append(plan, array, &plan->array_count));
+    return (int)(named->other - plan->arrays);
 }
 
 void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out) {
@@ -63,11 +64,12 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
 }
 
 int plan_producer(const struct plan *plan, int array) {
-    if (array >= plan->input_count + plan->task_count) array = plan->arrays[array].other;
+    if (array >= plan->input_count + plan->task_count) array = (int)(plan->arrays[array].other - plan->arrays);
     return array < plan->input_count ? -1 : array - plan->input_count;
 }
 
 int plan_whole_input(const struct plan *plan, int array) {
     int number = (int)(plan->arrays[array].input - plan->job->inputs);
-    return plan->arrays[number].packed == plan->arrays[array].packed ? number : plan->arrays[number].other;
+    const struct array *whole = &plan->arrays[number];
+    return whole->packed == plan->arrays[array].packed ? number : (int)(whole->other - plan->arrays);
 }

@@ -48,7 +48,7 @@ static void describe_values(const struct h5_dataset *dataset, struct array *arra
 }
 
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error) {
-    *array = (struct array){.name = input->name, .label = input->label, .input = input, .other = -1};
+    *array = (struct array){.name = input->name, .label = input->label, .input = input};
     if (input->random) {
         array->dtype = input->dtype;
         array->shape = input->shape;
@@ -91,6 +91,7 @@ struct array array_copy(const struct array *array) {
     copy.long_name = copy_text(array->long_name);
     copy.remark = copy_text(array->remark);
     copy.decoding = decoding_copy(array->decoding);
+    copy.other = NULL;
     copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
     return copy;
 }

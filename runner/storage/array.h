@@ -40,7 +40,7 @@ struct array {
      * the stored numbers all the same, for operations that only move them. */
     struct decoding *decoding;
     bool packed;
-    int other;                 /* the number of the same array, packed or not as this one is not; -1: there is none */
+    struct array *other;       /* the same array in the plan, packed or not as this one is not; NULL: there is none */
     const struct array *moved; /* of a result: the input whose elements it has, moved; NULL: it was computed */
     struct array_axis axes[MAX_RANK];
     int first_reader, last_reader; /* the first and the last task that read it; -1: none */
@@ -65,7 +65,8 @@ enum status array_describe(const struct job_input *input, struct array *array, s
 struct h5_dataset;
 enum status array_check_codes(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
                               struct error *error);
-/* A description that owns what it holds, but for the labels of axes. No task reads it yet. */
+/* A description that owns what it holds, but for the labels of axes. No task reads it yet, and it
+ * has no other. */
 struct array array_copy(const struct array *array);
 /* Can its elements be read as they are stored, for an operation that only moves them and stores them as `dtype`: are
  * all numbers kept, and does the job not ask for a type? */

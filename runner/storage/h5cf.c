@@ -115,13 +115,7 @@ static bool has_netcdf_scales(hid_t dataset, int rank) {
     return has;
 }
 
-/* netCDF's library states a fill value for each of its variables, unless filling was turned off. */
-static bool is_filled_by_netcdf(const struct h5_dataset *dataset) {
-    hid_t creation = H5Dget_create_plist(dataset->id);
-    H5D_fill_value_t status = H5D_FILL_VALUE_UNDEFINED;
-    bool stated = H5Pfill_value_defined(creation, &status) >= 0 && status == H5D_FILL_VALUE_USER_DEFINED;
-    H5Pclose(creation);
-    if (!stated) return false;
+static bool is_netcdf(const struct h5_dataset *dataset) {
     hid_t file = H5Iget_file_id(dataset->id);
     bool marked = H5Aexists_by_name(file, "/", "_NCProperties", H5P_DEFAULT) > 0;
     H5Fclose(file);
@@ -139,8 +133,7 @@ static void read_all(const struct h5_dataset *dataset, struct cf *cf, char **ign
     read_range(&reading, cf);
     if (!dtype_is_float(dataset->dtype)) cf->sign = read_sign(dataset->id);
     struct cf_number fill = cf_netcdf_fill(dataset->dtype);
-    if (cf->fill.there || !fill.there || H5Aexists(dataset->id, "_FillValue") > 0 || !is_filled_by_netcdf(dataset))
-        return;
+    if (cf->fill.there || !fill.there || H5Aexists(dataset->id, "_FillValue") > 0 || !is_netcdf(dataset)) return;
     cf->fill = fill;
     cf->netcdf = true;
 }
