@@ -15,7 +15,8 @@ enum { OPTION_JOB = OPTION_OWN, OPTION_ALL };
 static void describe(struct view *view, struct candidate *it, const struct device_facts *cpu) {
     it->described = true;
     it->source = (struct job_input){.name = it->entry->name, .file = view->path, .dataset = it->entry->name};
-    if (!array_describe(&it->source, &it->array, &it->unusable) && !array_check_claim(&it->array, &it->unusable))
+    if (!array_describe(&it->source, &it->array, &it->unusable) && !array_check_claim(&it->array, &it->unusable) &&
+        !array_check_sources(&it->array, &it->unusable))
         it->bytes_per_s = plan_read_rate(&it->array, cpu);
 }
 

@@ -77,9 +77,10 @@ void execution_abandon(struct execution *execution);
 /* Sets a row's status and message. */
 void execution_say(struct result_row *row, const char *status, const char *message);
 
-/* Prints, once, how an array was decoded, which of its attributes could not be applied and what conversion has lost. */
+/* Prints, once, what of an array has no source, how it was decoded, which of its attributes could not be applied and
+ * what conversion has lost. */
 void execution_say_values(struct execution *execution, struct reader *reader);
-/* Adds to the row's message which of the run's inputs were decoded. */
+/* Adds to the row's message which of the run's inputs were decoded, and which lack sources. */
 void execution_note_values(const struct execution *execution, const struct task *task, struct result_row *row);
 
 /* After a signal: lines that say how many runs are done (a row without a status belongs to another shard), from which

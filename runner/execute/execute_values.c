@@ -1,4 +1,4 @@
-/* execute_values.c - what decoding and conversions have made of an array's elements, in words. */
+/* execute_values.c - what decoding, conversions and missing sources have made of an array's elements, in words. */
 #include "../base/fail.h"
 #include "execute_run.h"
 
@@ -7,27 +7,41 @@
 #include <string.h>
 
 void execution_say_values(struct execution *execution, struct reader *reader) {
+    char *lack = reader->casts_said ? NULL : reader_lack(reader);
     char *losses = reader->casts_said ? NULL : reader_losses(reader);
     char *decoded = reader->casts_said ? NULL : reader_decoded(reader);
     const char *remark = reader->casts_said ? NULL : reader->array->remark;
     char *ignored = remark ? must_printf("input '%s': %s", reader->array->name, remark) : NULL;
     reader->casts_said = true;
+    if (lack) progress_note(&execution->progress, lack);
     if (ignored) progress_note(&execution->progress, ignored);
     if (decoded) progress_note(&execution->progress, decoded);
     if (losses) progress_note(&execution->progress, losses);
+    free(lack);
     free(losses);
     free(decoded);
     free(ignored);
 }
 
+static void note(struct result_row *row, const char *text) {
+    size_t used = strlen(row->message);
+    snprintf(row->message + used, sizeof row->message - used, "%s%s", used ? "; " : "", text);
+}
+
 void execution_note_values(const struct execution *execution, const struct task *task, struct result_row *row) {
     for (int i = 0; i < task->geometry.inputs; i++) {
         const struct reader *reader = &execution->readers.of[task->in[i]];
-        char *decoded = i > 0 && task->in[i] == task->in[0] ? NULL : reader_decoded(reader);
-        if (!decoded) continue;
-        size_t used = strlen(row->message);
-        snprintf(row->message + used, sizeof row->message - used, "%s'%s' decoded, %lld of %lld missing",
-                 used ? "; " : "", reader->array->name, (long long)reader->casts.missing, (long long)reader->cast);
+        const struct array *array = reader->array;
+        const struct h5_lack *lack = &array->lack;
+        char text[200];
+        if (i > 0 && task->in[i] == task->in[0]) continue;
+        char *decoded = reader_decoded(reader);
+        snprintf(text, sizeof text, "'%s' decoded, %lld of %lld missing", array->name, (long long)reader->casts.missing,
+                 (long long)reader->cast);
+        if (decoded) note(row, text);
+        snprintf(text, sizeof text, "'%s' lacks %d source%s, %lld of %lld elements", array->name, lack->sources,
+                 lack->sources == 1 ? "" : "s", (long long)lack->elements, (long long)shape_elements(&array->shape));
+        if (lack->sources > 0) note(row, text);
         free(decoded);
     }
 }

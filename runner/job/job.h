@@ -63,6 +63,7 @@ struct job_input {
     bool has_rows;
     int64_t rows[2];            /* first, count */
     struct job_select select;   /* a file */
+    bool fill;                  /* a file: sources of a virtual data set that are missing are fill values */
     bool has_dtype;             /* a file: it is read as... */
     enum dtype as;              /* ...that */
     bool stored_numbers;        /* a file: its attributes are not applied (`decode: none`) */

@@ -65,6 +65,8 @@ const struct job_key job_keys[] = {
                 "`valid_range` and `_Unsigned`, as xarray and netCDF4 do; `none` takes the stored numbers."},
     {SCOPE_INPUT, "missing", KEY_NUMBERS, "", .of = FILES, INPUT(missing),
         .help = "Stored numbers that stand for no value, and are read as NaN; up to 16."},
+    {SCOPE_INPUT, "sources", KEY_WORD, "all", .words = WORDS("all", "fill"), .of = FILES, INPUT(fill),
+        .help = "Of a virtual data set: `all` must be there, or what is missing is read as fill values (`fill`)."},
     {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
 
     {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 8 axes."},

@@ -49,6 +49,14 @@ static enum status write_decoded(hid_t group, const struct reader *reader, struc
     return !status && known ? h5_set_integer(group, "missing", missing, error) : status;
 }
 
+/* How much of what the job saw has no source. */
+static enum status write_lack(hid_t group, const struct h5_lack *lack, struct error *error) {
+    enum status status = h5_set_integer(group, "missing_sources", lack->sources, error);
+    if (!status) status = h5_set_integer(group, "missing_source_elements", lack->elements, error);
+    if (!status && lack->first) status = h5_set_text(group, "missing_source", lack->first, error);
+    return status;
+}
+
 /* Names the data; no link leads to them, because netCDF4 and xarray open no file in which one leads nowhere. */
 static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
     const struct job_input *input = reader->array->input;
@@ -65,6 +73,8 @@ static enum status write_file_input(hid_t group, const struct reader *reader, st
         free(select);
     }
     if (!status) status = write_decoded(group, reader, error);
+    if (!status && input->fill) status = h5_set_text(group, "sources", "fill", error);
+    if (!status && input->fill) status = write_lack(group, &reader->array->lack, error);
     if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
     if (!status && parts) status = h5_set_integer(group, "concatenate", input->concatenate, error);
     if (!status && parts) status = h5_set_integer(group, "files", parts->count, error);

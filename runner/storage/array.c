@@ -8,6 +8,7 @@
 #include "h5cf.h"
 #include "h5claims.h"
 #include "h5guard.h"
+#include "h5mapped.h"
 #include "h5scale.h"
 #include "rawread.h"
 
@@ -76,6 +77,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         array->chunk = dataset->chunk;
         array->filtered = dataset->filtered;
         array->direct = rawread_is_able(dataset);
+        array->scattered = dataset->scattered;
     }
     h5_close(dataset);
     return status;
@@ -90,6 +92,7 @@ struct array array_copy(const struct array *array) {
     copy.units = copy_text(array->units);
     copy.long_name = copy_text(array->long_name);
     copy.remark = copy_text(array->remark);
+    copy.lack.first = copy_text(array->lack.first);
     copy.decoding = decoding_copy(array->decoding);
     copy.other = NULL;
     copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
@@ -152,6 +155,55 @@ enum status array_check_claim(const struct array *array, struct error *error) {
                 array->input->file, array->input->dataset, size_text(bytes, claimed), size_text(array->held, held));
 }
 
+bool array_seen(const struct array *array, int number, struct selection *seen) {
+    struct box whole = box_whole(&array->shape);
+    *seen = view_selection(&array->view, &whole);
+    if (!array->parts) return true;
+    const struct box *place = &array->parts->of[number].place;
+    for (int axis = 0; axis < seen->rank; axis++) { /* their steps are 1 */
+        int64_t first = seen->start[axis], end = first + seen->count[axis],
+                stop = place->start[axis] + place->count[axis];
+        if (first < place->start[axis]) first = place->start[axis];
+        if (end > stop) end = stop;
+        if (end <= first) return false;
+        seen->start[axis] = first - place->start[axis];
+        seen->count[axis] = end - first;
+    }
+    return true;
+}
+
+/* Adds what one file's data set lacks. */
+static enum status add_lack(struct array *array, int number, struct error *error) {
+    const char *file = array_file(array, number), *name = array->input->dataset;
+    struct h5_dataset *dataset = NULL;
+    struct h5_lack lack = {0};
+    struct selection seen;
+    if (!array_seen(array, number, &seen)) return STATUS_OK;
+    FENCE(file);
+    enum status status = h5_open_chunks(file, name, &dataset, error);
+    if (!status) status = h5_find_lack(dataset->id, file, name, &seen, &lack, error);
+    h5_close(dataset);
+    if (!status && lack.sources > 0 && !array->input->fill)
+        status = fail(error, STATUS_USAGE,
+                      "%s: '%s' is a virtual data set of %s; `sources: fill` of the input takes what is there", file,
+                      name, lack.first);
+    array->lack.elements += lack.elements;
+    array->lack.sources += lack.sources;
+    array->lack.files = lack.files > array->lack.files ? lack.files : array->lack.files;
+    array->lack.by_parts |= lack.by_parts;
+    if (!array->lack.first)
+        array->lack.first = lack.first;
+    else
+        free(lack.first);
+    return status;
+}
+
+enum status array_check_sources(struct array *array, struct error *error) {
+    if (!array->scattered) return STATUS_OK;
+    for (int i = 0; array_file(array, i); i++) TRY(add_lack(array, i, error));
+    return STATUS_OK;
+}
+
 struct grid array_grid(const struct array *array) {
     struct grid grid = {.grain = view_grain(&array->view, &array->chunk)};
     view_shift(&array->view, grid.shift);
@@ -173,6 +225,8 @@ void array_free(struct array *array) {
     free(array->long_name);
     free(array->decoding);
     free(array->remark);
+    free(array->lack.first);
+    array->lack.first = NULL;
     array->units = array->long_name = array->remark = NULL;
     array->decoding = NULL;
     for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++) {

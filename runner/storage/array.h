@@ -5,6 +5,7 @@
 
 #include "../../kernels/core/cut.h"
 #include "decode.h"
+#include "h5.h"
 #include "view.h"
 
 #include <sys/stat.h>
@@ -51,6 +52,8 @@ struct array {
     struct shape chunk;        /* of the data set; rank 0: not chunked */
     bool filtered, direct;     /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
     double held;               /* bytes that its files have stored of the data set; infinity: not known */
+    bool scattered;            /* it lies in other files, some of which may be missing */
+    struct h5_lack lack;       /* what is missing of what is seen */
     struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
     struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
     bool mixed;                /* its files are decoded in different ways; `decoding` is the first that there is */
@@ -83,6 +86,12 @@ enum status array_select(struct array *array, const struct job_select *select, s
  * is filled are common; but a kilobyte that claims terabytes would keep a job busy for hours. STATUS_USAGE: of 64 GiB
  * or more that the job sees the file holds less than 1/65536. */
 enum status array_check_claim(const struct array *array, struct error *error);
+/* Of an input in a file, once it is narrowed: is there all that it lies in of what is seen (virtual data sets, external
+ * storage)? Fills `lack`. STATUS_USAGE: it is not, with the first name, unless the input says `sources: fill`. */
+enum status array_check_sources(struct array *array, struct error *error);
+/* What is seen of part number `number` of an input that lies in several files, or of all of an input, in its data set;
+ * false: nothing. */
+bool array_seen(const struct array *array, int number, struct selection *seen);
 /* Where chunks end in what is seen: where boxes of it are cut. */
 struct grid array_grid(const struct array *array);
 /* Notes that a task reads it; tasks are noted in their order. */

@@ -129,6 +129,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
         array->held += held;
         if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;
         array->filtered |= dataset->filtered;
+        array->scattered |= dataset->scattered;
         array->direct &= raw != NULL || shape_elements(&dataset->shape) == 0;
     }
     if (!status) add_values(dataset, number, array);

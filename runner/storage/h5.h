@@ -22,6 +22,15 @@ struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct 
 /* Prepares HDF5: it prints nothing to stderr, and knows all filters that can be done here. Call it before any other
  * HDF5 function. */
 void h5_prepare(void);
+/* What of a virtual data set no source has. */
+struct h5_lack {
+    int64_t elements; /* that a job sees: they are fill values */
+    int sources;      /* that are not there, cannot be opened or are too small */
+    char *first;      /* "'/d' in b.h5, which is not there"; NULL: none. Owned */
+    int files;        /* that reading it opens */
+    bool by_parts;    /* HDF5 cannot read it, h5_read_mapped can */
+};
+
 /* Writes the library's version, "1.10.8", into `text` and returns it. */
 #define H5_VERSION_TEXT 32
 const char *h5_version(char text[H5_VERSION_TEXT]);

@@ -6,6 +6,7 @@
 #include "../base/fail.h"
 #include "../base/place.h"
 #include "../base/text.h"
+#include "h5blocks.h"
 #include "h5claims.h"
 #include "h5names.h"
 #include "h5virtual.h"
@@ -16,7 +17,6 @@
 enum {
     DEEPEST = sizeof((struct h5_guard *)0)->within / sizeof(struct h5_guarded),
     REFUSED = -2,
-    MOST_BLOCKS = 1 << 20,
     MOST_NESTED = 1 << 14, /* data sets that are looked at for sources of sources */
     NESTED = 3
 };
@@ -124,14 +124,16 @@ static void check_stored(struct h5_guard *guard, hid_t creation, const char *pat
 
 static void check_file(struct h5_guard *guard, const char *path, const char *name);
 
-/* One source of a mapping. true: its file is there. */
-static bool check_source(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
-    if (strcmp(file, ".") == 0) return check_file(guard, path, dataset), true;
+/* One source of a mapping. */
+static void check_source(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
+    if (strcmp(file, ".") == 0) {
+        check_file(guard, path, dataset);
+        return;
+    }
     struct h5_names names = h5_names_of(path, file, "HDF5_VDS_PREFIX");
     int found = find_file(guard, "is a virtual data set of", file, &names, false);
     if (found >= 0) check_file(guard, names.path[found], dataset);
     h5_names_free(&names);
-    return found >= 0;
 }
 
 /* What the data set in the file at `path` is made of. */
@@ -140,18 +142,21 @@ struct sources {
     const char *path;
 };
 
-/* As many blocks as there are files of; of blocks in one file as many as HDF5 may look for. */
+/* All blocks that are there; block 0 is looked for before any folder is listed. */
 static bool check_blocks(void *context, const char *file, const char *dataset) {
     const struct sources *sources = context;
     struct h5_guard *guard = sources->guard;
-    bool more = true, files, datasets;
-    for (int block = 0; more && !guard->error.status && block < MOST_BLOCKS; block++) {
+    int last = 0, found;
+    for (int block = 0; block <= last && !guard->error.status; block++) {
+        bool files, datasets;
         char *in_file = h5_block_name(file, block, &files), *of = h5_block_name(dataset, block, &datasets);
-        int looked = guard->looked;
-        more = check_source(guard, sources->path, in_file, of) && (files || datasets);
-        if (!files) more = more && guard->looked > looked; /* the data set was there */
+        check_source(guard, sources->path, in_file, of);
         free(in_file);
         free(of);
+        if (block > 0 || guard->error.status || !(files || datasets)) continue;
+        hid_t links = h5_guard_links(guard);
+        last = h5_last_block(sources->path, file, dataset, links, &found);
+        H5Pclose(links);
     }
     return !guard->error.status;
 }

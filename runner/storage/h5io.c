@@ -7,10 +7,9 @@
 #include "h5element.h"
 #include "h5foreign.h"
 #include "h5guard.h"
+#include "h5mapped.h"
 #include "h5refused.h"
-#include "h5sources.h"
 #include "h5type.h"
-#include "h5virtual.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -94,6 +93,7 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
 static char *find_layout(struct h5_dataset *dataset) {
     hid_t creation = H5Dget_create_plist(dataset->id);
     char *missing = NULL;
+    dataset->scattered = H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
     if (H5Pget_layout(creation) == H5D_CHUNKED) {
         hsize_t size[H5S_MAX_RANK];
         dataset->chunk.rank = H5Pget_chunk(creation, H5S_MAX_RANK, size);
@@ -118,20 +118,6 @@ static hid_t access_with_cache(size_t element, const struct shape *shape, const 
     if (band_bytes < CHUNK_BYTES) band_bytes = CHUNK_BYTES;
     H5Pset_chunk_cache(access, CACHE_SLOTS, (size_t)band_bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
     return access;
-}
-
-/* An output of `merge --link` whose part is gone would read as fill values. */
-static enum status check_sources(const char *path, const char *name, hid_t dataset, struct error *error) {
-    hid_t file = H5Iget_file_id(dataset);
-    char real[PATH_MAX] = "", *lacking = NULL;
-    if (h5_is_linked(file) && H5Fget_name(dataset, real, sizeof real) > 0) lacking = h5_lacking_source(dataset, real);
-    enum status status = STATUS_OK;
-    if (lacking)
-        status =
-            fail(error, STATUS_USAGE, "%s: '%s' lies in %s, which is not there or not readable", path, name, lacking);
-    free(lacking);
-    H5Fclose(file);
-    return status;
 }
 
 /* What is opened of a data set. */
@@ -192,10 +178,6 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
         free(missing);
         return STATUS_USAGE;
     }
-    if (h5_is_virtual(dataset->id)) {
-        TRY(check_sources(path, name, dataset->id, error));
-        return add_inner_axes(opening, &element, dataset, error);
-    }
     if (dataset->chunk.rank == 0) return add_inner_axes(opening, &element, dataset, error);
     if (dataset->chunk.rank != dataset->shape.rank)
         return fail(error, STATUS_USAGE, "%s: '%s' is damaged: its shape has %d axes, its chunks have %d", path, name,
@@ -214,6 +196,8 @@ static enum status open_any(const struct opening *opening, struct h5_dataset **r
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     enum status status = h5_open_file(path, &dataset->file, error);
     if (!status) status = open_object(dataset->file, path, name, &dataset->id, error);
+    if (!status && (dataset->id = h5_open_whole(dataset->id)) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
     if (!status) status = examine(opening, dataset, error);
     if (status) {
         h5_close(dataset);

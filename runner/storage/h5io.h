@@ -21,6 +21,8 @@ struct h5_dataset {
     bool codes;               /* of an enumeration that is no bool */
     hid_t memory;             /* what HDF5 makes of an element (h5element.h) */
     bool filtered;            /* chunks are compressed or checksummed */
+    bool scattered;           /* virtual, or in external storage: it may lack something (h5mapped.h) */
+    bool by_parts;            /* virtual, and read source by source (h5_lack) */
     const int *write_failure; /* of a data set from h5_create: the errno of the file's first failed write; 0: none */
 };
 

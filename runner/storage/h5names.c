@@ -48,10 +48,18 @@ struct h5_names h5_names_of(const char *from, const char *name, const char *vari
 }
 
 struct h5_names h5_names_stored(const char *from, const char *name) {
+    static const char mark[] = "${ORIGIN}";
     struct h5_names names = {0};
+    const char *prefix = getenv("HDF5_EXTFILE_PREFIX"); /* h5_prepare sets it */
+    if (*name == '/' || !prefix || !*prefix || strcmp(prefix, ".") == 0) {
+        add_in(&names, NULL, name);
+        return names;
+    }
+    bool at_origin = strncmp(prefix, mark, strlen(mark)) == 0;
     char *behind = folder_behind(from);
-    if (*name != '/') add_folders(&names, "HDF5_EXTFILE_PREFIX", behind, name);
-    add_in(&names, NULL, name);
+    char *folder = must_printf("%s%s", at_origin ? behind : "", prefix + (at_origin ? strlen(mark) : 0));
+    add_in(&names, folder, name);
+    free(folder);
     free(behind);
     return names;
 }

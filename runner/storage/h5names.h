@@ -13,7 +13,8 @@ struct h5_names {
  * then in the folders of an environment variable (HDF5_EXT_PREFIX, HDF5_VDS_PREFIX), separated by colons, where
  * ${ORIGIN} stands for the folder of `from`; beside `from`; in the current folder; beside what `from` leads to. */
 struct h5_names h5_names_of(const char *from, const char *name, const char *variable);
-/* Of external storage, which HDF5 looks for in the current folder, or in that of HDF5_EXTFILE_PREFIX. */
+/* Of external storage: one path, in the folder of HDF5_EXTFILE_PREFIX, which is that of `from` unless the user has set
+ * it. */
 struct h5_names h5_names_stored(const char *from, const char *name);
 void h5_names_free(struct h5_names *names);
 

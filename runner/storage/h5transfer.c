@@ -3,6 +3,7 @@
 #include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
+#include "h5mapped.h"
 #include "h5type.h"
 #include "layout.h"
 #include <pthread.h>
@@ -44,6 +45,7 @@ static enum status transfer(struct h5_dataset *dataset, const struct selection *
                             transfer_function *function, const char *name, struct error *error) {
     struct box packed = selection_packed(selection);
     if (box_elements(&packed) == 0) return STATUS_OK;
+    if (function == transfer_read && dataset->by_parts) function = h5_read_mapped;
     hsize_t start[MAX_RANK] = {0}, count[MAX_RANK] = {0}, step[MAX_RANK] = {0};
     int rank = selection->rank;
     for (int i = 0; i < rank; i++) {

@@ -59,6 +59,8 @@ void h5_prepare(void) {
     /* When the process ends, HDF5 must not try again to close a file that could not be closed because of a full
      * disk. */
     H5dont_atexit();
+    setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}",
+           0); /* external storage lies beside its file, not in the current folder */
     h5_keep_words();
     filters_register();
 }

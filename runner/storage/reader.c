@@ -8,6 +8,7 @@
 #include "../base/interrupt.h"
 #include "../base/workers.h"
 #include "h5guard.h"
+#include "h5mapped.h"
 #include "h5virtual.h"
 #include "pieces.h"
 #include "random.h"
@@ -67,7 +68,8 @@ enum status reader_check(const struct reader *reader, struct error *error) {
 
 static void unpack_source(const char *path, const char *name, struct error *error) {
     struct h5_dataset *dataset = NULL;
-    if (h5_open_chunks(path, name, &dataset, error)) return;
+    struct error ignored = {0}; /* it is no data set */
+    if (h5_open_chunks(path, name, &dataset, &ignored)) return;
     struct rawread *packed = rawread_open_packed(dataset);
     struct box whole = box_whole(&dataset->shape);
     struct selection all = selection_of_box(&whole);
@@ -95,6 +97,24 @@ static enum status prepare_unpacking(struct reader *reader, struct error *error)
     return status;
 }
 
+/* Sources may have come or gone since the data set was described. */
+static enum status check_sources(const struct reader *reader, struct error *error) {
+    struct h5_dataset *dataset = reader->dataset;
+    const struct array *array = reader->array;
+    struct box whole = box_whole(&dataset->shape);
+    struct selection seen = selection_of_box(&whole);
+    struct h5_lack lack = {0};
+    if (!dataset->scattered || !reader->foreign) return STATUS_OK;
+    if (array->input) array_seen(array, 0, &seen);
+    enum status status = h5_find_lack(dataset->id, reader->file, reader->object, &seen, &lack, error);
+    dataset->by_parts = lack.by_parts;
+    if (!status && array->input && lack.elements != array->lack.elements)
+        status = fail(error, STATUS_IO, "%s: sources of '%s' have come or gone while the job ran%s%s", reader->file,
+                      reader->object, lack.first ? ": " : "", lack.first ? lack.first : "");
+    free(lack.first);
+    return status;
+}
+
 enum status reader_open(struct reader *reader, struct error *error) {
     if (reader->dataset || !reader->file) return reader_check(reader, error);
     FENCE(reader->file);
@@ -106,6 +126,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
     if (!status && (reader->version.st_ino == 0 || reader->live)) reader->version = version;
     if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
     if (!status) status = prepare_unpacking(reader, error);
+    if (!status) status = check_sources(reader, error);
     if (!status) return STATUS_OK;
     reader_close(reader);
     return error->status = STATUS_IO; /* it could be read before */
@@ -279,6 +300,15 @@ char *reader_decoded(const struct reader *reader) {
                     only_asked ? "" : " as CF says", how, (long long)missing, (long long)reader->cast);
     free(how);
     return text;
+}
+
+char *reader_lack(const struct reader *reader) {
+    const struct h5_lack *lack = &reader->array->lack;
+    if (lack->sources == 0) return NULL;
+    return must_printf("input '%s': %lld of %lld elements are fill values: %d source%s missing, %s%s",
+                       reader->array->name, (long long)lack->elements, (long long)shape_elements(&reader->array->shape),
+                       lack->sources, lack->sources == 1 ? " is" : "s are", lack->sources == 1 ? "" : "such as ",
+                       lack->first);
 }
 
 /* ---- hashing ---- */

@@ -76,6 +76,10 @@ void reader_casts_set(struct reader *reader, const struct casts *casts);
 
 /* "input 'X': 3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
 char *reader_losses(const struct reader *reader);
+/* What of an input its sources lack, in the same way: "input 'x': 6 of 12 elements are fill values: 1 source is
+ * missing,
+ * '/d' in b.h5, which is not there". */
+char *reader_lack(const struct reader *reader);
 
 /* "input 'X': decoded as CF says: stored * 0.01 + 273.15; 12 of 400 missing", once all elements were counted; NULL:
  * decoding has changed nothing. The caller frees. */

@@ -191,7 +191,9 @@ def test_missing_parts(folder, what):
     ):
         done = harness.tilerun(*command)
         assert done.returncode == USAGE, command
-        words = "lies in out.h5.parts/" if "reads.yaml" in str(command) else "its parts are missing: out.h5.parts/"
+        reads = "reads.yaml" in str(command)
+        words = "is a virtual data set of '/output' in " if reads else "its parts are missing: "
+        words += "out.h5.parts/"
         assert words in done.stderr, done.stderr
     if what != "folder":
         assert "its parts are missing" in merge(folder, expect=USAGE).stderr
