@@ -135,6 +135,15 @@ def limits_something(attributes, kind, stored):
     return False
 
 
+def is_netcdf(dataset):
+    """Does it lie in a netCDF-4 file?"""
+    scales = [scale for axis in dataset.dims for scale in axis.values()]
+    marks = [name in item.attrs for item in [dataset, *scales] for name in ("_Netcdf4Dimid", "_Netcdf4Coordinates")]
+    names = [scale.attrs.get("NAME", b"") for scale in scales]
+    marks += [(n.encode() if isinstance(n, str) else n).startswith(b"This is a netCDF dimension") for n in names]
+    return "_NCProperties" in dataset.file.attrs or any(marks)
+
+
 def attributes_of(dataset):
     """Those that say what the numbers mean, as NumPy's scalars and texts."""
     found = {}

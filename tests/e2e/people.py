@@ -7,6 +7,7 @@ import h5py
 import numpy as np
 
 import harness
+import packing
 import referee
 from harness import OK, USAGE, tilerun
 
@@ -100,16 +101,30 @@ def run(folder, file, names, environment=None, **options):
         return {name: (outputs[f"c{i}"][()], outputs[f"r{i}"][()]) for i, name in enumerate(names)}
 
 
-def wrong(values, copy, mean, axes):
-    """What is wrong with the outputs of an array; None: nothing. `values`: what the input means; `axes`: those of its
-    data set, without those of arrays in its elements."""
+def plain(values):
+    """In this machine's byte order, as a type that tilerun has."""
     kind = values.dtype.newbyteorder("=")
     kind = {"bool": np.dtype("uint8"), "float128": np.dtype("float64")}.get(kind.name, kind)
-    values = np.ascontiguousarray(values, kind)
-    dtype = values.dtype.name
-    moved = values.swapaxes(-1, -2) if axes > 1 else values
-    if said := referee.difference(copy, dtype, moved, referee.BITS if axes > 1 else None):
+    return np.ascontiguousarray(values, kind).reshape(values.shape)
+
+
+def meaning(dataset):
+    """What its stored numbers mean."""
+    values = plain(dataset[()])
+    attributes = {n: v for n, v in packing.attributes_of(dataset).items()
+                  if n == "_Unsigned" or np.asarray(v).dtype.kind in "iuf"}  # fmt: skip
+    if values.dtype.kind not in "iuf" or not (attributes or packing.is_netcdf(dataset)):
+        return values
+    return packing.decode(values, attributes, netcdf=packing.is_netcdf(dataset))[0]
+
+
+def wrong(stored, values, copy, mean, axes):
+    """What is wrong with the outputs of an array; None: nothing. `values`: what the stored numbers mean; `axes`: those of
+    its data set, without those of arrays in its elements. What is transposed stays as it is stored."""
+    moved = stored.swapaxes(-1, -2) if axes > 1 else values
+    if said := referee.difference(copy, moved.dtype.name, moved, referee.BITS if axes > 1 else None):
         return f"copy: {said}"
+    dtype = values.dtype.name
     value, bound = referee.reduce(values, dtype, "mean", 0 if values.ndim else "all")
     if said := referee.difference(np.asarray(mean), referee.result_type("mean", dtype), value, bound):
         return f"mean: {said}"
@@ -121,6 +136,8 @@ def compare(folder, file, names, environment=None, **options):
     found, outputs = {}, run(folder, file, names, environment, **options) if names else {}
     with h5py.File(file) as source:
         for name, output in outputs.items():
-            if said := output if isinstance(output, str) else wrong(source[name][()], *output, names[name]):
+            if isinstance(output, str):
+                found[name] = output
+            elif said := wrong(plain(source[name][()]), meaning(source[name]), *output, names[name]):
                 found[name] = said
     return found
