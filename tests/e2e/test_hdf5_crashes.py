@@ -61,6 +61,11 @@ def write_inputs(folder):
         layout[:12] = h5py.VirtualSource("other.h5", "x", (24, 16))[:12]
         layout[12:] = h5py.VirtualSource(file["x"])[12:]
         file.create_virtual_dataset("virtual", layout)
+        layout = h5py.VirtualLayout((24, 16), "f4")
+        layout[:12] = h5py.VirtualSource("missing.h5", "x", (12, 16))
+        layout[12] = h5py.VirtualSource("other.h5", "x", (20,))[2:18]
+        layout[13:] = h5py.VirtualSource("other.h5", "g/half", (11, 16))
+        file.create_virtual_dataset("lacking", layout)
         file.create_dataset("outside", (3,), "f8", external=[("raw.bin", 0, 24)])
         file.create_dataset("after", data=np.zeros(4096))
         del file["deleted"]
@@ -88,6 +93,7 @@ def write_jobs(folder):
     names = ["x", "packed", "scaled", "g/big", "g/half", "virtual", "away", "sparse", "labelled", "outside"]
     inputs = {name.replace("/", "_"): {"file": "in.h5", "dataset": f"/{name}"} for name in names}
     inputs["field"] = {"file": "in.h5", "dataset": "/table", "field": "c"}
+    inputs["lacking"] = {"file": "in.h5", "dataset": "/lacking", "sources": "fill"}
     inputs["joined"] = {"file": "part-*.h5", "dataset": "/x", "concatenate": 0}
     operations = [reduce(f"mean_{name}", name) for name in inputs if name != "outside"]
     operations.append({"id": "copy", "op": "scale", "inputs": ["outside"], "variants": ["cpu"]})

@@ -1,8 +1,8 @@
-"""Virtual data sets and external storage that lack something, against the contract: what a job sees of them must be there,
+"""Virtual data sets and external storage that lack something: what a job sees of them must be there,
 else `check` names what is not; with `sources: fill` what is there is right, and what is not is fill values, counted.
 
-A drawn data set is a tree of files: plain ones, and virtual ones of bands, of numbered files, of sources that grow. Beside
-each the referee keeps in NumPy what it holds and which of it is missing."""
+A drawn data set is a tree of files: plain ones, and virtual ones of bands, of numbered files, of sources that grow.
+Beside each the referee keeps in NumPy what it holds and which of it is missing."""
 
 import os
 import resource
@@ -323,7 +323,8 @@ def test_the_last_of_numbered_files_cannot_be_read(folder):
     assert harness.run_job(folder, **job_of(folder)).output("y").shape == (3, 6)
     os.truncate(folder / "p-2.h5", 900)
     assert "'d' in p-2.h5, which is a truncated HDF5 file" in refusal(folder)
-    assert harness.run_job(folder, arguments=["--overwrite"], **job_of(folder, ["0:2", ":"])).output("y").shape == (3, 2)
+    results = harness.run_job(folder, arguments=["--overwrite"], **job_of(folder, ["0:2", ":"]))
+    assert results.output("y").shape == (3, 2)
 
 
 @pytest.mark.parametrize("what", ["strings", "filter"])
