@@ -415,7 +415,8 @@ hid_t h5_open_whole(hid_t dataset) {
     for (size_t i = 0; i < count; i++) {
         H5Pget_virtual_filename(creation, i, file, sizeof file);
         H5Pget_virtual_dsetname(creation, i, name, sizeof name);
-        int last = strchr(file, '%') || strchr(name, '%') ? h5_last_block(path, file, name, links, &found) : 0;
+        if (!strchr(file, '%') && !strchr(name, '%')) continue;
+        int last = h5_last_block(path, file, name, links, &found);
         if (last >= 0 && last + 1 - found > gap) gap = last + 1 - found;
     }
     H5Pclose(links);

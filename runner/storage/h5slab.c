@@ -56,7 +56,7 @@ hid_t h5_slab_limited(hid_t space, hsize_t slices) {
 hsize_t h5_slab_slices(hid_t space, hsize_t size) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];
     int axis = h5_slab_endless(space, start, stride, count, block);
-    if (size <= start[axis]) return 0;
+    if (axis < 0 || size <= start[axis]) return 0;
     hsize_t length = size - start[axis];
     if (block[axis] == H5S_UNLIMITED) return length;
     hsize_t last = length % stride[axis];
