@@ -110,7 +110,7 @@ if [ -x "$python" ]; then
     wait
     mapfile -t packages < <(grep -l mark.packages tests/e2e/*.py)
     (
-        [ ! -x "$build/real/venv/bin/python" ] || python=$build/real/venv/bin/python cores=(-n "$(nproc)")
+        [ ! -x "$build/real/venv/bin/python" ] || python=$build/real/venv/bin/python cores=(-n "$(nproc)" --dist loadgroup)
         run_pytest packages "${packages[@]}" -m packages "${cores[@]}"
     )
     mapfile -t timings < <(grep -l mark.timings tests/e2e/*.py)

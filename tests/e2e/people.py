@@ -62,7 +62,7 @@ def write_job(path, file, names, **options):
     """`names`: of data sets, with how many axes each has."""
     inputs, operations = {}, []
     for number, (name, axes) in enumerate(names.items()):
-        inputs[f"x{number}"] = {"file": str(file), "dataset": name, **options}
+        inputs[f"x{number}"] = {"file": str(file), "dataset": name.replace("$", "$$"), **options}
         operations += operations_of(number, axes)
     return harness.write_job(path, device="cpu", inputs=inputs, operations=operations)
 
