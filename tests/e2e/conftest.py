@@ -18,7 +18,8 @@ from power import power_shim  # noqa: F401 (a fixture)
 def pytest_configure(config):
     # Hundreds of runs of microseconds: threads that spin while they wait would take the cores from those that work.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.pop("COLUMNS", None)  # tables then are as a pipe gets them
+    os.environ["COLUMNS"] = ""  # the C library's, which os.environ may not know: readline sets it behind Python's back
+    del os.environ["COLUMNS"]  # tables then are as a pipe gets them
     config.addinivalue_line("markers", "gpu: needs a CUDA GPU that the program can use")
     config.addinivalue_line("markers", "timings: needs the GPU to itself; `make test` runs these last, one at a time")
     config.addinivalue_line("markers", "packages: needs other people's packages or files, which `make real` brings")

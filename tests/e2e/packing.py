@@ -145,7 +145,7 @@ def is_netcdf(dataset):
 
 
 def attributes_of(dataset):
-    """Those that say what the numbers mean, as NumPy's scalars and texts."""
+    """Those that say what the numbers mean, as NumPy's scalars, and _Unsigned's text."""
     found = {}
     for name in PACKING:
         if name not in dataset.attrs:
@@ -153,5 +153,7 @@ def attributes_of(dataset):
         value = dataset.attrs[name]
         if isinstance(value, bytes):
             value = value.decode()
-        found[name] = value if isinstance(value, str) or np.size(value) > 1 else np.ravel(value)[0]
+        value = value if isinstance(value, str) or np.size(value) > 1 else np.ravel(value)[0]
+        if (name == "_Unsigned") == isinstance(value, (str, np.str_)):
+            found[name] = value
     return found

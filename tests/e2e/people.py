@@ -1,7 +1,10 @@
 """Files that other programs wrote: what of them is numbers, a job of all of it, and whether that comes out right."""
 
 import bisect
+import contextlib
+import functools
 import re
+import warnings
 
 import h5py
 import numpy as np
@@ -111,8 +114,7 @@ def plain(values):
 def meaning(dataset):
     """What its stored numbers mean."""
     values = plain(dataset[()])
-    attributes = {n: v for n, v in packing.attributes_of(dataset).items()
-                  if n == "_Unsigned" or np.asarray(v).dtype.kind in "iuf"}  # fmt: skip
+    attributes = packing.attributes_of(dataset)
     if values.dtype.kind not in "iuf" or not (attributes or packing.is_netcdf(dataset)):
         return values
     return packing.decode(values, attributes, netcdf=packing.is_netcdf(dataset))[0]
@@ -131,13 +133,60 @@ def wrong(stored, values, copy, mean, axes):
     return None
 
 
-def compare(folder, file, names, environment=None, **options):
-    """What is wrong with data sets that are inputs, by name."""
-    found, outputs = {}, run(folder, file, names, environment, **options) if names else {}
+@contextlib.contextmanager
+def netcdf_readers(file):
+    """What netCDF4-python and xarray make of a variable, by its name, as functions; none where it is no netCDF file."""
+    import netCDF4
+    import xarray
+
+    def by_netcdf4(name):
+        group, _, variable = name[1:].rpartition("/")
+        place = opened[group] if group else opened
+        return place.variables[variable][...] if variable in place.variables else None
+
+    @functools.cache
+    def group_of_xarray(group):
+        return xarray.open_dataset(file, group=group or None, engine="netcdf4", decode_times=False, decode_coords=False)
+
+    def by_xarray(name):
+        group, _, variable = name[1:].rpartition("/")
+        found = group_of_xarray(group).variables
+        try:
+            return found[variable].values if variable in found else None
+        except TypeError:  # attributes that are no numbers
+            return None
+
     with h5py.File(file) as source:
+        marked = "_NCProperties" in source.attrs or file.suffix in (".nc", ".nc4", ".cdf")
+    if not marked:
+        yield ()
+        return
+    with netCDF4.Dataset(file) as opened:
+        yield by_netcdf4, by_xarray
+
+
+def compare(folder, file, names, environment=None, **options):
+    """What is wrong with data sets that are inputs, by name. Of netCDF files netCDF4-python or xarray must agree."""
+    found, outputs = {}, run(folder, file, names, environment, **options) if names else {}
+    with h5py.File(file) as source, netcdf_readers(file) as readers:
         for name, output in outputs.items():
             if isinstance(output, str):
                 found[name] = output
-            elif said := wrong(plain(source[name][()]), meaning(source[name]), *output, names[name]):
+                continue
+            dataset = source[name]
+            decoded = meaning(dataset)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                theirs = [values for reader in readers if np.ndim(values := reader(name)) == decoded.ndim > 0]
+            if said := wrong(plain(dataset[()]), decoded, *output, names[name]):
                 found[name] = said
+            elif theirs and not any(agree(decoded, values) for values in theirs):
+                found[name] = "netCDF4-python and xarray take it otherwise"
     return found
+
+
+def agree(ours, theirs):
+    """`theirs` may go on behind the end of ours: records that another variable has and this one lacks."""
+    ours, theirs = np.asarray(ours, np.float64), np.ma.filled(np.ma.asarray(theirs).astype(np.float64), np.nan)
+    theirs = theirs[tuple(slice(size) for size in ours.shape)]
+    return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-6, atol=0, equal_nan=True)
