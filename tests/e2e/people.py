@@ -168,12 +168,17 @@ def netcdf_readers(file):
 def compare(folder, file, names, environment=None, **options):
     """What is wrong with data sets that are inputs, by name. Of netCDF files netCDF4-python or xarray must agree."""
     found, outputs = {}, run(folder, file, names, environment, **options) if names else {}
+    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+    access.set_efile_prefix(b"${ORIGIN}")  # raw files lie beside the file
     with h5py.File(file) as source, netcdf_readers(file) as readers:
         for name, output in outputs.items():
             if isinstance(output, str):
                 found[name] = output
                 continue
             dataset = source[name]
+            if dataset.external:
+                del dataset  # HDF5 opens it with one prefix at a time
+                dataset = h5py.Dataset(h5py.h5d.open(source.id, name.encode(), access))
             decoded = meaning(dataset)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

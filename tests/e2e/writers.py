@@ -102,6 +102,8 @@ def hdf5_layouts(file, folder):
         file.create_virtual_dataset("layouts/virtual", layout)
     file["layouts/external_link"] = h5py.ExternalLink(f"{file.attrs['name']}-source.h5", "/x")
     file["layouts/soft_link"] = h5py.SoftLink("/layouts/gzip")
+    raw = [(f"{file.attrs['name']}.raw", 0, h5py.h5f.UNLIMITED)]
+    file.create_dataset("layouts/raw", data=x, external=raw, efile_prefix="${ORIGIN}")
 
 
 def write_h5py(folder):
