@@ -71,7 +71,8 @@ def hdf5_layouts(file, folder):
     make("layouts/gzip", chunks=(5, 17), compression="gzip")
     make("layouts/shuffle", chunks=(7, 4), compression="gzip", shuffle=True, fletcher32=True)
     make("layouts/lzf", chunks=(7, 4), compression="lzf")
-    make("layouts/scaleoffset", chunks=(7, 4), scaleoffset=0)
+    make("layouts/scaleoffset_nothing", chunks=(7, 4), scaleoffset=0)  # of all of the type's range
+    file.create_dataset("layouts/scaleoffset", data=x % 1000, chunks=(7, 4), scaleoffset=0)
     make("layouts/fixed", chunks=(7, 4))
     make("layouts/one", chunks=SHAPE)
     make("layouts/one_gzip", chunks=SHAPE, compression="gzip")
