@@ -238,19 +238,32 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
 }
 
-/* Rounding errors of equal products are not independent: they point one way. What the plainest loop loses, an order of
- * addition may lose several times: where that is more than the tolerance it makes the magnitude by which errors are
- * measured. */
-static double drift_of(const struct sums *sum, double relative) {
-    double drift = (double)fabsl(sum->plain - sum->value);
-    return isfinite(drift) ? 4 * drift / relative : 0;
+/* How many times the plainest loop's error another order of addition may lose: of one element, and of any in a run. */
+enum { OWN_DRIFTS = 4, RUN_DRIFTS = 3 };
+
+/* The largest error of the plainest loop in a run of sums, relative to their magnitudes. */
+static double run_drift(const struct sums sums[], int64_t count) {
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double drift = (double)fabsl(sums[i].plain - sums[i].value) / sums[i].magnitude;
+        if (isfinite(drift) && drift > most) most = drift;
+    }
+    return most;
+}
+
+/* Rounding errors of equal products are not independent: they point one way. The error of the plainest loop shows it,
+ * or, where that one is small by luck, the errors of elements beside it. Where other orders of addition may then lose
+ * more than the tolerance, the magnitude by which errors are measured grows to what they may lose. */
+static double drift_of(const struct sums *sum, double beside, double relative) {
+    double own = (double)fabsl(sum->plain - sum->value), run = beside * sum->magnitude;
+    if (!isfinite(own)) return 0;
+    return fmax(OWN_DRIFTS * own, RUN_DRIFTS * run) / relative;
 }
 
 /* Elements are alpha times a sum that is in the accumulator first, whose largest number is `largest`: beyond it the sum
  * is infinite, and 0 times that is NaN. */
-static void tell(struct truth *truth, int64_t at, double alpha, const struct sums *sum, double largest,
-                 double relative) {
-    double factor = fabs(alpha), drift = factor * drift_of(sum, relative);
+static void tell(struct truth *truth, int64_t at, double alpha, const struct sums *sum, double drift, double largest) {
+    double factor = fabs(alpha);
     if (alpha != 0) {
         truth_set(truth, at, alpha * sum->value, factor * (long double)sum->magnitude, factor * (long double)largest);
     } else {
@@ -260,7 +273,15 @@ static void tell(struct truth *truth, int64_t at, double alpha, const struct sum
         if (truth->overflow[at] != OVERFLOW_NONE) truth->overflow[at] = OVERFLOW_NAN;
         truth->magnitude[at] = 0;
     }
-    if (drift > truth->magnitude[at]) truth->magnitude[at] = drift;
+    if (factor * drift > truth->magnitude[at]) truth->magnitude[at] = factor * drift;
+}
+
+/* Tells the truth about a run of a row, from element `at` on. */
+static void tell_run(struct truth *truth, int64_t at, double alpha, const struct sums sums[], int64_t count,
+                     enum dtype accumulator, double relative) {
+    double largest = dtype_largest(accumulator), beside = run_drift(sums, count);
+    for (int64_t i = 0; i < count; i++)
+        tell(truth, at + i, alpha, &sums[i], drift_of(&sums[i], beside, relative), largest);
 }
 
 static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
@@ -269,7 +290,7 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     int64_t batch = stack ? box->count[0] : 1, m = box->count[stack], n = box->count[stack + 1];
     double alpha = geometry->options.alpha;
     double relative = matmul_tolerance(geometry, ACCURACY_FULL).relative;
-    double largest = dtype_largest(accumulator_of(geometry->out.dtype));
+    enum dtype accumulator = accumulator_of(geometry->out.dtype);
     struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
     struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
     if (!sums) return fail(error, STATUS_RUN, "no host memory for the reference");
@@ -284,10 +305,9 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
                                     .count = {1, rows, columns}};
                 status = sum_block(geometry, reader, &tile, pieces, sums, error);
                 for (int64_t i = 0; i < rows && status == STATUS_OK; i++)
-                    for (int64_t j = 0; j < columns; j++) {
-                        int64_t at = (matrix * m + row + i) * n + column + j;
-                        tell(truth, at, alpha, &sums[i * columns + j], largest, relative);
-                    }
+                    for (int64_t j = 0; j < columns; j += RUN)
+                        tell_run(truth, (matrix * m + row + i) * n + column + j, alpha, &sums[i * columns + j],
+                                 min_int64(RUN, columns - j), accumulator, relative);
             }
     for (int i = 0; i < 2; i++) piece_free(&pieces[i]);
     free(sums);

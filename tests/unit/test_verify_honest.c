@@ -94,6 +94,30 @@ static void honest_case(int number) {
     close_fixture(&f);
 }
 
+/* Scores of counts, most of which are 0: a column has one number nearly everywhere, so that the roundings of a product
+ * of two columns point one way. */
+static void scores_of_counts(void **state) {
+    (void)state;
+    enum { K = 700, N = 400 };
+    static float scores[K * N];
+    struct shape shape = {2, {K, N}};
+    struct fixture f;
+    for (int i = 0; i < K * N; i++)
+        scores[i] = (float)(chance(12) ? -0.05 - 0.013 * (double)(i % N % 29) : 1 + 9 * fabs(around()));
+    open_inputs(&f, OP_MATMUL, (struct op_options){.alpha = 1, .transpose_a = true}, FLOAT32, shape, shape,
+                around_zero);
+    for (int i = 0; i < 2; i++) put_input(&f, i, scores);
+    for (int variant = 0; variant < 2; variant++) {
+        f.kernel = *kernel_find(OP_MATMUL, variant ? "blocked" : "cpu");
+        compute(&f);
+        for (int verify = VERIFY_FULL; verify <= VERIFY_SAMPLED; verify++) {
+            f.operation.run.verify = (enum job_verify)verify;
+            if (!passes(&f)) fail_msg("%s: %s", f.kernel.name, f.verdict.message);
+        }
+    }
+    close_fixture(&f);
+}
+
 static void honest_results_are_right(void **state) {
     (void)state;
     const char *wanted = getenv("HONEST_CASES");
@@ -238,9 +262,10 @@ static void scale_computes_in_float64(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(honest_results_are_right),    cmocka_unit_test(around_overflow),
-        cmocka_unit_test(overflow_beside_an_infinity), cmocka_unit_test(overflow_to_either_side),
-        cmocka_unit_test(transposes_keep_bits),        cmocka_unit_test(scale_computes_in_float64),
+        cmocka_unit_test(honest_results_are_right),  cmocka_unit_test(scores_of_counts),
+        cmocka_unit_test(around_overflow),           cmocka_unit_test(overflow_beside_an_infinity),
+        cmocka_unit_test(overflow_to_either_side),   cmocka_unit_test(transposes_keep_bits),
+        cmocka_unit_test(scale_computes_in_float64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
