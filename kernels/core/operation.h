@@ -82,7 +82,13 @@ struct box box_of_tile(const struct operand *operand, const struct tile *tile);
 struct host_reader {
     enum status (*read)(void *context, int input, const struct box *box, void *data, struct error *error);
     void *context;
+    /* A box that lies packed in memory already, valid until the next call of either; NULL: it has to be read. The
+     * function may be NULL. */
+    const void *(*lend)(void *context, int input, const struct box *box);
 };
+/* Lends the box, or reads it into `data`: *at is where it lies. */
+enum status host_reader_get(const struct host_reader *reader, int input, const struct box *box, void *data,
+                            const void **at, struct error *error);
 
 /* What else is right because the terms may leave their type's range on the way to their sum. */
 enum overflow {

@@ -9,6 +9,14 @@
 
 #define CONVERTED (INT64_C(1) << 14) /* elements at a time */
 
+enum status host_reader_get(const struct host_reader *reader, int input, const struct box *box, void *data,
+                            const void **at, struct error *error) {
+    *at = reader->lend ? reader->lend(reader->context, input, box) : NULL;
+    if (*at) return STATUS_OK;
+    *at = data;
+    return reader->read(reader->context, input, box, data, error);
+}
+
 struct cut pieces_of(const struct box *box) {
     return cut_box(box, NULL, PIECE_ELEMENTS);
 }
@@ -31,12 +39,13 @@ void piece_free(struct piece *piece) {
 enum status piece_read(struct piece *piece, const struct geometry *geometry, const struct host_reader *reader,
                        int input, const struct box *box, struct error *error) {
     enum dtype dtype = geometry->in[input].dtype;
-    enum status status = reader->read(reader->context, input, box, piece->raw, error);
+    const void *from;
+    enum status status = host_reader_get(reader, input, box, piece->raw, &from, error);
     if (status != STATUS_OK) return status;
     int64_t elements = box_elements(box);
 #pragma omp parallel for if (elements > CONVERTED) /* threads that are woken for nothing spin while others read */
     for (int64_t at = 0; at < elements; at += CONVERTED) {
-        const char *raw = (const char *)piece->raw + at * (int64_t)dtype_size(dtype);
+        const char *raw = (const char *)from + at * (int64_t)dtype_size(dtype);
         int64_t count = min_int64(CONVERTED, elements - at);
         convert_to_double(dtype, raw, count, piece->value + at);
         if (!dtype_is_float(dtype)) convert_to_integer(dtype, raw, count, piece->integer + at);

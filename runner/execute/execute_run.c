@@ -139,7 +139,7 @@ static enum status stream_verify_and_count(struct execution *execution, struct t
     const struct run *run = trial->run;
     const struct task *task = &plan->tasks[run->task];
     struct result_row *row = trial->row;
-    struct host_reader reader = {watched_read, &trial->watched};
+    struct host_reader reader = {.read = watched_read, .context = &trial->watched};
     struct stream_result passed = {.devices = 1};
     struct verdict verdict;
     trial->watched = (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part),

@@ -1,6 +1,7 @@
 /* freivalds.c - compares weighted sums of C with those of f A B, where f is the product's factor. */
 #include "freivalds.h"
 
+#include "../../kernels/core/cpu.h"
 #include "../base/fail.h"
 #include "projection.h"
 #include <math.h>
@@ -98,25 +99,29 @@ struct sizes {
     bool *odd;
 };
 
+/* (fmax would be a call for each element.) */
+CPU_BODY take_largest_body(const double *x, int64_t count, double *largest) {
+    double most = *largest;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < count; i++) most = fabs(x[i]) > most ? fabs(x[i]) : most;
+    *largest = most;
+}
+CPU_VERSIONS(take_largest, (const double *x, int64_t count, double *largest), (x, count, largest))
+
+CPU_BODY take_larger_body(const double *x, int64_t count, double *largest) {
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) largest[i] = largest[i] > fabs(x[i]) ? largest[i] : fabs(x[i]);
+}
+CPU_VERSIONS(take_larger, (const double *x, int64_t count, double *largest), (x, count, largest))
+
 static void take_sizes(void *context, const struct band *band, int64_t first, int64_t count) {
     const struct sizes *sizes = context;
     int64_t columns = band->count[1];
     double *largest = sizes->largest + band->start[sizes->axis] + first;
-    if (sizes->axis == 0) {
-        for (int64_t r = 0; r < count; r++) {
-            const double *x = band->x + (first + r) * columns;
-            double most = largest[r];
-#pragma omp simd reduction(max : most)
-            for (int64_t c = 0; c < columns; c++) most = fmax(most, fabs(x[c]));
-            largest[r] = most;
-        }
-        return;
-    }
-    for (int64_t r = 0; r < band->count[0]; r++) {
-        const double *x = band->x + r * columns + first;
-#pragma omp simd
-        for (int64_t c = 0; c < count; c++) largest[c] = largest[c] > fabs(x[c]) ? largest[c] : fabs(x[c]);
-    }
+    if (sizes->axis == 0)
+        for (int64_t r = 0; r < count; r++) take_largest(band->x + (first + r) * columns, columns, largest + r);
+    else
+        for (int64_t r = 0; r < band->count[0]; r++) take_larger(band->x + r * columns + first, count, largest);
 }
 
 static void take_odd(void *context, const struct band *band) {
@@ -197,11 +202,19 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
     struct weighing weighed_b = weighing_of(columns, b, n_of_b, &vectors[1]);
     struct multiplication of_columns = multiplication_of(columns, rows->blocks, b, !n_of_b, &vectors[0]);
     struct multiplication of_rows = multiplication_of(rows, columns->blocks, b, !m_of_a, &vectors[1]);
-    struct visitor visitors[4] = {visit_weighing(&weighed_a), visit_weighing(&weighed_b),
-                                  visit_multiplication(&of_columns), visit_multiplication(&of_rows)};
-    TRY(matrix_visit(&a_matrix, visitors, same ? 2 : 1, error));
-    if (!same) TRY(matrix_visit(&b_matrix, visitors + 1, 2, error));
-    TRY(matrix_visit(&a_matrix, visitors + (same ? 2 : 3), same ? 2 : 1, error));
+    struct visitor weigh[2] = {visit_weighing(&weighed_a), visit_weighing(&weighed_b)};
+    struct visitor multiply[2] = {visit_multiplication(&of_rows), visit_multiplication(&of_columns)};
+    if (same) {
+        TRY(matrix_visit(&a_matrix, weigh, 2, error));
+        TRY(matrix_visit(&a_matrix, multiply, 2, error));
+    } else { /* the larger is read once for both */
+        const struct matrix *matrices[2] = {&a_matrix, &b_matrix};
+        int large = m < n;
+        struct visitor both[2] = {weigh[large], multiply[large]};
+        TRY(matrix_visit(matrices[!large], &weigh[!large], 1, error));
+        TRY(matrix_visit(matrices[large], both, 2, error));
+        TRY(matrix_visit(matrices[!large], &multiply[!large], 1, error));
+    }
 
     double factor = operations[geometry->op]->product(&geometry->options);
     for (int64_t i = 0; i < m * columns->blocks; i++) of_rows.sums[i] *= factor;

@@ -19,8 +19,8 @@
 
 struct freivalds; /* weights and sums of f A B for one task, shared by its variants */
 
-/* Reads A three times and B twice; or, if A and B are the `same` array, that three times. `seed` chooses the weights.
- * The caller frees *result. STATUS_RUN: the host is out of memory. */
+/* Reads the larger operand twice and the other three times; or, if they are the `same` array, that three times. `seed`
+ * chooses the weights. The caller frees *result. STATUS_RUN: the host is out of memory. */
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
                               bool same, uint64_t seed, struct freivalds **result, struct error *error);
 

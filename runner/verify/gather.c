@@ -8,9 +8,11 @@
 #include "../storage/layout.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define WINDOW_BYTES (INT64_C(64) << 20) /* of whole chunks around a box */
-#define WALK         (INT64_C(1) << 20)  /* elements that are read at a time; or one chunk, if it has more */
+#define HUGE_PAGE    (INT64_C(2) << 20)
+#define WALK         (INT64_C(1) << 20) /* elements that are read at a time; or one chunk, if it has more */
 
 /* A box of an array, as an operand has it. */
 struct held {
@@ -86,6 +88,15 @@ static int array_of(const struct gather *gather, int input) {
 /* Is it of that input of the run? */
 static bool is_of(const struct gather *gather, const struct held *held, int input) {
     return held->array == array_of(gather, input) && operands_alike(held->operand, operand_of(gather, input));
+}
+
+/* Memory in huge pages where the system has them: small ones cost as much as the check. NULL: there is none. */
+static char *allocate(int64_t bytes) {
+    if (bytes < HUGE_PAGE) return malloc((size_t)bytes);
+    void *memory = NULL;
+    if (posix_memalign(&memory, (size_t)HUGE_PAGE, (size_t)bytes) != 0) return NULL;
+    madvise(memory, (size_t)(bytes / HUGE_PAGE * HUGE_PAGE), MADV_HUGEPAGE);
+    return memory;
 }
 
 /* Two operands that are one array have its boxes in common: those of the first. */
@@ -178,7 +189,7 @@ bool gather_want(struct gather *gather, int input, const struct box *box) {
                           .bytes = bytes,
                           .missing = box_elements(box),
                           .next = gather->held};
-    held->data = malloc((size_t)bytes);
+    held->data = allocate(bytes);
     if (!held->data) return free(held), false;
     gather->held = held;
     gather->room -= bytes;
@@ -314,7 +325,7 @@ static bool move_window(struct gather *gather, int input, const struct box *box)
     int64_t element = element_of(gather, input), bytes = box_elements(&around) * element;
     if (box_equal(&around, box) || bytes > min_int64(WINDOW_BYTES, gather->room + window->bytes)) return false;
     close_window(gather, input);
-    *window = (struct held){.box = around, .element = element, .bytes = bytes, .data = malloc((size_t)bytes)};
+    *window = (struct held){.box = around, .element = element, .bytes = bytes, .data = allocate(bytes)};
     gather->room -= bytes;
     if (!window->data) close_window(gather, input);
     return window->data;
@@ -335,7 +346,18 @@ static enum status read_box(void *context, int input, const struct box *box, voi
     return STATUS_OK;
 }
 
+static const void *lend_box(void *context, int input, const struct box *box) {
+    struct gather *gather = context;
+    const struct held *held = find(gather, input, box);
+    if (!held || held->missing > 0) return NULL;
+    struct walk walk = layout_between(box, &held->box, box);
+    int64_t source, target;
+    if (walk.rows != 1) return NULL;
+    layout_row(&walk, 0, &source, &target);
+    return held->data + source * held->element;
+}
+
 struct host_reader gather_reader(struct gather *gather, const struct host_reader *reader) {
     gather->reader = reader;
-    return (struct host_reader){read_box, gather};
+    return (struct host_reader){read_box, gather, lend_box};
 }

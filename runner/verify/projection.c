@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define BAND_ELEMENTS (INT64_C(1) << 21)
-#define RUN           8192 /* elements that one thread converts at a time */
-#define COLUMNS       64   /* lines that one thread takes at a time */
+#define BAND_ELEMENTS (INT64_C(1) << 18) /* that stay in a cache from one visitor to the next */
+#define RUN           8192               /* elements that one thread converts at a time */
+#define COLUMNS       64                 /* lines that one thread takes at a time */
 #define ROWS          4
 #define ITEMS         256 /* that a band is shared out in, at most */
 
@@ -104,11 +104,12 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     }
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box box = cut_piece(&cut, number);
-        status = matrix->reader->read(matrix->reader->context, matrix->input, &box, raw, error);
+        const void *at;
+        status = host_reader_get(matrix->reader, matrix->input, &box, raw, &at, error);
         if (status) break;
         band.start[0] = box.start[row], band.count[0] = box.count[row];
         band.start[1] = box.start[column], band.count[1] = box.count[column];
-        visit_band(visitors, count, &band, widen(matrix, raw, &band));
+        visit_band(visitors, count, &band, widen(matrix, at, &band));
     }
     free(raw);
     free(band.x);

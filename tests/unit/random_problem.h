@@ -268,7 +268,7 @@ static void problem_open(const struct variants *variants, uint64_t seed, int64_t
         turn(geometry, problem->in[0], problem->turned);
         return;
     }
-    struct host_reader reader = {read_operand, problem};
+    struct host_reader reader = {.read = read_operand, .context = problem};
     struct box box = box_whole(&geometry->out.shape);
     struct error error = {.status = STATUS_OK};
     assert_int_equal(truth_allocate(geometry, outputs, &problem->truth, &error), STATUS_OK);

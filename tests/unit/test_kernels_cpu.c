@@ -176,7 +176,7 @@ static struct launch whole_launch(const struct geometry *geometry) {
 /* Checks one operation on given inputs with every CPU variant that takes them, whole and in tiles. */
 static void check_variants(enum op op, const struct geometry *geometry, struct arrays *arrays) {
     size_t out = (size_t)shape_elements(&geometry->out.shape) + 1;
-    struct host_reader reader = {read_input, arrays};
+    struct host_reader reader = {.read = read_input, .context = arrays};
     struct box box = box_whole(&geometry->out.shape);
     struct error error = {0};
     struct truth truth;

@@ -252,7 +252,7 @@ struct results {
 static struct results truth_of(const struct geometry *geometry, const void *a, const void *b, const struct box *box) {
     struct results results = {{0}, {0}, {false}, {0}};
     struct memory memory = {{a, b}, geometry};
-    struct host_reader reader = {read_memory, &memory};
+    struct host_reader reader = {.read = read_memory, .context = &memory};
     struct truth truth = {results.value, results.magnitude, results.overflow, results.integer};
     struct error error = {0};
     assert_int_equal(operations[geometry->op]->reference(geometry, &reader, box, &truth, &error), STATUS_OK);
@@ -360,7 +360,7 @@ static void truths_have_more_range(void **state) {
     const struct box scalar = {0};
     double row[COUNT];
     struct results results = {.value = {0}};
-    struct host_reader reader = {read_row, row};
+    struct host_reader reader = {.read = read_row, .context = row};
     struct truth truth = {results.value, results.magnitude, results.overflow, results.integer};
     struct error error = {0};
     for (int i = 0; i < COUNT; i++) row[i] = 0x1p-540;
@@ -386,7 +386,7 @@ static void a_stack_is_transposed_in_pieces(void **state) {
     struct box all = box_whole(&g.out.shape);
     int32_t *from = malloc(ELEMENTS * sizeof *from);
     struct memory memory = {{from}, &g};
-    struct host_reader reader = {read_memory, &memory};
+    struct host_reader reader = {.read = read_memory, .context = &memory};
     struct truth truth;
     struct error error = {0};
     assert_true(from && ELEMENTS > PIECE_ELEMENTS);

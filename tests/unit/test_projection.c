@@ -34,7 +34,7 @@ static void assert_near(double value, double truth, double magnitude) {
 /* Sums over one axis with so many blocks, by either way, of a drawn matrix of a stack. */
 static void check(int axis, int blocks) {
     static double vectors[MOST * PROJECTION_BLOCKS], sizes[MOST], sums[2][MOST * PROJECTION_BLOCKS], most[2][MOST];
-    const struct host_reader reader = {read_box, NULL};
+    const struct host_reader reader = {.read = read_box, .context = NULL};
     for (int i = 0; i < 2; i++) size[i] = 1 + draw_below(draw_below(4) ? 70 : MOST);
     const struct operand operand = {.dtype = FLOAT64, .shape = {3, {STACK, size[0], size[1]}}};
     const struct shape chunk = {3, {1, 1 + draw_below(40), 1 + draw_below(40)}};

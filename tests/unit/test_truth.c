@@ -49,7 +49,7 @@ static struct geometry geometry_of(enum op op, struct op_options options, const 
 /* Of the elements of `box`; to be freed. */
 static struct truth truth_of(const struct geometry *geometry, const void *a, const void *b, const struct box *box) {
     struct memory memory = {{a, b}, geometry};
-    struct host_reader reader = {read_memory, &memory};
+    struct host_reader reader = {.read = read_memory, .context = &memory};
     struct truth truth;
     struct error error = {0};
     assert_int_equal(truth_allocate(geometry, box_elements(box) + 1, &truth, &error), STATUS_OK);

@@ -163,7 +163,7 @@ static inline void open_product(struct fixture *f, enum dtype dtype, int64_t m, 
 }
 
 static inline enum status verify(struct fixture *f) {
-    struct host_reader reader = {read_out, f};
+    struct host_reader reader = {.read = read_out, .context = f};
     f->reads = f->input_reads = 0;
     verify_begin(&f->plan, &f->run, f->cache);
     return verify_run(&f->plan, &f->run, &reader, f->cache, &f->verdict, &error);
