@@ -50,8 +50,9 @@ struct task {
 
 /* How an operand lies in its file. Tiles and pieces are cut where chunks end; the rate enters the prediction. */
 struct storage {
-    struct shape chunk; /* rank 0: not chunked */
+    struct shape chunk; /* rank 0: not chunked, or of merged axes and too large to pass through memory whole */
     bool filtered;      /* a chunk is read or written whole */
+    struct shape grain; /* of filtered chunks of any size: where they end; rank 0: nowhere that matters */
     bool generated;     /* the input is in no file */
     double file_share;  /* its bytes in the file over those that are computed with: another type */
     double bytes_per_s; /* predicted rate of reading or writing it, in bytes that are computed with */

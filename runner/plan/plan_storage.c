@@ -55,9 +55,13 @@ static double size_ratio(enum dtype of, enum dtype to) {
 /* What is read piece by piece and put in order on one core (storage/operand.h). */
 #define REARRANGE_RATE 0.5e9
 
+#define WHOLE_CHUNK (INT64_C(1) << 21) /* elements of merged axes: chunks stay whole if no more is read for that */
+
 /* As the operand's axes are. */
 static void merge_chunks(const struct operand *operand, struct storage *storage) {
     storage->chunk = operand_grain(operand, &storage->chunk, NULL);
+    if (storage->filtered) storage->grain = storage->chunk;
+    if (!operand_is_plain(operand) && shape_elements(&storage->chunk) > WHOLE_CHUNK) storage->chunk.rank = 0;
     if (storage->chunk.rank == 0) storage->filtered = false;
     if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
 }

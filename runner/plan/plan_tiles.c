@@ -78,8 +78,8 @@ static int64_t operand_segments(const struct operand *operand, const int64_t til
 /* Bytes of the chunks that a tile touches over the tile's own bytes, on average; 1 if tiles end where chunks end. */
 static double chunk_excess(const struct operand *operand, const struct storage *storage, const int64_t tile[LOOPS]) {
     double excess = 1;
-    for (int axis = 0; storage->filtered && axis < operand->shape.rank; axis++) {
-        int64_t count = tile[operand->loop[axis]], chunk = storage->chunk.size[axis], size = operand->shape.size[axis];
+    for (int axis = 0; axis < storage->grain.rank; axis++) {
+        int64_t count = tile[operand->loop[axis]], chunk = storage->grain.size[axis], size = operand->shape.size[axis];
         if (count == 0 || count >= size || count % chunk == 0) continue;
         excess *= fmin((double)round_up(size, chunk), (double)round_up(count, chunk) + (double)chunk) / (double)count;
     }
@@ -164,6 +164,9 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         double tile = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
         double one = tile * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
                      (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
+        /* A stage holds a part of such a chunk, which is decoded for each. */
+        bool staged = facts->kind == DEVICE_CUDA && tiling->in_storage[i].grain.rank > tiling->in_storage[i].chunk.rank;
+        if (staged) one *= fmax(1, tile / (double)STAGE_BYTES);
         double bytes = loads / tile_count(in, tiling->tiles) * operand_bytes(in);
         bytes_in += bytes;
         if (tiling->in_storage[i].generated)
@@ -244,7 +247,8 @@ static void find_grains(const struct geometry *geometry, const struct tiling *ti
     for (int loop = 0; loop < LOOPS; loop++) grain[loop] = 1;
     for (int i = 0; i <= geometry->inputs; i++) {
         const struct operand *operand = i < geometry->inputs ? &geometry->in[i] : &geometry->out;
-        const struct shape *chunk = i < geometry->inputs ? &tiling->in_storage[i].chunk : &tiling->out_storage.chunk;
+        const struct storage *storage = i < geometry->inputs ? &tiling->in_storage[i] : &tiling->out_storage;
+        const struct shape *chunk = storage->grain.rank > 0 ? &storage->grain : &storage->chunk;
         for (int axis = 0; axis < chunk->rank; axis++)
             if (chunk->size[axis] > grain[operand->loop[axis]]) grain[operand->loop[axis]] = chunk->size[axis];
     }

@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE       (INT64_C(1) << 18)  /* elements that are put in order at a time */
-#define WIDENED     (INT64_C(1) << 13)  /* elements that one thread widens at a time */
-#define GRAIN_BYTES (INT64_C(16) << 20) /* of merged axes: chunks stay whole if no more is read for that */
-#define WIDEST      8                   /* bytes of an element */
+#define PIECE   (INT64_C(1) << 18) /* elements that are put in order at a time */
+#define WIDENED (INT64_C(1) << 13) /* elements that one thread widens at a time */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -171,26 +169,23 @@ enum status operand_for_each(const struct operand *operand, const struct box *bo
 struct shape operand_grain(const struct operand *operand, const struct shape *chunk, int64_t shift[MAX_RANK]) {
     const struct axes *axes = &operand->axes;
     struct shape grain = {.rank = 0};
-    int64_t moved[MAX_RANK] = {0}, elements = 1;
+    int64_t moved[MAX_RANK] = {0};
     if (operand_is_plain(operand)) return *chunk;
     if (operand_is_rearranged(operand) || chunk->rank == 0) return grain;
     for (int group = 0, axis = 0; group < axes->groups; group++) {
-        int64_t whole = 1, inside = 1;
+        int64_t whole = 1;
         int end = axis + axes->group[group];
         for (int i = end - 1; i >= axis; i--) { /* the outermost axis along which a chunk has several elements */
             int64_t size = axes->of[i] < 0 ? 1 : chunk->size[axes->of[i]];
             if (size > 1 || i == end - 1) {
                 grain.size[group] = size * whole;
                 moved[group] = shift && axes->of[i] >= 0 ? shift[axes->of[i]] * whole : 0;
-                inside = grain.size[group];
             }
             whole *= axes->size[i];
         }
         if (axes->group[group] == 0) grain.size[group] = 1;
         axis = end;
-        elements *= inside;
     }
-    if (elements > GRAIN_BYTES / WIDEST) return (struct shape){.rank = 0};
     grain.rank = axes->groups;
     if (shift) memcpy(shift, moved, sizeof moved);
     return grain;

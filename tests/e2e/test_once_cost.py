@@ -1,5 +1,6 @@
 """What the sampled check of `--once` costs: bytes read and processor seconds beside those of `--once --verify none`, on
-drawn stacks: chunks along any axes, any filter, any operation. `plan` predicts the check's time.
+drawn stacks: chunks along any axes, any filter, any operation. What `plan` predicts for one processor is compared with
+what the pass and the check take of it.
 
     TILERUN_CASES=20 TILERUN_SEED=1     layouts of 50 MB, whose ratios are printed; one by TILERUN_CASE=7
 
@@ -23,6 +24,8 @@ CASES = int(os.environ.get("TILERUN_CASES", 8))
 CHOSEN = os.environ.get("TILERUN_CASE")
 BYTES = 50e6 if LARGE else 2e6
 MOST = 2.2  # times what the pass alone costs
+NEAR = 2 if LARGE else 3  # times the measured time, either way, and what a pass varies by
+NOISE = 0.15
 STARTING_BYTES, STARTING_S = 200e3, 0.02 if LARGE else 0.3
 
 CODECS = {
@@ -130,8 +133,31 @@ def cost(folder, job, *arguments):
     return int(read["rchar"]), used.ru_utime + used.ru_stime, harness.Results(output).rows[0]
 
 
+def predict(job):
+    """Seconds of the pass and of the check, by one processor."""
+    one = min(os.sched_getaffinity(0))
+    command = [str(harness.TILERUN), "plan", str(job), "--once", "--json"]
+    said = subprocess.run(command, capture_output=True, check=True, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    run = json.loads(said.stdout)["runs"][0]
+    return run["pass_s"], run["verify_s"]
+
+
 def least(costs):
     return [min(figures) for figures in zip(*[each[:2] for each in costs])]
+
+
+def test_chunks_along_the_outer_axes_are_decoded_once(folder):
+    """All axes are one to this reduction, and each chunk reaches from its beginning to its end."""
+    x = np.random.default_rng(SEED).integers(0, 9, (140, 30, 60, 50), "uint8")
+    with h5py.File(folder / "x.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(140, 28, 1, 1), compression="gzip", compression_opts=1)
+    inputs = {"x": {"file": str(folder / "x.h5"), "dataset": "x"}}
+    operation = {"id": "y", "op": "reduce", "operator": "sum", "inputs": ["x"], "axis": "all"}
+    job = harness.write_job(folder / "job.yaml", inputs=inputs, operations=[operation])
+    size = os.path.getsize(folder / "x.h5")
+    read, _, _ = cost(folder, job, "--verify", "none")
+    assert read < size + 6e6  # the program itself
+    assert int(harness.Results(folder / "results.h5").output("y")) == x.sum()
 
 
 @pytest.mark.parametrize("case", range(CASES) if CHOSEN is None else [int(CHOSEN)])
@@ -145,9 +171,14 @@ def test_a_sampled_check_reads_little_more_than_the_pass(folder, case):
         checked.append(cost(folder, job))
     assert checked[0][2]["status"] == "ok"
     (bytes_alone, cpu_alone), (bytes_checked, cpu_checked) = least(alone), least(checked)
+    pass_s, verify_s = predict(job)
+    took = cpu_checked - cpu_alone
     print(
         f"{words}\n    bytes {bytes_checked / bytes_alone:5.2f} ({bytes_alone / 1e6:.1f} MB)"
         f"   processor {cpu_checked / cpu_alone:5.2f} ({cpu_alone:.3f} s)   {checked[0][2]['verify']}"
+        f"   check {took:.3f} s, predicted {verify_s:.3f}   pass predicted {pass_s:.3f}"
     )
     assert bytes_checked <= MOST * bytes_alone + STARTING_BYTES
     assert cpu_checked <= MOST * cpu_alone + STARTING_S
+    assert verify_s <= NEAR * took + NOISE * cpu_alone + STARTING_S
+    assert took <= NEAR * verify_s + NOISE * cpu_alone + STARTING_S

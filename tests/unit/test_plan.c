@@ -251,9 +251,9 @@ static void cut_chunks_are_read_whole(void **state) {
             bool whole = tile >= size || tile % chunk == 0;
             storage->chunk = (struct shape){2, {1, 1}};
             storage->chunk.size[axis] = chunk;
-            storage->filtered = false;
+            storage->grain.rank = 0;
             assert_true(predict(&f, 1).read_s == plain);
-            storage->filtered = true;
+            storage->grain = storage->chunk; /* they are filtered */
             double read = predict(&f, 1).read_s;
             assert_true(whole ? read == plain : read > plain);
             assert_true(read <= plain * (double)(tile + 2 * chunk) / (double)tile);
