@@ -34,10 +34,11 @@ def draw_operand(rng, shape, dtype):
     return referee.round_to(x, dtype)
 
 
-def variants_of(op, dtype, alpha):
-    """`cublas` says that it takes no factor of 0 and, but for float64, none beyond float32."""
+def variants_of(op, dtype):
+    """Without the vendor's, which multiplies an input by alpha first, and those of lower accuracy, which take the least
+    numbers of a type for zeros."""
     found = [v for v in harness.list_variants() if v.op == op and v.runs_here and not v.limit and dtype in v.dtypes]
-    return [v.name for v in found if v.name != "cublas" or 1e-37 < abs(alpha) < 1e38]
+    return [v.name for v in found if v.name != "cublas" and v.accuracy == "full"]
 
 
 def run(folder, operands, dtype, operation):
@@ -51,7 +52,8 @@ def run(folder, operands, dtype, operation):
 
 def check(results, dtype, right, words):
     """NaNs and infinities where they should be, numbers within the type's rounding."""
-    assert all(row["status"] == "ok" for row in results.rows), (words, results.rows)
+    bad = [(row["variant"], row["status"], row["message"]) for row in results.rows if row["status"] not in ("ok", "skipped")]
+    assert not bad and any(row["status"] == "ok" for row in results.rows), (words, bad)
     for name, stored in results.everything().items():
         value = referee.widen(stored, dtype)
         assert np.array_equal(np.isnan(value), np.isnan(right)), (words, name, value, right)
@@ -78,7 +80,7 @@ def test_factors_of_products(folder, dtype, seed):
     b = draw_operand(rng, (1, int(rng.integers(1, 40))), dtype)
     right = product(a, b, dtype, alpha)
     verify = str(rng.choice(["full", "sampled"]))
-    variants = variants_of("matmul", dtype, alpha)
+    variants = variants_of("matmul", dtype)
     operation = {"op": "matmul", "alpha": alpha, "verify": verify, "variants": variants}
     check(run(folder, {"a": a, "b": b}, dtype, operation), dtype, right, (seed, alpha, dtype))
 
@@ -92,7 +94,7 @@ def test_factors_and_addends_of_scales(folder, dtype, seed):
     with np.errstate(all="ignore"):  # in long double, whose product of two float64 may be rounded but leaves no range
         exact = np.longdouble(alpha) * referee.widen(x, dtype).astype(np.longdouble) + np.longdouble(beta)
         right = referee.widen(referee.round_to(exact.astype(np.float64), dtype), dtype)
-    operation = {"op": "scale", "alpha": alpha, "beta": beta, "variants": variants_of("scale", dtype, 1)}
+    operation = {"op": "scale", "alpha": alpha, "beta": beta, "variants": variants_of("scale", dtype)}
     check(run(folder, {"x": x}, dtype, operation), dtype, right, (seed, alpha, beta, dtype))
 
 
@@ -104,6 +106,6 @@ def test_a_factor_of_zero_of_sums_that_overflow(folder, dtype, size, verify):
     a[250:] *= size
     b = np.full((30, 200), size)
     a, b = referee.round_to(a, dtype), referee.round_to(b, dtype)
-    operation = {"op": "matmul", "alpha": 0, "variants": variants_of("matmul", dtype, 0), "verify": verify}
+    operation = {"op": "matmul", "alpha": 0, "variants": variants_of("matmul", dtype), "verify": verify}
     right = np.where(np.arange(300)[:, None] < 250, 0.0, np.full((1, 200), np.nan))
     check(run(folder, {"a": a, "b": b}, dtype, operation), dtype, right, (dtype, verify))

@@ -68,7 +68,7 @@ class Tree:
         elif how in ("garbage", "empty"):
             path.write_bytes(b"garbage\0" * 20 if how == "garbage" else b"")
         else:
-            with h5py.File(path, "a") as file:
+            with h5py.File(path, "a", libver=("earliest", "v110")) as file:
                 del file[dataset]
                 if how == "group":
                     file.create_group(dataset)
@@ -255,12 +255,12 @@ def whole_of(folder, files, shape=(2, 3), at="whole.h5"):
     layout = h5py.VirtualLayout((len(files) * shape[0], *shape[1:]), "f4")
     for i, name in enumerate(files):
         layout[i * shape[0] : (i + 1) * shape[0]] = h5py.VirtualSource(name, "d", shape, "f4")
-    with h5py.File(folder / at, "w", libver="latest") as file:
+    with h5py.File(folder / at, "w", libver=("v110", "v110")) as file:
         file.create_virtual_dataset("x", layout, fillvalue=-9)
 
 
 def write(folder, name, value, shape=(2, 3), dtype="f4"):
-    with h5py.File(folder / name, "w") as file:
+    with h5py.File(folder / name, "w", libver=("earliest", "v110")) as file:
         file["d"] = np.full(shape, value, dtype)
 
 
@@ -285,7 +285,7 @@ FAULTS = {
 
 
 def rename(path):
-    with h5py.File(path, "a") as file:
+    with h5py.File(path, "a", libver=("earliest", "v110")) as file:
         file.move("d", "e")
 
 
@@ -330,7 +330,7 @@ def test_the_last_of_numbered_files_cannot_be_read(folder):
 @pytest.mark.parametrize("what", ["strings", "filter"])
 def test_a_source_that_hdf5_cannot_convert_or_decode(folder, what):
     write(folder, "0.h5", 0)
-    with h5py.File(folder / "1.h5", "w") as file:
+    with h5py.File(folder / "1.h5", "w", libver=("earliest", "v110")) as file:
         if what == "strings":
             file["d"] = np.array([[b"abc"] * 3] * 2)
         else:
