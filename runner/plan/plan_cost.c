@@ -16,20 +16,20 @@
 /* Of verify/, measured on two cores: what one thread computes of the truth of a product, and its seconds for an element
  * that is compared, that a truth is computed from, that Freivalds' check adds up, or that its suspects need. Of what it
  * does for a large product about a third is done by one thread. */
-#define TRUTH_FLOPS_PER_S 0.4e9
+#define TRUTH_FLOPS_PER_S 0.9e9
 #define COMPARED_S        25e-9
-#define TRUTH_S           8e-9
-#define SUMMED_S          8e-9
-#define SUSPECTED_S       18e-9
+#define TRUTH_S           5.5e-9
+#define SUMMED_S          9e-9
+#define SUSPECTED_S       7e-9
 #define SUSPECTS          8   /* of rows, and as many of columns, each of so many */
-#define SUSPECT_ELEMENTS  512 /* elements */
+#define SUSPECT_ELEMENTS  400 /* elements, of 256 to 512 */
 #define ONE_THREAD        0.35
 #define VISITS            2.5 /* of an operand by Freivalds' check, if it is not held */
 #define SAMPLES           24
-#define SAMPLE            (64.0 * 64) /* elements, */
-#define SAMPLE_OF_SUMS    (4.0 * 4)   /* or sums of elements */
-#define SAMPLE_BYTES      2e6         /* of the output's file around a sample, at most */
-#define SAMPLE_READ       3e9         /* bytes of them a second; of encoded ones less */
+#define SAMPLE_EDGE       64.0 /* elements along either of the last two axes, */
+#define SAMPLE_EDGE_SUMS  4.0  /* or sums of elements */
+#define SAMPLE_BYTES      2e6  /* of the output's file around a sample, at most */
+#define SAMPLE_READ       3e9  /* bytes of them a second; of encoded ones less */
 #define SAMPLE_DECODE     0.4e9
 
 int64_t plan_held_bytes(const struct plan *plan) {
@@ -44,7 +44,11 @@ static double sampled_elements(const struct geometry *geometry) {
     double out = (double)shape_elements(&geometry->out.shape), in = (double)shape_elements(&geometry->in[0].shape);
     if (operations[geometry->op]->product) return SUSPECTS * (double)extent[LOOP_K] * lines;
     if (!(out > 0)) return 0;
-    return in > out ? SAMPLES * fmin(out, SAMPLE_OF_SUMS) * in / out : SAMPLES * SAMPLE;
+    double sample = 1, edge = in > out ? SAMPLE_EDGE_SUMS : SAMPLE_EDGE;
+    const struct shape *shape = &geometry->out.shape;
+    for (int axis = shape->rank > 2 ? shape->rank - 2 : 0; axis < shape->rank; axis++)
+        sample *= fmin(edge, (double)shape->size[axis]);
+    return SAMPLES * sample * fmax(1, in / out);
 }
 
 bool plan_checks_whole(const struct task *task) {
@@ -52,8 +56,8 @@ bool plan_checks_whole(const struct task *task) {
     enum job_verify how = task->operation->run.verify;
     int64_t elements = shape_elements(&geometry->out.shape);
     bool cheap = !operations[geometry->op]->product || (elements <= WHOLE_ELEMENTS && geometry->flops <= WHOLE_FLOPS);
-    bool samples_are_all = !operations[geometry->op]->product &&
-                           sampled_elements(geometry) >= (double)shape_elements(&geometry->in[0].shape);
+    double edge = shape_elements(&geometry->in[0].shape) > elements ? SAMPLE_EDGE_SUMS : SAMPLE_EDGE;
+    bool samples_are_all = !operations[geometry->op]->product && (double)elements <= SAMPLES * edge * edge;
     return how == VERIFY_FULL || elements <= 1 || (how == VERIFY_AUTO && cheap) ||
            (how == VERIFY_SAMPLED && samples_are_all);
 }
@@ -103,7 +107,7 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
                ((in + out) * SUMMED_S + sampled * SUSPECTED_S) * (ONE_THREAD + (1 - ONE_THREAD) / threads);
     bool packed = task->operation->run.compression != COMPRESSION_NONE;
     double rate = packed ? fmin(SAMPLE_READ, threads * SAMPLE_DECODE) : SAMPLE_READ;
-    return sampled * COMPARED_S / threads + fmin(out_bytes, SAMPLES * SAMPLE_BYTES) / rate;
+    return sampled * (in > out ? TRUTH_S : COMPARED_S) / threads + fmin(out_bytes, SAMPLES * SAMPLE_BYTES) / rate;
 }
 
 struct cost plan_cost(const struct plan *plan, const struct run *run) {
