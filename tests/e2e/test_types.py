@@ -108,7 +108,7 @@ def draw_float(rng, shape):
     kind.set_fields(exponent + fraction, fraction, exponent, 0, fraction)
     kind.set_precision(exponent + fraction + 1)
     if h5py.version.hdf5_version_tuple >= (1, 14, 4):  # it makes no type of which more than half is unused
-        size = min(size, (exponent + fraction + 1) // 4)
+        size = min(size, (2 * (exponent + fraction) + 1) // 8)
     kind.set_size(max(size, (exponent + fraction + 8) // 8))
     kind.set_ebias(2 ** (exponent - 1) - 1)
     reach = 2 ** (exponent - 1) - 3
