@@ -130,10 +130,10 @@ static bool is_own(uintptr_t at) {
     return at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
 }
 
-static bool is_hdf5(uintptr_t at) {
+static bool is_hdf5(const void *at) {
     Dl_info about;
-    if (at >= library_begin && at < library_end) return true;
-    return dladdr((void *)at, &about) && about.dli_sname && strncmp(about.dli_sname, "H5", 2) == 0;
+    if ((uintptr_t)at >= library_begin && (uintptr_t)at < library_end) return true;
+    return dladdr(at, &about) && about.dli_sname && strncmp(about.dli_sname, "H5", 2) == 0;
 }
 
 /* Did HDF5 crash, or a function of another library, such as memcpy, that it called? The callers say so, from the
@@ -143,7 +143,7 @@ static bool hdf5_crashed(uintptr_t at) {
     int count = backtrace(callers, sizeof callers / sizeof *callers), i = 0;
     while (i < count && (uintptr_t)callers[i] != at) i++;
     for (; i < count && !is_own((uintptr_t)callers[i]); i++)
-        if (is_hdf5((uintptr_t)callers[i])) return true;
+        if (is_hdf5(callers[i])) return true;
     return false;
 }
 

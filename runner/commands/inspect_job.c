@@ -60,8 +60,7 @@ static int leave_out_axes(struct proposal inputs[], int count) {
     return kept;
 }
 
-/* ---- one data set in several files --------------------------------------------------------------------------------
- */
+/* ---- one data set in several files ----------------------------------------------------------------------------- */
 
 /* Is it the next of the series: another file, the same data set there, the same group here? */
 static bool continues(const struct h5_entry *entry, const struct h5_entry *before) {

@@ -43,7 +43,7 @@ static char *likeness_of(const struct h5_entry *entry, enum likeness likeness) {
         *slash = '\0';
         char *outer = strrchr(name, '/');
         if (likeness == SAME_BUT_NAME) /* its shape instead */
-            strcpy(last, "/");
+            last[1] = '\0';
         else if (outer)
             *outer = '\0';
         char *key = must_printf("%s%s%s", name, last, likeness == SAME_BUT_NAME ? entry->shape : "");

@@ -36,7 +36,7 @@ static void find_promised(struct results_file *file) {
     const struct yaml_node *list = job ? yaml_get(yaml_root(job), "operations") : NULL;
     file->promised = must_malloc((size_t)file->count * sizeof *file->promised + 1);
     bool found = false;
-    for (int i = 0; i < file->count; i++) {
+    for (int i = 0; file->rows && i < file->count; i++) {
         const struct result_row *row = &file->rows[i], *last = i ? row - 1 : NULL;
         if (!last || strcmp(row->operation, last->operation) != 0 || strcmp(row->parameters, last->parameters) != 0)
             found = false;

@@ -188,9 +188,7 @@ bool h5cf_is_packing(const char *name) {
 }
 
 static void store_number(enum dtype dtype, void *data, int index, const struct cf_number *number) {
-    if (dtype_is_float(dtype))
-        dtype_store(dtype, data, index, number->real);
-    else if (dtype_is_float(number->dtype))
+    if (dtype_is_float(dtype) || dtype_is_float(number->dtype))
         dtype_store(dtype, data, index, number->real);
     else
         dtype_store_integer(dtype, data, index, number->integer);

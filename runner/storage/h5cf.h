@@ -24,7 +24,7 @@ enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct er
 void h5cf_retype(hid_t dataset, enum dtype dtype);
 
 /* Calls `print` for each attribute that says what the numbers mean (CF's, and NWB's and openPMD's factors and units),
- * as text. A file that cannot be opened has none. */
-void h5cf_list(const char *path, const char *dataset, void (*print)(const char *name, const char *text));
+ * as text, of the data set `name`. A file that cannot be opened has none. */
+void h5cf_list(const char *path, const char *name, void (*print)(const char *name, const char *text));
 
 #endif

@@ -100,7 +100,8 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
     entry->chunks = 1;
     entry->chunk_bytes = element_bytes;
     for (int i = 0; i < entry->rank; i++) {
-        entry->chunks *= (double)(size[i] / chunk[i] + (size[i] % chunk[i] > 0));
+        hsize_t along = size[i] / chunk[i] + (size[i] % chunk[i] > 0);
+        entry->chunks *= (double)along;
         entry->chunk_bytes *= (double)chunk[i];
     }
 }

@@ -33,7 +33,8 @@ static void widen_some(void *context, int64_t item, int thread) {
                      block->to + start * (int64_t)dtype_size(block->to_type), &ignored);
 }
 
-static void widen(const struct operand_reading *reading, int64_t count, char *data) {
+static void widen(const struct operand_reading *reading, int64_t count, void *elements) {
+    char *data = elements;
     enum dtype from = reading->reader->array->dtype, to = reading->operand->dtype;
     int64_t size = (int64_t)dtype_size(from), wide = (int64_t)dtype_size(to);
     const char *narrow = data + count * (wide - size);

@@ -270,7 +270,7 @@ static bool missing_of(const struct gather *gather, int input, const struct box 
 }
 
 static enum status fill_input(struct gather *gather, int input, const struct host_reader *reader, struct error *error) {
-    struct box whole = box_whole(&operand_of(gather, input)->shape), wanted;
+    struct box whole = box_whole(&operand_of(gather, input)->shape), wanted = whole;
     if (!missing_of(gather, input, &whole, &wanted)) return STATUS_OK;
     begin(gather); /* a pass may have brought a part of a box */
     struct grid grid = grid_of(gather, input);
@@ -282,7 +282,7 @@ static enum status fill_input(struct gather *gather, int input, const struct hos
         return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)box_elements(&first));
     enum status status = STATUS_OK;
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
-        struct box piece = cut_piece(&cut, number), part;
+        struct box piece = cut_piece(&cut, number), part = piece;
         if (!missing_of(gather, input, &piece, &part)) continue;
         status = reader->read(reader->context, input, &part, data, error);
         if (!status) take(gather, input, &part, data);

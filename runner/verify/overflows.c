@@ -132,7 +132,7 @@ static enum status search_input(const struct geometry *geometry, const struct ru
         status = reader->read(reader->context, input, &piece, data, error);
         if (status || !has_infinities(operand->dtype, box_elements(&piece), data)) continue;
         if (!*bits) status = bits_allocate(numbers_of(geometry, operand), bits, error);
-        if (!status) mark(geometry, operand, &piece, data, *bits);
+        if (*bits) mark(geometry, operand, &piece, data, *bits);
     }
     free(data);
     return status;
