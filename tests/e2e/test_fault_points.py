@@ -142,6 +142,8 @@ def test_any_call_of_a_whole_job_may_fail(folder, shim, call, number, mode):
     all_operations(folder)
     environment = faults.environment(shim, folder / "count", call, 0, mode, number) | {"FAULT_PATH": str(folder)}
     points = Points(folder, environment)
+    if points.calls == 0 and call == "truncate":
+        pytest.skip("HDF5 has cut no file of this job: each ends where its last block does")
     assert points.calls > 0
     for nth in points.some(2, 2):
         points.fail(nth)
