@@ -43,6 +43,13 @@ static int head_fault(int descriptor, uint64_t file_bytes) {
     return 0;
 }
 
+/* Without "." in it: HDF5 refuses a data set that is open by another spelling of its folder. The caller frees. */
+static char *plain_path(const char *path) {
+    char *plain = must_strdup(path);
+    for (char *at; (at = strstr(plain, "/./"));) memmove(at, at + 2, strlen(at + 2) + 1);
+    return plain;
+}
+
 hid_t h5_open_to_read(const char *path, hid_t access) {
     struct stat about = {.st_size = 0};
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fault = descriptor < 0 ? errno : 0;
@@ -51,7 +58,9 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
         fault = head_fault(descriptor, (uint64_t)about.st_size);
     if (descriptor >= 0) close(descriptor);
     if (!fault) {
-        file = H5Fopen(path, H5F_ACC_RDONLY, access);
+        char *plain = plain_path(path);
+        file = H5Fopen(plain, H5F_ACC_RDONLY, access);
+        free(plain);
         if (file < 0 && strstr(h5_words(), "already open for")) { /* written by SWMR: what it holds so far */
             char *words = must_strdup(h5_words());
             file = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
