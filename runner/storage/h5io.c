@@ -58,10 +58,19 @@ static enum status open_object(hid_t file, const char *path, const char *dataset
     return STATUS_OK;
 }
 
-/* Fills `shape` from the data set's extent. NULL: it is usable; else what it is instead. */
+/* What is opened of a data set. */
+struct opening {
+    const char *path, *name, *field; /* field: NULL: none */
+    bool chunks_alone;               /* elements may be anything */
+};
+
+/* Fills `shape` from the data set's extent; rank -1: HDF5 cannot tell it. NULL: it is usable; else what it is
+ * instead. */
 static const char *find_shape(hid_t id, struct shape *shape) {
     hid_t space = H5Dget_space(id);
     hsize_t size[H5S_MAX_RANK];
+    shape->rank = -1;
+    if (space < 0) return NULL;
     H5S_class_t kind = H5Sget_simple_extent_type(space);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     H5Sclose(space);
@@ -70,6 +79,23 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     shape->rank = rank;
     for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
     return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
+}
+
+/* HDF5 1.14 tells no shape of a virtual data set whose last numbered file cannot be read: names what it lacks. */
+static enum status fail_shape(const struct opening *opening, hid_t id, struct error *error) {
+    const struct selection none = {.rank = 0};
+    struct h5_lack lack;
+    char *words = must_strdup(h5_words());
+    enum status status = h5_find_lack(id, opening->path, opening->name, &none, &lack, error);
+    if (!status && lack.first)
+        status = fail(error, STATUS_USAGE, "%s: '%s' is a virtual data set of %s, without which HDF5 tells no shape",
+                      opening->path, opening->name, lack.first);
+    if (!status)
+        status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot tell: %s", opening->path,
+                      opening->name, words);
+    free(lack.first);
+    free(words);
+    return status;
 }
 
 bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape) {
@@ -89,9 +115,10 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
     return is;
 }
 
-/* Finds chunks and filters. Returns what is missing to undo a filter; NULL: nothing. The caller frees. */
-static char *find_layout(struct h5_dataset *dataset) {
+/* Finds chunks and filters. STATUS_USAGE: a filter cannot be undone here. */
+static enum status find_layout(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
     hid_t creation = H5Dget_create_plist(dataset->id);
+    if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_words());
     char *missing = NULL;
     dataset->scattered = H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
     if (H5Pget_layout(creation) == H5D_CHUNKED) {
@@ -103,7 +130,11 @@ static char *find_layout(struct h5_dataset *dataset) {
         for (int i = 0; i < filters && !missing; i++) missing = filters_missing(creation, (unsigned)i);
     }
     H5Pclose(creation);
-    return missing;
+    enum status status = STATUS_OK;
+    if (missing)
+        status = fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);
+    free(missing);
+    return status;
 }
 
 /* Boxes seldom end where chunks do. A cache of one band of chunks saves decoding them again for the next box. */
@@ -119,12 +150,6 @@ static hid_t access_with_cache(size_t element, const struct shape *shape, const 
     H5Pset_chunk_cache(access, CACHE_SLOTS, (size_t)band_bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
     return access;
 }
-
-/* What is opened of a data set. */
-struct opening {
-    const char *path, *name, *field; /* field: NULL: none */
-    bool chunks_alone;               /* elements may be anything */
-};
 
 /* Finds how elements are read. `element` has the axes that they add. */
 static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
@@ -172,12 +197,8 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
     TRY(find_element(opening, dataset, &element, error));
     const char *unfit = find_shape(dataset->id, &dataset->shape);
     if (unfit) return fail(error, STATUS_USAGE, "%s: '%s' %s", path, name, unfit);
-    char *missing = find_layout(dataset);
-    if (missing) {
-        fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", path, name, missing);
-        free(missing);
-        return STATUS_USAGE;
-    }
+    if (dataset->shape.rank < 0) return fail_shape(opening, dataset->id, error);
+    TRY(find_layout(opening, dataset, error));
     if (dataset->chunk.rank == 0) return add_inner_axes(opening, &element, dataset, error);
     if (dataset->chunk.rank != dataset->shape.rank)
         return fail(error, STATUS_USAGE, "%s: '%s' is damaged: its shape has %d axes, its chunks have %d", path, name,
