@@ -1,9 +1,9 @@
-/* link.c - whether a linked results file still finds its parts. */
+/* link.c - whether a linked results file still finds its parts. Files of a `to` are looked for by who reads them. */
 #define H5_USE_110_API
 #include "link.h"
 
 #include "../base/fail.h"
-#include "../storage/h5sources.h"
+#include "../storage/h5mapped.h"
 #include "../storage/h5virtual.h"
 #include "../storage/h5visit.h"
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static herr_t look_at(hid_t group, const char *name, const H5L_info_t *about, vo
     struct lacking *lacking = context;
     if (about->type != H5L_TYPE_HARD) return 0;
     hid_t id = H5Oopen(group, name, H5P_DEFAULT);
-    char *source = id >= 0 && H5Iget_type(id) == H5I_DATASET ? h5_lacking_source(id, lacking->path) : NULL;
+    char *source = id >= 0 && H5Aexists(id, LINK_TO_FILE) <= 0 ? h5_lacks(id, lacking->path) : NULL;
     if (id >= 0) H5Oclose(id);
     lacking->outputs += source != NULL;
     if (lacking->first)
@@ -38,9 +38,8 @@ char *link_broken(hid_t file, const char *path) {
         H5Oclose(group);
     }
     if (!lacking.first) return NULL;
-    char *why = must_printf("its parts are missing: %s is not there or not readable, so that %d of its outputs cannot "
-                            "be read",
-                            lacking.first, lacking.outputs);
+    char *why = must_printf("its parts are missing: %s, so that %d of its outputs cannot be read", lacking.first,
+                            lacking.outputs);
     free(lacking.first);
     return why;
 }

@@ -17,6 +17,7 @@
 #include "h5refused.h"
 #include "h5slab.h"
 #include "h5type.h"
+#include "h5virtual.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,6 +388,20 @@ enum status h5_find_lack(hid_t dataset, const char *path, const char *name, cons
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)lack->files + SPARE_FILES > files.rlim_cur)
         lack->by_parts = true;
     return walk.error.status ? fail(error, walk.error.status, "%s", walk.error.text) : STATUS_OK;
+}
+
+char *h5_lacks(hid_t dataset, const char *path) {
+    if (H5Iget_type(dataset) != H5I_DATASET || !h5_is_virtual(dataset)) return NULL;
+    struct h5_lack lack = {0};
+    struct walk walk = {.path = path, .name = "it", .lack = &lack, .type = H5Dget_type(dataset)};
+    hid_t space = H5Dget_space(dataset);
+    h5_as_slab(space);
+    begin(&walk);
+    visit(&walk, dataset, space, H5S_ALL);
+    end(&walk);
+    H5Sclose(space);
+    H5Tclose(walk.type);
+    return !lack.first && walk.error.status ? must_strdup(walk.error.text) : lack.first;
 }
 
 herr_t h5_read_mapped(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {

@@ -14,6 +14,10 @@ hid_t h5_open_whole(hid_t dataset);
 enum status h5_find_lack(hid_t dataset, const char *path, const char *name, const struct selection *seen,
                          struct h5_lack *lack, struct error *error);
 
+/* Of a whole virtual data set of the file at `path` the first source that is not there or cannot be read: "'/x' in
+ * a.h5, which is not there". NULL: all are, or it is not virtual. The caller frees. */
+char *h5_lacks(hid_t dataset, const char *path);
+
 /* H5Dread, but that each source is opened and closed in turn, and what none has are fill values: where HDF5 would fail
  * or need too many open files. */
 herr_t h5_read_mapped(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data);

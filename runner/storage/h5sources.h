@@ -11,9 +11,4 @@
  * file in any of them counts. A file that cannot be opened refers to nothing. */
 bool h5_reads_file(const char *path, const char *name, const struct stat *file);
 
-/* A virtual data set of the open file at `path`: the first of its source files, as the mapping names it, that HDF5
- * would not find or not open, so that it would read fill values without a word. NULL: all are there, or it is not
- * virtual. The caller frees. */
-char *h5_lacking_source(hid_t dataset, const char *path);
-
 #endif

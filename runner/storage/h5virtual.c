@@ -24,11 +24,12 @@ static enum status map_source(hid_t creation, hid_t space, const struct h5_sourc
     to_sizes(source->place.rank, source->place.start, start);
     to_sizes(source->place.rank, source->place.count, count);
     hid_t from = H5Screate_simple(source->place.rank, count, NULL);
-    char *file = escaped(source->file);
+    char *file = escaped(source->file), *name = escaped(source->name);
     bool failed = from < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
-                  H5Pset_virtual(creation, space, file, source->name, from) < 0;
+                  H5Pset_virtual(creation, space, file, name, from) < 0;
     enum status status = failed ? FAIL_CALL(error, STATUS_IO, "H5Pset_virtual", h5_words()) : STATUS_OK;
     if (from >= 0) H5Sclose(from);
+    free(name);
     free(file);
     return status;
 }

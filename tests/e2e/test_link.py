@@ -192,7 +192,7 @@ def test_missing_parts(folder, what):
         done = harness.tilerun(*command)
         assert done.returncode == USAGE, command
         reads = "reads.yaml" in str(command)
-        words = "is a virtual data set of '/output' in " if reads else "its parts are missing: "
+        words = ("is a virtual data set of " if reads else "its parts are missing: ") + "'/output' in "
         words += "out.h5.parts/"
         assert words in done.stderr, done.stderr
     if what != "folder":
