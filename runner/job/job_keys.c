@@ -97,8 +97,8 @@ const struct job_key job_keys[] = {
         .help = "The result's type. Where it is wider than the operation's own, the operation computes in it, as NumPy's "
                 "functions do with `dtype`; else the result is converted, as by `astype`. Default: as computed."},
     {SCOPE_RESULT, "to", KEY_TO, "",
-        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, which the "
-                "results file links to. Of a swept operation with a parameter in it."},
+        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, and the "
+                "results file shows it. Of a swept operation with a parameter in it."},
 
     {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},

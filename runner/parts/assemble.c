@@ -133,14 +133,13 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    bool elsewhere = is_result && to_has(results, run->task);
-    enum status status = elsewhere ? to_link(results, run->task, file, path, error)
-                                   : take_output(from, file, results, run, row, results->links, path, error);
-    if (!status && !elsewhere)
+    enum taken as = is_result && to_has(results, run->task) ? TAKE_LINK_TO_FILE
+                    : results->links                        ? TAKE_LINK_TO_PART
+                                                            : TAKE_VALUES;
+    enum status status = take_output(from, file, results, run, row, as, path, error);
+    if (!status)
         status = scales_attach(scales, &results->plan->arrays[results->plan->tasks[run->task].out], path, error);
-    if (!status && is_result && store == STORE_ALL && elsewhere) {
-        status = to_link(results, run->task, file, result, error);
-    } else if (!status && is_result && store == STORE_ALL) {
+    if (!status && is_result && store == STORE_ALL) {
         hid_t parent = H5I_INVALID_HID;
         result[strlen(result) - strlen(operation->id) - 1] = '\0';
         status = h5_group(file, result, &parent, error);

@@ -4,21 +4,22 @@
 #include "../base/fail.h"
 #include "../base/fence.h"
 #include "../base/text.h"
+#include "../record/link.h"
 #include "../storage/h5cf.h"
 #include "../storage/h5scale.h"
 #include "../storage/pieces.h"
 #include <string.h>
 
-/* What says that the data set is a dimension scale, or labels its axes: the result has axes of its own. */
-static bool is_of_axes(const char *name) {
-    static const char *const names[] = {"CLASS", "NAME", "DIMENSION_LABELS"};
+/* What says that the data set is a dimension scale, labels its axes or says where it lies: the result has its own. */
+static bool is_of_itself(const char *name) {
+    static const char *const names[] = {"CLASS", "NAME", "DIMENSION_LABELS", LINK_TO_FILE, LINK_TO_DATASET};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;
 }
 
 static bool is_of_packing(const char *name) {
-    return is_of_axes(name) || h5cf_is_packing(name);
+    return is_of_itself(name) || h5cf_is_packing(name);
 }
 
 /* The plan knows whether the unit is still true. */
@@ -40,7 +41,7 @@ static void copy_from(const struct results *results, const struct array *array, 
     if (!status && !h5_copy_attributes(dataset->id, output,
                                        decoded         ? is_of_stored
                                        : array->packed ? is_of_packing
-                                                       : is_of_axes))
+                                                       : is_of_itself))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
     if (status) text_say("tilerun: input '%s': a result lacks its attributes: %s\n", input->name, error.text);

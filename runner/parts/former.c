@@ -6,6 +6,7 @@
 #include "../base/text.h"
 #include "../record/environment.h"
 #include "../record/link.h"
+#include "../storage/h5virtual.h"
 #include "../storage/operand.h"
 #include "results.h"
 #include <stdio.h>
@@ -16,6 +17,7 @@
 struct former {
     hid_t file;
     const struct plan *plan; /* that its rows are of: never one of panels */
+    struct keys *keys;       /* of that plan */
     struct result_row *rows;
     int count;
     int next; /* row to look at first: runs are asked for in the order of the rows */
@@ -137,29 +139,61 @@ void former_close(struct former *former) {
     free(former);
 }
 
-/* Does the former OUTPUT hold the output of a run, as this job makes it? */
-static bool holds(const struct former *former, const struct run *run, const char *path) {
-    const struct task *task = &former->plan->tasks[run->task];
-    const struct shape shape = operand_array(&task->geometry.out);
-    return h5_is_array(former->file, path, former->plan->arrays[task->out].dtype, &shape);
+/* The file of a `to` whose data set *name the output shows; NULL: it has values of its own. The caller frees both. */
+static char *shown_file(const struct results *results, const struct former *former, const char *path, char **name) {
+    hid_t output = H5Oopen(former->file, path, H5P_DEFAULT);
+    bool is = output >= 0 && H5Iget_type(output) == H5I_DATASET && h5_is_virtual(output);
+    char *way = is ? h5_get_text(output, LINK_TO_FILE) : NULL;
+    *name = is ? h5_get_text(output, LINK_TO_DATASET) : NULL;
+    if (output >= 0) H5Oclose(output);
+    if (!way || *way == '/') return way;
+    char *folder = place_folder_of(results->place.path), *file = must_printf("%s/%s", folder, way);
+    free(folder);
+    free(way);
+    return file;
 }
 
-/* Does it hold all outputs of a task, whose runs it has all? If not, it says which is lacking. What goes to files of
- * their own to_resume looks for. */
+/* Does the former OUTPUT hold the output of a run, as this job makes it? What it shows of a file of a `to` must still
+ * be what the run's task has put there. */
+static bool holds(const struct results *results, const struct former *former, const struct run *run, const char *path) {
+    const struct task *task = &former->plan->tasks[run->task];
+    const struct shape shape = operand_array(&task->geometry.out);
+    enum dtype dtype = former->plan->arrays[task->out].dtype;
+    if (!h5_is_array(former->file, path, dtype, &shape)) return false;
+    char wanted[33], *name, *shown = shown_file(results, former, path, &name);
+    if (!shown) return true;
+    struct error ignored = {STATUS_OK, ""};
+    bool good = false;
+    {
+        FENCE(shown);
+        hid_t file = H5I_INVALID_HID;
+        char *key = name && !h5_open_file(shown, &file, &ignored) ? text_of(file, name, "key") : NULL;
+        keys_of_task(former->keys, run->task, wanted);
+        good = is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
+        free(key);
+        if (file >= 0) H5Fclose(file);
+    }
+    free(name);
+    free(shown);
+    return good;
+}
+
+/* Does it hold all outputs of a task, whose runs it has all? If not, it says which is lacking. */
 static bool holds_outputs(const struct results *results, const struct former *former, const struct task *task) {
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
     bool all = true, first = true;
-    if (store == STORE_NONE || operation->to_file) return true;
+    if (store == STORE_NONE) return true;
     char *result = results_path_of("outputs", operation->label, operation->id);
     char *variants = results_path_of("variants", operation->label, operation->id);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
         const struct run *run = &former->plan->runs[i];
         if (!result_row_done(&former->rows[i]) || !run->kernel || run->kernel->limit) continue;
         char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
-        bool there = (!first || holds(former, run, result)) && (store == STORE_FIRST || holds(former, run, path));
+        bool there = (!first || holds(results, former, run, result)) &&
+                     (store == STORE_FIRST || holds(results, former, run, path));
         if ((first || store == STORE_ALL) && !there) {
-            text_say("tilerun: output %s: %s is gone, or has another type or shape, and is made again\n",
+            text_say("tilerun: output %s: %s is gone, or has another type or shape, and must be made again\n",
                      results->place.name, path);
             all = false;
         }
@@ -198,6 +232,7 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
                 (is_text(state, "complete") || (restricted && is_text(state, "partial")));
         free(state);
         former->plan = plan;
+        former->keys = keys;
         for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
             *done &= holds_outputs(results, former, &plan->tasks[i]);
         if (whole && results->shard->by != SHARD_TO_KEEP)
@@ -256,7 +291,8 @@ bool former_find(const struct results *results, const struct run *run, struct re
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
     char *variant = output < 0 ? NULL : h5_get_text(output, "variant");
-    *has_output = is_text(variant, found->variant) && holds(results->former, run_there(results, run), stored.output);
+    *has_output =
+        is_text(variant, found->variant) && holds(results, results->former, run_there(results, run), stored.output);
     free(variant);
     if (output >= 0) H5Oclose(output);
     return true;

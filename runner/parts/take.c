@@ -1,12 +1,13 @@
 /* take.c - takes what runs have made out of their parts, those of their panels, or the former OUTPUT. */
 #include "take.h"
 
-#include "carry.h"
-
 #include "../base/fail.h"
 #include "../base/fence.h"
+#include "../plan/space.h"
 #include "../storage/h5scale.h"
 #include "../storage/h5virtual.h"
+#include "carry.h"
+#include "to.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +73,10 @@ enum status take_object(hid_t part, const char *name, hid_t file, const char *pa
     return status;
 }
 
-/* Writes the attributes of `array`, an output. */
-static enum status describe_output(hid_t file, const char *path, const struct results *results, const struct task *task,
-                                   const struct result_row *row, struct error *error) {
+/* Writes the attributes of an output. `to`: with where else it lies. */
+static enum status describe_output(hid_t file, const char *path, const struct results *results, int number,
+                                   const struct result_row *row, bool to, struct error *error) {
+    const struct task *task = &results->plan->tasks[number];
     const struct array *array = &results->plan->arrays[task->out];
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
     hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
@@ -91,6 +93,7 @@ static enum status describe_output(hid_t file, const char *path, const struct re
     if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
     if (!status) status = h5_set_real(output, "error", row->error, error);
     if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
+    if (!status && to) status = to_name(results, number, output, error);
     H5Dclose(output);
     return status;
 }
@@ -104,10 +107,13 @@ static bool is_virtual(const struct stored *from) {
 
 /* One without axes, or without elements, cannot be virtual. */
 static enum status take_values(const struct stored *from, hid_t file, const struct results *results,
-                               const struct run *run, bool links, const char *path, struct error *error) {
-    const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
+                               const struct run *run, enum taken as, const char *path, struct error *error) {
+    const struct task *task = &results->plan->tasks[run->task];
+    const struct shape *shape = &task->geometry.out.shape;
+    int64_t bytes = shape_elements(shape) * (int64_t)dtype_size(results->plan->arrays[task->out].dtype);
     bool panels = from->file < 0, part = from->run < 0;
-    if (links && part && shape->rank > 0 && shape_elements(shape) > 0)
+    if (as == TAKE_LINK_TO_FILE && bytes > SPACE_COPIED_BYTES) return to_show(results, run->task, file, path, error);
+    if (as == TAKE_LINK_TO_PART && part && shape->rank > 0 && shape_elements(shape) > 0)
         return link_output(results, run, panels, file, path, error);
     if (panels) return panels_join(results, run, file, path, error);
     if (!part && is_virtual(from)) return link_resolve(results, run, from, file, path, error);
@@ -115,10 +121,9 @@ static enum status take_values(const struct stored *from, hid_t file, const stru
 }
 
 enum status take_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
-                        const struct result_row *row, bool links, const char *path, struct error *error) {
-    const struct task *task = &results->plan->tasks[run->task];
-    TRY(take_values(from, file, results, run, links, path, error));
-    return describe_output(file, path, results, task, row, error);
+                        const struct result_row *row, enum taken as, const char *path, struct error *error) {
+    TRY(take_values(from, file, results, run, as, path, error));
+    return describe_output(file, path, results, run->task, row, as == TAKE_LINK_TO_FILE, error);
 }
 
 /* ---- where they are ---- */

@@ -10,10 +10,12 @@
 enum status take_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
 void take_close(struct stored *from);
 
-/* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. `links`: where it can be
- * one, a virtual data set. */
+/* What a file has of an output: its values, or a virtual data set of them where they lie. Of what is small, and where
+ * that cannot be, its values. */
+enum taken { TAKE_VALUES, TAKE_LINK_TO_PART, TAKE_LINK_TO_FILE };
+/* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. */
 enum status take_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
-                        const struct result_row *row, bool links, const char *path, struct error *error);
+                        const struct result_row *row, enum taken as, const char *path, struct error *error);
 /* Copies an object, or moves it if the part has become the file itself. */
 enum status take_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
                         struct error *error);

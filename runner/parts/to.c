@@ -1,5 +1,4 @@
 /* to.c - files that results go to. */
-#define H5_USE_110_API
 #include "to.h"
 
 #include "../base/clock.h"
@@ -8,6 +7,9 @@
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../record/environment.h"
+#include "../record/link.h"
+#include "../storage/h5virtual.h"
+#include "../storage/operand.h"
 #include "scales.h"
 #include "take.h"
 #include <errno.h>
@@ -240,28 +242,21 @@ static enum held held_by(const struct results *results, const struct job_operati
                          const struct to_file *file) {
     FENCE(results->place.path);
     char *path = results_path_of("outputs", operation->label, operation->id);
-    hid_t former = former_file(results);
-    H5L_info_t about;
-    enum held held = HELD_NOT;
-    if (former >= 0 && H5Oexists_by_name(former, path, H5P_DEFAULT) >= 0 &&
-        H5Lget_info(former, path, &about, H5P_DEFAULT) >= 0) {
-        char *value = about.type == H5L_TYPE_EXTERNAL ? must_malloc(about.u.val_size + 1) : NULL;
-        const char *name, *object;
-        unsigned flags;
-        held = value ? HELD_ELSEWHERE : HELD_INSIDE;
-        if (value && file && H5Lget_val(former, path, value, about.u.val_size, H5P_DEFAULT) >= 0 &&
-            H5Lunpack_elink_val(value, about.u.val_size, &flags, &name, &object) >= 0) {
-            char *way = take_relative(results, file->real);
-            if (strcmp(way, name) == 0 && strcmp(object, operation->to_name) == 0) held = HELD_THERE;
-            free(way);
-        }
-        free(value);
-    }
+    hid_t former = former_file(results), output = former < 0 ? former : H5Oopen(former, path, H5P_DEFAULT);
     free(path);
+    if (output < 0) return HELD_NOT;
+    char *name = h5_get_text(output, LINK_TO_FILE), *object = h5_get_text(output, LINK_TO_DATASET);
+    char *way = file ? take_relative(results, file->real) : NULL;
+    enum held held = name ? HELD_ELSEWHERE : HELD_INSIDE;
+    if (name && object && way && strcmp(way, name) == 0 && strcmp(object, operation->to_name) == 0) held = HELD_THERE;
+    free(way);
+    free(object);
+    free(name);
+    H5Oclose(output);
     return held;
 }
 
-/* Does the former OUTPUT link to all results of the file, or else to none? */
+/* Does the former OUTPUT say of all results of the file that they lie there, or else of none? */
 static bool is_held(const struct results *results, const struct job *job, const struct to_file *file,
                     enum earlier earlier) {
     int there = 0, inside = 0, not = 0;
@@ -303,7 +298,7 @@ static enum status write_result(const struct results *results, const struct resu
     struct stored from = {.file = id, .output = "output", .run = -1};
     bool own = adopted && adopted->number == run->number;
     enum status status = own ? STATUS_OK : take_open(results, run, &from, error);
-    if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], false, name, error);
+    if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], TAKE_VALUES, name, error);
     take_close(&from);
     hid_t dataset = status ? H5I_INVALID_HID : H5Dopen2(id, name, H5P_DEFAULT);
     keys_of_task(results->keys, task, key);
@@ -448,19 +443,22 @@ bool to_has(const struct results *results, int task) {
     return number >= 0 && results->to->of[number].written;
 }
 
-enum status to_link(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
-    const struct to_file *to = &results->to->of[results->to->of_operation[task]];
-    const char *slash = strrchr(path, '/');
-    char *way = take_relative(results, to->real), *parent = must_printf("%.*s", (int)(slash - path), path);
-    hid_t group = H5I_INVALID_HID;
-    enum status status = h5_group(file, parent, &group, error);
-    const char *name = results->plan->tasks[task].operation->to_name;
-    if (!status && H5Lcreate_external(way, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_external", h5_words());
-    if (group >= 0) H5Gclose(group);
-    free(parent);
+enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
+    const struct task *made = &results->plan->tasks[task];
+    const struct shape shape = operand_array(&made->geometry.out);
+    char *way = take_relative(results, results->to->of[results->to->of_operation[task]].real);
+    const struct h5_source source = {way, made->operation->to_name, box_whole(&shape)};
+    enum status status =
+        h5_create_virtual(file, path, results->plan->arrays[made->out].dtype, &shape, &source, 1, error);
     free(way);
     return status;
+}
+
+enum status to_name(const struct results *results, int task, hid_t output, struct error *error) {
+    char *way = take_relative(results, results->to->of[results->to->of_operation[task]].real);
+    enum status status = h5_set_text(output, LINK_TO_FILE, way, error);
+    free(way);
+    return status ? status : h5_set_text(output, LINK_TO_DATASET, results->plan->tasks[task].operation->to_name, error);
 }
 
 /* A file that came there, or was changed, while the job ran. */

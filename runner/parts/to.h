@@ -1,4 +1,5 @@
-/* to.h - the files that results go to (`to`), which OUTPUT links to.
+/* to.h - the files that results go to (`to`), of which OUTPUT has a copy or, where they are large, virtual data sets
+ * (link.h).
  *
  * Each is written during the assembly, under another name in its folder, and renamed just before OUTPUT is. Of large
  * results the largest is not copied: its part becomes the file, and a kill between that rename and OUTPUT's costs that
@@ -27,8 +28,10 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
 enum status to_write(struct results *results, const struct result_summary *summary, struct error *error);
 /* Has to_write written the result of a task? */
 bool to_has(const struct results *results, int task);
-/* Makes `path` in OUTPUT a link to it. */
-enum status to_link(const struct results *results, int task, hid_t file, const char *path, struct error *error);
+/* Makes `path` in OUTPUT a virtual data set that shows it. */
+enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error);
+/* Writes where it lies to attributes of the output. */
+enum status to_name(const struct results *results, int task, hid_t output, struct error *error);
 /* Does the part of a result become one of the files? */
 bool to_adopts(const struct results *results);
 /* When all else of OUTPUT is written, makes that part the file that it becomes. If that fails, as on a full disk, the

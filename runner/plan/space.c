@@ -59,6 +59,7 @@ double space_needed(const struct plan *plan) {
             if (keep) kept += bytes;
             bool beside = stored && (!own || is_beside(plan, task->operation));
             if (beside) copied += bytes;
+            if (own && bytes <= SPACE_COPIED_BYTES) copied += bytes;
             double *most = own ? &largest_own : &largest;
             if (beside && bytes > *most) *most = bytes;
         }

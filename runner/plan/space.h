@@ -7,6 +7,10 @@
 /* The largest stored part becomes OUTPUT if it has at least this many bytes; the other parts are copied into it. */
 #define SPACE_ADOPT_BYTES (INT64_C(64) << 20)
 
+/* A result of a `to` of up to this size is copied into OUTPUT too; of a larger one OUTPUT shows what lies in its file.
+ */
+#define SPACE_COPIED_BYTES (INT64_C(64) << 10)
+
 /* The most bytes that a job's files take at one time: outputs that are kept, one that is only verified, and the copies
  * made when the parts are joined at the end. A compressed output counts with the least that its compressor may leave of
  * it. */

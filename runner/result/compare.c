@@ -163,10 +163,9 @@ static double root_of_terms(const struct run_pair *pair) {
 }
 
 static void judge_gone(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
-    char text[300], *path = results_file_gone(file, row);
-    snprintf(text, sizeof text, "%s in %s is gone, or no array of numbers", path ? path : "", file->path);
-    if (path) note(pair, true, text);
-    free(path);
+    char *why = results_file_gone(file, row);
+    if (why) note(pair, true, why);
+    free(why);
 }
 
 static enum status judge_output(const struct comparison *comparison, struct run_pair *pair, struct error *error) {

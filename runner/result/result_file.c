@@ -5,6 +5,7 @@
 #include "../base/fence.h"
 #include "../record/link.h"
 #include "../record/origin.h"
+#include "../storage/h5mapped.h"
 #include "../storage/h5visit.h"
 #include "result_unfinished.h"
 #include <math.h>
@@ -257,22 +258,25 @@ enum status results_file_samples(const struct results_file *file, const struct r
     return status;
 }
 
-/* Is there a link of that name to an object that is not there: to a file of a `to` that is gone? */
-static bool leads_nowhere(const struct results_file *file, const char *path) {
+/* Why there is no array of numbers at `path`: "/outputs/x in out.h5 is gone"; NULL: there is one. The caller frees. */
+static char *why_gone(const struct results_file *file, const char *path) {
     hid_t id = open_object(file, path);
+    hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
+    char *lack = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_lacks(id, file->path) : NULL;
+    char *why = lack  ? must_printf("%s in %s shows %s", path, file->path, lack)
+                : !is ? must_printf("%s in %s is gone, or no array of numbers", path, file->path)
+                      : NULL;
+    free(lack);
+    if (type >= 0) H5Tclose(type);
     if (id >= 0) H5Oclose(id);
-    return id < 0 && file->id >= 0 && exists(file->id, path);
+    return why;
 }
 
-/* Is there an array of numbers, or a link to a file that is gone? */
 static bool is_stored(const struct results_file *file, const char *path) {
-    hid_t id = open_object(file, path);
-    if (id < 0) return leads_nowhere(file, path);
-    hid_t type = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
-    bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
-    if (type >= 0) H5Tclose(type);
-    H5Oclose(id);
-    return is;
+    char *why = why_gone(file, path);
+    free(why);
+    return !why;
 }
 
 static char *variant_path(const struct result_row *row) {
@@ -291,9 +295,9 @@ char *results_file_output(const struct results_file *file, const struct result_r
     if (promise.variant) return NULL;
     path = results_path_of("outputs", row->parameters, row->operation);
     char *by = results_file_text(file, path, "variant");
-    bool ours = by ? strcmp(by, row->variant) == 0 : promise.result || leads_nowhere(file, path);
+    bool ours = by ? strcmp(by, row->variant) == 0 : promise.result;
     free(by);
-    if (ours && is_stored(file, path)) return path; /* of a link to a file that is gone who reads it is told */
+    if (ours && is_stored(file, path)) return path;
     free(path);
     return NULL;
 }
@@ -301,11 +305,10 @@ char *results_file_output(const struct results_file *file, const struct result_r
 char *results_file_gone(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
-    char *path = promise.variant ? variant_path(row) : NULL;
-    if (path && !is_stored(file, path)) return path;
+    char *path = promise.variant ? variant_path(row) : NULL, *why = path ? why_gone(file, path) : NULL;
     free(path);
-    path = promise.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
-    if (path && !is_stored(file, path)) return path;
+    path = !why && promise.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
+    if (path) why = why_gone(file, path);
     free(path);
-    return NULL;
+    return why;
 }

@@ -42,8 +42,8 @@ enum status results_file_samples(const struct results_file *file, const struct r
                                  struct error *error);
 /* Where a row's output is stored: "/outputs/n=512/product"; NULL: it is not stored. The caller frees. */
 char *results_file_output(const struct results_file *file, const struct result_row *row);
-/* Where it should be but is not, or what is there is no array of numbers; NULL: it is there, or was never stored. The
- * caller frees. */
+/* Where it should be, and why it cannot be read: it is gone, no array of numbers, or the file that it lies in lacks
+ * it; NULL: it is there, or was never stored. The caller frees. */
 char *results_file_gone(const struct results_file *file, const struct result_row *row);
 
 #endif

@@ -22,6 +22,7 @@ def scale(name, **more):
 
 OPERATIONS = [
     scale("copy"), scale("half", dtype="float16"), scale("none", store="none"), scale("away", to="away.h5:/away"),
+    scale("shown", inputs=["w"], to="shown.h5:/g/shown"),
     {"id": "sum", "op": "reduce", "inputs": ["copy"], "operator": "sum", "axis": "all", "variants": ["cpu", "blocked"]},
     {"id": "swept", "op": "matmul", "inputs": ["r", "r"], "transpose_b": True, "variants": ["cpu", "blocked"], "store": "all"},
 ]  # fmt: skip
@@ -39,7 +40,7 @@ def whole(memory_folder):
         file["x"] = np.arange(12.0).reshape(3, 4)
     harness.write_job(
         folder / "job.yaml", device="cpu", parameters={"n": [2, 3]},
-        inputs={"x": {"file": "in.h5", "dataset": "x"}, "r": {"random": {"shape": ["$n", 5]}}},
+        inputs={"x": {"file": "in.h5", "dataset": "x"}, "r": {"random": {"shape": ["$n", 5]}}, "w": {"random": {"shape": [200, 100]}}},
         defaults={"warmup": 0, "repeat": 1, "verify": "none"}, operations=OPERATIONS,
     )  # fmt: skip
     assert run(folder).returncode == OK
@@ -50,13 +51,11 @@ def whole(memory_folder):
 
 
 def stored(file):
-    """Each path under which an output is stored, but those that lead to other files."""
+    """Each path under which an output is stored."""
     found = []
 
     def visit(group, path):
         for name in group:
-            if isinstance(group.get(name, getlink=True), h5py.ExternalLink):
-                continue
             if isinstance(group[name], h5py.Group):
                 visit(group[name], f"{path}/{name}")
             else:
@@ -84,11 +83,14 @@ def damage(path, draw):
     with h5py.File(path, "a") as file:
         names = stored(file)
         name = draw.choice(names)
-        kind = draw.choice(["gone", "shape", "rank", "type", "text", "group", "outputs", "variants", "both"])
+        kind = draw.choice(["gone", "shape", "rank", "type", "text", "group", "outputs", "variants", "both", "file"])
         keeps = draw.random() < 0.5  # the attributes, which say of which variant it is
         held = file[name][()]
         if kind == "gone":
             del file[name]
+        elif kind == "file":
+            (path.parent / "shown.h5").unlink()
+            return kind, ["/outputs/shown"]
         elif kind == "shape":
             replaced(file, name, np.zeros((7,) * max(1, np.ndim(held)), held.dtype), keeps)
         elif kind == "rank":

@@ -1,5 +1,5 @@
 """`to`: results in files of their own. Whatever happens, such a file is there whole or not at all, the results file
-links to it, and it holds what the results file would have held."""
+has a copy of it or shows it, leads to nothing else, and both hold what the results file would have held."""
 
 import os
 import random
@@ -20,8 +20,9 @@ from harness import OK, RUN, USAGE
 
 CASES = int(os.environ.get("TILERUN_CASES") or 12)
 SEED = int(os.environ.get("TILERUN_SEED") or 20283)
-OWN = {"key"}  # an attribute that only a file of a `to` has
-GROUPS = ["", "/g", "/deep/er/group", "/Größe", "/a b"]
+OWN = {"key", "to_file", "to_dataset"}  # an attribute that only a file of a `to` has, and those that name it
+COPIED = 64 << 10  # bytes; the results file shows what is larger
+GROUPS = ["", "/g", "/deep/er/group", "/Größe", "/a b", "/100%b"]
 
 
 def described(dataset):
@@ -40,25 +41,40 @@ def places(job):
     return {operation["id"]: operation["to"] for operation in job["operations"] if "to" in operation}
 
 
-def results(path):
-    """Each result, by the name under which the results file has it, links to files followed."""
-    found = {}
+def each(path, visit):
+    """All results of a results file, which has no other links than names of objects."""
 
-    def visit(group, name):
+    def walk(group, name):
         for key in group:
-            link = group.get(key, getlink=True)
+            assert isinstance(group.get(key, getlink=True), h5py.HardLink)
             item = group[key]
-            if isinstance(link, h5py.ExternalLink):
-                assert not os.path.isabs(link.filename), "it moves together with the results file"
             if isinstance(item, h5py.Group):
+                walk(item, f"{name}/{key}")
+            elif name.split("/")[0] in ("outputs", "variants") and item.attrs.get("CLASS") != b"DIMENSION_SCALE":
                 visit(item, f"{name}/{key}")
-            elif item.attrs.get("CLASS") != b"DIMENSION_SCALE":
-                found[f"{name}/{key}"] = described(item)
 
     with h5py.File(path) as file:
-        for root in ("outputs", "variants"):
-            if root in file:
-                visit(file[root], root)
+        for top in file:
+            if isinstance(file[top], h5py.Group):
+                walk(file[top], top)
+
+
+def results(path):
+    """Each result, by the name under which the results file has it, as it is stored in its own file, if it has one."""
+    found = {}
+
+    def visit(item, name):
+        found[name] = described(item)
+        if "to_file" not in item.attrs:
+            return
+        assert not os.path.isabs(item.attrs["to_file"]), "it moves together with the results file"
+        assert item.is_virtual == (item.nbytes > COPIED)
+        with h5py.File(path.parent / item.attrs["to_file"]) as file:
+            there = described(file[item.attrs["to_dataset"]])
+        assert there[:5] == found[name][:5] and (item.is_virtual or there == found[name])
+        found[name] = there
+
+    each(path, visit)
     return found
 
 
@@ -69,7 +85,7 @@ def draw_places(draw, job, folder):
     for operation in job["operations"]:
         if draw.random() < 0.3:
             continue
-        file = draw.choice(["r.h5", "other/r.h5", "./other/../other/r.h5", f"other/{operation['id']}.h5"])
+        file = draw.choice(["r.h5", "other/r.h5", "%b%%.h5", "./other/../other/r.h5", f"other/{operation['id']}.h5"])
         if file.startswith("./"):
             file = "other/r.h5"
         name = operation["id"]
@@ -120,17 +136,12 @@ def check(folder):
     assert results(folder / "out.h5") == results(folder / "plain/out.h5")
     assert not leftovers(folder)
     written = set()
-    with h5py.File(folder / "out.h5") as file:
 
-        def visit(group):
-            for key in group:
-                link = group.get(key, getlink=True)
-                if isinstance(link, h5py.ExternalLink):
-                    written.add((os.path.normpath(folder / link.filename), link.path))
-                elif isinstance(group[key], h5py.Group):
-                    visit(group[key])
+    def visit(item, _):
+        if "to_file" in item.attrs:
+            written.add((os.path.normpath(folder / item.attrs["to_file"]), item.attrs["to_dataset"]))
 
-        visit(file["outputs"])
+    each(folder / "out.h5", visit)
     return written
 
 
@@ -295,7 +306,7 @@ def test_a_result_that_is_not_there(folder):
     assert not (folder / "made.h5").exists()
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["status"] == "failed"
-        assert isinstance(file["outputs"].get("twice", getlink=True), h5py.HardLink)
+        assert not file["outputs/twice"].is_virtual and "to_file" not in file["outputs/twice"].attrs
     run(folder, "--resume", expect=RUN)
     edit(path, lambda job: job["operations"][3].pop("tolerance"))
     shutil.copy(folder / "out.h5", folder / "kept.h5")
@@ -331,7 +342,7 @@ def test_another_place(folder):
     assert run(folder, "--resume").stderr.count("kept from before") == 3
     (folder / "moved.h5").unlink()
     with h5py.File(folder / "out.h5") as file:
-        assert all(isinstance(file["outputs"].get(name, getlink=True), h5py.HardLink) for name in file["outputs"])
+        assert not any("to_file" in item.attrs or item.is_virtual for item in file["outputs"].values())
     for places in ([], ["made.h5:/g/twice"], ["made.h5:/g/twice", "made.h5:/sum"]):  # and back again
         for number, to in enumerate(places):
             edit(path, lambda job, i=number, to=to: job["operations"][i].update(to=to))
@@ -346,10 +357,52 @@ def test_a_file_that_is_gone_is_named(folder):
     (folder / "made.h5").rename(folder / "away.h5")
     for command in (["compare", folder / "out.h5", folder / "out.h5"], ["reproduce", folder / "out.h5"]):
         done = harness.tilerun(*command)
-        assert done.returncode == USAGE and "/outputs/twice" in done.stderr, done.stderr
+        words = "/outputs/twice in out.h5 shows '/g/twice' in made.h5, which is not there".split()
+        assert done.returncode == RUN and set(words) <= set(done.stdout.replace(f"{folder}/", "").split()), done.stdout
     assert harness.tilerun("show", folder / "out.h5").returncode == OK
     assert harness.tilerun("report", folder / "out.h5", "-o", folder / "r.html").returncode == OK
     run(folder, "--resume")
+    assert_good(folder)
+
+
+def test_a_results_file_that_is_moved_alone(folder):
+    """It opens, and says of a large result what it lacks; small ones it has. A job that reads it is told so."""
+    simple(folder)
+    run(folder)
+    (folder / "away").mkdir()
+    moved = folder / "away/out.h5"
+    (folder / "out.h5").rename(moved)
+    with h5py.File(moved) as file:
+        assert np.isnan(file["outputs/twice"][()]).all()
+        np.testing.assert_array_equal(file["outputs/sum"][()], 2 * np.arange(64 * 1024.0).reshape(64, 1024).sum(1))
+    lack = "'/g/twice' in made.h5, which is not there"
+    for name, expect in (("twice", USAGE), ("sum", OK)):
+        job = harness.write_job(
+            folder / "next.yaml", device="cpu", inputs={"x": {"file": "away/out.h5", "dataset": f"/outputs/{name}"}},
+            defaults={"warmup": 0, "repeat": 1}, operations=[{"id": "y", "op": "scale", "inputs": ["x"], "alpha": 1}],
+        )  # fmt: skip
+        done = harness.tilerun("run", job, "-o", folder / "next.h5", "--overwrite")
+        assert done.returncode == expect and (lack in done.stderr) == (expect == USAGE), done.stderr
+    for command in ("compare", moved, moved), ("reproduce", moved, "--threshold", "10"):
+        done = harness.tilerun(*command)
+        assert done.returncode == RUN and "/outputs/twice" in done.stdout and lack.split(",")[0] in done.stdout
+    assert harness.tilerun("show", moved).returncode == OK
+    done = run(folder, "--resume", "-o", moved)
+    assert done.stderr.count("kept from before") == 2, done.stderr
+    with h5py.File(moved) as file:
+        np.testing.assert_array_equal(file["outputs/twice"][()], 2 * np.arange(64 * 1024.0).reshape(64, 1024))
+
+
+def test_another_job_has_replaced_the_file(folder):
+    """What lies there has the same names, type and shape, but other values."""
+    path = simple(folder)
+    run(folder)
+    text = path.read_text()
+    edit(path, lambda job: job["operations"][0].update(alpha=5))
+    run(folder, "-o", folder / "other.h5", "--overwrite")
+    path.write_text(text)
+    assert run(folder, "--resume", expect=USAGE)
+    assert run(folder, "--resume", "--overwrite").stderr.count("kept from before") == 2
     assert_good(folder)
 
 
@@ -381,9 +434,8 @@ def test_store_all(folder):
     edit(path, lambda job: job["operations"][0].pop("alpha"))
     run(folder)
     with h5py.File(folder / "out.h5") as file:
-        links = {name: file["variants/twice"].get(name, getlink=True) for name in file["variants/twice"]}
-        assert isinstance(links["cpu"], h5py.ExternalLink) and isinstance(links["blocked"], h5py.HardLink)
-        assert file["outputs/twice"].file.filename.endswith("made.h5")
+        assert file["variants/twice/cpu"].is_virtual and not file["variants/twice/blocked"].is_virtual
+        assert file["outputs/twice"] == file["variants/twice/cpu"]
         np.testing.assert_array_equal(file["variants/twice/cpu"][()], file["variants/twice/blocked"][()])
 
 
