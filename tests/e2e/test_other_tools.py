@@ -292,10 +292,11 @@ def test_hdf5r_reads(moved):
         pytest.skip("R's hdf5r is not here")
     (now / "all.r").write_text(R)
     seen, files = {}, [file for file in FILES if not file.startswith(("sweep", "merge", "to"))]  # it is slow
-    for line in call("Rscript", "all.r", *files, folder=now).splitlines():
-        file, path, *values = line.split()
-        seen[file, "/" + path.lstrip("/")] = values
     for file in files:
+        # In a process of its own: hdf5r breaks off where HDF5 uses an object's number again ("New count is").
+        for line in call("Rscript", "all.r", file, folder=now).splitlines():
+            _, path, *values = line.split()
+            seen[file, "/" + path.lstrip("/")] = values
         results = {path: held[file][path] for path in held[file] if path.split("/")[1] not in ("samples", "shards")}
         for path, values in results.items():
             np.testing.assert_array_equal(np.array(seen[file, path], float), values, f"{file} {path}")
