@@ -42,8 +42,8 @@ def test_drawn_jobs(folder, case):
 # ---- a job of three groups -----------------------------------------------------------------------------------------
 
 
-def job(folder, repeat=1, seed=1, **more):
-    """One long chain, and two operations by themselves."""
+def job(folder, repeat=20, seed=1, **more):
+    """One long chain, most of whose time its product takes, and two operations by themselves."""
     return harness.write_job(
         folder / "job.yaml",
         device="cpu",
