@@ -58,7 +58,7 @@ void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry 
     FENCE(path);
     hid_t file;
     struct h5_guard guard;
-    struct error error;
+    struct error error = {0};
     if (h5_open_file(path, &file, &error)) return;
     h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
     guard.dataset = "/";
