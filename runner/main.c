@@ -1,9 +1,9 @@
 /* main.c - the command table: finds the command, runs it, prints its error and exits with its status. */
 #include "base/fail.h"
-#include "base/fence.h"
 #include "base/text.h"
 #include "commands/help.h"
 #include "record/environment.h"
+#include "storage/untrusted/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>

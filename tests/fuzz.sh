@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes what reads strangers' bytes, each target of tests/fuzz for SECONDS, with clang's libFuzzer under ASan and UBSan:
 # job files, HDF5 inputs, results files, command lines. Prints a line a target; what it finds stays in BUILD/found.
-# What crashes inside of HDF5 is no finding: runner/base/fence.h makes it a refusal. Nor is one large malloc: HDF5 asks
+# What crashes inside of HDF5 is no finding: runner/storage/untrusted/fence.h makes it a refusal. Nor is one large malloc: HDF5 asks
 # for as many bytes as a header claims to have, before it reads them; what is in memory is limited all the same. The
 # Makefile gives BUILD, SECONDS_EACH and LIBS; TARGETS="job input" runs some, FORKS=4 four processes of each.
 set -uo pipefail

@@ -5,8 +5,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 shopt -s nullglob
-c=(runner/*.c runner/*/*.c kernels/*/*.c tests/unit/*.c)
-headers=(runner/*.h runner/*/*.h kernels/*/*.h tests/unit/*.h)
+c=(runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c tests/unit/*.c)
+headers=(runner/*.h runner/*/*.h runner/*/*/*.h kernels/*/*.h tests/unit/*.h)
 cuda=(kernels/*/*.cu kernels/*/*.cuh)
 export CFLAGS=${CFLAGS:-}
 shell=(tests/*.sh tests/*/*.sh configs/slurm/*.sbatch configs/slurm/*.sh .ci/run)

@@ -18,7 +18,7 @@ struct casts {
     int64_t overflowed; /* finite, and infinite in the new type */
     int64_t wrapped;    /* out of the range of an integer type, or no number there (NaN, infinity) */
     int64_t truncated;  /* their fractions are lost to an integer type */
-    int64_t missing;    /* stand for no value, and became NaN (runner/storage/decode.h) */
+    int64_t missing;    /* stand for no value, and became NaN (runner/storage/elements/decode.h) */
 };
 
 void casts_add(struct casts *to, const struct casts *more);

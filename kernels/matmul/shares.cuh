@@ -75,8 +75,7 @@ struct share_feeder : feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK
     static constexpr int LINE = LAYOUT == LINES ? 1 : share_feeder::ROW, K = LAYOUT == LINES ? share_feeder::ROW : 1;
 };
 
-/* ---- what a warp does with a stage: float64 on tensor cores, float32 by multiply-adds -----------------------------
- */
+/* ---- what a warp does with a stage: float64 on tensor cores, float32 by multiply-adds ---- */
 
 template <typename SHAPE, typename A, typename B> struct share_doubles {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 8;

@@ -81,8 +81,7 @@ static void merge(const struct walk *walk, struct known *into, const struct know
     }
 }
 
-/* ---- sums, as many at once as a vector holds ----------------------------------------------------------------------
- */
+/* ---- sums, as many at once as a vector holds ---- */
 
 /* Adds row after row. values[i] + losses[i] is a sum without rounding errors (Knuth's two-sum); magnitudes[i] is the
  * sum of the |x|. */

@@ -2,7 +2,7 @@
 #include "compare.h"
 #include "../base/text.h"
 
-#include "../result/compare.h"
+#include "../compare/compare.h"
 #include "command.h"
 
 #include <getopt.h>

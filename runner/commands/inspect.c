@@ -3,7 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../storage/h5cf.h"
+#include "../storage/untrusted/h5cf.h"
 #include "../stream/device.h"
 
 #include <getopt.h>

@@ -2,7 +2,7 @@
 #ifndef RUNNER_INSPECT_H
 #define RUNNER_INSPECT_H
 
-#include "../storage/h5list.h"
+#include "../storage/untrusted/h5list.h"
 #include "command.h"
 
 /* A data set as the input of a job. */

@@ -2,7 +2,7 @@
  * line together. */
 #include "../base/table.h"
 #include "../base/text.h"
-#include "../storage/h5.h"
+#include "../storage/h5/h5.h"
 #include "inspect.h"
 
 #include <ctype.h>

@@ -3,9 +3,9 @@
 
 #include "../base/clock.h"
 #include "../base/text.h"
+#include "../limits/limits_file.h"
+#include "../limits/limits_measure.h"
 #include "../record/environment.h"
-#include "../stream/limits.h"
-#include "../stream/limits_file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../execute/execute.h"
-#include "../result/result_file.h"
-#include "../result/result_view.h"
+#include "../show/result_file.h"
+#include "../show/result_view.h"
 #include "command.h"
 
 #include <getopt.h>

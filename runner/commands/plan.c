@@ -1,8 +1,9 @@
 /* plan.c - `tilerun plan JOB`: what a run would do, without doing it. */
 #include "../base/table.h"
-#include "../plan/plan_shards.h"
 #include "command.h"
 #include "limits_command.h"
+#include "plan_shards.h"
+#include "plan_table.h"
 #include "shard_option.h"
 
 #include <getopt.h>

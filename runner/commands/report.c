@@ -1,5 +1,5 @@
 /* report.c - `tilerun report RESULTS...`: results as one HTML page, or the first of its plots. */
-#include "../result/report.h"
+#include "../report/report.h"
 #include "../base/text.h"
 #include "../base/whole.h"
 #include "command.h"

@@ -2,10 +2,10 @@
  * and says whether outputs and times come out the same, and if not what has changed. */
 #include "../base/interrupt.h"
 #include "../base/text.h"
+#include "../compare/compare.h"
 #include "../execute/execute.h"
-#include "../result/compare.h"
-#include "../result/recorded.h"
-#include "../result/result_view.h"
+#include "../show/recorded.h"
+#include "../show/result_view.h"
 #include "command.h"
 #include "compare.h"
 

@@ -3,7 +3,7 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../execute/execute.h"
-#include "../result/result_view.h"
+#include "../show/result_view.h"
 #include "command.h"
 #include "limits_command.h"
 #include "shard_option.h"

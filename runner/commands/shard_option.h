@@ -3,7 +3,7 @@
 #ifndef RUNNER_SHARD_OPTION_H
 #define RUNNER_SHARD_OPTION_H
 
-#include "../plan/shard.h"
+#include "../divide/shard.h"
 #include "command.h"
 
 /* Reads "3/8" (zero-based) or "auto": Slurm's array, Slurm's ranks, those of Open MPI, those of PMI, in this order.

@@ -1,8 +1,8 @@
 /* show.c - `tilerun show RESULTS`: the rows of a results file, or of a job that is not done, as a table. */
 #include "../base/table.h"
 #include "../base/text.h"
-#include "../result/result_file.h"
-#include "../result/result_view.h"
+#include "../show/result_file.h"
+#include "../show/result_view.h"
 #include "command.h"
 
 #include <getopt.h>

@@ -5,7 +5,7 @@
 
 #include "../base/fail.h"
 #include "../base/interrupt.h"
-#include "../result/result_file.h"
+#include "../show/result_file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

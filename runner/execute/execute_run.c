@@ -16,8 +16,7 @@ void execution_say(struct result_row *row, const char *status, const char *messa
     snprintf(row->message, sizeof row->message, "%.255s", message);
 }
 
-/* ---- stream and verify --------------------------------------------------------------------------------------------
- */
+/* ---- stream and verify ---- */
 
 static enum status open_team(struct execution *execution, enum kernel_device kind, struct error *error) {
     struct team *team = &execution->teams[kind];

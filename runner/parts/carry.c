@@ -2,12 +2,12 @@
 #include "carry.h"
 
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/text.h"
 #include "../record/link.h"
-#include "../storage/h5cf.h"
-#include "../storage/h5scale.h"
+#include "../storage/h5/h5scale.h"
 #include "../storage/pieces.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5cf.h"
 #include <string.h>
 
 /* What says that the data set is a dimension scale, labels its axes or says where it lies: the result has its own. */

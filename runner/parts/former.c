@@ -2,12 +2,13 @@
  * failed runs leaves no parts, because parts would store its outputs a second time; --resume takes the runs that were
  * `ok` out of OUTPUT itself. */
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/text.h"
 #include "../record/environment.h"
 #include "../record/link.h"
-#include "../storage/h5virtual.h"
+#include "../storage/h5/h5virtual.h"
 #include "../storage/operand.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,9 @@
  * is gone: the file's attribute `parts` has tilerun's readers look first (record/link.h). */
 #include "../../kernels/core/axes.h"
 #include "../base/fail.h"
-#include "../base/fence.h"
-#include "../storage/h5virtual.h"
+#include "../storage/h5/h5virtual.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <stdlib.h>
 #include <string.h>

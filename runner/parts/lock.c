@@ -6,7 +6,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../storage/h5journal.h"
+#include "../storage/h5/h5journal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

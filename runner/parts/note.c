@@ -10,9 +10,9 @@
  * It ends in a hash of its bytes, as a part does. */
 #include "../base/clock.h"
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../record/environment.h"
-#include "../storage/h5scale.h"
+#include "../storage/h5/h5scale.h"
+#include "../storage/untrusted/fence.h"
 #include "results.h"
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "../base/text.h"
 #include "../plan/clash.h"
 #include "../record/environment.h"
-#include "../storage/h5journal.h"
+#include "../storage/h5/h5journal.h"
 #include "results.h"
 #include "to.h"
 #include <errno.h>

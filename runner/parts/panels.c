@@ -1,9 +1,10 @@
-/* panels.c - runs that were done by panels (plan/panels.h). `merge` finds the parts of all panels, takes their
+/* panels.c - runs that were done by panels (divide/panels.h). `merge` finds the parts of all panels, takes their
  * times together as the run's, puts their outputs together, and keeps their own rows in /panels. */
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
-#include "../storage/rawread.h"
-#include "../storage/rawwrite.h"
+#include "../storage/raw/rawread.h"
+#include "../storage/raw/rawwrite.h"
+#include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <math.h>
 #include <stdio.h>

@@ -8,12 +8,12 @@
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
  *                         job_name, job_sha256, tool_version, git_commit: what made it */
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../record/environment.h"
-#include "../storage/h5claims.h"
 #include "../storage/operand.h"
-#include "../storage/rawread.h"
-#include "../storage/rawwrite.h"
+#include "../storage/raw/rawread.h"
+#include "../storage/raw/rawwrite.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5claims.h"
 #include "results.h"
 #include <errno.h>
 #include <math.h>

@@ -19,7 +19,7 @@
 #ifndef RUNNER_PARTS_H
 #define RUNNER_PARTS_H
 
-#include "../plan/panels.h"
+#include "../divide/panels.h"
 #include "../record/environment.h"
 #include "../record/row.h"
 #include "../stream/measure.h"

@@ -3,7 +3,7 @@
 #include "results.h"
 
 #include "../base/fail.h"
-#include "../storage/h5journal.h"
+#include "../storage/h5/h5journal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -4,9 +4,9 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../storage/h5guard.h"
-#include "../storage/h5scale.h"
+#include "../storage/h5/h5scale.h"
 #include "../storage/pieces.h"
+#include "../storage/untrusted/h5guard.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 #include "results.h"
 
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/text.h"
 #include "../record/environment.h"
+#include "../storage/untrusted/fence.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

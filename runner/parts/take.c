@@ -2,10 +2,11 @@
 #include "take.h"
 
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../plan/space.h"
-#include "../storage/h5scale.h"
-#include "../storage/h5virtual.h"
+#include "../storage/h5/h5scale.h"
+#include "../storage/h5/h5virtual.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5open.h"
 #include "carry.h"
 #include "to.h"
 #include <limits.h>

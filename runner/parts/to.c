@@ -3,13 +3,14 @@
 
 #include "../base/clock.h"
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../record/environment.h"
 #include "../record/link.h"
-#include "../storage/h5virtual.h"
+#include "../storage/h5/h5virtual.h"
 #include "../storage/operand.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5open.h"
 #include "scales.h"
 #include "take.h"
 #include <errno.h>

@@ -3,9 +3,8 @@
  *
  * Each is written during the assembly, under another name in its folder, and renamed just before OUTPUT is. Of large
  * results the largest is not copied: its part becomes the file, and a kill between that rename and OUTPUT's costs that
- * run. Where one
- * of a file's results was not made the file is not written: OUTPUT then holds those that were. Each data set has the
- * key of its task as an attribute, by which --resume knows the file as this job's. */
+ * run. Where one of a file's results was not made the file is not written: OUTPUT then holds those that were. Each
+ * data set has the key of its task as an attribute, by which --resume knows the file as this job's. */
 #ifndef RUNNER_TO_H
 #define RUNNER_TO_H
 

@@ -1,7 +1,7 @@
 /* clash.c - compares a place with the job file and with every file that reading the inputs opens. */
 #include "clash.h"
 
-#include "../storage/h5sources.h"
+#include "../storage/untrusted/h5sources.h"
 
 enum status clash_check(const struct place *place, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;

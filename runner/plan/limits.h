@@ -1,5 +1,5 @@
-/* limits.h - what was measured of a device, and the times that follow from it. stream/limits.c measures it,
- * stream/limits_file.c keeps it in a file. */
+/* limits.h - what was measured of a device, and the times that follow from it. limits/limits_measure.c measures it,
+ * limits/limits_file.c keeps it in a file. */
 #ifndef RUNNER_PLAN_LIMITS_H
 #define RUNNER_PLAN_LIMITS_H
 

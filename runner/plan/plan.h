@@ -12,7 +12,7 @@
 
 #include "../base/progress_text.h"
 #include "../storage/array.h"
-#include "../storage/h5.h"
+#include "../storage/h5/h5.h"
 #include "limits.h"
 
 #define MOST_DEVICES 16 /* that share a run */
@@ -169,11 +169,5 @@ int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *ti
 
 /* What the progress display needs of each run; the caller frees. */
 struct progress_work *plan_work(const struct plan *plan);
-
-/* Prints what `tilerun plan` shows: a row for each run, at most `width` columns wide (0: as wide as it is); the tiles,
- * bytes and bounds of each with `--detail`. */
-void plan_print_table(const struct plan *plan, int width, FILE *to);
-void plan_print_json(const struct plan *plan, FILE *to);
-void plan_print_detail(const struct plan *plan, FILE *to);
 
 #endif

@@ -3,9 +3,9 @@
 #include "link.h"
 
 #include "../base/fail.h"
-#include "../storage/h5mapped.h"
-#include "../storage/h5virtual.h"
-#include "../storage/h5visit.h"
+#include "../storage/h5/h5virtual.h"
+#include "../storage/untrusted/h5mapped.h"
+#include "../storage/untrusted/h5visit.h"
 #include <stdlib.h>
 
 struct lacking {

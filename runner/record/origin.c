@@ -3,7 +3,7 @@
 
 #include "../base/clock.h"
 #include "../base/fail.h"
-#include "../storage/h5scale.h"
+#include "../storage/h5/h5scale.h"
 #include <stdlib.h>
 #include <string.h>
 

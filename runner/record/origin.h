@@ -4,7 +4,7 @@
 #define RUNNER_ORIGIN_H
 
 #include "../job/job.h"
-#include "../storage/h5io.h"
+#include "../storage/h5/h5io.h"
 #include "environment.h"
 
 #define RESULT_SCHEMA "tilerun-results"

@@ -3,7 +3,7 @@
 #define RUNNER_ROW_H
 
 #include "../plan/plan.h"
-#include "../storage/h5io.h"
+#include "../storage/h5/h5io.h"
 
 /* One row of /runs; unknown values are NaN and "". status: ok | unchecked (it ran and nothing verified it) | wrong |
  * failed | skipped | interrupted. */

@@ -2,15 +2,16 @@
 #include "array.h"
 
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/text.h"
 #include "concatenate.h"
-#include "h5cf.h"
-#include "h5claims.h"
-#include "h5guard.h"
-#include "h5mapped.h"
-#include "h5scale.h"
-#include "rawread.h"
+#include "h5/h5scale.h"
+#include "raw/rawread.h"
+#include "untrusted/fence.h"
+#include "untrusted/h5cf.h"
+#include "untrusted/h5claims.h"
+#include "untrusted/h5guard.h"
+#include "untrusted/h5mapped.h"
+#include "untrusted/h5open.h"
 
 #include <math.h>
 #include <stdlib.h>

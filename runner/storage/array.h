@@ -4,8 +4,8 @@
 #define RUNNER_ARRAY_H
 
 #include "../../kernels/core/cut.h"
-#include "decode.h"
-#include "h5.h"
+#include "elements/decode.h"
+#include "h5/h5.h"
 #include "view.h"
 
 #include <sys/stat.h>

@@ -2,14 +2,15 @@
 #include "concatenate.h"
 
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/match.h"
-#include "h5cf.h"
-#include "h5claims.h"
-#include "h5guard.h"
-#include "h5io.h"
-#include "h5scale.h"
-#include "rawread.h"
+#include "h5/h5io.h"
+#include "h5/h5scale.h"
+#include "raw/rawread.h"
+#include "untrusted/fence.h"
+#include "untrusted/h5cf.h"
+#include "untrusted/h5claims.h"
+#include "untrusted/h5guard.h"
+#include "untrusted/h5open.h"
 
 #include <stdlib.h>
 #include <string.h>

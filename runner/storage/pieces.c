@@ -4,8 +4,8 @@
 #include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
-#include "h5io.h"
-#include "layout.h"
+#include "elements/layout.h"
+#include "h5/h5io.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,15 +4,16 @@
 #include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
-#include "../base/fence.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
-#include "h5guard.h"
-#include "h5mapped.h"
-#include "h5virtual.h"
+#include "h5/h5virtual.h"
 #include "pieces.h"
 #include "random.h"
-#include "rawread.h"
+#include "raw/rawread.h"
+#include "untrusted/fence.h"
+#include "untrusted/h5guard.h"
+#include "untrusted/h5mapped.h"
+#include "untrusted/h5open.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,7 @@ static enum status check_sources(const struct reader *reader, struct error *erro
     if (!dataset->scattered || !reader->foreign) return STATUS_OK;
     if (array->input) array_seen(array, 0, &seen);
     enum status status = h5_find_lack(dataset->id, reader->file, reader->object, &seen, &lack, error);
-    dataset->by_parts = lack.by_parts;
+    dataset->read = lack.by_parts ? h5_read_mapped : NULL;
     if (!status && array->input && lack.elements != array->lack.elements)
         status = fail(error, STATUS_IO, "%s: sources of '%s' have come or gone while the job ran%s%s", reader->file,
                       reader->object, lack.first ? ": " : "", lack.first ? lack.first : "");

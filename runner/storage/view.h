@@ -4,7 +4,7 @@
 #define RUNNER_VIEW_H
 
 #include "../job/job.h"
-#include "selection.h"
+#include "elements/selection.h"
 
 struct data_view {
     struct shape source;                     /* the data set's; rank 0: all of an array is seen as it is */

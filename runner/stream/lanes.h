@@ -11,16 +11,16 @@
 
 #include "stream.h"
 
-struct division {
+struct bands {
     int lanes;     /* devices that take part; 1: the first does all */
     int loop;      /* that is cut */
     int64_t grain; /* bands end at its multiples */
     double end[MOST_DEVICES];
 };
-struct division lanes_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
-                             const struct tiling *tiling);
+struct bands lanes_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
+                          const struct tiling *tiling);
 /* The part of a step that a lane does; false: none. */
-bool lanes_band(const struct division *division, const struct geometry *geometry, const struct step *step, int lane,
+bool lanes_band(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
                 struct step *band);
 
 #endif

@@ -1,6 +1,6 @@
-/* residents.h - what outlives a run on its device: copies of whole arrays (of the bands of them that it does, where
- * several devices share a run), and the pinned host buffers that all runs
- * copy through. Streams allocate their device memory here, so that residents are evicted when a run needs room. */
+/* residents.h - what stays on a device from one run to the next: copies of whole arrays (where several devices share a
+ * run, of the device's bands of them) and the pinned host buffers that all runs copy through. Streams allocate their
+ * device memory here, so that residents are evicted when a run needs room. */
 #ifndef RUNNER_RESIDENTS_H
 #define RUNNER_RESIDENTS_H
 

@@ -23,7 +23,7 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../storage/operand.h"
-#include "../storage/rawread.h"
+#include "../storage/raw/rawread.h"
 #include "stream_buffers.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
     void *staged = stream_stage(stream, UP, stage);
     struct box piece = cut_piece(&load->cut, number);
     int64_t bytes = box_elements(&piece) * in->element;
-    for (int i = 0; i < stream->division.lanes; i++)
+    for (int i = 0; i < stream->bands.lanes; i++)
         TRY(span_collect(&stream->lanes[i], &stream->lanes[i].uploads[stage], stage, &stream->lanes[i].h2d_s, error));
     TRY(read_box(stream, in, load->step->fresh[load->input], load->step->number, stage, &piece, staged, error));
     struct lane *owner = load->lanes[number % load->count];
@@ -148,7 +148,7 @@ static enum status carry_out(struct stream *stream, struct load *loads, int coun
 /* Reads straight into the operands. What lanes share is in one memory, which all of them must have done with. */
 static enum status load_in_place(struct stream *stream, const struct load *load, struct error *error) {
     struct input *in = &stream->in[load->input];
-    for (int i = 0; i < stream->division.lanes; i++) {
+    for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
         TRY(lane->device->operations->event_wait(lane->device, lane->in[load->input].used[load->buffer], error));
     }
@@ -162,7 +162,7 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
     struct load loads[MOST_DEVICES];
     int count = 0;
     in->current = (in->current + 1) % in->count;
-    for (int l = 0; l < stream->division.lanes; l++) {
+    for (int l = 0; l < stream->bands.lanes; l++) {
         struct lane *lane = &stream->lanes[l];
         struct lane_input *own = &lane->in[i];
         if (!(lane->works || in->shared) || own->borrows || (own->resident && own->resident->loaded)) continue;
@@ -199,7 +199,7 @@ static void *rehearse(void *argument) {
 }
 
 static void rehearsals_begin(struct stream *stream) {
-    for (int i = 0; i < stream->division.lanes; i++) {
+    for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
         if (!lane->device->operations->rehearse || !lane->works) continue;
         describe_launch(lane, &lane->band, &lane->rehearsal.launch);
@@ -208,7 +208,7 @@ static void rehearsals_begin(struct stream *stream) {
 }
 
 static void rehearsals_end(struct stream *stream) {
-    for (int i = 0; i < stream->division.lanes; i++) {
+    for (int i = 0; i < stream->bands.lanes; i++) {
         struct rehearsal *rehearsal = &stream->lanes[i].rehearsal;
         if (rehearsal->started) pthread_join(rehearsal->thread, NULL);
         rehearsal->started = false;
@@ -238,7 +238,7 @@ static enum status compute(struct stream *stream, const struct step *step, struc
     struct output *out = &stream->out;
     int slot = (int)(step->number % LAUNCHES);
     rehearsals_end(stream);
-    for (int i = 0; i < stream->division.lanes; i++) {
+    for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
         TRY(span_collect(lane, &lane->launches[slot], slot, &lane->kernel_s, error));
     }
@@ -246,7 +246,7 @@ static enum status compute(struct stream *stream, const struct step *step, struc
         out->current = (out->current + 1) % out->count;
         TRY(store_reserve(stream, error));
     }
-    for (int i = 0; i < stream->division.lanes; i++)
+    for (int i = 0; i < stream->bands.lanes; i++)
         if (stream->lanes[i].works) TRY(compute_band(&stream->lanes[i], error));
     return STATUS_OK;
 }
@@ -257,8 +257,8 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
     int64_t before = stream->result.bytes_read, stored = 0;
     TRY(interrupt_check(error));
     plan_step(geometry, stream->tiling, number, &step);
-    for (int i = 0; i < stream->division.lanes; i++)
-        stream->lanes[i].works = lanes_band(&stream->division, geometry, &step, i, &stream->lanes[i].band);
+    for (int i = 0; i < stream->bands.lanes; i++)
+        stream->lanes[i].works = lanes_band(&stream->bands, geometry, &step, i, &stream->lanes[i].band);
     for (int i = 0; i < geometry->inputs; i++)
         if (!step.reuse[i]) TRY(load(stream, i, &step, error));
     TRY(compute(stream, &step, error));
@@ -275,7 +275,7 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
 
 static enum status take_all_steps(struct stream *stream, struct error *error) {
     for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(take_step(stream, number, error));
-    for (int l = 0; l < stream->division.lanes; l++) {
+    for (int l = 0; l < stream->bands.lanes; l++) {
         struct lane *lane = &stream->lanes[l];
         for (int i = 0; i < STAGES; i++) TRY(span_collect(lane, &lane->uploads[i], i, &lane->h2d_s, error));
         for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(lane, &lane->launches[i], i, &lane->kernel_s, error));
@@ -291,13 +291,13 @@ static enum status take_pass(struct stream *stream, struct error *error) {
     TRY(stream_open_buffers(stream, error));
     TRY(store_begin(stream, error));
     rehearsals_begin(stream);
-    rawread_limit_plain(stream->division.lanes > 1 && !stream->lanes[0].device->unified ? TEAM_READERS : 0);
+    rawread_limit_plain(stream->bands.lanes > 1 && !stream->lanes[0].device->unified ? TEAM_READERS : 0);
     enum status status = take_all_steps(stream, error);
     rawread_limit_plain(0);
     rehearsals_end(stream);
     enum status stored = store_end(stream, status != STATUS_OK, error);
     if (status == STATUS_OK) status = stored;
-    for (int i = 0; i < stream->division.lanes && status == STATUS_OK; i++)
+    for (int i = 0; i < stream->bands.lanes && status == STATUS_OK; i++)
         status = stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, error);
     return status;
 }
@@ -325,14 +325,14 @@ static struct stream *stream_create(const struct team *team, const struct pass *
     const struct task *task = &pass->plan->tasks[pass->run->task];
     struct stream *new = must_malloc(sizeof *new);
     *new = (struct stream){.team = team,
-                           .division = lanes_divide(team, &task->geometry, pass->run, tiling),
+                           .bands = lanes_divide(team, &task->geometry, pass->run, tiling),
                            .plan = pass->plan,
                            .run = pass->run,
                            .tiling = tiling,
                            .task = task,
                            .sink = sink,
                            .watch = pass->watch};
-    for (int i = 0; i < new->division.lanes; i++)
+    for (int i = 0; i < new->bands.lanes; i++)
         new->lanes[i] =
             (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
     for (int i = 0; i < task->geometry.inputs; i++) {
@@ -340,7 +340,7 @@ static struct stream *stream_create(const struct team *team, const struct pass *
         new->in[i].reader = &pass->readers->of[task->in[i]];
         new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
         new->in[i].count = tiling->in_slots[i];
-        new->in[i].shared = new->division.lanes > 1 && !has_loop(&task->geometry.in[i], new->division.loop);
+        new->in[i].shared = new->bands.lanes > 1 && !has_loop(&task->geometry.in[i], new->bands.loop);
     }
     new->out.element = (int64_t)dtype_size(task->geometry.out.dtype);
     new->out.count = tiling->out_slots;
@@ -350,8 +350,8 @@ static struct stream *stream_create(const struct team *team, const struct pass *
 /* The busiest lane's times. */
 static void sum_up(struct stream *stream) {
     struct stage_times *times = &stream->result.times;
-    stream->result.devices = stream->division.lanes;
-    for (int i = 0; i < stream->division.lanes; i++) {
+    stream->result.devices = stream->bands.lanes;
+    for (int i = 0; i < stream->bands.lanes; i++) {
         times->h2d_s = fmax(times->h2d_s, stream->lanes[i].h2d_s);
         times->kernel_s = fmax(times->kernel_s, stream->lanes[i].kernel_s);
         times->d2h_s = fmax(times->d2h_s, stream->lanes[i].d2h_s);
@@ -373,7 +373,7 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
     for (int i = 0; i < inputs && status == STATUS_OK; i++)
         if (new->in[i].hashed) reader_hash_end(new->in[i].reader);
     if (status == STATUS_OK) return STATUS_OK;
-    for (int l = 0; l < new->division.lanes; l++)
+    for (int l = 0; l < new->bands.lanes; l++)
         for (int i = 0; i < inputs; i++)
             if (new->lanes[l].in[i].resident)
                 new->lanes[l].in[i].resident->loaded = false; /* it may be loaded in part only */
@@ -385,7 +385,7 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
 bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement) {
     bool once = options->warmup == 0 && options->repeat_max == 1; /* the pass has timed it already */
     *measurement = (struct measurement){.kernel = stream->run->kernel, .options = options};
-    for (int i = 0; i < stream->division.lanes; i++)
+    for (int i = 0; i < stream->bands.lanes; i++)
         if (stream->lanes[i].works)
             measurement->on[measurement->devices++] =
                 (struct measured_launch){stream->lanes[i].device, &stream->lanes[i].launch};

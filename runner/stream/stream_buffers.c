@@ -192,9 +192,9 @@ static enum status open_lane(struct lane *lane, struct error *error) {
 enum status stream_open_buffers(struct stream *stream, struct error *error) {
     struct step first;
     plan_step(&stream->task->geometry, stream->tiling, 0, &first);
-    for (int i = 0; i < stream->division.lanes; i++) {
+    for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
-        lane->works = lanes_band(&stream->division, &stream->task->geometry, &first, i, &lane->band);
+        lane->works = lanes_band(&stream->bands, &stream->task->geometry, &first, i, &lane->band);
         TRY(open_lane(lane, error));
     }
     return STATUS_OK;
@@ -259,8 +259,8 @@ void stream_free(struct stream *stream, bool keep) {
     if (!stream) return;
     struct error ignored = {.status = STATUS_OK};
     /* No work in a queue, of the other devices either, may still use the buffers. */
-    for (int i = 0; i < stream->division.lanes; i++)
+    for (int i = 0; i < stream->bands.lanes; i++)
         stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, &ignored);
-    for (int i = 0; i < stream->division.lanes; i++) close_lane(&stream->lanes[i], keep);
+    for (int i = 0; i < stream->bands.lanes; i++) close_lane(&stream->lanes[i], keep);
     free(stream);
 }

@@ -98,8 +98,8 @@ struct store {
 
 struct stream {
     const struct team *team;
-    struct division division;
-    struct lane lanes[MOST_DEVICES]; /* division.lanes of them */
+    struct bands bands;
+    struct lane lanes[MOST_DEVICES]; /* bands.lanes of them */
     const struct plan *plan;
     const struct run *run;
     const struct tiling *tiling;

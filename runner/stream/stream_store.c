@@ -64,7 +64,7 @@ static enum status store_band(struct lane *lane, const struct finished *tile, st
 }
 
 static enum status store_tile(struct stream *stream, const struct finished *tile, struct error *error) {
-    for (int i = 0; i < stream->division.lanes; i++)
+    for (int i = 0; i < stream->bands.lanes; i++)
         if (tile->works[i]) TRY(store_band(&stream->lanes[i], tile, error));
     return STATUS_OK;
 }
@@ -119,7 +119,7 @@ enum status store_reserve(struct stream *stream, struct error *error) {
 enum status store_put(struct stream *stream, int buffer, int64_t step, struct error *error) {
     struct store *store = &stream->store;
     struct finished tile = {.buffer = buffer, .step = step};
-    for (int i = 0; i < stream->division.lanes; i++) {
+    for (int i = 0; i < stream->bands.lanes; i++) {
         tile.works[i] = stream->lanes[i].works;
         tile.box[i] = stream->lanes[i].band.store;
     }

@@ -5,7 +5,7 @@
 #include "../../kernels/core/cpu.h"
 #include "../base/fail.h"
 #include "../plan/plan_cost.h"
-#include "../storage/layout.h"
+#include "../storage/elements/layout.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 """Compresses chunks as HDF5's registered filters do: an independent writer, over the libraries by ctypes, of what
-runner/storage/codecs.c undoes."""
+runner/storage/elements/codecs.c undoes."""
 
 import ctypes
 import ctypes.util

@@ -1,6 +1,6 @@
 """Every HDF5 function that the program calls crashes once, wherever it is called: within it, or in what it calls. The
 process ends with a sentence and exit code 3, never by a signal. What reads files stands behind fences that name them
-(base/fence.h); the rest the handler of the signal tells by its callers."""
+(storage/untrusted/fence.h); the rest the handler of the signal tells by its callers."""
 
 import os
 import random

@@ -1,5 +1,6 @@
 """`make lint` refuses an #include that goes up, or across from one operation to another."""
 
+import os
 import shutil
 import subprocess
 
@@ -7,14 +8,16 @@ import pytest
 
 import harness
 
-LAYERS = ["runner/main.c", "runner/commands", "runner/execute", "runner/result", "runner/parts", "runner/record",
-          "runner/verify", "runner/stream", "runner/plan", "runner/storage", "runner/job", "runner/base",
-          "kernels/reduce", "kernels/core"]
 HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute/execute.h",
-           "runner/result": "result/result_file.h", "runner/parts": "parts/parts.h", "runner/record": "record/row.h",
-           "runner/verify": "verify/verify.h", "runner/stream": "stream/stream.h", "runner/plan": "plan/plan.h",
-           "runner/storage": "storage/array.h", "runner/job": "job/job.h", "runner/base": "base/fail.h",
-           "kernels/reduce": "../kernels/reduce/state.h", "kernels/core": "../kernels/core/kernel.h"}
+           "runner/report": "report/report.h", "runner/compare": "compare/compare.h", "runner/show": "show/result_file.h",
+           "runner/parts": "parts/parts.h", "runner/record": "record/row.h", "runner/verify": "verify/verify.h",
+           "runner/limits": "limits/limits_file.h", "runner/stream": "stream/stream.h",
+           "runner/divide": "divide/shard.h", "runner/plan": "plan/plan.h", "runner/storage": "storage/array.h",
+           "runner/storage/raw": "storage/raw/rawread.h", "runner/storage/untrusted": "storage/untrusted/h5open.h",
+           "runner/storage/h5": "storage/h5/h5io.h", "runner/storage/elements": "storage/elements/layout.h",
+           "runner/job": "job/job.h", "runner/base": "base/fail.h", "kernels/reduce": "../kernels/reduce/state.h",
+           "kernels/core": "../kernels/core/kernel.h"}
+LAYERS = ["runner/main.c", *HEADERS]
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def plant(tree, layer, header):
     """Adds a file to a layer that includes a header."""
     place = layer if layer == "runner/main.c" else None
     path = tree / (place or f"{layer}/planted.c")
-    to_runner = "" if place else "../" if layer.startswith("runner") else "../../runner/"
+    to_runner = "" if place else os.path.relpath("runner", layer) + "/"
     text = path.read_text() if place else ""
     path.write_text(text + f'/* planted */\n#include "{to_runner}{header}"\n')
     return f"{path.relative_to(tree)}:{len(text.splitlines()) + 2}: includes "
@@ -45,7 +48,7 @@ def test_the_tree_is_in_order(copy):
 
 def test_any_wrong_include_is_refused(copy, rng):
     for above, below in [(i, j) for i in range(1, len(LAYERS)) for j in range(i + 1, len(LAYERS))]:
-        if rng.random() < 0.5:
+        if rng.random() < 0.8:
             continue
         with_planted = copy.parent / f"{copy.name}-{above}-{below}"
         shutil.copytree(copy, with_planted)

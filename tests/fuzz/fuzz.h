@@ -3,8 +3,8 @@
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 
-#include "../../runner/base/fence.h"
 #include "../../runner/commands/command.h"
+#include "../../runner/storage/untrusted/fence.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -1,7 +1,7 @@
 /* fuzz_input.c - any bytes as an HDF5 file that a job reads: each of its data sets is described and read, past HDF5 and
  * by it, or refused. */
-#include "../../runner/storage/h5list.h"
 #include "../../runner/storage/reader.h"
+#include "../../runner/storage/untrusted/h5list.h"
 #include "fuzz.h"
 
 enum { MOST_ENTRIES = 8, MOST_BYTES = 1 << 20, MOST_CHUNK = 64 << 20 };

@@ -264,7 +264,7 @@ static bool refuses(const struct trial *trial, const struct launch *largest) {
 
 /* ---- the same, of a part of the result --------------------------------------------------------------------------- */
 
-/* Draws a part of the result along one of its loops, as large as runner/plan/panels.h cuts them. false: it is too
+/* Draws a part of the result along one of its loops, as large as runner/divide/panels.h cuts them. false: it is too
  * small. */
 static bool draw_panel(const struct trial *trial, struct panel *panel) {
     const struct geometry *geometry = &trial->problem->geometry;

@@ -1,5 +1,5 @@
 /* test_bytes.c - shuffling, its inverse, byte order and fletcher32 beside plain loops, for elements of any size. */
-#include "../../runner/storage/bytes.h"
+#include "../../runner/storage/elements/bytes.h"
 #include "draws.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* test_codecs.c - chunks as the filters' definitions have them, put together here byte by byte: bitshuffle alone and
  * over LZ4 and zstd, LZ4's blocks, zstd; and what was cut short or made up. Blosc's are h5py's in e2e/test_codecs.py.
  */
-#include "../../runner/storage/codecs.h"
+#include "../../runner/storage/elements/codecs.h"
 #include "draws.h"
 
 #include <setjmp.h>

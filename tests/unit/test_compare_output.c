@@ -1,6 +1,6 @@
 /* test_compare_output.c - how far two outputs lie apart: zeros, infinities and NaNs, integers that doubles cannot tell
  * apart, other shapes and types, what is missing. */
-#include "../../runner/result/compare.h"
+#include "../../runner/compare/compare.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

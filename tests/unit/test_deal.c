@@ -1,6 +1,6 @@
 /* test_deal.c - tasks dealt out to shards: what a task reads is made by its own shard or a lower one, whole groups go
  * the longest first, and long ones are spread only where all is done sooner. */
-#include "../../runner/plan/shard.h"
+#include "../../runner/divide/shard.h"
 #include "draws.h"
 
 #include <setjmp.h>

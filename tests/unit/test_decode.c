@@ -1,5 +1,5 @@
 /* test_decode.c - what stored numbers become, bit by bit; e2e/test_decode.py asks NumPy, netCDF4 and xarray. */
-#include "../../runner/storage/decode.h"
+#include "../../runner/storage/elements/decode.h"
 
 #include <math.h>
 #include <setjmp.h>

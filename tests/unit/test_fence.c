@@ -1,6 +1,6 @@
 /* What ends a process behind a fence: a crash outside of the program's code, and computing without end; a library that
  * comes further may take longer. */
-#include "../../runner/base/fence.h"
+#include "../../runner/storage/untrusted/fence.h"
 
 #include "../../kernels/core/status.h"
 

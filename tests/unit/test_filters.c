@@ -1,6 +1,6 @@
 /* test_filters.c - any sequence of filters, up to the most that HDF5 allows, is undone; what lies behind them in memory
  * is none. Whether the bytes are HDF5's is test_rawio.c's. */
-#include "../../runner/storage/filters.h"
+#include "../../runner/storage/h5/filters.h"
 #include "draws.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and the messages about unusable files. */
-#include "../../runner/storage/h5journal.h"
+#include "../../runner/storage/h5/h5journal.h"
+#include "../../runner/storage/untrusted/h5open.h"
 #include "draws.h"
 #include "scratch.h"
 

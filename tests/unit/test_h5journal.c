@@ -1,6 +1,6 @@
 /* test_h5journal.c - a file that is changed in place is as it was again: after any changes, at once or by the next
  * process, wherever the journal ends; and stays as it is once it is final. */
-#include "../../runner/storage/h5journal.h"
+#include "../../runner/storage/h5/h5journal.h"
 #include "draws.h"
 #include "scratch.h"
 

@@ -1,5 +1,5 @@
 /* test_h5names.c - where a file name that stands in an HDF5 file is looked for, in HDF5's order. */
-#include "../../runner/storage/h5names.h"
+#include "../../runner/storage/untrusted/h5names.h"
 #include "scratch.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_h5scale.c - dimension scales: what is read of them, copies whole and cut, and attached to more data sets than
  * the oldest headers of HDF5 have room for. */
-#include "../../runner/storage/h5scale.h"
+#include "../../runner/storage/h5/h5scale.h"
 #include "scratch.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* test_h5visit.c - which links are visited, and what is too much. */
-#include "../../runner/storage/h5visit.h"
+#include "../../runner/storage/untrusted/h5visit.h"
 #include "scratch.h"
 
 #include <string.h>

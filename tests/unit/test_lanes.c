@@ -183,13 +183,13 @@ static void a_faster_device_gets_more(void **state) {
     set_run(&f, whole);
     const double rates[] = {3e12, 1e12, 4e12};
     for (int i = 0; i < 3; i++) f.team.devices[i]->facts.flops_per_s[FLOAT32] = rates[i];
-    struct division division = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
+    struct bands bands = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
     struct step step, band;
     plan_step(&f.task.geometry, &f.run.tiling, 0, &step);
-    assert_int_equal(division.lanes, 3);
+    assert_int_equal(bands.lanes, 3);
     int64_t next = 0;
     for (int i = 0; i < 3; i++) {
-        assert_true(lanes_band(&division, &f.task.geometry, &step, i, &band));
+        assert_true(lanes_band(&bands, &f.task.geometry, &step, i, &band));
         assert_int_equal(band.tile.start[LOOP_M], next);
         assert_true(llabs(band.tile.count[LOOP_M] - (int64_t)(1600 * rates[i] / 8e12)) <= 16);
         next += band.tile.count[LOOP_M];
@@ -237,11 +237,11 @@ static void bands_end_where_whole_chunks_do(void **state) {
             if (beside) tiling->in_storage[A] = tiling->out_storage = (struct storage){{2, {18, 18}}, .filtered = true};
             *(cases[i].operand == C ? &tiling->out_storage : &tiling->in_storage[cases[i].operand]) =
                 (struct storage){cases[i].chunk, .filtered = cases[i].filtered};
-            struct division division = lanes_divide(&f.team, &f.task.geometry, &f.run, tiling);
-            assert_int_equal(division.lanes, 2);
-            assert_int_equal(division.loop, LOOP_M);
-            if (division.grain != (beside ? cases[i].beside : cases[i].grain))
-                fail_msg("case %zu, %d: %lld", i, beside, (long long)division.grain);
+            struct bands bands = lanes_divide(&f.team, &f.task.geometry, &f.run, tiling);
+            assert_int_equal(bands.lanes, 2);
+            assert_int_equal(bands.loop, LOOP_M);
+            if (bands.grain != (beside ? cases[i].beside : cases[i].grain))
+                fail_msg("case %zu, %d: %lld", i, beside, (long long)bands.grain);
             close_fixture(&f);
         }
 }
@@ -255,9 +255,9 @@ static void matrices_of_a_stack_are_divided_singly(void **state) {
         set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
         set_run(&f, whole);
         f.run.tiling.in_storage[0] = (struct storage){.chunk = {3, {chunk, 20, 30}}, .filtered = true};
-        struct division division = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
-        assert_true(division.lanes == 2 && division.loop == LOOP_B);
-        assert_int_equal(division.grain, chunk <= 3 ? chunk : 1);
+        struct bands bands = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
+        assert_true(bands.lanes == 2 && bands.loop == LOOP_B);
+        assert_int_equal(bands.grain, chunk <= 3 ? chunk : 1);
         close_fixture(&f);
     }
 }

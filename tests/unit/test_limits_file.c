@@ -1,7 +1,7 @@
 /* test_limits_file.c - the file that keeps measured limits survives whatever happens to it. Nothing is measured here.
  */
 #include "../../runner/base/fail.h"
-#include "../../runner/stream/limits_file.h"
+#include "../../runner/limits/limits_file.h"
 #include "draws.h"
 #include "scratch.h"
 

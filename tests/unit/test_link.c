@@ -1,7 +1,7 @@
 /* test_link.c - whether a linked results file still finds its parts: what it lacks is counted, and nothing stays open.
  */
 #include "../../runner/record/link.h"
-#include "../../runner/storage/h5virtual.h"
+#include "../../runner/storage/h5/h5virtual.h"
 #include "scratch.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* test_mapping.c - what is written through a mapping is in the file, whether the writer or the thread that makes pages
  * ready is ahead. */
-#include "../../runner/storage/mapping.h"
+#include "../../runner/storage/raw/mapping.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  *     two modes that last for 20 samples each, 20 samples           0.833, 0         0.809, 0.191
  * The last two are modes that last as long as the run: nothing in its samples shows that there are others. A slow-down
  * by 5 % is found in 0.996 of 20 normal samples and 0.992 of bimodal ones with a spread of 1 %, in all of 100. */
-#include "../../runner/result/ratio.h"
+#include "../../runner/compare/ratio.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* test_reader.c - operands are read wherever they are, and their hash does not depend on how they lie. */
 #include "../../kernels/core/axes.h"
-#include "../../runner/storage/h5io.h"
+#include "../../runner/storage/h5/h5io.h"
 #include "../../runner/storage/operand.h"
 #include "../../runner/storage/random.h"
-#include "../../runner/storage/rawread.h"
+#include "../../runner/storage/raw/rawread.h"
 #include "../../runner/storage/reader.h"
 #include "scratch.h"
 

@@ -1,5 +1,5 @@
 /* test_report_text.c - how the report writes numbers and names. */
-#include "../../runner/result/report_parts.h"
+#include "../../runner/report/report_parts.h"
 
 #include <math.h>
 #include <setjmp.h>

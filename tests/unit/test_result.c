@@ -1,6 +1,7 @@
 /* test_result.c - a job's results: what is refused, who holds the lock, keys, the assembled file, reading it back. */
 #include "../../runner/parts/take.h"
-#include "../../runner/result/result_file.h"
+#include "../../runner/show/result_file.h"
+#include "../../runner/storage/untrusted/h5open.h"
 #include "result_fixture.h"
 
 #include <stdatomic.h>

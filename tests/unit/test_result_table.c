@@ -2,7 +2,7 @@
 #include "../../runner/base/clock.h"
 #include "../../runner/record/environment.h"
 #include "../../runner/record/swept.h"
-#include "../../runner/result/result_view.h"
+#include "../../runner/show/result_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * table, and drawn rows at all widths. */
 #include "../../runner/base/fail.h"
 #include "../../runner/base/text.h"
-#include "../../runner/result/result_view.h"
+#include "../../runner/show/result_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

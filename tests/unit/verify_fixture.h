@@ -3,7 +3,7 @@
 #ifndef TESTS_VERIFY_FIXTURE_H
 #define TESTS_VERIFY_FIXTURE_H
 
-#include "../../runner/storage/h5io.h"
+#include "../../runner/storage/h5/h5io.h"
 #include "../../runner/storage/reader.h"
 #include "../../runner/verify/verify.h"
 #include "scratch.h"

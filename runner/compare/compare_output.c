@@ -1,0 +1,113 @@
+/* compare_output.c - two stored outputs, piece by piece. */
+#include "compare.h"
+
+#include "../../kernels/core/cut.h"
+#include "../base/fail.h"
+#include "../storage/h5/h5io.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5guard.h"
+#include "../storage/untrusted/h5open.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_BYTES (INT64_C(8) << 20)
+
+/* What was seen so far. */
+struct extremes {
+    double difference, largest;
+    bool odd; /* a NaN or an infinity that only one of them has */
+};
+
+static void look_at(enum dtype dtype, const void *base, const void *new, int64_t count, struct extremes *seen) {
+    double difference = seen->difference, largest = seen->largest;
+    int odd = 0;
+#pragma omp parallel for reduction(max : difference, largest) reduction(| : odd)
+    for (int64_t i = 0; i < count; i++) {
+        double a = dtype_load(dtype, base, i), b = dtype_load(dtype, new, i);
+        double size = fmax(fabs(a), fabs(b)), apart = fabs(a - b);
+        if (!dtype_is_float(dtype) && dtype_load_integer(dtype, base, i) != dtype_load_integer(dtype, new, i))
+            apart = fmax(apart, 1); /* beyond 2^53 doubles may hide it */
+        if (isfinite(size) && size > largest) largest = size;
+        if (a == b || (isnan(a) && isnan(b))) apart = dtype_is_float(dtype) ? 0 : apart;
+        if (!isfinite(apart)) odd = 1;
+        if (isfinite(apart) && apart > difference) difference = apart;
+    }
+    seen->difference = difference;
+    seen->largest = largest;
+    seen->odd |= odd != 0;
+}
+
+struct output {
+    const char *path;
+    struct h5_dataset *dataset;
+};
+
+static enum status open_output(const char *path, const char *name, struct output *output, struct error *error) {
+    FENCE(path);
+    *output = (struct output){path, NULL};
+    TRY(h5_permitted(EXTERNAL_ALLOW, path, name, error)); /* no pipes, no circles */
+    return h5_open(path, name, &output->dataset, error);
+}
+
+static void close_output(const struct output *output) {
+    FENCE(output->path);
+    h5_close(output->dataset);
+}
+
+static enum status read_piece(const struct output *from, const struct box *piece, void *data, struct error *error) {
+    FENCE(from->path);
+    return h5_read(from->dataset, piece, data, error);
+}
+
+static enum status compare_pieces(const struct output *base_output, const struct output *new,
+                                  struct output_difference *difference, struct error *error) {
+    const struct h5_dataset *base = base_output->dataset;
+    int64_t size = (int64_t)dtype_size(base->dtype), limit = PIECE_BYTES / size;
+    int64_t chunk = base->filtered ? shape_elements(&base->chunk) : 1;
+    if (chunk > limit) limit = chunk;
+    struct box whole = box_whole(&base->shape);
+    struct cut cut = cut_box(&whole, &(struct grid){.grain = base->chunk}, limit);
+    char *data = malloc((size_t)(2 * limit * size));
+    if (!data) return fail(error, STATUS_IO, "no memory left to compare outputs");
+    struct extremes seen = {0};
+    enum status status = STATUS_OK;
+    difference->identical = true;
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number);
+        int64_t elements = box_elements(&piece);
+        char *other = data + elements * size;
+        status = read_piece(base_output, &piece, data, error);
+        if (!status) status = read_piece(new, &piece, other, error);
+        if (status) break;
+        difference->identical &= memcmp(data, other, (size_t)(elements * size)) == 0;
+        look_at(base->dtype, data, other, elements, &seen);
+    }
+    free(data);
+    difference->relative = seen.odd ? INFINITY : seen.difference > 0 ? seen.difference / seen.largest : 0;
+    return status;
+}
+
+static bool same_shape(const struct shape *a, const struct shape *b) {
+    bool same = a->rank == b->rank;
+    for (int i = 0; i < a->rank && same; i++) same = a->size[i] == b->size[i];
+    return same;
+}
+
+enum status outputs_compare(const char *base_path, const char *base_name, const char *new_path, const char *new_name,
+                            struct output_difference *difference, struct error *error) {
+    struct output base, new = {new_path, NULL};
+    *difference = (struct output_difference){.relative = INFINITY};
+    enum status status = open_output(base_path, base_name, &base, error);
+    if (!status) status = open_output(new_path, new_name, &new, error);
+    if (!status) {
+        difference->known = true;
+        difference->elements = shape_elements(&base.dataset->shape);
+        difference->alike =
+            base.dataset->dtype == new.dataset->dtype &&same_shape(&base.dataset->shape, &new.dataset->shape);
+        if (difference->alike) status = compare_pieces(&base, &new, difference, error);
+    }
+    close_output(&base);
+    close_output(&new);
+    return status;
+}

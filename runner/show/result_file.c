@@ -1,0 +1,315 @@
+/* result_file.c - reading a results file back. */
+#include "result_file.h"
+
+#include "../base/fail.h"
+#include "../record/link.h"
+#include "../record/origin.h"
+#include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5mapped.h"
+#include "../storage/untrusted/h5open.h"
+#include "../storage/untrusted/h5visit.h"
+#include "result_unfinished.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the job says of an operation's `store`. */
+static enum job_store store_of(const struct yaml_node *list, const char *id) {
+    for (int i = 0; list && i < list->count; i++) {
+        const struct yaml_node *own = yaml_get(list->items[i], "id"), *store = yaml_get(list->items[i], "store");
+        if (!own || !own->text || strcmp(own->text, id) != 0 || !store || !store->text) continue;
+        return strcmp(store->text, "all") == 0     ? STORE_ALL
+               : strcmp(store->text, "first") == 0 ? STORE_FIRST
+                                                   : STORE_NONE;
+    }
+    return STORE_NONE;
+}
+
+/* Has the run made a result? Of a limit the message says that it does not. */
+static bool makes_result(const struct result_row *row) {
+    return result_row_done(row) && strncmp(row->message, "a limit, ", strlen("a limit, ")) != 0;
+}
+
+/* Finds which outputs the job has stored: of each operation the first result, or all. */
+static void find_promised(struct results_file *file) {
+    char *text = results_file_job(file, true);
+    struct yaml_document *job = text ? yaml_parse(file->path, text, strlen(text)) : NULL;
+    const struct yaml_node *list = job ? yaml_get(yaml_root(job), "operations") : NULL;
+    file->promised = must_malloc((size_t)file->count * sizeof *file->promised + 1);
+    bool found = false;
+    for (int i = 0; file->rows && i < file->count; i++) {
+        const struct result_row *row = &file->rows[i], *last = i ? row - 1 : NULL;
+        if (!last || strcmp(row->operation, last->operation) != 0 || strcmp(row->parameters, last->parameters) != 0)
+            found = false;
+        enum job_store store = makes_result(row) ? store_of(list, row->operation) : STORE_NONE;
+        file->promised[i] = (struct promise){.result = store != STORE_NONE && !found, .variant = store == STORE_ALL};
+        found |= makes_result(row);
+    }
+    if (job) yaml_close(job);
+    free(text);
+}
+
+static enum status read_file(struct results_file *file, struct error *error) {
+    FENCE(file->path);
+    hid_t id;
+    TRY(h5_open_file(file->path, &id, error));
+    file->id = id;
+    char *schema = h5_get_text(id, "schema");
+    enum status status = STATUS_OK;
+    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
+        status = result_load_rows(id, file->path, &file->rows, &file->count, error);
+    else
+        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", file->path);
+    free(schema);
+    char *broken = status ? NULL : link_broken(id, file->path);
+    if (broken) status = fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
+    free(broken);
+    if (!status) unfinished_look(file);
+    if (!status) find_promised(file);
+    return status;
+}
+
+/* The path that was meant: of OUTPUT.parts, a folder, OUTPUT. The caller frees. */
+static char *output_of(const char *path) {
+    static const char suffix[] = ".parts";
+    struct stat about;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    bool parts = length > sizeof suffix && strncmp(path + length - strlen(suffix), suffix, strlen(suffix)) == 0;
+    if (!parts || stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) return must_strdup(path);
+    return must_printf("%.*s", (int)(length - strlen(suffix)), path);
+}
+
+static void forget(struct results_file *file) {
+    for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
+    free(file->parts);
+    free(file->standing);
+    free(file->promised);
+    free(file->rows);
+    *file = (struct results_file){.path = file->path, .id = H5I_INVALID_HID};
+}
+
+enum status results_file_open(const char *path, struct results_file **file, struct error *error) {
+    struct results_file *new = must_malloc(sizeof *new);
+    *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
+    bool unfinished = access(new->path, F_OK) != 0 && unfinished_read(new);
+    /* A job that ends meanwhile first puts OUTPUT in place, then removes its parts. */
+    if (unfinished && new->count == 0 && access(new->path, F_OK) == 0) unfinished = false;
+    if (!unfinished) forget(new);
+    enum status status = unfinished ? STATUS_OK : read_file(new, error);
+    const char *ending = strrchr(path, '.');
+    if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
+        *error = (struct error){.status = STATUS_OK};
+        fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);
+    }
+    if (status) {
+        results_file_close(new);
+        new = NULL;
+    }
+    *file = new;
+    return status;
+}
+
+void results_file_close(struct results_file *file) {
+    if (!file) return;
+    FENCE(file->path);
+    if (file->id >= 0) H5Fclose(file->id);
+    forget(file);
+    free(file->path);
+    free(file);
+}
+
+/* Does every part of the path exist? */
+static bool exists(hid_t file, const char *path) {
+    char part[512];
+    if (strcmp(path, "/") == 0) return true;
+    for (const char *end = path; *end;) {
+        end = strchr(end + 1, '/');
+        if (!end) end = path + strlen(path);
+        snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
+        if (H5Lexists(file, part, H5P_DEFAULT) <= 0) return false;
+    }
+    return true;
+}
+
+static hid_t open_object(const struct results_file *file, const char *path) {
+    return file->id >= 0 && exists(file->id, path) ? H5Oopen(file->id, path, H5P_DEFAULT) : H5I_INVALID_HID;
+}
+
+char *results_file_text(const struct results_file *file, const char *object, const char *attribute) {
+    FENCE(file->path);
+    hid_t id = open_object(file, object);
+    if (id < 0) return NULL;
+    char *text = h5_get_text(id, attribute);
+    H5Oclose(id);
+    return text;
+}
+
+double results_file_number(const struct results_file *file, const char *object, const char *attribute) {
+    FENCE(file->path);
+    double value = NAN;
+    hid_t id = open_object(file, object);
+    if (id < 0) return NAN;
+    if (H5Aexists(id, attribute) > 0) {
+        hid_t held = H5Aopen(id, attribute, H5P_DEFAULT), space = H5Aget_space(held);
+        if (H5Sget_simple_extent_npoints(space) != 1 || H5Aread(held, H5T_NATIVE_DOUBLE, &value) < 0) value = NAN;
+        H5Sclose(space);
+        H5Aclose(held);
+    }
+    H5Oclose(id);
+    return value;
+}
+
+char *results_file_job(const struct results_file *file, bool resolved) {
+    FENCE(file->path);
+    const char *path = resolved ? "/job_resolved" : "/job";
+    return file->id >= 0 && exists(file->id, path) ? results_read_text(file->id, path) : NULL;
+}
+
+struct found_inputs {
+    int count;
+    char **paths;
+};
+
+/* An input is a group that states its type. */
+static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, void *to) {
+    struct found_inputs *found = to;
+    if (link->type != H5L_TYPE_HARD || H5Aexists_by_name(group, name, "dtype", H5P_DEFAULT) <= 0) return 0;
+    found->paths = must_realloc(found->paths, (size_t)(found->count + 1) * sizeof *found->paths);
+    found->paths[found->count++] = must_printf("/inputs/%s", name);
+    return 0;
+}
+
+int results_file_inputs(const struct results_file *file, char ***paths) {
+    FENCE(file->path);
+    struct found_inputs found = {0};
+    hid_t id = open_object(file, "/inputs");
+    if (id >= 0) {
+        h5_visit(id, H5_ITER_INC, add_input, &found);
+        H5Oclose(id);
+    }
+    *paths = found.paths;
+    return found.count;
+}
+
+/* Reads a vector of `count` doubles into `to`; false: there is none of that length. */
+static bool read_vector(const struct results_file *file, const char *path, int count, double *to) {
+    hid_t id = open_object(file, path);
+    if (id < 0) return false;
+    hid_t space = H5Dget_space(id);
+    bool good = H5Sget_simple_extent_npoints(space) == count &&
+                H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
+    H5Sclose(space);
+    H5Oclose(id);
+    return good;
+}
+
+static int vector_length(const struct results_file *file, const char *path) {
+    hid_t id = open_object(file, path);
+    if (id < 0) return 0;
+    hid_t space = H5Dget_space(id);
+    hssize_t length = H5Sget_simple_extent_npoints(space);
+    H5Sclose(space);
+    H5Oclose(id);
+    return length > 0 && length < INT32_MAX ? (int)length : 0;
+}
+
+/* `run`: the number under which /samples has them; -1: the file is a part. */
+static enum status read_samples(const struct results_file *file, int run, struct samples *samples,
+                                struct error *error) {
+    char path[SAMPLE_KINDS][64];
+    double *values[SAMPLE_KINDS];
+    for (int i = 0; i < SAMPLE_KINDS; i++)
+        if (run < 0)
+            snprintf(path[i], sizeof path[i], "/%s", sample_kinds[i].in_part);
+        else
+            snprintf(path[i], sizeof path[i], "/samples/%d%s", run, sample_kinds[i].suffix);
+    int count = vector_length(file, path[0]);
+    if (count == 0) return STATUS_OK;
+    bool known[SAMPLE_KINDS];
+    enum status status = STATUS_OK;
+    for (int i = 0; i < SAMPLE_KINDS; i++) {
+        values[i] = must_malloc((size_t)count * sizeof *values[i]);
+        known[i] = read_vector(file, path[i], count, values[i]);
+        if (i == 0 && !known[0])
+            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_words());
+    }
+    for (int i = 0; i < count && !status; i++) {
+        struct conditions conditions = {
+            .clock_mhz = known[2] ? (float)values[2][i] : NAN,
+            .power_w = known[3] ? (float)values[3][i] : NAN,
+            .temperature_c = known[4] ? (float)values[4][i] : NAN,
+            .throttle = known[5] ? (unsigned)values[5][i] & ~(unsigned)MARK_OUTLIER : 0,
+        };
+        samples_append(samples, values[0][i], &conditions, known[1] ? (int)values[1][i] : i);
+    }
+    for (int i = 0; i < SAMPLE_KINDS; i++) free(values[i]);
+    return status;
+}
+
+enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
+                                 struct error *error) {
+    FENCE(file->path);
+    *samples = (struct samples){.count = 0};
+    if (!file->parts) return read_samples(file, row->run, samples, error);
+    struct results_file part = {.path = file->path, .id = unfinished_open_part(file, row)};
+    enum status status = read_samples(&part, -1, samples, error);
+    if (part.id >= 0) H5Fclose(part.id);
+    return status;
+}
+
+/* Why there is no array of numbers at `path`: "/outputs/x in out.h5 is gone"; NULL: there is one. The caller frees. */
+static char *why_gone(const struct results_file *file, const char *path) {
+    hid_t id = open_object(file, path);
+    hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
+    char *lack = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_lacks(id, file->path) : NULL;
+    char *why = lack  ? must_printf("%s in %s shows %s", path, file->path, lack)
+                : !is ? must_printf("%s in %s is gone, or no array of numbers", path, file->path)
+                      : NULL;
+    free(lack);
+    if (type >= 0) H5Tclose(type);
+    if (id >= 0) H5Oclose(id);
+    return why;
+}
+
+static bool is_stored(const struct results_file *file, const char *path) {
+    char *why = why_gone(file, path);
+    free(why);
+    return !why;
+}
+
+static char *variant_path(const struct result_row *row) {
+    char *variants = results_path_of("variants", row->parameters, row->operation);
+    char *path = must_printf("%s/%s", variants, row->variant);
+    free(variants);
+    return path;
+}
+
+char *results_file_output(const struct results_file *file, const struct result_row *row) {
+    FENCE(file->path);
+    struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
+    char *path = variant_path(row);
+    if (is_stored(file, path)) return path;
+    free(path);
+    if (promise.variant) return NULL;
+    path = results_path_of("outputs", row->parameters, row->operation);
+    char *by = results_file_text(file, path, "variant");
+    bool ours = by ? strcmp(by, row->variant) == 0 : promise.result;
+    free(by);
+    if (ours && is_stored(file, path)) return path;
+    free(path);
+    return NULL;
+}
+
+char *results_file_gone(const struct results_file *file, const struct result_row *row) {
+    FENCE(file->path);
+    struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
+    char *path = promise.variant ? variant_path(row) : NULL, *why = path ? why_gone(file, path) : NULL;
+    free(path);
+    path = !why && promise.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
+    if (path) why = why_gone(file, path);
+    free(path);
+    return why;
+}

@@ -1,0 +1,221 @@
+/* result_unfinished.c - looks at an output that is not finished, or that a job is writing: reads the finished runs that
+ * lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or changed there. */
+#include "result_unfinished.h"
+#include "../base/fail.h"
+#include "../base/place.h"
+#include "../parts/parts.h"
+#include "../storage/h5/h5virtual.h"
+#include "../storage/untrusted/fence.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A part up to this size is hashed whole, so that a damaged one is not shown; of a larger one the trailer must do. */
+#define HASHED_BYTES (INT64_C(256) << 20)
+
+struct found_part {
+    char *path;
+    struct timespec written;
+    struct result_row row;
+    int runs, skipped; /* of the job; -1: a part of an earlier version */
+};
+
+struct found_parts {
+    int count, fruitless;  /* the second: of runs that made no result, which shards keep for `merge` */
+    struct found_part *of; /* by number of run */
+};
+
+static int integer_of(hid_t file, const char *name) {
+    int value = -1;
+    if (H5Aexists(file, name) <= 0) return -1;
+    hid_t held = H5Aopen(file, name, H5P_DEFAULT);
+    if (H5Aread(held, H5T_NATIVE_INT, &value) < 0) value = -1;
+    H5Aclose(held);
+    return value;
+}
+
+/* Reads a part's row; false: the part is damaged, or gone. */
+static bool read_part(struct found_part *part) {
+    FENCE(part->path);
+    struct stat about;
+    struct error ignored = {STATUS_OK, ""};
+    struct result_row *rows = NULL;
+    int count = 0;
+    if (stat(part->path, &about) != 0 || !S_ISREG(about.st_mode) || !part_is_whole(part->path, HASHED_BYTES))
+        return false;
+    hid_t file = part_open(part->path);
+    if (file < 0) return false;
+    bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1;
+    if (good) part->row = *rows;
+    part->written = about.st_mtim;
+    part->runs = integer_of(file, "job_runs");
+    part->skipped = integer_of(file, "job_skipped");
+    free(rows);
+    H5Fclose(file);
+    return good;
+}
+
+/* By number of run; of two parts of one run (an edited job leaves such) the newer first. */
+static int compare_parts(const void *one, const void *other) {
+    const struct found_part *a = one, *b = other;
+    if (a->row.run != b->row.run) return (a->row.run > b->row.run) - (a->row.run < b->row.run);
+    if (a->written.tv_sec != b->written.tv_sec) return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
+    return (a->written.tv_nsec < b->written.tv_nsec) - (a->written.tv_nsec > b->written.tv_nsec);
+}
+
+static struct found_parts find_parts(const char *folder) {
+    struct found_parts parts = {0};
+    char **paths;
+    int count, kept = 0;
+    parts_list(folder, &paths, &count);
+    parts.of = must_malloc((size_t)count * sizeof *parts.of + 1);
+    for (int i = 0; i < count; i++) {
+        struct found_part *part = &parts.of[parts.count];
+        part->path = paths[i];
+        bool whole = read_part(part), result = whole && result_row_done(&part->row);
+        parts.count += result;
+        parts.fruitless += whole && !result;
+        if (!result) free(paths[i]);
+    }
+    free(paths);
+    qsort(parts.of, (size_t)parts.count, sizeof *parts.of, compare_parts);
+    for (int i = 0; i < parts.count; i++)
+        if (kept > 0 && parts.of[kept - 1].row.run == parts.of[i].row.run)
+            free(parts.of[i].path);
+        else
+            parts.of[kept++] = parts.of[i];
+    parts.count = kept;
+    return parts;
+}
+
+/* The newest part knows the job; NULL: there is none. */
+static const struct found_part *newest_of(const struct found_parts *parts) {
+    const struct found_part *newest = NULL;
+    for (int i = 0; i < parts->count; i++) {
+        const struct found_part *part = &parts->of[i];
+        bool newer =
+            !newest || part->written.tv_sec > newest->written.tv_sec ||
+            (part->written.tv_sec == newest->written.tv_sec && part->written.tv_nsec >= newest->written.tv_nsec);
+        if (newer) newest = part;
+    }
+    return newest;
+}
+
+/* "2 of 4 runs (3 more cannot run here)". */
+static char *how_far(const struct found_parts *parts) {
+    const struct found_part *newest = newest_of(parts);
+    if (!newest) return must_strdup("no run is finished yet");
+    int wanted = newest->runs - newest->skipped;
+    if (newest->runs < 0 || newest->skipped < 0 || wanted < parts->count) /* the last: of a job that was edited */
+        return must_printf("%d run%s finished so far", parts->count, parts->count == 1 ? "" : "s");
+    if (newest->skipped == 0) return must_printf("%d of %d runs", parts->count, wanted);
+    return must_printf("%d of %d runs (%d more cannot run here)", parts->count, wanted, newest->skipped);
+}
+
+static char *folder_of(const char *output) {
+    struct place place;
+    struct error ignored = {STATUS_OK, ""};
+    char *folder = place_find("output", output, &place, &ignored) ? NULL : must_printf("%s.parts", place.path);
+    place_free(&place);
+    return folder;
+}
+
+/* Are these the parts of shards, or panels that one process keeps? */
+static bool find_shards(const char *output, enum shard_by *by) {
+    struct shard_job job;
+    bool found = shards_find_job(output, &job);
+    *by = job.by;
+    shard_job_free(&job);
+    return found;
+}
+
+/* The same of shards, whose parts are of runs and of panels of runs. */
+static char *how_far_shards(const struct found_parts *parts, enum shard_by by, const char *output, bool running) {
+    const struct found_part *newest = newest_of(parts);
+    const char *what = by == SHARD_BY_RUNS ? "runs" : "runs and panels";
+    int done = parts->count + parts->fruitless, wanted = newest ? newest->runs - newest->skipped : -1;
+    bool known = newest && newest->runs >= 0 && newest->skipped >= 0 && wanted >= done;
+    char *far =
+             known ? must_printf("%d of %d %s", done, wanted, what) : must_printf("%d %s finished so far", done, what),
+         *text;
+    if (running)
+        text = must_printf("running: shards have done %s", far);
+    else if (known && wanted == done)
+        text = must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", done, what, output);
+    else
+        text = must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then "
+                           "`tilerun merge %s` joins them",
+                           far, output);
+    free(far);
+    return text;
+}
+
+static char *standing_of(const struct found_parts *parts, const char *output, const char *folder) {
+    bool running = parts_are_locked(folder);
+    enum shard_by by;
+    if (find_shards(output, &by) && by != SHARD_TO_KEEP) return how_far_shards(parts, by, output, running);
+    char *far = how_far(parts);
+    char *text = running ? must_printf("running: %s", far)
+                         : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
+    free(far);
+    return text;
+}
+
+bool unfinished_read(struct results_file *file) {
+    char *folder = folder_of(file->path), *lock = must_printf("%s/lock", folder ? folder : "");
+    bool ours = folder && access(lock, F_OK) == 0;
+    struct found_parts parts = {0};
+    if (folder) parts = find_parts(folder);
+    if (parts.count > 0 || ours) {
+        file->standing = standing_of(&parts, file->path, folder);
+        file->rows = must_malloc((size_t)parts.count * sizeof *file->rows + 1);
+        file->parts = must_malloc((size_t)parts.count * sizeof *file->parts + 1);
+        file->count = parts.count;
+        for (int i = 0; i < parts.count; i++) {
+            file->rows[i] = parts.of[i].row;
+            file->parts[i] = parts.of[i].path;
+        }
+    }
+    bool found = file->standing != NULL;
+    free(parts.of);
+    free(lock);
+    free(folder);
+    return found;
+}
+
+void unfinished_look(struct results_file *file) {
+    char *state = h5_get_text(file->id, "status"), *folder = folder_of(file->path), *beside = NULL;
+    int done = 0, listed = 0;
+    char **paths = NULL;
+    for (int i = 0; i < file->count; i++) done += result_row_done(&file->rows[i]);
+    if (folder && !h5_is_linked(file->id)) parts_list(folder, &paths, &listed); /* a linked file keeps its parts */
+    if (folder && parts_are_locked(folder))
+        beside = must_printf("running: a job is writing this output anew; %d run%s finished so far", listed,
+                             listed == 1 ? "" : "s");
+    else if (listed > 0)
+        beside = must_printf("%s holds %d finished run%s of a job that was not completed", folder, listed,
+                             listed == 1 ? "" : "s");
+    if (state && strcmp(state, "failed") == 0)
+        file->standing = must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` does the others again",
+                                     done, file->count);
+    else if (state && strcmp(state, "partial") == 0)
+        file->standing = must_strdup("unfinished: --only left operations out; `tilerun run JOB --resume` does them");
+    if (beside && file->standing) {
+        char *both = must_printf("%s. %s", file->standing, beside);
+        free(file->standing);
+        free(beside);
+        beside = both;
+    }
+    if (beside) file->standing = beside;
+    for (int i = 0; i < listed; i++) free(paths[i]);
+    free(paths);
+    free(folder);
+    free(state);
+}
+
+hid_t unfinished_open_part(const struct results_file *file, const struct result_row *row) {
+    for (int i = 0; i < file->count && file->parts; i++)
+        if (file->rows[i].run == row->run) return part_open(file->parts[i]);
+    return H5I_INVALID_HID;
+}

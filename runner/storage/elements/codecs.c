@@ -1,0 +1,339 @@
+/* codecs.c - other people's decompressors, opened at run time, and bitshuffle.
+ *
+ * What the filters store, from their specifications and sources (numbers most significant byte first):
+ *     zstd         a Zstandard frame
+ *     LZ4          bytes in all (8), bytes of a block (4); for each block its stored bytes (4) and the block,
+ *                  uncompressed where its stored bytes equal its decoded bytes
+ *     Blosc        a Blosc 1 buffer
+ *     bitshuffle   alone: as described below; with LZ4 or zstd: bytes in all (8), bytes of a block (4); for each
+ *                  block its stored bytes (4) and the compressed block; then, uncompressed, the elements after the
+ *                  last group of 8
+ *
+ * Bitshuffle puts bit b of byte j of all elements of a block side by side, eight to a byte, least significant first. */
+#include "codecs.h"
+
+#include "bytes.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As The HDF Group registers them; `plugin`: hdf5plugin brings it. */
+static const struct known {
+    int filter;
+    const char *name;
+    bool plugin;
+} names[] = {
+    {305, "LZO", false},
+    {FILTER_BZIP2, "bzip2", true},
+    {FILTER_LZF, "LZF", false},
+    {FILTER_BLOSC, "Blosc", true},
+    {32002, "MAFISC", false},
+    {32003, "Snappy", false},
+    {FILTER_LZ4, "LZ4", true},
+    {32005, "APAX", false},
+    {32006, "CBF", false},
+    {32007, "JPEG-XR", false},
+    {FILTER_BITSHUFFLE, "bitshuffle", true},
+    {32009, "SPDP", false},
+    {32010, "LPC-Rice", false},
+    {32011, "CCSDS-123", false},
+    {32012, "JPEG-LS", false},
+    {FILTER_ZFP, "ZFP", true},
+    {32014, "fpzip", false},
+    {FILTER_ZSTD, "zstd", true},
+    {32016, "B3D", false},
+    {FILTER_SZ, "SZ", true},
+    {32018, "FCIDECOMP, which is JPEG-LS", true},
+    {32019, "JPEG", false},
+    {32020, "VBZ", false},
+    {32021, "FAPEC", false},
+    {32022, "BitGroom", false},
+    {32023, "Granular BitRound", false},
+    {32024, "SZ3", true},
+    {32025, "Delta-Rice", false},
+    {FILTER_BLOSC2, "Blosc2", true},
+    {32027, "FLAC", false},
+    {32028, "SPERR", true},
+    {32029, "TERSE/PROLIX", false},
+    {32030, "FFMPEG", false},
+    {32033, "HTJ2K", true},
+};
+
+static const struct known *find_known(int filter) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].filter == filter) return &names[i];
+    return NULL;
+}
+
+const char *codec_name(int filter) {
+    const struct known *known = find_known(filter);
+    return known ? known->name : NULL;
+}
+
+bool codec_in_hdf5plugin(int filter) {
+    const struct known *known = find_known(filter);
+    return known && known->plugin;
+}
+
+/* ---- libraries --------------------------------------------------------------------------------------------------- */
+
+static struct libraries {
+    int (*lz4)(const char *from, char *to, int stored, int most);
+    size_t (*zstd)(void *to, size_t most, const void *from, size_t stored);
+    size_t (*zstd_compress)(void *to, size_t most, const void *from, size_t bytes, int level);
+    unsigned long long (*zstd_claims)(const void *from, size_t stored);
+    int (*blosc)(const void *from, void *to, size_t most, int threads);
+    int (*blosc_validate)(const void *from, size_t stored, size_t *claims);
+} libraries;
+
+/* ISO C lets no pointer to an object become one to a function; POSIX does. */
+static void find(const char *library, const char *name, void *function) {
+    void *file = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays open */
+    if (file) *(void **)function = dlsym(file, name);
+}
+
+static void load(void) {
+    find("liblz4.so.1", "LZ4_decompress_safe", (void *)&libraries.lz4);
+    find("libzstd.so.1", "ZSTD_decompress", (void *)&libraries.zstd);
+    find("libzstd.so.1", "ZSTD_compress", (void *)&libraries.zstd_compress);
+    find("libzstd.so.1", "ZSTD_getFrameContentSize", (void *)&libraries.zstd_claims);
+    find("libblosc.so.1", "blosc_decompress_ctx", (void *)&libraries.blosc);
+    find("libblosc.so.1", "blosc_cbuffer_validate", (void *)&libraries.blosc_validate);
+}
+
+static const struct libraries *open_libraries(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return &libraries;
+}
+
+/* What bitshuffle compresses with. */
+enum { OVER_NOTHING = 0, OVER_LZ4 = 2, OVER_ZSTD = 3 };
+
+bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **needs) {
+    static const char lz4[] = "liblz4.so.1 (Debian's liblz4-1)", zstd[] = "libzstd.so.1 (Debian's libzstd1)",
+                      blosc[] = "libblosc.so.1 (Debian's libblosc1)";
+    const struct libraries *here = open_libraries();
+    *needs = NULL;
+    unsigned over = filter == FILTER_BITSHUFFLE ? values[4] : OVER_NOTHING;
+    if (filter == FILTER_BITSHUFFLE && over != OVER_NOTHING && over != OVER_LZ4 && over != OVER_ZSTD) return false;
+    if ((filter == FILTER_LZ4 || over == OVER_LZ4) && !here->lz4) *needs = lz4;
+    if ((filter == FILTER_ZSTD || over == OVER_ZSTD) && !(here->zstd && here->zstd_compress && here->zstd_claims))
+        *needs = zstd;
+    if (filter == FILTER_BLOSC && !(here->blosc && here->blosc_validate)) *needs = blosc;
+    bool ours = filter == FILTER_LZ4 || filter == FILTER_ZSTD || filter == FILTER_BLOSC || filter == FILTER_BITSHUFFLE;
+    return ours && !*needs;
+}
+
+bool codec_complete(int filter) {
+    const unsigned lz4[CODEC_VALUES] = {[4] = OVER_LZ4}, zstd[CODEC_VALUES] = {[4] = OVER_ZSTD};
+    const char *needs;
+    return codec_find(filter, lz4, &needs) && codec_find(filter, zstd, &needs);
+}
+
+/* ---- one block --------------------------------------------------------------------------------------------------- */
+
+static uint64_t big_endian(const unsigned char *from, int bytes) {
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++) value = value << 8 | from[i];
+    return value;
+}
+
+/* Decompresses a block that must fill `bytes` bytes exactly. */
+static bool expand(unsigned over, const unsigned char *from, size_t stored, unsigned char *to, size_t bytes) {
+    if (over == OVER_ZSTD) return libraries.zstd(to, bytes, from, stored) == bytes;
+    if (stored > INT_MAX || bytes > INT_MAX) return false;
+    return libraries.lz4((const char *)from, (char *)to, (int)stored, (int)bytes) == (int)bytes;
+}
+
+/* The header that LZ4's and bitshuffle's filters have in common. */
+struct blocks {
+    size_t bytes, of_block; /* in all; of each but the last */
+    const unsigned char *at;
+    size_t left; /* stored bytes from `at` on */
+};
+
+static bool read_header(const void *from, size_t stored, struct blocks *blocks) {
+    const unsigned char *header = from;
+    if (stored < 12) return false;
+    uint64_t bytes = big_endian(header, 8);
+    *blocks = (struct blocks){(size_t)bytes, (size_t)big_endian(header + 8, 4), header + 12, stored - 12};
+    return bytes < SIZE_MAX && blocks->of_block > 0;
+}
+
+/* The next block's stored bytes; false: there are not so many. */
+static bool next_block(struct blocks *blocks, const unsigned char **block, size_t *stored) {
+    if (blocks->left < 4) return false;
+    *stored = (size_t)big_endian(blocks->at, 4);
+    if (*stored > blocks->left - 4) return false;
+    *block = blocks->at + 4;
+    blocks->at += 4 + *stored;
+    blocks->left -= 4 + *stored;
+    return true;
+}
+
+/* ---- LZ4 --------------------------------------------------------------------------------------------------------- */
+
+static size_t undo_lz4(const void *from, size_t stored, unsigned char *to, size_t most) {
+    struct blocks blocks;
+    const unsigned char *block;
+    size_t length;
+    if (!read_header(from, stored, &blocks)) return CODEC_DAMAGED;
+    if (blocks.bytes > most) return CODEC_TOO_SMALL;
+    for (size_t done = 0; done < blocks.bytes; done += blocks.of_block) {
+        size_t bytes = blocks.bytes - done < blocks.of_block ? blocks.bytes - done : blocks.of_block;
+        if (!next_block(&blocks, &block, &length)) return CODEC_DAMAGED;
+        if (length == bytes)
+            memcpy(to + done, block, bytes);
+        else if (!expand(OVER_LZ4, block, length, to + done, bytes))
+            return CODEC_DAMAGED;
+    }
+    return blocks.bytes;
+}
+
+/* ---- bitshuffle -------------------------------------------------------------------------------------------------- */
+
+/* Bit k of byte b becomes bit b of byte k. */
+static uint64_t transpose_bits(uint64_t x) {
+    uint64_t t = (x ^ (x >> 7)) & UINT64_C(0x00aa00aa00aa00aa);
+    x ^= t ^ (t << 7);
+    t = (x ^ (x >> 14)) & UINT64_C(0x0000cccc0000cccc);
+    x ^= t ^ (t << 14);
+    t = (x ^ (x >> 28)) & UINT64_C(0x00000000f0f0f0f0);
+    return x ^ t ^ (t << 28);
+}
+
+/* The bits of a that lie `shift` above those of `low` change places with b's at `low`. */
+static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t low) {
+    uint64_t t = ((*a >> shift) ^ *b) & low;
+    *b ^= t;
+    *a ^= t << shift;
+}
+
+/* Byte k of word w becomes byte w of word k. */
+static void transpose_bytes(uint64_t word[8]) {
+    for (int i = 0; i < 4; i++) swap_parts(&word[i], &word[i + 4], 32, UINT64_C(0x00000000ffffffff));
+    for (int i = 0; i < 6; i += i % 2 ? 3 : 1) swap_parts(&word[i], &word[i + 2], 16, UINT64_C(0x0000ffff0000ffff));
+    for (int i = 0; i < 8; i += 2) swap_parts(&word[i], &word[i + 1], 8, UINT64_C(0x00ff00ff00ff00ff));
+}
+
+/* The bytes number `byte` of the 8 elements of a group. */
+static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, size_t group) {
+    uint64_t bits = 0;
+    for (unsigned b = 0; b < 8; b++) bits |= (uint64_t)from[(byte * 8 + b) * row + group] << (8 * b);
+    return transpose_bits(bits);
+}
+
+enum { WIDEST = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
+
+/* STRIP groups from `group` on: their bits become bytes, sorted by significance, and these elements. */
+static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t row, size_t group, size_t size) {
+    uint64_t sorted[WIDEST * STRIP];
+    for (size_t byte = 0; byte < size; byte++)
+        for (size_t at = 0; at < STRIP; at += 8) {
+            uint64_t *word = sorted + byte * STRIP + at;
+            for (size_t b = 0; b < 8; b++) memcpy(&word[b], from + (byte * 8 + b) * row + group + at, sizeof *word);
+            transpose_bytes(word);
+            _Pragma("omp simd") for (size_t b = 0; b < 8; b++) word[b] = transpose_bits(word[b]);
+        }
+    bytes_unshuffle((const uint8_t *)sorted, to + group * 8 * size, STRIP * 8 * size, size);
+}
+
+/* A block of `count` elements, a multiple of 8, of `size` bytes. */
+static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t count, size_t size) {
+    size_t row = count / 8, group = 0;
+    for (; size <= WIDEST && row - group >= STRIP; group += STRIP) unshuffle_strip(from, to, row, group, size);
+    for (; group < row; group++)
+        for (size_t byte = 0; byte < size; byte++) {
+            uint64_t bytes = group_bytes(from, row, byte, group);
+            for (unsigned e = 0; e < 8; e++) to[(group * 8 + e) * size + byte] = (unsigned char)(bytes >> (8 * e));
+        }
+}
+
+enum { OWN_BLOCK_BYTES = 8192, LEAST_BLOCK = 128 /* elements */ };
+
+static size_t own_block(size_t size) {
+    size_t elements = OWN_BLOCK_BYTES / size / 8 * 8;
+    return elements < LEAST_BLOCK ? LEAST_BLOCK : elements;
+}
+
+/* Blocks of `elements`, then one of what is left in groups of 8, then the rest as it was. */
+static void undo_plain_bits(const unsigned char *from, unsigned char *to, size_t bytes, size_t size, size_t elements) {
+    size_t all = bytes / size, grouped = all / 8 * 8;
+    for (size_t i = 0; i < grouped; i += elements)
+        unshuffle_bits(from + i * size, to + i * size, grouped - i < elements ? grouped - i : elements, size);
+    memcpy(to + grouped * size, from + grouped * size, bytes - grouped * size);
+}
+
+static size_t undo_packed_bits(const struct blocks *header, unsigned over, size_t size, unsigned char *to) {
+    struct blocks blocks = *header;
+    const unsigned char *block;
+    size_t length, grouped = blocks.bytes / size / 8 * 8 * size; /* bytes */
+    unsigned char *bits = malloc((blocks.of_block < grouped ? blocks.of_block : grouped) + 1);
+    bool good = bits && blocks.of_block % (8 * size) == 0;
+    for (size_t done = 0; good && done < grouped; done += blocks.of_block) {
+        size_t bytes = grouped - done < blocks.of_block ? grouped - done : blocks.of_block;
+        good = next_block(&blocks, &block, &length) && expand(over, block, length, bits, bytes);
+        if (good) unshuffle_bits(bits, to + done, bytes / size, size);
+    }
+    free(bits);
+    good = good && blocks.left == blocks.bytes - grouped;
+    if (good) memcpy(to + grouped, blocks.at, blocks.left);
+    return good ? blocks.bytes : CODEC_DAMAGED;
+}
+
+static size_t undo_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t most) {
+    struct blocks blocks;
+    size_t size = values[2], elements = values[3];
+    if (size == 0 || elements % 8 != 0) return CODEC_DAMAGED;
+    if (values[4] == OVER_NOTHING) {
+        if (stored > most) return CODEC_TOO_SMALL;
+        undo_plain_bits(from, to, stored, size, elements ? elements : own_block(size));
+        return stored;
+    }
+    if (!read_header(from, stored, &blocks)) return CODEC_DAMAGED;
+    if (blocks.bytes > most) return CODEC_TOO_SMALL;
+    return undo_packed_bits(&blocks, values[4], size, to);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+size_t codec_claims(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored) {
+    struct blocks blocks;
+    size_t claims = 0;
+    if (filter == FILTER_BITSHUFFLE && values[4] == OVER_NOTHING) return stored;
+    if (filter == FILTER_BLOSC) return libraries.blosc_validate(from, stored, &claims) < 0 ? 0 : claims;
+    if (filter == FILTER_ZSTD) {
+        unsigned long long bytes = libraries.zstd_claims(from, stored);
+        return bytes >= ULLONG_MAX - 1 ? 0 : (size_t)bytes; /* unknown, or an error */
+    }
+    return read_header(from, stored, &blocks) ? blocks.bytes : 0;
+}
+
+size_t codec_bound(size_t bytes) {
+    return bytes + bytes / 16 + 1024; /* LZF's literals: a byte more for each 32; the others less */
+}
+
+size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level) {
+    if (!open_libraries()->zstd_compress) return 0;
+    size_t length = libraries.zstd_compress(to, room, from, bytes, level);
+    return length > room ? 0 : length; /* errors are the largest numbers */
+}
+
+size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
+                        size_t most) {
+    if (filter == FILTER_BITSHUFFLE) return undo_bitshuffle(values, from, stored, to, most);
+    if (filter == FILTER_LZ4) return undo_lz4(from, stored, to, most);
+    size_t claims = codec_claims(filter, values, from, stored);
+    if (claims > most) return CODEC_TOO_SMALL;
+    if (filter == FILTER_BLOSC) {
+        if (claims == 0 || claims > INT_MAX) return CODEC_DAMAGED;
+        return libraries.blosc(from, to, most, 1) == (int)claims ? claims : CODEC_DAMAGED;
+    }
+    size_t length = libraries.zstd(to, most, from, stored);
+    return length > most ? CODEC_DAMAGED : length; /* errors are the largest numbers */
+}

@@ -1,0 +1,362 @@
+/* decode.c - scaling and masking, block by block. */
+#include "decode.h"
+
+#include "../../base/fail.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK 512 /* elements that are decoded at a time */
+
+/* ---- what follows from the attributes ---------------------------------------------------------------------------- */
+
+/* The bounds of an integer type as float64: exact but for the highest of 64 bits, which is one too many. */
+static double least_of(enum dtype dtype) {
+    return dtype_is_signed(dtype) ? -ldexp(1, 8 * (int)dtype_size(dtype) - 1) : 0;
+}
+
+static double most_of(enum dtype dtype) {
+    return ldexp(1, 8 * (int)dtype_size(dtype) - dtype_is_signed(dtype)) - 1;
+}
+
+struct cf_number cf_netcdf_fill(enum dtype dtype) {
+    const double floats = 9.9692099683868690e+36; /* netcdf.h: NC_FILL_FLOAT, NC_FILL_DOUBLE */
+    struct cf_number fill = {.dtype = dtype, .there = dtype_size(dtype) > 1};
+    if (dtype == FLOAT16 || dtype == BFLOAT16) return (struct cf_number){.there = false};
+    if (dtype_is_float(dtype))
+        fill.real = dtype == FLOAT32 ? (double)(float)floats : floats;
+    else if (dtype == INT64 || dtype == UINT64)
+        fill.integer = dtype == INT64 ? -INT64_C(9223372036854775806) : -2; /* NC_FILL_INT64, NC_FILL_UINT64 */
+    else
+        fill.integer = (int64_t)(dtype_is_signed(dtype) ? least_of(dtype) + 1 : most_of(dtype));
+    if (!dtype_is_float(dtype)) fill.real = dtype == UINT64 ? (double)(uint64_t)fill.integer : (double)fill.integer;
+    return fill;
+}
+
+/* The type with its sign the other way. */
+static enum dtype resigned(enum dtype dtype, bool is_signed) {
+    static const enum dtype kinds[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
+    int width = 0;
+    while ((size_t)1 << width < dtype_size(dtype)) width++;
+    return kinds[is_signed][width];
+}
+
+static bool is_whole(const struct cf_number *number) {
+    return !dtype_is_float(number->dtype) || (number->real == floor(number->real) && isfinite(number->real));
+}
+
+static bool is_within(double real, enum dtype dtype) {
+    return real >= least_of(dtype) && (real <= most_of(dtype) && (dtype_size(dtype) < 8 || real < most_of(dtype)));
+}
+
+/* Does an integer type have the number? */
+static bool has_integer(enum dtype dtype, const struct cf_number *number) {
+    if (dtype_is_float(number->dtype) || dtype_size(dtype) < 8)
+        return is_whole(number) && is_within(number->real, dtype);
+    return number->integer >= 0 || dtype_is_signed(number->dtype) == dtype_is_signed(dtype);
+}
+
+/* An integer's bits as the type that elements are read as. A number that the stored type has is one of its bit
+ * patterns, so that -1 of an int16 that is read unsigned is 65535. */
+static struct decode_mark integer_mark(const struct decoding *decoding, const struct cf_number *number) {
+    int64_t room = 0, integer = number->integer;
+    if (dtype_is_float(number->dtype))
+        integer = number->real < 0x1p63 ? (int64_t)number->real : (int64_t)(uint64_t)number->real;
+    dtype_store_integer(decoding->as, &room, 0, integer);
+    integer = dtype_load_integer(decoding->as, &room, 0);
+    bool bits = decoding->as == UINT64, wide = dtype_size(decoding->as) == 8;
+    bool exact = wide && (!dtype_is_float(number->dtype) || decoding->as != decoding->stored);
+    return (struct decode_mark){exact, bits ? (double)(uint64_t)integer : (double)integer, integer};
+}
+
+/* Can an element equal the number? */
+static bool find_mark(const struct decoding *decoding, const struct cf_number *number, struct decode_mark *mark) {
+    enum dtype as = decoding->as;
+    if (!dtype_is_float(as)) {
+        if (!has_integer(decoding->stored, number) && !has_integer(as, number)) return false;
+        *mark = integer_mark(decoding, number);
+        return true;
+    }
+    uint64_t room = 0;
+    dtype_store(as, &room, 0, number->real);
+    *mark = (struct decode_mark){.real = number->real};
+    return dtype_load(as, &room, 0) == number->real;
+}
+
+static void find_marks(struct decoding *decoding, char **useless) {
+    const struct cf *said = &decoding->said;
+    for (int i = -1; i < said->missing_count; i++) {
+        const struct cf_number *number = i < 0 ? &said->fill : &said->missing[i];
+        if (!number->there || isnan(number->real)) continue; /* a NaN is missing already */
+        if (find_mark(decoding, number, &decoding->marks[decoding->mark_count])) {
+            decoding->mark_count++;
+            continue;
+        }
+        if (*useless) continue;
+        char text[CF_NUMBER_TEXT];
+        const char *whose = i < 0 ? "_FillValue" : i < said->missing_count - said->asked ? "missing_value" : "missing";
+        *useless = must_printf("%s %s equals no %s", whose, cf_number_text(number, text), dtype_name(decoding->as));
+    }
+}
+
+/* By NetCDF's conventions a bound of a wider type than the stored one is of decoded values. */
+static void find_bounds(struct decoding *decoding) {
+    const struct cf_number *bounds[] = {&decoding->said.low, &decoding->said.high};
+    bool *has[] = {&decoding->has_low, &decoding->has_high};
+    struct decode_mark *marks[] = {&decoding->low, &decoding->high};
+    enum dtype as = decoding->as;
+    for (int i = 0; i < 2; i++) {
+        enum dtype own = bounds[i]->dtype;
+        if (!bounds[i]->there || !isfinite(bounds[i]->real)) continue;
+        bool wider = dtype_is_float(own) && (!dtype_is_float(as) || dtype_size(own) > dtype_size(as));
+        *has[i] = true;
+        *marks[i] = (struct decode_mark){.real = bounds[i]->real};
+        if (decoding->scales && wider) {
+            decoding->unpacked = true;
+            decoding->narrow = own == FLOAT32 || decoding->result == FLOAT32;
+            continue;
+        }
+        if (dtype_is_float(as)) continue;
+        if (is_whole(bounds[i]) && (has_integer(decoding->stored, bounds[i]) || has_integer(as, bounds[i])))
+            *marks[i] = integer_mark(decoding, bounds[i]);
+        int64_t extreme = dtype_is_signed(as) ? (i ? INT64_MAX : INT64_MIN) : -i; /* of 64 bits, as bits */
+        bool excludes = i == 0 ? marks[i]->real > least_of(as) : marks[i]->real < most_of(as);
+        *has[i] = excludes || (marks[i]->exact && marks[i]->integer != extreme);
+    }
+}
+
+enum dtype decoding_common(enum dtype one, enum dtype other) {
+    if (one == other) return one;
+    bool narrow = dtype_is_float(one) && dtype_is_float(other) && one != FLOAT64 && other != FLOAT64;
+    return narrow ? FLOAT32 : FLOAT64;
+}
+
+static enum dtype type_of_scaling(const struct cf *said, enum dtype as) {
+    const struct cf_number *of[] = {&said->factor, &said->offset};
+    enum dtype type = FLOAT32;
+    for (int i = 0; i < 2; i++)
+        if (of[i]->there && (of[i]->dtype == FLOAT64 || !dtype_is_float(of[i]->dtype))) type = FLOAT64;
+    return dtype_is_float(as) ? decoding_common(type, as) : type;
+}
+
+bool decoding_make(const struct cf *said, enum dtype stored, struct decoding *decoding, char **useless) {
+    *useless = NULL;
+    *decoding = (struct decoding){.said = *said, .stored = stored, .as = stored, .result = stored};
+    bool is_integer = !dtype_is_float(stored);
+    if (is_integer && said->sign) decoding->as = resigned(stored, said->sign == CF_SIGN_SIGNED);
+    enum dtype as = decoding->result = decoding->as;
+    decoding->scales = (said->factor.there && said->factor.real != 1) || (said->offset.there && said->offset.real != 0);
+    if (decoding->scales) decoding->result = type_of_scaling(said, as);
+    find_marks(decoding, useless);
+    find_bounds(decoding);
+    bool masks = decoding->mark_count > 0 || decoding->has_low || decoding->has_high;
+    if (masks && !dtype_is_float(decoding->result)) decoding->result = FLOAT64;
+    /* NumPy multiplies integers of more than 16 bits in float64. */
+    bool narrow = decoding->result != FLOAT64 && (!is_integer || dtype_size(stored) <= 2);
+    decoding->computed = narrow ? FLOAT32 : FLOAT64;
+    return decoding->scales || masks || as != stored;
+}
+
+struct decoding *decoding_copy(const struct decoding *decoding) {
+    return decoding ? memcpy(must_malloc(sizeof *decoding), decoding, sizeof *decoding) : NULL;
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+struct block {
+    int64_t count;
+    const void *from;
+    double wide[BLOCK];
+    int64_t integers[BLOCK]; /* where marks are exact */
+    float narrow[BLOCK];
+    unsigned char missing[BLOCK];
+};
+
+static bool has_exact(const struct decoding *decoding) {
+    bool exact = (decoding->has_low && decoding->low.exact) || (decoding->has_high && decoding->high.exact);
+    for (int i = 0; i < decoding->mark_count; i++) exact = exact || decoding->marks[i].exact;
+    return exact;
+}
+
+static void mask_marks(const struct decoding *decoding, struct block *block) {
+    for (int m = 0; m < decoding->mark_count; m++) {
+        const struct decode_mark mark = decoding->marks[m];
+        if (mark.exact)
+            for (int64_t i = 0; i < block->count; i++) block->missing[i] |= block->integers[i] == mark.integer;
+        else
+            for (int64_t i = 0; i < block->count; i++) block->missing[i] |= block->wide[i] == mark.real;
+    }
+}
+
+/* Adding 2^63 makes the order of signed integers that of unsigned ones. */
+static uint64_t ordered(int64_t integer, enum dtype as) {
+    return (uint64_t)integer + (dtype_is_signed(as) ? UINT64_C(1) << 63 : 0);
+}
+
+static void mask_outside(const struct decoding *decoding, const double *values, struct block *block) {
+    const struct decode_mark low = decoding->low, high = decoding->high;
+    bool narrow = decoding->unpacked && decoding->narrow;
+    double least = narrow ? (double)(float)low.real : low.real, most = narrow ? (double)(float)high.real : high.real;
+    if (decoding->has_low && low.exact)
+        for (int64_t i = 0; i < block->count; i++)
+            block->missing[i] |= ordered(block->integers[i], decoding->as) < ordered(low.integer, decoding->as);
+    else if (decoding->has_low)
+        for (int64_t i = 0; i < block->count; i++)
+            block->missing[i] |= (narrow ? (double)(float)values[i] : values[i]) < least;
+    if (decoding->has_high && high.exact)
+        for (int64_t i = 0; i < block->count; i++)
+            block->missing[i] |= ordered(block->integers[i], decoding->as) > ordered(high.integer, decoding->as);
+    else if (decoding->has_high)
+        for (int64_t i = 0; i < block->count; i++)
+            block->missing[i] |= (narrow ? (double)(float)values[i] : values[i]) > most;
+}
+
+/* One rounding an operation, in the type that they are computed in: no fused multiply-add, which NumPy does not do. */
+static void scale(const struct decoding *decoding, struct block *block) {
+    const struct cf_number *factor = &decoding->said.factor, *offset = &decoding->said.offset;
+    int64_t count = block->count;
+    if (decoding->computed == FLOAT64) {
+        for (int64_t i = 0; i < count && factor->there; i++) block->wide[i] *= factor->real;
+        for (int64_t i = 0; i < count && offset->there; i++) block->wide[i] += offset->real;
+        return;
+    }
+    float multiplier = (float)factor->real, addend = (float)offset->real;
+    for (int64_t i = 0; i < count; i++) block->narrow[i] = (float)block->wide[i];
+    for (int64_t i = 0; i < count && factor->there; i++) block->narrow[i] *= multiplier;
+    for (int64_t i = 0; i < count && offset->there; i++) block->narrow[i] += addend;
+    for (int64_t i = 0; i < count; i++) block->wide[i] = (double)block->narrow[i];
+}
+
+static void decode_block(const struct decoding *decoding, bool exact, struct block *block, enum dtype wanted, void *to,
+                         struct casts *casts) {
+    int64_t count = block->count, missing = 0;
+    enum dtype result = decoding->result;
+    bool moves = result == decoding->as && !decoding->scales; /* floats: their bits stay */
+    char room[BLOCK * sizeof(double)], *values = result == wanted ? to : room;
+    memset(block->missing, 0, (size_t)count);
+    convert_to_double(decoding->as, block->from, count, block->wide);
+    if (exact) convert_to_integer(decoding->as, block->from, count, block->integers);
+    mask_marks(decoding, block);
+    if (!decoding->unpacked) mask_outside(decoding, block->wide, block);
+    if (moves)
+        memcpy(values, block->from, (size_t)count * dtype_size(result));
+    else
+        scale(decoding, block);
+    if (decoding->unpacked) {
+        if (result == FLOAT32)
+            for (int64_t i = 0; i < count; i++) block->wide[i] = (double)(float)block->wide[i];
+        mask_outside(decoding, block->wide, block);
+    }
+    if (!moves) convert_from_double(result, block->wide, count, values);
+    for (int64_t i = 0; i < count; i++) missing += block->missing[i];
+    for (int64_t i = 0; i < count && missing; i++)
+        if (block->missing[i]) dtype_store(result, values, i, NAN);
+    casts->missing += missing;
+    if (values != to) convert_elements(result, values, count, wanted, to, casts);
+}
+
+void decode_elements(const struct decoding *decoding, const void *from, int64_t count, enum dtype wanted, void *to,
+                     struct casts *casts) {
+    if (!dtype_is_float(decoding->result)) { /* only the sign is read another way */
+        convert_elements(decoding->as, from, count, wanted, to, casts);
+        return;
+    }
+    struct block block;
+    bool exact = has_exact(decoding);
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        block.count = count - at < BLOCK ? count - at : BLOCK;
+        block.from = (const char *)from + at * (int64_t)dtype_size(decoding->stored);
+        decode_block(decoding, exact, &block, wanted, (char *)to + at * (int64_t)dtype_size(wanted), casts);
+    }
+}
+
+char *decoding_key(const struct decoding *decoding) {
+    const struct cf *said = &decoding->said;
+    const struct cf_number *fixed[] = {&said->factor, &said->offset, &said->fill, &said->low, &said->high};
+    const int fixed_count = sizeof fixed / sizeof *fixed;
+    char *key = must_printf("%s %d", dtype_name(decoding->stored), (int)said->sign);
+    for (int i = 0; i < fixed_count + said->missing_count; i++) {
+        const struct cf_number *number = i < fixed_count ? fixed[i] : &said->missing[i - fixed_count];
+        char *longer = must_printf("%s, %s %a %lld", key, number->there ? dtype_name(number->dtype) : "-", number->real,
+                                   (long long)number->integer);
+        free(key);
+        key = longer;
+    }
+    return key;
+}
+
+/* ---- in words ---------------------------------------------------------------------------------------------------- */
+
+const char *cf_number_text(const struct cf_number *number, char text[CF_NUMBER_TEXT]) {
+    if (!dtype_is_float(number->dtype)) {
+        if (number->dtype == UINT64)
+            snprintf(text, CF_NUMBER_TEXT, "%llu", (unsigned long long)number->integer);
+        else
+            snprintf(text, CF_NUMBER_TEXT, "%lld", (long long)number->integer);
+        return text;
+    }
+    if (fabs(number->real) < 1e15 && number->real == floor(number->real)) {
+        snprintf(text, CF_NUMBER_TEXT, "%.0f", number->real);
+        return text;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, CF_NUMBER_TEXT, "%.*g", digits, number->real);
+        double back = strtod(text, NULL);
+        if (number->dtype == FLOAT64 ? back == number->real : (float)back == (float)number->real) break;
+    }
+    return text;
+}
+
+/* Appends to a text that must_malloc has given. */
+static void append(char **text, char *more) {
+    char *longer = must_printf("%s%s%s", *text, **text ? ", " : "", more);
+    free(*text);
+    free(more);
+    *text = longer;
+}
+
+static void append_missing(const struct decoding *decoding, char **text) {
+    const struct cf *said = &decoding->said;
+    char *list = must_strdup(""), number_text[CF_NUMBER_TEXT], other[CF_NUMBER_TEXT];
+    struct decode_mark mark;
+    for (int i = -1, shown = 0; i < said->missing_count; i++) {
+        const struct cf_number *number = i < 0 ? &said->fill : &said->missing[i];
+        bool again = i >= 0 && said->fill.there && number->real == said->fill.real;
+        if (!number->there || again || isnan(number->real) || !find_mark(decoding, number, &mark)) continue;
+        char *longer = must_printf("%s%s%s", list, shown++ ? " or " : "", cf_number_text(number, number_text));
+        free(list);
+        list = longer;
+    }
+    const char *where = decoding->unpacked ? "decoded " : "";
+    const char *low = cf_number_text(&said->low, number_text), *high = cf_number_text(&said->high, other);
+    if (*list) append(text, must_printf("missing where %s", list));
+    if (decoding->has_low && decoding->has_high)
+        append(text, must_printf("missing outside %s%s to %s", where, low, high));
+    else if (decoding->has_low)
+        append(text, must_printf("missing below %s%s", where, low));
+    else if (decoding->has_high)
+        append(text, must_printf("missing above %s%s", where, high));
+    free(list);
+}
+
+char *decoding_text(const struct decoding *decoding) {
+    const struct cf *said = &decoding->said;
+    char *text = must_strdup(""), number[CF_NUMBER_TEXT], *product, *sum;
+    if (decoding->as != decoding->stored) append(&text, must_printf("read as %s", dtype_name(decoding->as)));
+    if (decoding->scales) {
+        bool factor = said->factor.there && said->factor.real != 1,
+             offset = said->offset.there && said->offset.real != 0;
+        product = factor ? must_printf("stored * %s", cf_number_text(&said->factor, number)) : must_strdup("stored");
+        struct cf_number size = said->offset;
+        bool less = size.real < 0;
+        size.real = fabs(size.real);
+        size.integer = less ? -size.integer : size.integer;
+        sum = offset ? must_printf("%s %c %s", product, less ? '-' : '+', cf_number_text(&size, number))
+                     : must_strdup(product);
+        free(product);
+        append(&text, sum);
+    }
+    append_missing(decoding, &text);
+    return text;
+}

@@ -1,0 +1,123 @@
+/* mapping.c - one mmap, and a thread that populates its pages step by step, up to `ahead` bytes beyond what is written.
+ *
+ * Writing to a page that is no longer in the file, or that the disk cannot provide, raises SIGBUS. write() would return
+ * an error instead, but is half as fast (rawwrite.c). So the signal's handler jumps back to the thread's mapping_write,
+ * which returns false. */
+#include "mapping.h"
+
+#include "../../base/fail.h"
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STEP_BYTES  (INT64_C(2) << 20) /* of one madvise, which locks the address space */
+#define LEAST_BYTES (INT64_C(16) << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and the first write to a page makes it ready */
+#endif
+
+struct mapping {
+    char *memory;     /* start of the page in which the range begins */
+    uint64_t address; /* position of that page in the file */
+    int64_t bytes, ahead;
+    bool started;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards the members below */
+    pthread_cond_t changed;
+    int64_t written; /* bytes, anywhere in the range */
+    bool closing;
+};
+
+/* ---- missing pages ---- */
+
+static _Thread_local sigjmp_buf *volatile writing; /* where mapping_write continues after SIGBUS; NULL: not in it */
+
+static void bus_error(int number) {
+    if (writing) siglongjmp(*writing, 1);
+    signal(number, SIG_DFL); /* not caused by mapping_write: the instruction is tried again and ends the process */
+}
+
+/* Called at each opening, because other libraries set handlers too. */
+static void install_handler(void) {
+    /* SA_NODEFER: the jump out of the handler would leave the signal blocked. */
+    struct sigaction action = {.sa_handler = bus_error, .sa_flags = SA_NODEFER};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+bool mapping_write(const struct mapping *mapping, uint64_t address, const void *from, int64_t bytes) {
+    sigjmp_buf back;
+    volatile bool written = false;
+    writing = &back;
+    if (sigsetjmp(back, 0) == 0) {
+        memcpy(mapping->memory + (address - mapping->address), from, (size_t)bytes);
+        written = true;
+    }
+    writing = NULL;
+    return written;
+}
+
+/* ---- making pages ready ---- */
+
+/* Waits until `offset` is less than `ahead` bytes beyond what is written. Returns where to continue: further on if the
+ * writers were faster, at the end if the mapping closes. */
+static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
+    pthread_mutex_lock(&mapping->mutex);
+    while (!mapping->closing && offset - mapping->written >= mapping->ahead)
+        pthread_cond_wait(&mapping->changed, &mapping->mutex);
+    if (mapping->closing) offset = mapping->bytes;
+    if (offset < mapping->written) offset = mapping->written / STEP_BYTES * STEP_BYTES;
+    pthread_mutex_unlock(&mapping->mutex);
+    return offset;
+}
+
+static void *populate(void *argument) {
+    struct mapping *mapping = argument;
+    for (int64_t offset = 0; (offset = wait_for_room(mapping, offset)) < mapping->bytes; offset += STEP_BYTES) {
+        int64_t left = mapping->bytes - offset;
+        if (madvise(mapping->memory + offset, (size_t)(left < STEP_BYTES ? left : STEP_BYTES), MADV_POPULATE_WRITE))
+            break;
+    }
+    return NULL;
+}
+
+struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead) {
+    int64_t page = sysconf(_SC_PAGESIZE), before = (int64_t)(address % (uint64_t)page);
+    void *memory =
+        mmap(NULL, (size_t)(before + bytes), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)address - before);
+    if (memory == MAP_FAILED) return NULL;
+    install_handler();
+    struct mapping *mapping = must_malloc(sizeof *mapping);
+    *mapping = (struct mapping){
+        .memory = memory, .address = address - (uint64_t)before, .bytes = before + bytes, .ahead = ahead};
+    pthread_mutex_init(&mapping->mutex, NULL);
+    pthread_cond_init(&mapping->changed, NULL);
+    if (ahead > 0 && bytes >= LEAST_BYTES)
+        mapping->started = pthread_create(&mapping->thread, NULL, populate, mapping) == 0;
+    return mapping;
+}
+
+void mapping_close(struct mapping *mapping) {
+    if (!mapping) return;
+    pthread_mutex_lock(&mapping->mutex);
+    mapping->closing = true;
+    pthread_cond_broadcast(&mapping->changed);
+    pthread_mutex_unlock(&mapping->mutex);
+    if (mapping->started) pthread_join(mapping->thread, NULL);
+    munmap(mapping->memory, (size_t)mapping->bytes);
+    pthread_cond_destroy(&mapping->changed);
+    pthread_mutex_destroy(&mapping->mutex);
+    free(mapping);
+}
+
+void mapping_written(struct mapping *mapping, uint64_t begin, uint64_t end) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = begin - begin % page;
+    madvise(mapping->memory + (first - mapping->address), (size_t)(end - first), MADV_DONTNEED);
+    pthread_mutex_lock(&mapping->mutex);
+    mapping->written += (int64_t)(end - begin);
+    pthread_cond_broadcast(&mapping->changed);
+    pthread_mutex_unlock(&mapping->mutex);
+}

@@ -1,0 +1,466 @@
+/* rawread.c - extents and chunks, read and decoded by the workers.
+ *
+ * Chunks are read in lanes. There are as many lanes as workers, or fewer if chunks are so large that two buffers of a
+ * chunk for each lane would exceed ROOMS_BYTES. A lane takes the next chunk until there is none. */
+#define H5_USE_110_API
+#include "rawread.h"
+
+#include "../../base/fail.h"
+#include "../../base/workers.h"
+#include "../elements/layout.h"
+#include "../h5/filters.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXTENT_BYTES (INT64_C(1) << 17) /* bytes that one pread asks for */
+#define BLOCK        1024               /* elements that are converted at a time */
+#define SMALL_BYTES  (INT64_C(1) << 16) /* of a chunk that has room whatever the file holds */
+#define ROOMS_BYTES  (INT64_C(128) << 20)
+
+struct chunk {
+    bool known; /* HDF5 has been asked for it */
+    struct h5_place place;
+};
+
+struct rawread {
+    const struct h5_dataset *dataset;
+    struct shape extent, chunk; /* the data set's own axes */
+    int descriptor;
+    int64_t size; /* bytes of an element */
+    bool swap;
+    haddr_t address; /* contiguous */
+    /* Chunked: */
+    struct filters filters;
+    bool plain_edges;     /* filters were not applied to chunks that the data set's edge cuts */
+    int64_t chunk_bytes;  /* of a decoded chunk */
+    hid_t look;           /* the data set of h5_look, to find chunks in */
+    struct chunk *chunks; /* of the whole grid; each is looked up when first needed */
+    uint64_t fill;        /* the fill value, in the first `size` bytes */
+    struct filter_room **rooms;
+    int lanes;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* The descriptor of the file that holds a data set; -1: the data set is not in one plain file. */
+static int find_descriptor(hid_t id) {
+    hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
+    void *handle = NULL;
+    int descriptor = -1;
+    if (H5Pget_driver(access) == H5FD_SEC2 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle)
+        descriptor = *(int *)handle;
+    H5Pclose(access);
+    H5Fclose(file);
+    return descriptor;
+}
+
+/* false: HDF5 has to read the data set. */
+static bool open_extent(struct rawread *raw, hid_t creation) {
+    if (H5Pget_external_count(creation) > 0) return false;
+    raw->address = H5Dget_offset(raw->dataset->id);
+    return raw->address != HADDR_UNDEF;
+}
+
+enum purpose { TO_READ, TO_UNPACK, TO_DESCRIBE };
+
+/* To describe it, nothing more is opened. */
+static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum purpose purpose) {
+    const struct h5_dataset *dataset = raw->dataset;
+    unsigned options = 0;
+    if (H5Pget_chunk_opts(creation, &options) < 0) return false;
+    raw->plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
+    bool ours = filters_find(creation, &raw->filters);
+    if (purpose == TO_UNPACK ? !filters_decompress(&raw->filters) : !ours) return false;
+    if (purpose != TO_UNPACK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    if (purpose == TO_DESCRIBE) return true;
+    raw->look = dataset->write_failure ? dataset->id : h5_look(dataset->id, raw->descriptor);
+    if (raw->look < 0) return false;
+    raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
+    raw->chunks = calloc((size_t)layout_chunks(&raw->extent, &raw->chunk), sizeof *raw->chunks);
+    if (!raw->chunks) return false;
+    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+    return true;
+}
+
+static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose purpose) {
+    const bool packed = purpose == TO_UNPACK;
+    struct rawread *raw = must_malloc(sizeof *raw);
+    *raw =
+        (struct rawread){.dataset = dataset, .size = (int64_t)(packed ? dataset->element : dtype_size(dataset->dtype))};
+    raw->extent = h5_own_axes(dataset, &dataset->shape);
+    raw->chunk = h5_own_axes(dataset, &dataset->chunk);
+    raw->look = H5I_INVALID_HID;
+    hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
+    hid_t type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
+    H5T_order_t order = H5Tget_order(stored);
+    H5D_layout_t layout = H5Pget_layout(creation);
+    raw->swap = order == H5T_ORDER_BE;
+    raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
+    if (dataset->plain) H5Tset_order(type, H5T_ORDER_LE);
+    bool able = raw->descriptor >= 0 && (packed || dataset->plain) && raw->extent.rank > 0 &&
+                shape_elements(&dataset->shape) > 0;
+    able = able && ((layout == H5D_CONTIGUOUS && !packed && open_extent(raw, creation)) ||
+                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose)));
+    H5Tclose(type);
+    H5Tclose(stored);
+    H5Pclose(creation);
+    if (able) return raw;
+    rawread_close(raw);
+    return NULL;
+}
+
+enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error) {
+    (void)error;
+    *result = open_raw(dataset, TO_READ);
+    return STATUS_OK;
+}
+
+struct rawread *rawread_open_packed(const struct h5_dataset *dataset) {
+    return open_raw(dataset, TO_UNPACK);
+}
+
+bool rawread_is_able(const struct h5_dataset *dataset) {
+    struct rawread *raw = open_raw(dataset, TO_DESCRIBE);
+    bool able = raw != NULL;
+    rawread_close(raw);
+    return able;
+}
+
+void rawread_close(struct rawread *raw) {
+    if (!raw) return;
+    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    free(raw->rooms);
+    free(raw->chunks);
+    if (raw->look != raw->dataset->id) h5_look_away(raw->look);
+    free(raw);
+}
+
+/* ---- reading: shared by both kinds of storage -------------------------------------------------------------------- */
+
+/* One call of rawread_read. */
+struct reading {
+    struct rawread *raw;
+    const struct rawread_visitor *visitor;
+    struct trace *trace;
+    const struct read_target *target; /* NULL: chunks are only unpacked */
+    struct rows rows;                 /* contiguous */
+    struct cells cells;               /* chunked */
+    atomic_llong next;                /* piece or cell */
+    pthread_mutex_t mutex;
+    struct read_counts counts; /* these two are guarded by the mutex */
+    struct error failure;      /* the first failure */
+};
+
+/* Keeps a failure. `corner`: of the chunk that it concerns; NULL: none. */
+static void report(struct reading *reading, const int64_t *corner, const char *why) {
+    const struct h5_dataset *dataset = reading->raw->dataset;
+    char name[256] = "", file[512] = "", chunk[200] = "";
+    int rank = reading->raw->extent.rank, length = corner ? snprintf(chunk, sizeof chunk, ": chunk at [") : 0;
+    for (int axis = 0; corner && axis < rank; axis++)
+        length += snprintf(chunk + length, sizeof chunk - (size_t)length, "%lld%s", (long long)corner[axis],
+                           axis < rank - 1 ? ", " : "]");
+    pthread_mutex_lock(&reading->mutex);
+    if (reading->failure.status == STATUS_OK) {
+        h5_lock();
+        H5Iget_name(dataset->id, name, sizeof name);
+        H5Fget_name(dataset->id, file, sizeof file);
+        h5_unlock();
+        fail(&reading->failure, STATUS_IO, "'%s' in %s%s cannot be read: %s", name, file, chunk, why);
+    }
+    pthread_mutex_unlock(&reading->mutex);
+}
+
+static void add_counts(struct reading *reading, const struct read_counts *counts) {
+    pthread_mutex_lock(&reading->mutex);
+    read_counts_add(&reading->counts, counts);
+    pthread_mutex_unlock(&reading->mutex);
+}
+
+/* Element number `index` of the target. */
+static char *target_at(const struct reading *reading, int64_t index) {
+    return (char *)reading->target->data + index * (int64_t)dtype_size(reading->target->dtype);
+}
+
+/* Decodes, or only converts, to the target's type. */
+static void convert(const struct read_target *target, enum dtype stored, const void *from, int64_t count, void *to,
+                    struct casts *casts) {
+    if (target->decoding)
+        decode_elements(target->decoding, from, count, target->dtype, to, casts);
+    else
+        convert_elements(stored, from, count, target->dtype, to, casts);
+}
+
+/* Are elements the target's as they are in the file, but for the order of their bytes? */
+static bool is_as_stored(const struct reading *reading) {
+    return reading->raw->dataset->dtype == reading->target->dtype && !reading->target->decoding;
+}
+
+/* Brings `count` elements, `step` apart, to their place in the target: picks them, swaps their bytes, converts them. */
+static void deliver(const struct reading *reading, const char *from, int64_t count, int64_t step, char *to,
+                    struct read_counts *counts) {
+    const struct rawread *raw = reading->raw;
+    enum dtype stored = raw->dataset->dtype, wanted = reading->target->dtype;
+    size_t size = (size_t)raw->size;
+    uint64_t block[BLOCK];
+    if (is_as_stored(reading)) {
+        if (from != to) layout_pick(from, count, step, size, to);
+        if (raw->swap) swap_bytes(to, count, size);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        int64_t some = count - at < BLOCK ? count - at : BLOCK;
+        const char *first = from + at * step * raw->size;
+        bool as_it_is = step == 1 && !raw->swap;
+        if (!as_it_is) layout_pick(first, some, step, size, block);
+        if (raw->swap) swap_bytes(block, some, size);
+        convert(reading->target, stored, as_it_is ? (const void *)first : block, some,
+                to + at * (int64_t)dtype_size(wanted), &counts->casts);
+    }
+}
+
+/* Reads `bytes` bytes at `address`. NULL: all were read; else why not. */
+static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
+    for (char *to = data; bytes > 0;) {
+        ssize_t got = pread(descriptor, to, (size_t)bytes, (off_t)address);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return strerror(errno);
+        if (got == 0) return "the file ends before";
+        to += got;
+        address += (haddr_t)got;
+        bytes -= got;
+    }
+    return NULL;
+}
+
+/* ---- contiguous -------------------------------------------------------------------------------------------------- */
+
+/* What one read has brought. */
+struct window {
+    char *room;
+    int64_t begin, end; /* elements of the data set */
+};
+
+/* Finds a run's elements in the window, `*step` apart, from `*from` on; else reads them into it, one by one or, if they
+ * are covered, with those between them and with the rows near them. NULL: done; else why not. */
+static const char *read_run(const struct reading *reading, const struct row_run *run, struct window *window,
+                            const char **from, int64_t *step, struct read_counts *counts) {
+    const struct rawread *raw = reading->raw;
+    haddr_t address = raw->address + (haddr_t)(run->in_array * raw->size);
+    const char *why = NULL;
+    *from = window->room;
+    if (!reading->rows.covered) {
+        *step = 1;
+        counts->bytes += run->elements * raw->size;
+        for (int64_t i = 0; i < run->elements && !why; i++)
+            why = read_bytes(raw->descriptor, window->room + i * raw->size, raw->size,
+                             address + (haddr_t)(i * run->step * raw->size));
+        return why;
+    }
+    *step = run->step;
+    if (run->in_array < window->begin || run->in_array >= window->end) {
+        *window = (struct window){window->room, run->in_array, run->in_array + run->reach};
+        counts->bytes += run->reach * raw->size;
+        why = read_bytes(raw->descriptor, window->room, run->reach * raw->size, address);
+    }
+    *from += (run->in_array - window->begin) * raw->size;
+    return why;
+}
+
+static void read_piece(struct reading *reading, int64_t piece, int thread) {
+    const struct rows *rows = &reading->rows;
+    struct read_counts counts = {0};
+    struct row_run run;
+    const char *why = NULL, *from;
+    bool straight = rows->walk.step == 1 && !rows->near && is_as_stored(reading);
+    char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
+    struct window window = {room, 0, 0};
+    for (int64_t number = 0; !why && layout_run(rows, piece, number, &run); number++) {
+        char *to = target_at(reading, run.in_box);
+        int64_t step;
+        if (straight) window = (struct window){to, 0, 0};
+        why = read_run(reading, &run, &window, &from, &step, &counts);
+        if (why) break;
+        deliver(reading, from, run.elements, step, to, &counts);
+        if (reading->visitor)
+            reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
+    }
+    if (why) report(reading, NULL, why);
+    add_counts(reading, &counts);
+    free(room);
+}
+
+static void read_rows(void *context, int64_t lane, int thread) {
+    (void)lane;
+    struct reading *reading = context;
+    for (int64_t piece; (piece = atomic_fetch_add(&reading->next, 1)) < reading->rows.pieces;)
+        read_piece(reading, piece, thread);
+}
+
+static atomic_int plain_threads; /* 0: all */
+
+void rawread_limit_plain(int threads) {
+    atomic_store(&plain_threads, threads);
+}
+
+/* ---- chunked ----------------------------------------------------------------------------------------------------- */
+
+/* Asks HDF5 where the chunks lie that are not known yet. */
+static enum status look_up(struct reading *reading) {
+    struct rawread *raw = reading->raw;
+    struct error error = {STATUS_OK, ""};
+    struct cell cell;
+    enum status status = STATUS_OK;
+    int rank = raw->extent.rank;
+    h5_lock();
+    for (int64_t number = 0; number < reading->cells.count && !status; number++) {
+        cell = layout_cell(&reading->cells, number);
+        struct chunk *chunk = &raw->chunks[cell.number];
+        hsize_t corner[MAX_RANK];
+        if (chunk->known) continue;
+        for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
+        status = h5_find_chunk(raw->look, corner, &chunk->place, &error);
+        chunk->known = !status;
+    }
+    h5_unlock();
+    if (status) report(reading, cell.corner, error.text);
+    return status;
+}
+
+/* Brings the selected part of a chunk from plain bytes to its place in the target. */
+static void scatter(const struct reading *reading, const struct cell *cell, const char *plain,
+                    struct read_counts *counts) {
+    struct walk walk = layout_cell_walk(&reading->cells, cell, false);
+    int64_t source, target;
+    for (int64_t number = 0; number < walk.rows; number++) {
+        layout_row(&walk, number, &source, &target);
+        deliver(reading, plain + source * reading->raw->size, walk.length, walk.step, target_at(reading, target),
+                counts);
+    }
+}
+
+/* The same of a chunk that was never stored: all its elements are the fill value. */
+static void scatter_fill(const struct reading *reading, const struct cell *cell, struct read_counts *counts) {
+    const struct rawread *raw = reading->raw;
+    struct walk walk = layout_cell_walk(&reading->cells, cell, false);
+    size_t size = dtype_size(reading->target->dtype);
+    uint64_t fill = 0;
+    struct casts once = {0};
+    int64_t source, target, elements = layout_cell_elements(&reading->cells, cell);
+    convert(reading->target, raw->dataset->dtype, &raw->fill, 1, &fill, &once);
+    for (int64_t number = 0; number < walk.rows; number++) {
+        layout_row(&walk, number, &source, &target);
+        layout_repeat(&fill, walk.length, size, target_at(reading, target));
+    }
+    counts->casts.overflowed += once.overflowed * elements;
+    counts->casts.wrapped += once.wrapped * elements;
+    counts->casts.truncated += once.truncated * elements;
+    counts->casts.missing += once.missing * elements;
+}
+
+/* Does the data set's edge cut the chunk? */
+static bool is_partial(const struct rawread *raw, const struct cell *cell) {
+    for (int axis = 0; axis < raw->extent.rank; axis++)
+        if (cell->corner[axis] + raw->chunk.size[axis] > raw->extent.size[axis]) return true;
+    return false;
+}
+
+/* Where a chunk lies in the target in one piece, as it is in the file. NULL: nowhere. */
+static char *whole_target(const struct reading *reading, const struct cell *cell) {
+    const struct rawread *raw = reading->raw;
+    const struct walk walk = layout_cell_walk(&reading->cells, cell, false);
+    int64_t source, target;
+    bool whole = walk.rows == 1 && walk.step == 1 && walk.length * raw->size == raw->chunk_bytes;
+    if (!whole || raw->swap || !is_as_stored(reading)) return NULL;
+    layout_row(&walk, 0, &source, &target);
+    return target_at(reading, target);
+}
+
+static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
+    const struct rawread *raw = reading->raw;
+    const struct h5_place *chunk = &raw->chunks[cell->number].place;
+    struct read_counts counts = {0};
+    if (chunk->address == HADDR_UNDEF) {
+        if (!reading->target) return;
+        scatter_fill(reading, cell, &counts);
+        add_counts(reading, &counts);
+        return;
+    }
+    counts.bytes = (int64_t)chunk->bytes;
+    struct filter_room *room = raw->rooms[lane];
+    struct stat about; /* before there is room for what a damaged file claims */
+    bool there = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
+                 chunk->address + chunk->bytes <= (haddr_t)about.st_size;
+    char *stored = there ? filter_room_bytes(room, chunk->bytes) : NULL;
+    char *to = reading->target ? whole_target(reading, cell) : NULL;
+    const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";
+    if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
+    if (!why) {
+        double begin = range_begin(STAGE_INFLATE);
+        unsigned mask = raw->plain_edges && is_partial(raw, cell) ? ~0u : chunk->mask;
+        plain = filters_decode(&raw->filters, mask, room, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
+        double end = range_end();
+        if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
+    }
+    if (!plain || why)
+        report(reading, cell->corner, why);
+    else if (reading->target && plain != to)
+        scatter(reading, cell, plain, &counts);
+    add_counts(reading, &counts);
+}
+
+static void read_lane(void *context, int64_t lane, int thread) {
+    (void)thread;
+    struct reading *reading = context;
+    for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.count;) {
+        struct cell cell = layout_cell(&reading->cells, number);
+        read_chunk(reading, &cell, (int)lane);
+    }
+}
+
+bool rawread_is_contiguous(const struct rawread *raw) {
+    return !raw->chunks;
+}
+
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
+                         struct trace *trace, struct error *error) {
+    struct selection selection = selection_of_box(box);
+    struct read_counts counts = {0};
+    const struct read_target target = {data, raw->dataset->dtype, NULL, &counts};
+    return rawread_selected(raw, &selection, &target, visitor, trace, error);
+}
+
+enum status rawread_selected(struct rawread *raw, const struct selection *selection, const struct read_target *target,
+                             const struct rawread_visitor *visitor, struct trace *trace, struct error *error) {
+    struct reading reading = {.raw = raw, .visitor = visitor, .trace = trace, .target = target};
+    enum status status = STATUS_OK;
+    pthread_mutex_init(&reading.mutex, NULL);
+    if (raw->chunks) {
+        reading.cells = layout_cells(selection, &raw->extent, &raw->chunk);
+        status = look_up(&reading);
+        if (!status)
+            workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
+    } else {
+        reading.rows = layout_rows(selection, &raw->extent, false, EXTENT_BYTES / raw->size);
+        int64_t most = atomic_load(&plain_threads), lanes = reading.rows.pieces;
+        workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
+    }
+    if (reading.failure.status) status = fail(error, reading.failure.status, "%s", reading.failure.text);
+    if (target) read_counts_add(target->counts, &reading.counts);
+    pthread_mutex_destroy(&reading.mutex);
+    return status;
+}
+
+enum status rawread_unpack(struct rawread *raw, const struct selection *selection, struct error *error) {
+    struct selection own = *selection;
+    own.rank = raw->extent.rank;
+    return rawread_selected(raw, &own, NULL, NULL, NULL, error);
+}

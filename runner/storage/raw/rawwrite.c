@@ -1,0 +1,398 @@
+/* rawwrite.c - writes boxes to extents and chunks.
+ *
+ *     contiguous          rows go to their places in the file
+ *     chunks, plain       each chunk's rows go to their places in it
+ *     chunks, filtered    each worker gathers a chunk that the box covers, encodes it, has HDF5 find a place for it and
+ *                         writes it there, while other workers encode; parts of chunks are left to HDF5
+ *
+ * Elements of another type are converted on this way, in blocks that fit into the first-level cache or in the chunk
+ * that is gathered.
+ *
+ * A row is written through a mapping if that is known to be fast and cannot fail for want of space; else by pwrite. A
+ * file takes pwrites one at a time (6 GB/s on the host of an H200, with any number of threads), but pages of a mapping
+ * from several threads at once (4 threads: 11.5 GB/s; 8 hinder each other: 2.2 GB/s; more if pages are made ready
+ * ahead, mapping.c). */
+#define H5_USE_110_API
+#include "rawwrite.h"
+
+#include "../../base/fail.h"
+#include "../../base/workers.h"
+#include "../elements/layout.h"
+#include "../h5/filters.h"
+#include "mapping.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define PIECE_BYTES (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
+#define BLOCK_BYTES (16 << 10)         /* of converted elements */
+#define MAPPERS     4                  /* workers that write to one mapping */
+#define ROOMS_BYTES (INT64_C(128) << 20)
+
+struct rawwrite {
+    struct h5_dataset *dataset;
+    int descriptor, *failure;
+    bool mappable;           /* blocks are allocated, and the file system is known to write mappings fast */
+    struct mapping *mapping; /* of all unfiltered data; NULL: use pwrite */
+    int64_t size;            /* bytes of an element */
+    haddr_t address;         /* contiguous */
+    haddr_t *addresses;      /* of unfiltered chunks, in the order of the grid */
+    int64_t chunk_bytes;     /* of an unencoded chunk; 0: contiguous */
+    struct filters filters;
+    struct filter_room **rooms; /* one for each lane; filtered chunks only */
+    int lanes;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Is this a local file system? Over a network a mapping is a slow way to write. */
+static bool takes_mappings(int descriptor) {
+    struct statfs about;
+    if (fstatfs(descriptor, &about) != 0) return false;
+    return about.f_type == EXT4_SUPER_MAGIC || about.f_type == XFS_SUPER_MAGIC || about.f_type == BTRFS_SUPER_MAGIC ||
+           about.f_type == TMPFS_MAGIC;
+}
+
+/* Allocates blocks on the disk for what HDF5 has allocated in its file, so that writes need not find blocks one by one
+ * and cannot run out of them. A file system without fallocate goes without. */
+static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes) {
+    int failed;
+    do failed = fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes);
+    while (failed && errno == EINTR);
+    if (!failed) return;
+    raw->mappable = false;
+    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO;
+    if (full && *raw->failure == 0) *raw->failure = errno;
+}
+
+/* Asks HDF5 for the address of every chunk. */
+static enum status find_addresses(struct rawwrite *raw, struct error *error) {
+    const struct shape *shape = &raw->dataset->shape;
+    struct box whole = box_whole(shape);
+    struct selection all = selection_of_box(&whole);
+    struct cells cells = layout_cells(&all, shape, &raw->dataset->chunk);
+    raw->addresses = must_malloc((unsigned long)cells.count * sizeof *raw->addresses);
+    for (int64_t number = 0; number < cells.count; number++) {
+        struct cell cell = layout_cell(&cells, number);
+        struct h5_place place;
+        hsize_t corner[MAX_RANK];
+        for (int axis = 0; axis < shape->rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
+        TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
+        if (place.address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "a chunk has no place");
+        raw->addresses[number] = place.address;
+        allocate_blocks(raw, raw->addresses[number], raw->chunk_bytes);
+    }
+    return STATUS_OK;
+}
+
+/* Maps the file from the data set's first byte to its last. */
+static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
+    haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
+    int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;
+    if (chunks > 0) begin = HADDR_MAX, end = 0;
+    for (int64_t number = 0; number < chunks; number++) {
+        haddr_t chunk = raw->addresses[number];
+        if (chunk < begin) begin = chunk;
+        if (chunk + (haddr_t)raw->chunk_bytes > end) end = chunk + (haddr_t)raw->chunk_bytes;
+    }
+    if (raw->mappable) raw->mapping = mapping_open(raw->descriptor, begin, (int64_t)(end - begin), chunks ? 0 : ahead);
+}
+
+static void make_rooms(struct rawwrite *raw) {
+    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+}
+
+enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error) {
+    *result = NULL;
+    int64_t bytes = shape_elements(&dataset->shape) * (int64_t)dtype_size(dataset->dtype);
+    if (dataset->shape.rank == 0 || bytes == 0) return STATUS_OK;
+    struct rawwrite *raw = must_malloc(sizeof *raw);
+    *raw = (struct rawwrite){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
+    raw->descriptor = h5_descriptor(dataset->id, &raw->failure);
+    raw->mappable = takes_mappings(raw->descriptor);
+    enum status status = STATUS_OK;
+    if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
+    if (dataset->filtered) {
+        hid_t creation = H5Dget_create_plist(dataset->id);
+        filters_find(creation, &raw->filters); /* h5_create chose them, so all are supported */
+        H5Pclose(creation);
+        make_rooms(raw);
+    } else if (dataset->chunk.rank > 0) {
+        status = find_addresses(raw, error);
+    } else {
+        raw->address = H5Dget_offset(dataset->id);
+        if (raw->address == HADDR_UNDEF) status = FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_words());
+        if (!status) allocate_blocks(raw, raw->address, bytes);
+    }
+    if (!status) status = h5_check_writes(dataset, error);
+    if (!status && !raw->rooms) map_file(raw, bytes, ahead);
+    if (status) {
+        rawwrite_close(raw);
+        raw = NULL;
+    }
+    *result = raw;
+    return status;
+}
+
+void rawwrite_close(struct rawwrite *raw) {
+    if (!raw) return;
+    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    mapping_close(raw->mapping);
+    free(raw->rooms);
+    free(raw->addresses);
+    free(raw);
+}
+
+/* ---- writing: shared by all kinds of storage --------------------------------------------------------------------- */
+
+/* One call of rawwrite_write. */
+struct writing {
+    struct rawwrite *raw;
+    struct trace *trace;
+    const struct write_source *source;
+    bool converts;         /* the source is of another type */
+    struct rows rows;      /* contiguous */
+    struct cells cells;    /* chunked */
+    atomic_llong next;     /* number of the next piece or cell */
+    atomic_int failure;    /* errno of a failure; 0: none */
+    pthread_mutex_t mutex; /* filtered chunks: held while writing to the file; guards `error` and the source's casts */
+    struct error error;    /* the first failure of HDF5 */
+};
+
+static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
+    if (writing->raw->mapping) {
+        if (!mapping_write(writing->raw->mapping, address, from, bytes)) writing->failure = EIO;
+        return;
+    }
+    while (bytes > 0 && writing->failure == 0) {
+        errno = 0;
+        ssize_t put = pwrite(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) writing->failure = errno ? errno : EIO;
+        if (put <= 0) break;
+        from += put;
+        address += (haddr_t)put;
+        bytes -= put;
+    }
+}
+
+/* Element number `index` of the source. */
+static const char *source_at(const struct writing *writing, int64_t index) {
+    return (const char *)writing->source->data + index * (int64_t)dtype_size(writing->source->dtype);
+}
+
+/* Brings elements of the source, as the data set's type, to memory. */
+static void take_elements(const struct writing *writing, int64_t index, int64_t count, char *to, struct casts *casts) {
+    convert_elements(writing->source->dtype, source_at(writing, index), count, writing->raw->dataset->dtype, to, casts);
+}
+
+static void write_elements(struct writing *writing, int64_t index, int64_t count, haddr_t address,
+                           struct casts *casts) {
+    int64_t size = writing->raw->size, most = BLOCK_BYTES / size;
+    char block[BLOCK_BYTES];
+    if (!writing->converts) {
+        write_bytes(writing, source_at(writing, index), count * size, address);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += most) {
+        int64_t some = count - at < most ? count - at : most;
+        take_elements(writing, index + at, some, block, casts);
+        write_bytes(writing, block, some * size, address + (haddr_t)(at * size));
+    }
+}
+
+static void add_casts(struct writing *writing, const struct casts *casts) {
+    if (!writing->converts) return;
+    pthread_mutex_lock(&writing->mutex);
+    casts_add(writing->source->casts, casts);
+    pthread_mutex_unlock(&writing->mutex);
+}
+
+static void write_rows(void *context, int64_t lane, int thread) {
+    (void)lane;
+    (void)thread;
+    struct writing *writing = context;
+    const struct rawwrite *raw = writing->raw;
+    struct casts casts = {0};
+    for (int64_t piece; (piece = atomic_fetch_add(&writing->next, 1)) < writing->rows.pieces;) {
+        struct row_run run;
+        for (int64_t number = 0; layout_run(&writing->rows, piece, number, &run); number++)
+            write_elements(writing, run.in_box, run.elements, raw->address + (haddr_t)(run.in_array * raw->size),
+                           &casts);
+    }
+    add_casts(writing, &casts);
+}
+
+static void write_plain_chunks(void *context, int64_t lane, int thread) {
+    (void)lane;
+    (void)thread;
+    struct writing *writing = context;
+    int64_t size = writing->raw->size;
+    struct casts casts = {0};
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
+        struct cell cell = layout_cell(&writing->cells, number);
+        struct walk walk = layout_cell_walk(&writing->cells, &cell, true);
+        for (int64_t row = 0; row < walk.rows; row++) {
+            int64_t in_chunk, in_box;
+            layout_row(&walk, row, &in_chunk, &in_box);
+            write_elements(writing, in_box, walk.length,
+                           writing->raw->addresses[cell.number] + (haddr_t)(in_chunk * size), &casts);
+        }
+    }
+    add_casts(writing, &casts);
+}
+
+/* The range of the file that a box's bytes lie in. */
+static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
+    const struct rawwrite *raw = writing->raw;
+    *begin = HADDR_MAX, *end = 0;
+    for (int64_t number = 0; number < writing->cells.count; number++) {
+        haddr_t chunk = raw->addresses[layout_cell(&writing->cells, number).number];
+        if (chunk < *begin) *begin = chunk;
+        if (chunk + (haddr_t)raw->chunk_bytes > *end) *end = chunk + (haddr_t)raw->chunk_bytes;
+    }
+    if (raw->chunk_bytes > 0) return;
+    struct row_run first, run = {0};
+    layout_run(&writing->rows, 0, 0, &first);
+    for (int64_t number = 0; layout_run(&writing->rows, writing->rows.pieces - 1, number, &run);) number++;
+    *begin = raw->address + (haddr_t)(first.in_array * raw->size);
+    *end = raw->address + (haddr_t)((run.in_array + run.elements) * raw->size);
+}
+
+static void write_plain(struct writing *writing, void (*work)(void *context, int64_t lane, int thread)) {
+    struct mapping *mapping = writing->raw->mapping;
+    haddr_t begin, end;
+    workers_run(mapping ? MAPPERS : writing->converts ? workers_count() : 1, work, writing);
+    if (!mapping) return;
+    find_span(writing, &begin, &end);
+    mapping_written(mapping, begin, end);
+}
+
+/* ---- filtered ---------------------------------------------------------------------------------------------------- */
+
+static void keep_error(struct writing *writing, const struct error *error) {
+    pthread_mutex_lock(&writing->mutex);
+    if (writing->error.status == STATUS_OK) writing->error = *error;
+    pthread_mutex_unlock(&writing->mutex);
+    writing->failure = EIO; /* makes all lanes stop */
+}
+
+static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
+    return layout_cell_elements(&writing->cells, cell) * writing->raw->size;
+}
+
+/* Gathers a chunk's unencoded bytes; those outside of the data set are zero. NULL: out of memory. */
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room,
+                          struct casts *casts) {
+    const struct rawwrite *raw = writing->raw;
+    char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
+    if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
+    struct walk walk = layout_cell_walk(&writing->cells, cell, true);
+    for (int64_t row = 0; plain && row < walk.rows; row++) {
+        int64_t in_chunk, in_box;
+        layout_row(&walk, row, &in_chunk, &in_box);
+        take_elements(writing, in_box, walk.length, plain + in_chunk * raw->size, casts);
+    }
+    return plain;
+}
+
+static enum status place_chunk(const struct writing *writing, const struct cell *cell, size_t bytes, haddr_t *address,
+                               struct error *error) {
+    const struct h5_dataset *dataset = writing->raw->dataset;
+    hsize_t corner[MAX_RANK];
+    int rank = dataset->shape.rank;
+    for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell->corner[axis];
+    h5_lock();
+    enum status status = h5_place_chunk(dataset->id, corner, bytes, address, error);
+    h5_unlock();
+    return status;
+}
+
+static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
+    struct rawwrite *raw = writing->raw;
+    struct error error = {.status = STATUS_OK};
+    size_t bytes = 0;
+    haddr_t address = HADDR_UNDEF;
+    double begin = range_begin(STAGE_DEFLATE);
+    char *plain = gather_chunk(writing, cell, raw->rooms[lane], casts);
+    const char *stored =
+        plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+    trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
+    if (!stored) {
+        writing->failure = ENOMEM;
+    } else if (place_chunk(writing, cell, bytes, &address, &error)) {
+        keep_error(writing, &error);
+    } else {
+        pthread_mutex_lock(&writing->mutex); /* a file takes pwrites one at a time */
+        write_bytes(writing, stored, (int64_t)bytes, address);
+        pthread_mutex_unlock(&writing->mutex);
+    }
+}
+
+/* Has HDF5 write a part of a chunk: it can change an encoded chunk, and keeps chunks in its cache for that. */
+static void write_part(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
+    struct rawwrite *raw = writing->raw;
+    struct error error = {.status = STATUS_OK};
+    struct box box = {.rank = raw->dataset->shape.rank};
+    for (int axis = 0; axis < box.rank; axis++) {
+        box.start[axis] = cell->corner[axis] + cell->in_chunk[axis];
+        box.count[axis] = cell->count[axis];
+    }
+    char *packed = filter_room_bytes(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
+    struct walk walk = layout_cell_walk(&writing->cells, cell, true);
+    for (int64_t row = 0; packed && row < walk.rows; row++, to += walk.length * raw->size) {
+        int64_t in_chunk, in_box;
+        layout_row(&walk, row, &in_chunk, &in_box);
+        take_elements(writing, in_box, walk.length, to, casts);
+    }
+    if (!packed)
+        writing->failure = ENOMEM;
+    else if (h5_write(raw->dataset, &box, packed, &error))
+        keep_error(writing, &error);
+}
+
+static void write_filtered(void *context, int64_t lane, int thread) {
+    (void)thread;
+    struct writing *writing = context;
+    struct casts casts = {0};
+    for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
+        struct cell cell = layout_cell(&writing->cells, number);
+        if (writing->failure) break;
+        if (cell.whole)
+            write_whole_chunk(writing, &cell, (int)lane, &casts);
+        else
+            write_part(writing, &cell, (int)lane, &casts);
+    }
+    add_casts(writing, &casts);
+}
+
+enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const struct write_source *source,
+                           struct trace *trace, struct error *error) {
+    const struct h5_dataset *dataset = raw->dataset;
+    struct writing writing = {
+        .raw = raw, .trace = trace, .source = source, .converts = source->dtype != dataset->dtype};
+    struct selection selection = selection_of_box(box);
+    pthread_mutex_init(&writing.mutex, NULL);
+    if (raw->chunk_bytes > 0) writing.cells = layout_cells(&selection, &dataset->shape, &dataset->chunk);
+    if (raw->rooms) {
+        workers_run(writing.cells.count < raw->lanes ? writing.cells.count : raw->lanes, write_filtered, &writing);
+    } else if (raw->chunk_bytes > 0) {
+        write_plain(&writing, write_plain_chunks);
+    } else {
+        writing.rows = layout_rows(&selection, &dataset->shape, true, PIECE_BYTES / raw->size);
+        write_plain(&writing, write_rows);
+    }
+    pthread_mutex_destroy(&writing.mutex);
+    if (writing.error.status) return fail(error, writing.error.status, "%s", writing.error.text);
+    if (writing.failure && *raw->failure == 0) *raw->failure = writing.failure;
+    return h5_check_writes(raw->dataset, error);
+}

@@ -1,0 +1,74 @@
+/* h5axes.c - the names of a data set's axes, as people wrote them. */
+#define H5_USE_110_API
+#include "../h5/h5scale.h"
+#include "fence.h"
+#include "h5guard.h"
+#include "h5list.h"
+#include "h5open.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a listed data set the last part of its name, which H5Iget_name would search the whole file for. */
+static char *scale_name(const struct h5_list *list, hid_t scale) {
+    H5O_info_t about;
+    if (H5Oget_info2(scale, &about, H5O_INFO_BASIC) >= 0)
+        for (int i = 0; i < list->count; i++)
+            if (list->entries[i].file == about.fileno && list->entries[i].address == about.addr)
+                return must_strdup(strrchr(list->entries[i].name, '/') + 1);
+    return h5_scale_name(scale);
+}
+
+static char *first_scale(const struct h5_list *list, hid_t dataset, int axis) {
+    hid_t *scales;
+    char *name = NULL;
+    int count = h5_axis_scales(dataset, axis, &scales);
+    for (int i = 0; i < count; i++) {
+        if (!name && scales[i] >= 0) name = scale_name(list, scales[i]);
+        if (scales[i] >= 0) H5Dclose(scales[i]);
+    }
+    free(scales);
+    return name;
+}
+
+/* NULL: it has none. The caller frees. */
+static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, int rank, int axis) {
+    char *name = h5_axis_label(dataset, axis);
+    if (!name) name = first_scale(list, dataset, axis);
+    if (!name) name = h5_axis_text(dataset, "_ARRAY_DIMENSIONS", rank, axis); /* xarray */
+    if (!name) name = h5_axis_text(dataset, "axisLabels", rank, axis);        /* openPMD, also of a group */
+    if (!name && group >= 0) name = h5_axis_text(group, "axisLabels", rank, axis);
+    if (!name && group >= 0) name = h5_axis_text(group, "axes", rank, axis); /* NeXus */
+    return name;
+}
+
+static void find_axes(hid_t file, hid_t links, const struct h5_list *list, struct h5_entry *entry) {
+    hid_t dataset = H5Oopen(file, entry->name, links);
+    const char *slash = strrchr(entry->name, '/');
+    char *path = must_printf("%.*s", slash == entry->name ? 1 : (int)(slash - entry->name), entry->name);
+    hid_t group = dataset < 0 ? dataset : H5Oopen(file, path, links);
+    for (int axis = 0; axis < entry->rank && axis < MAX_RANK && dataset >= 0; axis++) {
+        free(entry->axes[axis]);
+        entry->axes[axis] = axis_name(list, dataset, group, entry->rank, axis);
+    }
+    free(path);
+    if (group >= 0) H5Oclose(group);
+    if (dataset >= 0) H5Oclose(dataset);
+}
+
+void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry *const which[], int count) {
+    FENCE(path);
+    hid_t file;
+    struct h5_guard guard;
+    struct error error = {0};
+    if (h5_open_file(path, &file, &error)) return;
+    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
+    guard.dataset = "/";
+    hid_t links = h5_guard_links(&guard);
+    for (int i = 0; i < count; i++) {
+        fence_renew();
+        find_axes(file, links, list, which[i]);
+    }
+    H5Pclose(links);
+    h5_guard_end(&guard);
+    H5Fclose(file);
+}

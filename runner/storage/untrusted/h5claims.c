@@ -1,0 +1,134 @@
+/* h5claims.c - compares claims with the size of the file. */
+#define H5_USE_110_API
+#include "h5claims.h"
+
+#include "../../base/fail.h"
+#include "../../base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANY_CHUNKS (INT64_C(1) << 20)
+
+/* ---- a file's first bytes ---------------------------------------------------------------------------------------- */
+
+static uint64_t little(const unsigned char *bytes, int count) {
+    uint64_t value = 0;
+    while (count-- > 0) value = value << 8 | bytes[count];
+    return value;
+}
+
+/* Up to version 1 a file's head, which begins at byte 0, 512, 1024, 2048..., says how far behind that the information
+ * of a driver is, and that says how long it is. 0: it may be; -1: the file is shorter; else why it cannot be read. */
+static int head_fault(int descriptor, uint64_t file_bytes) {
+    enum { DRIVER = 3, LONGEST = 8 }; /* the fourth of its addresses; bytes of one */
+    unsigned char head[64], driver[16];
+    for (uint64_t at = 0; at + sizeof head <= file_bytes; at = at ? 2 * at : 512) {
+        ssize_t got = pread(descriptor, head, sizeof head, (off_t)at);
+        if (got < 0) return errno;
+        if (got != sizeof head || memcmp(head, "\211HDF\r\n\032\n", 8) != 0) continue;
+        if (head[8] > 1 || head[13] > LONGEST) return 0;
+        uint64_t offset = little(head + (head[8] ? 28 : 24) + DRIVER * head[13], head[13]);
+        if (offset > file_bytes) return 0; /* mostly: there is none */
+        got = pread(descriptor, driver, sizeof driver, (off_t)(at + offset));
+        if (got < 0) return errno;
+        bool fits = got != sizeof driver || at + offset + sizeof driver + little(driver + 4, 4) <= file_bytes;
+        return fits ? 0 : -1;
+    }
+    return 0;
+}
+
+/* Without "." in it: HDF5 refuses a data set that is open by another spelling of its folder. The caller frees. */
+static char *plain_path(const char *path) {
+    char *plain = must_strdup(path);
+    for (char *at; (at = strstr(plain, "/./"));) memmove(at, at + 2, strlen(at + 2) + 1);
+    return plain;
+}
+
+/* Opens a file although its integers have few bits in many bytes: since 1.14.4 HDF5 takes that for damage. */
+static hid_t open_relaxed(const char *path, unsigned flags, hid_t access) {
+#if H5_VERSION_GE(1, 14, 4)
+    hid_t relaxed = access == H5P_DEFAULT ? H5Pcreate(H5P_FILE_ACCESS) : H5Pcopy(access);
+    H5Pset_relax_file_integrity_checks(relaxed, H5F_RFIC_UNUSUAL_NUM_UNUSED_NUMERIC_BITS);
+    hid_t file = H5Fopen(path, flags, relaxed);
+    H5Pclose(relaxed);
+    return file;
+#else
+    return H5Fopen(path, flags, access);
+#endif
+}
+
+hid_t h5_open_to_read(const char *path, hid_t access) {
+    struct stat about = {.st_size = 0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fault = descriptor < 0 ? errno : 0;
+    hid_t file = H5I_INVALID_HID;
+    if (!fault && fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode))
+        fault = head_fault(descriptor, (uint64_t)about.st_size);
+    if (descriptor >= 0) close(descriptor);
+    if (!fault) {
+        char *plain = plain_path(path);
+        file = open_relaxed(plain, H5F_ACC_RDONLY, access);
+        free(plain);
+        if (file < 0 && strstr(h5_words(), "already open for")) { /* written by SWMR: what it holds so far */
+            char *words = must_strdup(h5_words());
+            file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
+            if (file < 0) h5_set_words(words);
+            free(words);
+        }
+    } else {
+        h5_set_words(fault < 0 ? "the information of its driver is longer than the file" : strerror(fault));
+    }
+    errno = fault > 0 ? fault : 0;
+    return file;
+}
+
+/* ---- data sets --------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the file that a data set lies in. */
+static double file_bytes(hid_t dataset) {
+    char path[PATH_MAX] = "";
+    struct stat about;
+    H5Fget_name(dataset, path, sizeof path);
+    return stat(path, &about) == 0 ? (double)about.st_size : 0;
+}
+
+static enum status check_extent(const struct h5_dataset *dataset, double bytes, const char *path, const char *name,
+                                struct error *error) {
+    haddr_t address = H5Dget_offset(dataset->id);
+    char text[32];
+    if (address == HADDR_UNDEF || bytes == 0 || (double)address + bytes <= file_bytes(dataset->id)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' is damaged: of its %s some lie beyond the end of the file", path, name,
+                size_text(bytes, text));
+}
+
+static enum status check_chunks(const struct h5_dataset *dataset, double file, const char *path, const char *name,
+                                struct error *error) {
+    double chunks = 1;
+    for (int i = 0; i < dataset->shape.rank - dataset->inner; i++)
+        chunks *= (double)dataset->shape.size[i] / (double)dataset->chunk.size[i];
+    if (chunks <= MANY_CHUNKS || chunks <= file) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' claims %.3g chunks, more than the file has bytes; it is not read", path,
+                name, chunks);
+}
+
+enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
+                            struct error *error) {
+    struct shape own = h5_own_axes(dataset, &dataset->shape);
+    double bytes = (double)shape_elements(&own) * (double)dataset->element;
+    double file = file_bytes(dataset->id);
+    hid_t creation = H5Dget_create_plist(dataset->id);
+    H5D_layout_t layout = H5Pget_layout(creation);
+    bool elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
+    H5Pclose(creation);
+    *held = INFINITY;
+    if (elsewhere) return STATUS_OK;
+    if (layout == H5D_CONTIGUOUS) TRY(check_extent(dataset, bytes, path, name, error));
+    if (layout == H5D_CHUNKED && bytes > 0) TRY(check_chunks(dataset, file, path, name, error));
+    *held = fmin(file, (double)H5Dget_storage_size(dataset->id));
+    return STATUS_OK;
+}

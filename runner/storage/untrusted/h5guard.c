@@ -1,0 +1,218 @@
+/* h5guard.c - walks from a data set to the files that it is read from, in the order in which HDF5 looks for each. It is
+ * checked before HDF5 is asked to read; who can change the files meanwhile can also change what they hold. */
+#define H5_USE_110_API
+#include "h5guard.h"
+
+#include "../../base/fail.h"
+#include "../../base/place.h"
+#include "../../base/text.h"
+#include "../h5/h5virtual.h"
+#include "h5blocks.h"
+#include "h5claims.h"
+#include "h5names.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEEPEST = sizeof((struct h5_guard *)0)->within / sizeof(struct h5_guarded),
+    REFUSED = -2,
+    MOST_NESTED = 1 << 14, /* data sets that are looked at for sources of sources */
+    NESTED = 3
+};
+
+void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *path) {
+    *guard = (struct h5_guard){.rule = rule, .path = path, .dataset = "/"};
+}
+
+/* The folders in which other files may lie; most files name none, so that nobody asks. */
+static void find_folders(struct h5_guard *guard) {
+    if (guard->placed) return;
+    guard->placed = true;
+    char *folder = place_folder_of(guard->path), *real = must_realpath(guard->path);
+    guard->folder[0] = must_realpath(folder);
+    guard->folder[1] = real ? place_folder_of(real) : NULL;
+    free(folder);
+    free(real);
+}
+
+void h5_guard_end(struct h5_guard *guard) {
+    for (int i = 0; i < 2; i++) free(guard->folder[i]);
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
+
+/* Does a path without links lie in the folder, or below? */
+static bool is_below(const char *real, const char *folder) {
+    size_t length = folder ? strlen(folder) : 0;
+    if (length == 1) return true; /* "/" */
+    return folder && strncmp(real, folder, length) == 0 && real[length] == '/';
+}
+
+static int refuse(struct h5_guard *guard, const char *how, const char *file, const char *why) {
+    char *name = text_clean(guard->dataset), *to = text_clean(file);
+    fail(&guard->error, STATUS_USAGE, "%s: '%s' %s %s%s", guard->path, name, how, to, why);
+    free(name);
+    free(to);
+    return REFUSED;
+}
+
+static bool is_hdf5(const char *path) {
+    hid_t file = h5_open_to_read(path, H5P_DEFAULT);
+    if (file >= 0) H5Fclose(file);
+    return file >= 0;
+}
+
+/* Refuses the first of the paths that must not be read. Behind the first that can be read HDF5 looks no further; its
+ * number, -1: there is none. `plain`: a file of any bytes. */
+static int find_file(struct h5_guard *guard, const char *how, const char *name, const struct h5_names *names,
+                     bool plain) {
+    if (guard->rule == EXTERNAL_DENY) return refuse(guard, how, name, ", and the job says 'external: deny'");
+    for (int i = 0; i < names->count; i++) {
+        struct stat about;
+        char *real = must_realpath(names->path[i]);
+        if (!real || stat(real, &about) != 0) {
+            free(real);
+            continue;
+        }
+        find_folders(guard);
+        bool near = is_below(real, guard->folder[0]) || is_below(real, guard->folder[1]);
+        free(real);
+        if (guard->rule == EXTERNAL_SAME_FOLDER && !near)
+            return refuse(guard, how, names->path[i],
+                          ", which is outside of its folder: only 'external: allow' in the job file permits that");
+        if (!S_ISREG(about.st_mode)) return refuse(guard, how, names->path[i], ", which is not a regular file");
+        if (plain || is_hdf5(names->path[i])) return i;
+    }
+    return -1;
+}
+
+/* HDF5 calls this for each external link before it follows it. */
+static herr_t on_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
+                      hid_t access, void *context) {
+    struct h5_guard *guard = context;
+    (void)group;
+    (void)object;
+    (void)access;
+    *flags = H5F_ACC_RDONLY;
+    struct h5_names names = h5_names_of(from, file, "HDF5_EXT_PREFIX");
+    int found = find_file(guard, "is an external link to", file, &names, false);
+    h5_names_free(&names);
+    return found == REFUSED ? -1 : 0;
+}
+
+hid_t h5_guard_links(struct h5_guard *guard) {
+    hid_t links = H5Pcreate(H5P_LINK_ACCESS);
+    H5Pset_elink_cb(links, on_link, guard);
+    return links;
+}
+
+/* ---- what a data set is made of ---------------------------------------------------------------------------------- */
+
+static void check_stored(struct h5_guard *guard, hid_t creation, const char *path) {
+    int count = H5Pget_external_count(creation);
+    for (int i = 0; i < count && !guard->error.status; i++) {
+        char file[PATH_MAX] = "";
+        off_t offset;
+        hsize_t bytes;
+        if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
+        struct h5_names names = h5_names_stored(path, file);
+        find_file(guard, "is stored in", file, &names, true);
+        h5_names_free(&names);
+    }
+}
+
+static void check_file(struct h5_guard *guard, const char *path, const char *name);
+
+/* One source of a mapping. */
+static void check_source(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
+    if (strcmp(file, ".") == 0) {
+        check_file(guard, path, dataset);
+        return;
+    }
+    struct h5_names names = h5_names_of(path, file, "HDF5_VDS_PREFIX");
+    int found = find_file(guard, "is a virtual data set of", file, &names, false);
+    if (found >= 0) check_file(guard, names.path[found], dataset);
+    h5_names_free(&names);
+}
+
+/* What the data set in the file at `path` is made of. */
+struct sources {
+    struct h5_guard *guard;
+    const char *path;
+};
+
+/* All blocks that are there; block 0 is looked for before any folder is listed. */
+static bool check_blocks(void *context, const char *file, const char *dataset) {
+    const struct sources *sources = context;
+    struct h5_guard *guard = sources->guard;
+    int last = 0, found;
+    for (int block = 0; block <= last && !guard->error.status; block++) {
+        bool files, datasets;
+        char *in_file = h5_block_name(file, block, &files), *of = h5_block_name(dataset, block, &datasets);
+        check_source(guard, sources->path, in_file, of);
+        free(in_file);
+        free(of);
+        if (block > 0 || guard->error.status || !(files || datasets)) continue;
+        hid_t links = h5_guard_links(guard);
+        last = h5_last_block(sources->path, file, dataset, links, &found);
+        H5Pclose(links);
+    }
+    return !guard->error.status;
+}
+
+static void check_dataset(struct h5_guard *guard, hid_t dataset) {
+    char path[PATH_MAX] = "";
+    H5O_info_t about;
+    if (H5Iget_type(dataset) != H5I_DATASET || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return;
+    for (int i = 0; i < guard->depth; i++)
+        if (guard->within[i].file == about.fileno && guard->within[i].address == about.addr) {
+            refuse(guard, "is a virtual data set", "that reads itself", "");
+            return;
+        }
+    guard->looked++;
+    if (guard->depth == DEEPEST || (guard->depth > NESTED && guard->looked > MOST_NESTED)) {
+        refuse(guard, "is made of", "too many virtual data sets of virtual data sets", "");
+        return;
+    }
+    guard->within[guard->depth++] = (struct h5_guarded){about.fileno, about.addr};
+    H5Fget_name(dataset, path, sizeof path);
+    hid_t creation = H5Dget_create_plist(dataset);
+    check_stored(guard, creation, path);
+    const struct selection *seen = guard->depth == 1 ? guard->seen : NULL;
+    if (!guard->error.status) h5_each_source(creation, seen, check_blocks, &(struct sources){guard, path});
+    H5Pclose(creation);
+    guard->depth--;
+}
+
+static void check_file(struct h5_guard *guard, const char *path, const char *name) {
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
+    hid_t file = h5_open_to_read(path, H5P_DEFAULT), links = h5_guard_links(guard);
+    hid_t dataset = file < 0 ? file : H5Oopen(file, name, links);
+    H5Pclose(links);
+    if (dataset >= 0) check_dataset(guard, dataset);
+    if (dataset >= 0 && guard->visit && !guard->error.status) guard->visit(path, name, &guard->error);
+    if (dataset >= 0) H5Oclose(dataset);
+    if (file >= 0) H5Fclose(file);
+}
+
+enum status h5_guard_check(struct h5_guard *guard, const char *name, struct error *error) {
+    guard->dataset = name;
+    check_file(guard, guard->path, name);
+    return guard->error.status ? fail(error, guard->error.status, "%s", guard->error.text) : STATUS_OK;
+}
+
+enum status h5_guard_check_open(struct h5_guard *guard, const char *name, hid_t dataset, struct error *error) {
+    guard->dataset = name;
+    check_dataset(guard, dataset);
+    return guard->error.status ? fail(error, guard->error.status, "%s", guard->error.text) : STATUS_OK;
+}
+
+enum status h5_permitted(enum job_external rule, const char *path, const char *name, struct error *error) {
+    struct h5_guard guard;
+    h5_guard_begin(&guard, rule, path);
+    enum status status = h5_guard_check(&guard, name, error);
+    h5_guard_end(&guard);
+    return status;
+}

@@ -1,0 +1,272 @@
+/* h5kind.c - one table of rules says what a data set is for, from its attributes, its name and its group. */
+#define H5_USE_110_API
+#include "h5kind.h"
+
+#include "../h5/h5type.h"
+#include "h5list.h"
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *one, *several;
+} names[H5_KINDS] = {
+    [H5_VALUES] = {"", ""},
+    [H5_SINGLE] = {"single element", "single elements"},
+    [H5_CODES] = {"index or code", "indices or codes"},
+    [H5_COORDINATES] = {"coordinates", "coordinates"},
+    [H5_SCALAR] = {"scalar", "scalars"},
+    [H5_SPARSE] = {"part of a sparse matrix", "parts of sparse matrices"},
+    [H5_PLACEHOLDER] = {"netCDF dimension without a variable", "netCDF dimensions without a variable"},
+    [H5_MATLAB_TEXT] = {"MATLAB text", "MATLAB texts"},
+    [H5_MATLAB_EMPTY] = {"empty MATLAB array", "empty MATLAB arrays"},
+    [H5_SEARCH_INDEX] = {"data set of PyTables' search index", "data sets of PyTables' search index"},
+    [H5_REFERENCED] = {"data set that MATLAB refers to", "data sets that MATLAB refers to"},
+    [H5_ALIAS] = {"other name", "other names"},
+};
+
+const char *h5_kind_name(enum h5_kind kind, double count) {
+    return count == 1 ? names[kind].one : names[kind].several;
+}
+
+/* ---- what attributes say ----------------------------------------------------------------------------------------- */
+
+static bool begins(hid_t object, const char *attribute, const char *text) {
+    char *value = h5_get_text(object, attribute);
+    bool same = value && strncmp(value, text, strlen(text)) == 0;
+    free(value);
+    return same;
+}
+
+unsigned h5_marks(hid_t dataset) {
+    H5O_info_t about;
+    unsigned marks = 0;
+    if (H5Oget_info2(dataset, &about, H5O_INFO_NUM_ATTRS) < 0 || about.num_attrs == 0) return 0;
+    if (begins(dataset, "CLASS", "DIMENSION_SCALE")) {
+        marks |= H5_MARK_SCALE;
+        if (begins(dataset, "NAME", "This is a netCDF dimension but not a netCDF variable"))
+            marks |= H5_MARK_PLACEHOLDER;
+    }
+    char *class = h5_get_text(dataset, "MATLAB_class");
+    if (!class) return marks;
+    marks |= H5_MARK_MATLAB;
+    if (strcmp(class, "char") == 0) marks |= H5_MARK_TEXT;
+    if (strcmp(class, "logical") == 0) marks |= H5_MARK_LOGICAL;
+    if (H5Aexists(dataset, "MATLAB_empty") > 0) marks |= H5_MARK_EMPTY;
+    free(class);
+    return marks;
+}
+
+/* ---- the rules --------------------------------------------------------------------------------------------------- */
+
+/* The first that holds decides. A text is a list of shell patterns, compared without case. */
+struct rule {
+    enum h5_kind kind;
+    unsigned mark;      /* one of these marks */
+    const char *path;   /* of the groups below the one that was asked for, with a slash at either end */
+    const char *name;   /* of the data set */
+    int most_axes;      /* 0: any number */
+    bool only_integers; /* "refractive_index" is none */
+};
+
+static const struct rule rules[] = {
+    {.kind = H5_PLACEHOLDER, .mark = H5_MARK_PLACEHOLDER},
+    {.kind = H5_REFERENCED, .path = "/#refs#/* /#subsystem#/*"},
+    {.kind = H5_SEARCH_INDEX, .path = "*/_i_*/*/"},
+    {.kind = H5_MATLAB_TEXT, .mark = H5_MARK_TEXT},
+    {.kind = H5_MATLAB_EMPTY, .mark = H5_MARK_EMPTY},
+    {.kind = H5_COORDINATES, .mark = H5_MARK_SCALE},
+    {.kind = H5_COORDINATES,
+     .name = "t time times timestamp timestamps valid_time lev level levels plev depth height altitude",
+     .most_axes = 1},
+    {.kind = H5_COORDINATES,
+     .name = "lat lon latitude longitude rlat rlon xlat xlong xlon nav_lat nav_lon",
+     .most_axes = 3},
+    {.kind = H5_COORDINATES, .name = "*_bnds *_bounds", .most_axes = 3},
+    {.kind = H5_COORDINATES, .name = "axis[0-9]* block[0-9]*_items", .most_axes = 1}, /* pandas */
+    {.kind = H5_CODES, .path = "*/indexes/* */__categories/*", .only_integers = true},
+    {.kind = H5_CODES,
+     .name = "indptr indices index ids id codes *_id *_ids *_idx *_index *_indices *_codes *_offset *_offsets",
+     .most_axes = 2,
+     .only_integers = true},
+};
+
+static bool fits(const char *patterns, const char *text) {
+    char *list = must_strdup(patterns), *rest = list;
+    bool found = false;
+    for (char *pattern; !found && (pattern = strsep(&rest, " "));) found = fnmatch(pattern, text, FNM_CASEFOLD) == 0;
+    free(list);
+    return found;
+}
+
+static bool is_integer(const struct h5_entry *entry) {
+    return strncmp(entry->type, "int", 3) == 0 || strncmp(entry->type, "uint", 4) == 0;
+}
+
+static bool holds(const struct rule *rule, const struct h5_entry *entry, const char *path, const char *name) {
+    return (!rule->mark || entry->marks & rule->mark) && (!rule->most_axes || entry->long_axes <= rule->most_axes) &&
+           (!rule->only_integers || is_integer(entry)) && (!rule->name || fits(rule->name, name)) &&
+           (!rule->path || fits(rule->path, path));
+}
+
+static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
+    const char *slash = strrchr(entry->name, '/');
+    if (!slash || slash < entry->name + below) return H5_VALUES; /* the data set itself was asked for */
+    char *path = must_printf("%.*s/", (int)(slash - entry->name - (long)below), entry->name + below);
+    enum h5_kind kind = H5_VALUES;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && kind == H5_VALUES; i++)
+        if (holds(&rules[i], entry, path, slash + 1)) kind = rules[i].kind;
+    free(path);
+    if (kind < H5_NO_INPUT && entry->rank == 0 && entry->elements == 1) return H5_SCALAR;
+    return kind < H5_CODES && entry->elements == 1 ? H5_SINGLE : kind;
+}
+
+enum h5_kind h5_kind_of_field(const char *name) {
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].name && fits(rules[i].name, name)) return rules[i].kind;
+    return H5_VALUES;
+}
+
+/* ---- what others of the group say -------------------------------------------------------------------------------- */
+
+/* The bytes of the name of its group. */
+static size_t group_length(const struct h5_entry *entry) {
+    return (size_t)(strrchr(entry->name, '/') - entry->name);
+}
+
+static bool in_group(const struct h5_entry *entry, const char *group, size_t length) {
+    return group_length(entry) == length && strncmp(entry->name, group, length) == 0;
+}
+
+static bool is_letter(const struct h5_entry *entry) {
+    const char *name = strrchr(entry->name, '/') + 1;
+    return *name && name[1] == '\0' && strchr("xyzrXYZR", *name);
+}
+
+/* Are the data sets x, y, z and so on coordinates of others in their group? A group that has nothing else holds the
+ * parts of a vector, unless it is called so. */
+static bool letters_are_coordinates(const struct h5_list *list, int at) {
+    const char *name = list->entries[at].name;
+    size_t length = group_length(&list->entries[at]), parent = length;
+    while (parent > 0 && name[parent - 1] != '/') parent--;
+    char *group = must_printf("%.*s", (int)(length - parent), name + parent);
+    bool called = fits("position* coord* axes* grid*", group), others = false;
+    free(group);
+    for (int step = -1; step <= 1; step += 2)
+        for (int i = at + step; i >= 0 && i < list->count && !others; i += step) {
+            if (strncmp(list->entries[i].name, name, length + 1) != 0) break;
+            others = in_group(&list->entries[i], name, length) && !is_letter(&list->entries[i]);
+        }
+    return called || others;
+}
+
+/* The data set of a name in the group of the entry at `at`, which is in the order of names; NULL: none. */
+static struct h5_entry *sibling(const struct h5_list *list, int at, const char *name) {
+    const char *group = list->entries[at].name;
+    size_t length = group_length(&list->entries[at]) + 1;
+    for (int step = -1; step <= 1; step += 2)
+        for (int i = at; i >= 0 && i < list->count && strncmp(list->entries[i].name, group, length) == 0; i += step)
+            if (strcmp(list->entries[i].name + length, name) == 0) return &list->entries[i];
+    return NULL;
+}
+
+/* ---- sparse matrices --------------------------------------------------------------------------------------------- */
+
+/* The shape of a sparse matrix: an attribute of its group, or a data set in it; "": there is neither. */
+static char *sparse_shape(hid_t group, const char *name) {
+    int64_t size[2] = {0};
+    bool found = false;
+    if (H5Aexists(group, name) > 0) {
+        hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), space = H5Aget_space(attribute);
+        found = H5Sget_simple_extent_npoints(space) == 2 && H5Aread(attribute, H5T_NATIVE_INT64, size) >= 0;
+        H5Sclose(space);
+        H5Aclose(attribute);
+    } else if (H5Lexists(group, name, H5P_DEFAULT) > 0) {
+        hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT), space = dataset < 0 ? dataset : H5Dget_space(dataset);
+        found = space >= 0 && H5Sget_simple_extent_npoints(space) == 2 &&
+                H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, size) >= 0;
+        if (space >= 0) H5Sclose(space);
+        if (dataset >= 0) H5Dclose(dataset);
+    }
+    return found ? must_printf(", %lldx%lld", (long long)size[0], (long long)size[1]) : must_strdup("");
+}
+
+/* How its group says that a sparse matrix is stored, and its shape. The caller frees. */
+static char *sparse_form(hid_t group, const struct h5_entry *columns) {
+    int64_t rows = 0;
+    if (h5_get_number(group, "MATLAB_sparse", INT64, &rows))
+        return must_printf("csc, %lldx%.0f", (long long)rows, columns->elements - 1);
+    char *said = h5_get_text(group, "encoding-type");
+    if (!said) said = h5_get_text(group, "h5sparse_format");
+    const char *format = said && strncmp(said, "csr", 3) == 0   ? "csr"
+                         : said && strncmp(said, "csc", 3) == 0 ? "csc"
+                                                                : "csr or csc";
+    char *shape = sparse_shape(group, H5Aexists(group, "h5sparse_shape") > 0 ? "h5sparse_shape" : "shape");
+    char *form = must_printf("%s%s", format, shape);
+    free(shape);
+    free(said);
+    return form;
+}
+
+/* anndata and scipy: data, indices, indptr; 10x Genomics too, whose `shape` is a data set; MATLAB: data, ir, jc, where
+ * an empty matrix has jc alone. */
+static void find_sparse(hid_t file, struct h5_list *list, int at) {
+    const char *name = strrchr(list->entries[at].name, '/') + 1;
+    bool matlab = strcmp(name, "jc") == 0;
+    if (!matlab && strcmp(name, "indptr") != 0) return;
+    struct h5_entry *parts[] = {&list->entries[at], sibling(list, at, matlab ? "ir" : "indices"),
+                                sibling(list, at, "data"), sibling(list, at, "shape")};
+    size_t length = group_length(&list->entries[at]);
+    char *path = must_printf("%.*s", length ? (int)length : 1, list->entries[at].name);
+    hid_t group = H5Gopen2(file, path, H5P_DEFAULT);
+    if (group >= 0 && (matlab ? H5Aexists(group, "MATLAB_sparse") > 0 : parts[1] && parts[2])) {
+        char *form = sparse_form(group, parts[0]);
+        parts[0]->note = must_printf("%s is a sparse matrix (%s, %.0f elements stored)", path, form,
+                                     parts[2] ? parts[2]->elements : 0);
+        free(form);
+        for (int i = 0; i < 4; i++)
+            if (parts[i]) parts[i]->kind = H5_SPARSE;
+    }
+    if (group >= 0) H5Gclose(group);
+    free(path);
+}
+
+/* ---- links to one data set --------------------------------------------------------------------------------------- */
+
+/* The first of those that are the same: hard links first. */
+static int compare_places(const void *one, const void *other) {
+    const struct h5_entry *const a = *(struct h5_entry *const *)one, *const b = *(struct h5_entry *const *)other;
+    if (a->file != b->file) return a->file < b->file ? -1 : 1;
+    if (a->address != b->address) return a->address < b->address ? -1 : 1;
+    if (a->linked != b->linked) return a->linked - b->linked;
+    return strcmp(a->name, b->name);
+}
+
+static void find_aliases(struct h5_list *list) {
+    struct h5_entry **by_place = must_malloc((unsigned long)list->count * sizeof(struct h5_entry *) + 1);
+    for (int i = 0; i < list->count; i++) by_place[i] = &list->entries[i];
+    qsort(by_place, (size_t)list->count, sizeof(struct h5_entry *), compare_places);
+    const struct h5_entry *first = NULL;
+    for (int i = 0; i < list->count; i++) {
+        struct h5_entry *entry = by_place[i];
+        if (first && entry->file == first->file && entry->address == first->address) {
+            entry->kind = H5_ALIAS;
+            entry->same_as = first->name;
+        } else {
+            first = entry;
+        }
+    }
+    free(by_place);
+}
+
+void h5_find_kinds(hid_t file, struct h5_list *list, size_t below) {
+    for (int i = 0; i < list->count; i++) list->entries[i].kind = kind_by_rules(&list->entries[i], below);
+    if (list->count == 1 && strlen(list->entries[0].name) == below) return;
+    for (int i = 0; i < list->count; i++) {
+        struct h5_entry *entry = &list->entries[i];
+        if (entry->kind == H5_VALUES && entry->long_axes == 1 && is_letter(entry) && letters_are_coordinates(list, i))
+            entry->kind = H5_COORDINATES;
+    }
+    for (int i = 0; i < list->count; i++) find_sparse(file, list, i);
+    find_aliases(list);
+}

@@ -1,0 +1,157 @@
+/* h5newer.c - HDF5 says that a message of an object's header has a version that it does not know, but not which. The
+ * header itself does: its messages are walked as the HDF5 File Format Specification (III) lays them out. */
+#define H5_USE_110_API
+#include "h5newer.h"
+
+#include "../../base/fail.h"
+#include "../h5/h5.h"
+#include "h5names.h"
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LONGEST = 1 << 20, MOST_CHUNKS = 64, CONTINUATION = 0x10, DATATYPE = 3, COMPLEX = 11, SHARED = 2 };
+
+/* What HDF5's words name, the message of a header that it is, and which library was the first to write its versions. */
+static const struct kind {
+    const char *words, *name;
+    int message; /* -1: it is not in the header */
+    struct {
+        int version;
+        const char *since;
+    } of[2]; /* in rising order */
+} kinds[] = {
+    {"layout message", "layout message", 0x08, {{4, "1.10"}, {5, "2.0"}}},
+    {"datatype message", "datatype message", DATATYPE, {{4, "1.12"}, {5, "2.0"}}},
+    {"VDS heap information", "list of sources", -1, {{1, "2.0"}}},
+    {"hyperslab selection", "selection", -1, {{3, "1.12"}}},
+    {"dataspace", "dataspace message", 0x01, {{0}}},
+    {"fill value message", "fill value message", 0x05, {{0}}},
+    {"filter pipeline message", "filter message", 0x0b, {{0}}},
+};
+
+/* ---- the header -------------------------------------------------------------------------------------------------- */
+
+struct header {
+    int descriptor;
+    uint64_t base; /* of all addresses */
+    int version, flags;
+    int message;      /* that is looked for */
+    int found, class; /* its version, and of a data type its class; -1: not found */
+    struct extent {
+        uint64_t address, bytes;
+    } chunks[MOST_CHUNKS]; /* still to be walked: continuations */
+    int count;
+};
+
+static uint64_t little(const unsigned char *bytes, int count) {
+    uint64_t value = 0;
+    while (count-- > 0) value = value << 8 | bytes[count];
+    return value;
+}
+
+static void take_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
+    if (type == CONTINUATION && bytes >= 16 && header->count < MOST_CHUNKS)
+        header->chunks[header->count++] = (struct extent){little(data, 8), little(data + 8, 8)};
+    if (type != header->message || bytes == 0 || flags & SHARED || header->found >= 0) return;
+    header->found = type == DATATYPE ? data[0] >> 4 : data[0];
+    header->class = data[0] & 15;
+}
+
+/* Walks the messages of one chunk of a header. */
+static void walk(struct header *header, const unsigned char *at, uint64_t bytes) {
+    const uint64_t before = header->version == 1 ? 8 : header->flags & 4 ? 6 : 4;
+    while (bytes >= before) {
+        bool old = header->version == 1;
+        int type = old ? (int)little(at, 2) : at[0], flags = old ? at[4] : at[3];
+        uint64_t length = little(at + (old ? 2 : 1), 2);
+        at += before;
+        bytes -= before;
+        if (length > bytes) return;
+        take_message(header, type, flags, at, length);
+        at += length;
+        bytes -= length;
+    }
+}
+
+/* Reads `bytes` bytes and walks what begins at `skip` of them, up to `spare` from the end. */
+static void walk_extent(struct header *header, uint64_t address, uint64_t bytes, uint64_t skip, uint64_t spare) {
+    if (bytes > LONGEST || bytes < skip + spare) return;
+    unsigned char *memory = must_malloc(bytes);
+    ssize_t got = pread(header->descriptor, memory, bytes, (off_t)(header->base + address));
+    if (got == (ssize_t)bytes) walk(header, memory + skip, bytes - skip - spare);
+    free(memory);
+}
+
+static void walk_header(struct header *header, uint64_t address) {
+    unsigned char head[64] = {0};
+    uint64_t skip, bytes;
+    if (pread(header->descriptor, head, sizeof head, (off_t)(header->base + address)) < 16) return;
+    if (memcmp(head, "OHDR", 4) == 0) {
+        header->version = head[4];
+        header->flags = head[5];
+        int size = 1 << (header->flags & 3);
+        skip = 6 + (header->flags & 32 ? 16 : 0) + (header->flags & 16 ? 4 : 0);
+        bytes = little(head + skip, size);
+        skip += (uint64_t)size;
+    } else {
+        header->version = head[0];
+        skip = 16;
+        bytes = little(head + 8, 4);
+    }
+    if (header->version != 1 && header->version != 2) return;
+    if (bytes <= LONGEST) walk_extent(header, address, skip + bytes, skip, 0);
+    for (int i = 0; i < header->count; i++) /* grows meanwhile */
+        walk_extent(header, header->chunks[i].address, header->chunks[i].bytes, header->version == 1 ? 0 : 4,
+                    header->version == 1 ? 0 : 4);
+}
+
+/* Finds the version of a message of the header of /name, which is no link to elsewhere. */
+static void find_version(struct header *header, hid_t file, const char *name) {
+    H5L_info_t link;
+    hsize_t base = 0;
+    char path[4096] = "";
+    hid_t creation = H5Fget_create_plist(file);
+    bool there = H5Lget_info(file, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
+                 H5Pget_userblock(creation, &base) >= 0 && H5Fget_name(file, path, sizeof path) > 0;
+    H5Pclose(creation);
+    if (!there) return;
+    header->base = base;
+    header->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (header->descriptor < 0) return;
+    walk_header(header, link.u.address);
+    close(header->descriptor);
+}
+
+/* ---- the words --------------------------------------------------------------------------------------------------- */
+
+char *h5_newer(hid_t file, const char *name, const char *words) {
+    if (!strstr(words, "bad version")) return NULL;
+    char here[H5_VERSION_TEXT];
+    const char *since = NULL, *got = strstr(words, ", got ");
+    const struct kind *kind = NULL;
+    const char *cause_ends = strstr(words, " < ");
+    char *cause = must_printf("%.*s", cause_ends ? (int)(cause_ends - words) : (int)strlen(words), words);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !kind; i++)
+        if (strstr(cause, kinds[i].words)) kind = &kinds[i];
+    struct header header = {.message = kind ? kind->message : -1, .found = got ? atoi(got + 6) : -1};
+    if (kind && kind->message >= 0 && header.found < 0) find_version(&header, file, name);
+    for (int i = 0; kind && i < 2; i++)
+        if (kind->of[i].since && (header.found < 0 || kind->of[i].version == header.found)) since = kind->of[i].since;
+    if (header.found < 0 && since && kind->of[1].since) since = NULL; /* either of the two */
+    h5_version(here);
+    char *version = header.found >= 0 ? must_printf(" version %d", header.found) : must_strdup("");
+    char *what = kind ? must_printf("%s%s", kind->name, version) : must_strdup(cause);
+    bool own = kind && kind->message == DATATYPE && header.class == COMPLEX; /* HDF5 2.0's, which older ones lack */
+    char *text = must_printf(
+        "needs %s%s (%s); this is %s; %s", since ? "HDF5 " : "a later HDF5", since ? since : "", what, here,
+        own ? "h5py's `new['x'] = old['x'][()]` makes a copy it can read" : "`h5repack` makes a copy it can read");
+    free(what);
+    free(version);
+    free(cause);
+    return text;
+}

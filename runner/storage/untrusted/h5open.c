@@ -1,0 +1,211 @@
+/* h5open.c - opens other programs' data sets, with a message for every mistake. */
+#define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
+#include "h5open.h"
+
+#include "../../base/fail.h"
+#include "../../base/text.h"
+#include "../h5/filters.h"
+#include "../h5/h5element.h"
+#include "../h5/h5type.h"
+#include "h5claims.h"
+#include "h5foreign.h"
+#include "h5guard.h"
+#include "h5mapped.h"
+#include "h5refused.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
+    struct stat about;
+    if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: %s", path, h5_foreign(path));
+    if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
+    *file = h5_open_to_read(path, H5P_DEFAULT);
+    if (*file >= 0) return STATUS_OK;
+    if (errno) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
+    return h5_fail_file(path, error);
+}
+
+static enum status open_object(hid_t file, const char *path, const char *dataset, hid_t *id, struct error *error) {
+    struct h5_guard guard; /* of links to pipes; what an input must not lead to h5_permitted has refused */
+    h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
+    guard.dataset = dataset;
+    hid_t links = h5_guard_links(&guard), object = H5Oopen(file, dataset, links);
+    H5Pclose(links);
+    h5_guard_end(&guard);
+    if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
+    if (object < 0) return h5_fail_object(file, path, dataset, error);
+    H5I_type_t kind = H5Iget_type(object);
+    if (kind != H5I_DATASET) {
+        H5Oclose(object);
+        return fail(error, STATUS_USAGE, "%s: '%s' is a %s, not a data set", path, dataset,
+                    kind == H5I_GROUP ? "group" : "named data type");
+    }
+    *id = object;
+    return STATUS_OK;
+}
+
+/* What is opened of a data set. */
+struct opening {
+    const char *path, *name, *field; /* field: NULL: none */
+    bool chunks_alone;               /* elements may be anything */
+};
+
+/* Fills `shape` from the data set's extent; rank -1: HDF5 cannot tell it. NULL: it is usable; else what it is
+ * instead. */
+static const char *find_shape(hid_t id, struct shape *shape) {
+    hid_t space = H5Dget_space(id);
+    hsize_t size[H5S_MAX_RANK];
+    shape->rank = -1;
+    if (space < 0) return NULL;
+    H5S_class_t kind = H5Sget_simple_extent_type(space);
+    int rank = H5Sget_simple_extent_dims(space, size, NULL);
+    H5Sclose(space);
+    if (kind == H5S_NULL) return "is empty (it has no shape)";
+    if (rank > MAX_RANK) return "has more than 8 axes";
+    shape->rank = rank;
+    for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
+    return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
+}
+
+/* HDF5 1.14 tells no shape of a virtual data set whose last numbered file cannot be read: names what it lacks. */
+static enum status fail_shape(const struct opening *opening, hid_t id, struct error *error) {
+    const struct selection none = {.rank = 0};
+    struct h5_lack lack;
+    char *words = must_strdup(h5_words());
+    enum status status = h5_find_lack(id, opening->path, opening->name, &none, &lack, error);
+    if (!status && lack.first)
+        status = fail(error, STATUS_USAGE, "%s: '%s' is a virtual data set of %s, without which HDF5 tells no shape",
+                      opening->path, opening->name, lack.first);
+    if (!status)
+        status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot tell: %s", opening->path,
+                      opening->name, words);
+    free(lack.first);
+    free(words);
+    return status;
+}
+
+bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape) {
+    struct shape held = {.rank = 0};
+    struct h5_element element = {.memory = H5I_INVALID_HID};
+    hid_t id = H5Oopen(file, path, H5P_DEFAULT);
+    if (id < 0) return false;
+    hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
+    bool is = of >= 0 && !unfit && element.plain && element.dtype == dtype;
+    is = is && !find_shape(id, &held) && held.rank == shape->rank;
+    for (int i = 0; i < held.rank && is; i++) is = held.size[i] == shape->size[i];
+    if (element.memory >= 0) H5Tclose(element.memory);
+    if (of >= 0) H5Tclose(of);
+    H5Oclose(id);
+    free(unfit);
+    return is;
+}
+
+/* Finds chunks and filters. STATUS_USAGE: a filter cannot be undone here. */
+static enum status find_layout(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
+    hid_t creation = H5Dget_create_plist(dataset->id);
+    if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_words());
+    char *missing = NULL;
+    dataset->scattered = H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
+    if (H5Pget_layout(creation) == H5D_CHUNKED) {
+        hsize_t size[H5S_MAX_RANK];
+        dataset->chunk.rank = H5Pget_chunk(creation, H5S_MAX_RANK, size);
+        for (int i = 0; i < dataset->chunk.rank; i++) dataset->chunk.size[i] = (int64_t)size[i];
+        int filters = H5Pget_nfilters(creation);
+        dataset->filtered = filters > 0;
+        for (int i = 0; i < filters && !missing; i++) missing = filters_missing(creation, (unsigned)i);
+    }
+    H5Pclose(creation);
+    enum status status = STATUS_OK;
+    if (missing)
+        status = fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);
+    free(missing);
+    return status;
+}
+
+/* Finds how elements are read. `element` has the axes that they add. */
+static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
+                                struct error *error) {
+    hid_t type = H5Dget_type(dataset->id);
+    char *instead = h5_find_element(type, opening->field, element);
+    H5Tclose(type);
+    dataset->dtype = element->dtype;
+    dataset->element = element->bytes;
+    dataset->plain = element->plain;
+    dataset->codes = element->codes;
+    dataset->memory = element->memory;
+    dataset->inner = element->rank;
+    if (instead && !opening->chunks_alone)
+        fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, instead);
+    enum status status = instead && !opening->chunks_alone ? STATUS_USAGE : STATUS_OK;
+    free(instead);
+    return status;
+}
+
+/* Adds the axes of arrays in the elements. */
+static enum status add_inner_axes(const struct opening *opening, const struct h5_element *element,
+                                  struct h5_dataset *dataset, struct error *error) {
+    struct shape *const shapes[] = {&dataset->shape, &dataset->chunk};
+    if (dataset->shape.rank + element->rank > MAX_RANK)
+        return fail(error, STATUS_USAGE, "%s: '%s' has more than 8 axes, with those of the arrays in its elements",
+                    opening->path, opening->name);
+    for (int i = 0; i < 2; i++)
+        for (int axis = 0; axis < element->rank && (i == 0 || dataset->chunk.rank); axis++)
+            shapes[i]->size[shapes[i]->rank++] = element->size[axis];
+    if (shape_countable(&dataset->shape)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' has more elements than 64 bits can count; is the file damaged?",
+                opening->path, opening->name);
+}
+
+static enum status examine(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
+    const char *path = opening->path, *name = opening->name;
+    struct h5_element element;
+    TRY(find_element(opening, dataset, &element, error));
+    const char *unfit = find_shape(dataset->id, &dataset->shape);
+    if (unfit) return fail(error, STATUS_USAGE, "%s: '%s' %s", path, name, unfit);
+    if (dataset->shape.rank < 0) return fail_shape(opening, dataset->id, error);
+    TRY(find_layout(opening, dataset, error));
+    if (dataset->chunk.rank == 0) return add_inner_axes(opening, &element, dataset, error);
+    if (dataset->chunk.rank != dataset->shape.rank)
+        return fail(error, STATUS_USAGE, "%s: '%s' is damaged: its shape has %d axes, its chunks have %d", path, name,
+                    dataset->shape.rank, dataset->chunk.rank);
+    hid_t access = h5_cache_access(dataset->element, &dataset->shape, &dataset->chunk);
+    H5Dclose(dataset->id);
+    dataset->id = H5Dopen2(dataset->file, name, access);
+    H5Pclose(access);
+    if (dataset->id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    return add_inner_axes(opening, &element, dataset, error);
+}
+
+static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
+    const char *path = opening->path, *name = opening->name;
+    struct h5_dataset *dataset = must_malloc(sizeof *dataset);
+    *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
+    enum status status = h5_open_file(path, &dataset->file, error);
+    if (!status) status = open_object(dataset->file, path, name, &dataset->id, error);
+    if (!status && (dataset->id = h5_open_whole(dataset->id)) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    if (!status) status = examine(opening, dataset, error);
+    if (status) {
+        h5_close(dataset);
+        dataset = NULL;
+    }
+    *result = dataset;
+    return status;
+}
+
+enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
+    return open_any(&(struct opening){path, name, NULL, false}, result, error);
+}
+
+enum status h5_open_field(const char *path, const char *name, const char *field, struct h5_dataset **result,
+                          struct error *error) {
+    return open_any(&(struct opening){path, name, field, false}, result, error);
+}
+
+enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
+    return open_any(&(struct opening){path, name, NULL, true}, result, error);
+}
