@@ -12,7 +12,7 @@ runner/execute
 runner/report
 runner/compare
 runner/show
-runner/parts
+runner/store
 runner/record
 runner/verify
 runner/limits

@@ -1,6 +1,6 @@
 /* check.c - `tilerun check JOB...`: is a job good? Silent when it is. */
 #include "../base/text.h"
-#include "../parts/parts.h"
+#include "../store/store.h"
 #include "command.h"
 
 #include <getopt.h>

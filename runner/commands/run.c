@@ -92,12 +92,12 @@ static void print_nothing(const struct result_row *rows, int count, FILE *to) {
 /* Does a whole job: operations that take long by panels, which are then joined as those of shards are. */
 static enum status execute_whole(const struct plan *whole, struct run_arguments *arguments, struct error *error) {
     struct execute_options *options = &arguments->execute, asked = *options;
-    struct panels *panels = panels_make(whole, 1, SHARD_TO_KEEP);
+    struct panels *panels = panels_make(whole, 1, SHARD_CHECKPOINTED);
     enum status status = STATUS_OK;
     if (panels_divide(panels)) {
         int *of_task = must_malloc((unsigned long)panels->plan.task_count * sizeof *of_task);
         memset(of_task, 0, (unsigned long)panels->plan.task_count * sizeof *of_task);
-        const struct shard all = {.count = 1, .by = SHARD_TO_KEEP, .of_task = of_task};
+        const struct shard all = {.count = 1, .by = SHARD_CHECKPOINTED, .of_task = of_task};
         options->panels = panels;
         options->shard = &all;
         options->print = print_nothing;

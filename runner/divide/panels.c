@@ -92,7 +92,7 @@ static int at_most(const struct task *task, int wanted) {
 
 /* How many panels the operation is kept in whose passes take so long, for the sake of those that are finished. Repeats
  * do not count: who times an operation wants it timed whole. A result that is read later stays on its device, whole. */
-static int count_to_keep(const struct plan *plan, const struct task *task, double seconds) {
+static int count_checkpoints(const struct plan *plan, const struct task *task, double seconds) {
     enum job_keep keep = is_read(plan, task) ? KEEP_NEVER : task->operation->run.keep_tiles;
     int wanted = seconds > 2 * KEEP_S ? (int)fmin(ceil(seconds / KEEP_S), KEEP_MOST) : 1;
     if (keep == KEEP_ALWAYS && wanted < KEEP_LEAST) wanted = KEEP_LEAST;
@@ -147,7 +147,9 @@ static int *count_panels(const struct plan *plan, int shards, enum shard_by by) 
         const struct shard_load *load = &groups->loads[t];
         double group_s = groups->groups[groups->of_task[t]].load.seconds;
         bool is_long = load->seconds > whole && (!is_read(plan, task) || group_s > mean);
-        int wanted = by == SHARD_TO_KEEP ? count_to_keep(plan, task, load->pass_s) : deals && is_long ? shards : 1;
+        int wanted = by == SHARD_CHECKPOINTED ? count_checkpoints(plan, task, load->pass_s)
+                     : deals && is_long       ? shards
+                                              : 1;
         if (wanted > 1) wanted = at_most(task, wanted);
         counts[t] = wanted > 1 && is_divisible(plan, task, wanted) ? wanted : 1;
     }
@@ -382,7 +384,7 @@ static bool pays(const struct panels *panels, int shards) {
 struct panels *panels_make(const struct plan *whole, int shards, enum shard_by by) {
     int *counts = count_panels(whole, shards, by);
     struct panels *panels = divide(whole, counts);
-    bool (*cheaper)(const struct panels *, int, int *) = by == SHARD_TO_KEEP ? halve_panels : leave_whole;
+    bool (*cheaper)(const struct panels *, int, int *) = by == SHARD_CHECKPOINTED ? halve_panels : leave_whole;
     while (panels_divide(panels) && cheaper(panels, shards, counts)) {
         panels_free(panels);
         panels = divide(whole, counts);

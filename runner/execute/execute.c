@@ -92,7 +92,7 @@ static enum status show_finished(struct execution *execution, struct error *erro
         status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, file->count, plan->run_count);
     results_file_close(file);
     const struct shard *shard = execution->options->shard;
-    if (status || (shard && shard->by == SHARD_TO_KEEP)) return status; /* it is said when panels are joined */
+    if (status || (shard && shard->by == SHARD_CHECKPOINTED)) return status; /* it is said when panels are joined */
     char *note = must_printf("%s is complete: nothing to do", plan->job->output);
     progress_note(&execution->progress, note);
     free(note);
@@ -131,9 +131,9 @@ static void leave(void *context) {
         execution_say(&rows[i], run->skip ? "skipped" : "interrupted",
                       run->skip ? run->skip
                       : kept[i] ? "finished before and kept; a signal came first"
-                                : execution->left_by);
+                                : execution->stop_reason);
     }
-    char *sentences = execution_left(plan, rows, kept, !execution->options->single);
+    char *sentences = execution_summary(plan, rows, kept, !execution->options->single);
     FILE *to = must_stream(&table, &length);
     execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
     fclose(to);
@@ -159,7 +159,7 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     bool done = false;
     enum status status = hold_inputs(execution, error);
     if (!status && options->shard)
-        status = results_note_shard(execution->results, options->command_line, options->restricted, error);
+        status = results_write_manifest(execution->results, options->command_line, options->restricted, error);
     if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
     if (!status && options->resume) {
         progress_hold(&execution->progress); /* it may print a line */
@@ -179,7 +179,7 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
 enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
                          bool *wrote, struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
-    execution.left_by = "a signal came first";
+    execution.stop_reason = "a signal came first";
     const char *before = fail_about(plan->job->output);
     if (wrote) *wrote = false;
     readers_init(&execution.readers, plan->arrays, plan->array_count);

@@ -4,7 +4,7 @@
 #define RUNNER_EXECUTE_H
 
 #include "../base/progress.h"
-#include "../parts/parts.h"
+#include "../store/store.h"
 
 struct execute_options {
     bool overwrite, resume;

@@ -48,12 +48,12 @@ struct execution {
     struct progress progress;
     struct trace *trace; /* NULL: not wanted */
     struct result_row *rows;
-    atomic_bool *final;  /* by run: its row does not change any more */
-    atomic_bool looked;  /* for runs that were finished before */
-    int *result_run;     /* by task: the run that gave its result; -1: none yet */
-    bool *awaited;       /* by task: other shards make its result, and result_run is known */
-    bool *hashed;        /* by task: all inputs that its key depends on */
-    const char *left_by; /* why runs are left, if any are */
+    atomic_bool *final;      /* by run: its row does not change any more */
+    atomic_bool looked;      /* for runs that were finished before */
+    int *result_run;         /* by task: the run that gave its result; -1: none yet */
+    bool *awaited;           /* by task: other shards make its result, and result_run is known */
+    bool *hashed;            /* by task: all inputs that its key depends on */
+    const char *stop_reason; /* why runs are left, if any are */
     struct trial trials[MOST_TRIALS];
     int waiting; /* trials */
     bool failed, stop;
@@ -87,6 +87,6 @@ void execution_note_values(const struct execution *execution, const struct task 
  * on runs are left ("interrupted"), how many of these read a result that is not there, and how many failed. `kept`: for
  * each run, whether a part of it is there although its row is "interrupted". `resumable`: they say how to go on. The
  * caller frees. */
-char *execution_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
+char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
 
 #endif

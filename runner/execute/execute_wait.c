@@ -89,7 +89,7 @@ static enum status give_up(struct execution *execution, const struct awaited *aw
                   : "Run it with --resume",
         shard->index);
     progress_note(&execution->progress, text);
-    execution->left_by = "the time limit of --wait came first";
+    execution->stop_reason = "the time limit of --wait came first";
     free(text);
     free(where);
     free(place);

@@ -3,9 +3,9 @@
 #include "result_unfinished.h"
 #include "../base/fail.h"
 #include "../base/place.h"
-#include "../parts/parts.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/untrusted/fence.h"
+#include "../store/store.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,7 @@ static char *how_far_shards(const struct found_parts *parts, enum shard_by by, c
 static char *standing_of(const struct found_parts *parts, const char *output, const char *folder) {
     bool running = parts_are_locked(folder);
     enum shard_by by;
-    if (find_shards(output, &by) && by != SHARD_TO_KEEP) return how_far_shards(parts, by, output, running);
+    if (find_shards(output, &by) && by != SHARD_CHECKPOINTED) return how_far_shards(parts, by, output, running);
     char *far = how_far(parts);
     char *text = running ? must_printf("running: %s", far)
                          : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);

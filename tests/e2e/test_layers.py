@@ -10,7 +10,7 @@ import harness
 
 HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute/execute.h",
            "runner/report": "report/report.h", "runner/compare": "compare/compare.h", "runner/show": "show/result_file.h",
-           "runner/parts": "parts/parts.h", "runner/record": "record/row.h", "runner/verify": "verify/verify.h",
+           "runner/store": "store/store.h", "runner/record": "record/row.h", "runner/verify": "verify/verify.h",
            "runner/limits": "limits/limits_file.h", "runner/stream": "stream/stream.h",
            "runner/divide": "divide/shard.h", "runner/plan": "plan/plan.h", "runner/storage": "storage/array.h",
            "runner/storage/raw": "storage/raw/rawread.h", "runner/storage/untrusted": "storage/untrusted/h5open.h",

@@ -1,7 +1,7 @@
 /* result_fixture.h - for test_result.c and test_result_resume.c: a plan made by hand of two operations, the second of
  * which reads the first's result, and what a runner does with it.
  *     double (scale of a file's matrix, variants simple and blocked)     total (reduce of it, store: all) */
-#include "../../runner/parts/results.h"
+#include "../../runner/store/results.h"
 #include "scratch.h"
 
 #include <math.h>

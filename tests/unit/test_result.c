@@ -1,7 +1,7 @@
 /* test_result.c - a job's results: what is refused, who holds the lock, keys, the assembled file, reading it back. */
-#include "../../runner/parts/take.h"
 #include "../../runner/show/result_file.h"
 #include "../../runner/storage/untrusted/h5open.h"
+#include "../../runner/store/copy_run.h"
 #include "result_fixture.h"
 
 #include <stdatomic.h>
@@ -200,8 +200,8 @@ static void test_what_cannot_be_copied(void **state) {
             hid_t part, file;
             assert_int_equal(h5_open_file(f->input, &part, &error), STATUS_OK);
             assert_int_equal(h5_create_file(f->output, &file, &error), STATUS_OK);
-            assert_int_equal(take_object(part, "x", file, "/outputs/old", attributes, &error), STATUS_OK);
-            assert_int_equal(take_object(part, cases[i][0], file, cases[i][1], attributes, &error), STATUS_IO);
+            assert_int_equal(copy_whole_object(part, "x", file, "/outputs/old", attributes, &error), STATUS_OK);
+            assert_int_equal(copy_whole_object(part, cases[i][0], file, cases[i][1], attributes, &error), STATUS_IO);
             if (!strstr(error.text, cases[i][2]) || !strstr(error.text, f->input) || !strstr(error.text, cases[i][1]))
                 fail_msg("%s", error.text);
             H5Fclose(part);

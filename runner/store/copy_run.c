@@ -1,5 +1,5 @@
-/* take.c - takes what runs have made out of their parts, those of their panels, or the former OUTPUT. */
-#include "take.h"
+/* copy_run.c - takes what runs have made out of their parts, those of their panels, or the previous OUTPUT. */
+#include "copy_run.h"
 
 #include "../base/fail.h"
 #include "../plan/space.h"
@@ -35,7 +35,7 @@ static char *relative(const char *folder, const char *path) {
     return result;
 }
 
-char *take_relative(const struct results *results, const char *path) {
+char *relative_path(const struct results *results, const char *path) {
     char *folder = results_absolute(results->place.folder), *way = relative(folder, path);
     free(folder);
     return way;
@@ -52,8 +52,8 @@ static herr_t copy_object(hid_t from, const char *name, hid_t group, const char 
     return copied;
 }
 
-enum status take_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
-                        struct error *error) {
+enum status copy_whole_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
+                              struct error *error) {
     const char *slash = strrchr(path, '/');
     char *parent = must_printf("%.*s", (int)(slash - path), path);
     hid_t group = H5I_INVALID_HID;
@@ -113,28 +113,28 @@ static enum status take_values(const struct stored *from, hid_t file, const stru
     const struct shape *shape = &task->geometry.out.shape;
     int64_t bytes = shape_elements(shape) * (int64_t)dtype_size(results->plan->arrays[task->out].dtype);
     bool panels = from->file < 0, part = from->run < 0;
-    if (as == TAKE_LINK_TO_FILE && bytes > SPACE_COPIED_BYTES) return to_show(results, run->task, file, path, error);
-    if (as == TAKE_LINK_TO_PART && part && shape->rank > 0 && shape_elements(shape) > 0)
+    if (as == COPY_LINK_TO_FILE && bytes > SPACE_COPIED_BYTES) return to_show(results, run->task, file, path, error);
+    if (as == COPY_LINK_TO_PART && part && shape->rank > 0 && shape_elements(shape) > 0)
         return link_output(results, run, panels, file, path, error);
     if (panels) return panels_join(results, run, file, path, error);
     if (!part && is_virtual(from)) return link_resolve(results, run, from, file, path, error);
-    return take_object(from->file, from->output, file, path, false, error);
+    return copy_whole_object(from->file, from->output, file, path, false, error);
 }
 
-enum status take_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
+enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
                         const struct result_row *row, enum taken as, const char *path, struct error *error) {
     TRY(take_values(from, file, results, run, as, path, error));
-    return describe_output(file, path, results, run->task, row, as == TAKE_LINK_TO_FILE, error);
+    return describe_output(file, path, results, run->task, row, as == COPY_LINK_TO_FILE, error);
 }
 
 /* ---- where they are ---- */
 
-enum status take_open(const struct results *results, const struct run *run, struct stored *from, struct error *error) {
+enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error) {
     enum status status = STATUS_OK;
     *from = (struct stored){.file = H5I_INVALID_HID, .output = "output", .run = -1};
     from->path = results_part_path(results, run);
     from->outer_fence = fence_enter(from->path, 0);
-    if (!panels_were_found(results, run) && (access(from->path, F_OK) == 0 || !former_stored(results, run, from))) {
+    if (!panels_were_found(results, run) && (access(from->path, F_OK) == 0 || !previous_stored(results, run, from))) {
         status = h5_open_file(from->path, &from->file, error); /* as its reader has it, which may still be open */
         if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(from->path)) >= 0) {
             *error = (struct error){.status = STATUS_OK};
@@ -145,7 +145,7 @@ enum status take_open(const struct results *results, const struct run *run, stru
     return status;
 }
 
-void take_close(struct stored *from) {
+void copy_close(struct stored *from) {
     if (from->opened) H5Fclose(from->file);
     from->opened = false;
     if (!from->path) return;

@@ -11,8 +11,8 @@
 #include "../storage/operand.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
+#include "copy_run.h"
 #include "scales.h"
-#include "take.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -236,18 +236,18 @@ static enum earlier look_at(const struct results *results, const struct job *job
     return ours == 0 || ours < there ? FOREIGN : ours < file->count ? SOME_OF_OURS : ALL_OF_OURS;
 }
 
-/* What the former OUTPUT has in the place of a task's result. */
+/* What the previous OUTPUT has in the place of a task's result. */
 enum held { HELD_NOT, HELD_INSIDE, HELD_THERE, HELD_ELSEWHERE };
 
 static enum held held_by(const struct results *results, const struct job_operation *operation,
                          const struct to_file *file) {
     FENCE(results->place.path);
     char *path = results_path_of("outputs", operation->label, operation->id);
-    hid_t former = former_file(results), output = former < 0 ? former : H5Oopen(former, path, H5P_DEFAULT);
+    hid_t previous = previous_file(results), output = previous < 0 ? previous : H5Oopen(previous, path, H5P_DEFAULT);
     free(path);
     if (output < 0) return HELD_NOT;
     char *name = h5_get_text(output, LINK_TO_FILE), *object = h5_get_text(output, LINK_TO_DATASET);
-    char *way = file ? take_relative(results, file->real) : NULL;
+    char *way = file ? relative_path(results, file->real) : NULL;
     enum held held = name ? HELD_ELSEWHERE : HELD_INSIDE;
     if (name && object && way && strcmp(way, name) == 0 && strcmp(object, operation->to_name) == 0) held = HELD_THERE;
     free(way);
@@ -257,7 +257,7 @@ static enum held held_by(const struct results *results, const struct job_operati
     return held;
 }
 
-/* Does the former OUTPUT say of all results of the file that they lie there, or else of none? */
+/* Does the previous OUTPUT say of all results of the file that they lie there, or else of none? */
 static bool is_held(const struct results *results, const struct job *job, const struct to_file *file,
                     enum earlier earlier) {
     int there = 0, inside = 0, not = 0;
@@ -276,13 +276,13 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     const struct job *job = plan->job;
     if (results->shard && !results->place.exists) return STATUS_OK; /* its inputs are not all hashed */
     if (results->shard) counterpart_keys(results, &plan, &keys);
-    for (int i = 0; *done && i < job->operation_count && former_file(results) >= 0; i++)
+    for (int i = 0; *done && i < job->operation_count && previous_file(results) >= 0; i++)
         if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
     for (int i = 0; results->to && i < results->to->count; i++) {
         const struct to_file *file = &results->to->of[i];
         enum earlier earlier = look_at(results, job, keys, file);
         if (earlier == FOREIGN && !results->overwrite) return refuse(file, true, error);
-        if (*done && former_file(results) >= 0) *done = is_held(results, job, file, earlier);
+        if (*done && previous_file(results) >= 0) *done = is_held(results, job, file, earlier);
     }
     return STATUS_OK;
 }
@@ -298,9 +298,9 @@ static enum status write_result(const struct results *results, const struct resu
     char key[33];
     struct stored from = {.file = id, .output = "output", .run = -1};
     bool own = adopted && adopted->number == run->number;
-    enum status status = own ? STATUS_OK : take_open(results, run, &from, error);
-    if (!status) status = take_output(&from, id, results, run, &summary->rows[run->number], TAKE_VALUES, name, error);
-    take_close(&from);
+    enum status status = own ? STATUS_OK : copy_open(results, run, &from, error);
+    if (!status) status = copy_output(&from, id, results, run, &summary->rows[run->number], COPY_VALUES, name, error);
+    copy_close(&from);
     hid_t dataset = status ? H5I_INVALID_HID : H5Dopen2(id, name, H5P_DEFAULT);
     keys_of_task(results->keys, task, key);
     if (!status && dataset < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
@@ -447,7 +447,7 @@ bool to_has(const struct results *results, int task) {
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
     const struct task *made = &results->plan->tasks[task];
     const struct shape shape = operand_array(&made->geometry.out);
-    char *way = take_relative(results, results->to->of[results->to->of_operation[task]].real);
+    char *way = relative_path(results, results->to->of[results->to->of_operation[task]].real);
     const struct h5_source source = {way, made->operation->to_name, box_whole(&shape)};
     enum status status =
         h5_create_virtual(file, path, results->plan->arrays[made->out].dtype, &shape, &source, 1, error);
@@ -456,7 +456,7 @@ enum status to_show(const struct results *results, int task, hid_t file, const c
 }
 
 enum status to_name(const struct results *results, int task, hid_t output, struct error *error) {
-    char *way = take_relative(results, results->to->of[results->to->of_operation[task]].real);
+    char *way = relative_path(results, results->to->of[results->to->of_operation[task]].real);
     enum status status = h5_set_text(output, LINK_TO_FILE, way, error);
     free(way);
     return status ? status : h5_set_text(output, LINK_TO_DATASET, results->plan->tasks[task].operation->to_name, error);

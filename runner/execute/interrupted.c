@@ -1,4 +1,4 @@
-/* execute_left.c - after a signal: how many runs are done, and what is left to do. */
+/* interrupted.c - after a signal: how many runs are done, and what is left to do. */
 #include "execute_run.h"
 
 #include "../base/fail.h"
@@ -31,7 +31,7 @@ static void count(FILE *to, int number, const char *words, const char **before) 
     if (number > 0) fprintf(to, "%s%d %s", *before, number, words), *before = ", ";
 }
 
-char *execution_left(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable) {
+char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable) {
     int own = 0, done = 0, left = 0, waiting = 0, failed = 0, wrong = 0, skipped = 0;
     const struct result_row *first = NULL;
     bool *has_result = find_results(plan, rows, kept);

@@ -17,16 +17,16 @@
 /* ---- names ---- */
 
 /* A rest: a file that a killed writer left unfinished. A journal: of a part that was becoming OUTPUT when its writer
- * was killed. A note: what a shard says of itself (note.c). */
-enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_JOURNAL, OUR_NOTE, OUR_SHARD };
+ * was killed. A manifest: what a shard says of itself (shard_manifest.c). */
+enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_JOURNAL, OUR_MANIFEST, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
     static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
     if (strcmp(name, "lock") == 0) return OUR_LOCK;
-    if (strcmp(name, SHARD_NOTE) == 0) return OUR_NOTE;
+    if (strcmp(name, SHARD_MANIFEST) == 0) return OUR_MANIFEST;
     int index, count;
     if (shard_folder_parse(name, &index, &count)) return OUR_SHARD;
-    if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_NOTE_NEW) == 0) return OUR_REST;
+    if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_MANIFEST_NEW) == 0) return OUR_REST;
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5") == 0) return OUR_PART;
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5" H5_JOURNAL) == 0) return OUR_JOURNAL;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
@@ -87,7 +87,7 @@ static bool restore_part(const char *folder, const char *journal) {
     return good;
 }
 
-/* `folders`: removes the locks and notes of shards, which nobody uses now, and their folders; else what killed writers
+/* `folders`: removes the locks and manifests of shards, which nobody uses now, and their folders; else what killed writers
  * left, and with `parts` the parts too. */
 static void clear(const char *path, bool parts, bool folders, bool of_shard) {
     DIR *folder = opendir(path);
@@ -103,7 +103,7 @@ static void clear(const char *path, bool parts, bool folders, bool of_shard) {
             free(inner);
         }
         if (owner == OUR_JOURNAL && !parts && !restore_part(path, entry->d_name)) continue;
-        bool goes = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_NOTE)
+        bool goes = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST)
                             : owner == OUR_REST || owner == OUR_JOURNAL || (parts && owner == OUR_PART);
         if (goes && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }
@@ -112,7 +112,7 @@ static void clear(const char *path, bool parts, bool folders, bool of_shard) {
 
 void results_clear(struct results *results, bool finished) {
     clear(results->parts, finished, false, false);
-    if (finished) clear(results->parts, true, true, false); /* last: a shard with a note may have parts */
+    if (finished) clear(results->parts, true, true, false); /* last: a shard with a manifest may have parts */
     results->cleared |= finished;
 }
 

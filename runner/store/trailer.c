@@ -1,4 +1,4 @@
-/* trailer.c - the last 64 bytes of a part or note, behind those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
+/* trailer.c - the last 64 bytes of a part or manifest, behind those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
  * digits, a word or spaces, a newline. By the digits a file is known that a crash of the machine has damaged.
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is

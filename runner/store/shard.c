@@ -1,4 +1,4 @@
-/* shard.c - shards of a job: each has a folder in OUTPUT.parts, with its lock, its parts and a note of where it
+/* shard.c - shards of a job: each has a folder in OUTPUT.parts, with its lock, its parts and a manifest of where it
  * ran. A whole job finds their parts where they lie; what is missing for `merge` is told by shard. */
 #include "results.h"
 
@@ -36,14 +36,14 @@ bool shard_folder_parse(const char *name, int *index, int *count) {
 /* ---- where a shard ran ------------------------------------------------------------------------------------------- */
 
 void shard_forget(const struct results *results) {
-    char *path = must_printf("%s/" SHARD_NOTE, results->parts);
+    char *path = must_printf("%s/" SHARD_MANIFEST, results->parts);
     unlink(path);
     free(path);
 }
 
 /* "it ran on node n7, job 1234_3"; the caller frees. */
 static char *where_it_ran(const char *folder) {
-    char *place = shard_note_place(folder), *words = place ? must_printf("it ran on %s", place) : NULL;
+    char *place = manifest_host(folder), *words = place ? must_printf("it ran on %s", place) : NULL;
     free(place);
     return words ? words : must_strdup("it has not begun");
 }
@@ -57,7 +57,7 @@ char *shards_running(const char *whole) {
         if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
         char *path = must_printf("%s/%s", whole, entry->d_name);
         if (parts_are_locked(path)) {
-            char *place = shard_note_place(path);
+            char *place = manifest_host(path);
             found = must_printf("shard %d of %d%s%s%s", index, count, place ? " (" : "", place ? place : "",
                                 place ? ")" : "");
             free(place);

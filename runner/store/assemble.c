@@ -6,9 +6,9 @@
 #include "../storage/h5/h5journal.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
+#include "copy_run.h"
 #include "results.h"
 #include "scales.h"
-#include "take.h"
 #include "to.h"
 
 #include "../base/clock.h"
@@ -133,10 +133,10 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum taken as = is_result && to_has(results, run->task) ? TAKE_LINK_TO_FILE
-                    : results->links                        ? TAKE_LINK_TO_PART
-                                                            : TAKE_VALUES;
-    enum status status = take_output(from, file, results, run, row, as, path, error);
+    enum taken as = is_result && to_has(results, run->task) ? COPY_LINK_TO_FILE
+                    : results->links                        ? COPY_LINK_TO_PART
+                                                            : COPY_VALUES;
+    enum status status = copy_output(from, file, results, run, row, as, path, error);
     if (!status)
         status = scales_attach(scales, &results->plan->arrays[results->plan->tasks[run->task].out], path, error);
     if (!status && is_result && store == STORE_ALL) {
@@ -163,7 +163,7 @@ static enum status take_samples(const struct stored *from, hid_t file, int32_t r
             snprintf(name, sizeof name, "/samples/%d%s", from->run, sample_kinds[i].suffix);
         if (H5Lexists(from->file, name, H5P_DEFAULT) <= 0) continue;
         snprintf(path, sizeof path, "/samples/%d%s", run, sample_kinds[i].suffix);
-        status = take_object(from->file, name, file, path, true, error);
+        status = copy_whole_object(from->file, name, file, path, true, error);
     }
     return status;
 }
@@ -177,15 +177,15 @@ static enum status take_all(const struct stored *from, hid_t file, const struct 
     return panels_write_samples(results, run, file, path, error);
 }
 
-/* Takes the data of a run that is ok from its part, or from the former OUTPUT. */
+/* Takes the data of a run that is ok from its part, or from the previous OUTPUT. */
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     if (!result_row_done(row)) return STATUS_OK;
     struct stored from;
-    enum status status = take_open(results, run, &from, error);
+    enum status status = copy_open(results, run, &from, error);
     if (!status) status = take_all(&from, file, results, run, row, is_result, scales, error);
     if (status) error->status = status = STATUS_IO;
-    take_close(&from);
+    copy_close(&from);
     return status;
 }
 

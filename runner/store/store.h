@@ -1,4 +1,4 @@
-/* parts.h - writes results: each run's as a part while the job runs, and all of them as one file at the end.
+/* store.h - writes results: each run's as a part while the job runs, and all of them as one file at the end.
  *
  *     OUTPUT.parts/KEY.h5                 one finished run each: written under another name, then renamed
  *     OUTPUT.parts/shard-3-of-8/KEY.h5    the same, by a shard of the job
@@ -16,8 +16,8 @@
  *
  * If runs failed or were left out, OUTPUT is a store of finished runs like the parts: --resume copies the runs that
  * were `ok` out of it and replaces it. During that assembly both files exist. */
-#ifndef RUNNER_PARTS_H
-#define RUNNER_PARTS_H
+#ifndef RUNNER_STORE_H
+#define RUNNER_STORE_H
 
 #include "../divide/panels.h"
 #include "../record/environment.h"
@@ -52,8 +52,8 @@ void results_join(struct results *results, bool link);
 void results_use_panels(struct results *results, const struct panels *panels);
 /* Of a shard, before its first run: writes into its folder what it is and where it runs. `partial`: `--only` left
  * something out. */
-enum status results_note_shard(const struct results *results, const char *command_line, bool partial,
-                               struct error *error);
+enum status results_write_manifest(const struct results *results, const char *command_line, bool partial,
+                                   struct error *error);
 /* The job that shards have begun beside OUTPUT, as they run it, and the devices that they may use. */
 struct shard_job {
     char *path, *text, *resolved; /* of the job file: its path, its text, and what that came to on the command line */
@@ -64,8 +64,8 @@ struct shard_job {
     struct device_facts facts[2];
     char *later; /* the folder of a shard that has begun another job since; NULL: none has */
 };
-/* Finds the job of the shards whose notes lie beside OUTPUT: of those all of whose shards have begun, the one that a
- * shard began last; if there is none, the one that most shards have. false: there are no notes, or that one
+/* Finds the job of the shards whose manifests lie beside OUTPUT: of those all of whose shards have begun, the one that a
+ * shard began last; if there is none, the one that most shards have. false: there are no manifests, or that one
  * lacks something. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
@@ -77,7 +77,7 @@ bool results_need_inputs(const struct results *results);
  * lacks no run; with `restricted` its status may be "partial". If not done, results_find will find its runs. */
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error);
 
-/* For each run, whether results_resume saw its finished part, or its row in the former OUTPUT. */
+/* For each run, whether results_resume saw its finished part, or its row in the previous OUTPUT. */
 const bool *results_seen(const struct results *results);
 
 /* STATUS_USAGE if OUTPUT, or a file that a result goes to, is the job file or a file that its inputs read, or if they
@@ -91,7 +91,7 @@ enum status results_check_other(const char *output, const struct plan *plan, con
 
 /* A part that is being written. */
 struct part;
-/* Finds a finished run that made a result: in an undamaged part (after results_open with resume), or in the former
+/* Finds a finished run that made a result: in an undamaged part (after results_open with resume), or in the previous
  * OUTPUT. true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan.
  */
 bool results_find(struct results *results, const struct run *run, struct result_row *row);

@@ -183,8 +183,8 @@ static enum status settle_done(struct results *results, bool *done, struct error
                     "output %s: is complete, and shards have run its job again since; --overwrite replaces it by "
                     "what they made",
                     results->place.name);
-    former_close(results->former);
-    results->former = NULL;
+    previous_close(results->previous);
+    results->previous = NULL;
     *done = false;
     return STATUS_OK;
 }
@@ -192,19 +192,19 @@ static enum status settle_done(struct results *results, bool *done, struct error
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     *done = false;
-    if (results->place.exists) TRY(former_open(results, restricted, done, error));
+    if (results->place.exists) TRY(previous_open(results, restricted, done, error));
     TRY(to_resume(results, done, error));
     int parts, foreign, ours = 0;
     TRY(results_count_parts(results, &parts, &foreign, error));
     TRY(settle_done(results, done, error));
     bool clears = *done && !results->linked;
     for (int i = 0; i < plan->run_count; i++) {
-        struct stored former;
+        struct stored previous;
         if (!shard_has(results->shard, plan->runs[i].task)) continue;
         char *path = results_part_path(results, &plan->runs[i]);
         bool part = parts > ours && access(path, F_OK) == 0;
         ours += part;
-        results->seen[i] = part || former_stored(results, &plan->runs[i], &former);
+        results->seen[i] = part || previous_stored(results, &plan->runs[i], &previous);
         if (clears) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
         free(path);
     }
@@ -229,7 +229,7 @@ const bool *results_seen(const struct results *results) {
 
 void results_close(struct results *results) {
     if (!results) return;
-    former_close(results->former);
+    previous_close(results->previous);
     counterpart_free(results->other);
     results_leave(results);
     to_close(results);

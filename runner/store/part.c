@@ -324,7 +324,7 @@ hid_t part_open(const char *path) {
 static bool is_usable(const struct results *results, const struct run *run, const char *path) {
     struct stored shown;
     enum trailer trailer = part_trailer(path);
-    if (trailer == TRAILER_NONE) return results->linked && former_stored(results, run, &shown);
+    if (trailer == TRAILER_NONE) return results->linked && previous_stored(results, run, &shown);
     return part_is_whole(path, results->links && trailer == TRAILER_SYNCED ? LINKED_HASHED : INT64_MAX);
 }
 
@@ -364,7 +364,7 @@ static bool find(struct results *results, const struct run *run, bool merge, str
         found = merge && panels_find_row(results, run, wants, &held);
         has_output = found && wants && result_row_done(&held);
     }
-    if (!found) found = former_find(results, run, &held, &has_output) && (has_output || !wants);
+    if (!found) found = previous_find(results, run, &held, &has_output) && (has_output || !wants);
     if (found) {
         *row = held;
         row->run = run->number;
@@ -384,12 +384,12 @@ bool results_find_row(struct results *results, const struct run *run, struct res
 
 void results_load_output(struct results *results, const struct run *run) {
     char *path = results_part_path(results, run);
-    struct stored former;
-    bool in_part = access(path, F_OK) == 0 || !former_stored(results, run, &former);
+    struct stored previous;
+    bool in_part = access(path, F_OK) == 0 || !previous_stored(results, run, &previous);
     const struct plan *plan = results->plan;
     const struct array *out = &plan->arrays[plan->tasks[run->task].out], *all[] = {out, out->other};
     for (int i = 0; i < 2 && all[i]; i++)
         reader_place(&results->readers->of[all[i] - plan->arrays], in_part ? path : results->place.path,
-                     in_part ? "/output" : former.output);
+                     in_part ? "/output" : previous.output);
     free(path);
 }

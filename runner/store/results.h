@@ -1,7 +1,7 @@
-/* results.h - for the files of parts/ alone: open.c (opening and closing), place.c (the folder of parts), lock.c (its
- * locks), shard.c (shards of a job), note.c (where they ran), key.c (keys), part.c (one run's file), trailer.c (the
- * hash at its end), panels.c (runs that were done by panels), wait.c (results that other shards make), former.c (an
- * earlier, unfinished OUTPUT), assemble.c (the final file), take.c (its data, out of parts), to.c (files that results
+/* results.h - for the files of store/ alone: open.c (opening and closing), place.c (the folder of parts), lock.c (its
+ * locks), shard.c (shards of a job), shard_manifest.c (where they ran), key.c (keys), part.c (one run's file), trailer.c (the
+ * hash at its end), panels.c (runs that were done by panels), wait.c (results that other shards make), previous_output.c (an
+ * earlier, unfinished OUTPUT), assemble.c (the final file), copy_run.c (its data, out of parts), to.c (files that results
  * go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it), carry.c
  * (attributes of inputs in it). */
 #ifndef RUNNER_RESULTS_H
@@ -9,10 +9,10 @@
 
 #include "../base/place.h"
 #include "../record/origin.h"
-#include "parts.h"
+#include "store.h"
 
-struct keys;   /* keys of a job's tasks and runs, each computed once */
-struct former; /* an existing OUTPUT of this job */
+struct keys;     /* keys of a job's tasks and runs, each computed once */
+struct previous; /* an existing OUTPUT of this job */
 struct found_part;
 struct counterpart;
 struct rawread;
@@ -20,8 +20,8 @@ struct rawwrite;
 struct stored;
 
 /* In the folder of a shard: what job it does, and where. */
-#define SHARD_NOTE     "shard.h5"
-#define SHARD_NOTE_NEW "shard.tmp"
+#define SHARD_MANIFEST     "shard.h5"
+#define SHARD_MANIFEST_NEW "shard.tmp"
 
 struct results {
     struct place place; /* OUTPUT */
@@ -41,7 +41,7 @@ struct results {
     struct keys *keys;
     struct found_part *found; /* a whole job that goes on: the parts that lie here, those of shards too, by key */
     int found_count;
-    struct former *former;       /* NULL: none */
+    struct previous *previous;   /* NULL: none */
     struct to_files *to;         /* files that results go to; NULL: none */
     const struct panels *panels; /* NULL: the job is not done by panels; */
     struct counterpart *other;   /* else the other of its two plans */
@@ -63,10 +63,10 @@ void results_clear(struct results *results, bool finished);
 bool shard_folder_parse(const char *name, int *index, int *count);
 /* The folder that a shard writes its parts to; NULL: `whole` itself. The caller frees. */
 char *shard_own_folder(const char *whole, const struct shard *shard);
-/* Removes the note that results_note_shard wrote. */
+/* Removes the manifest that results_write_manifest wrote. */
 void shard_forget(const struct results *results);
 /* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
-char *shard_note_place(const char *folder);
+char *manifest_host(const char *folder);
 /* Copies what the shards say of themselves to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
 /* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
@@ -155,15 +155,15 @@ enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5
 bool results_are_at(const char *path, char instead[512]);
 /* Opens the existing OUTPUT if all its runs are runs of this job. *done: it lacks none. STATUS_USAGE: it is not this
  * job's, and `overwrite` was not given. */
-enum status former_open(struct results *results, bool restricted, bool *done, struct error *error);
-void former_close(struct former *former);
+enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error);
+void previous_close(struct previous *previous);
 /* The open file; negative: there is none. */
-hid_t former_file(const struct results *results);
+hid_t previous_file(const struct results *results);
 /* In what an open file, made of the job with that resolved text, differs from this job: "is another job than this one,
  * or was edited since". `sha256` may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
 /* Finds the row of a run that was `ok`; then *has_output tells whether its output is stored. */
-bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
+bool previous_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
 
 /* Writes a data set of one dimension. */
 enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
@@ -174,11 +174,11 @@ struct stored {
     hid_t file;
     char output[512];
     int run;     /* the number under which /samples has them; -1: the file is a part */
-    bool opened; /* by take_open, which also puts up a fence around the file at `path` */
+    bool opened; /* by copy_open, which also puts up a fence around the file at `path` */
     char *path;
     const char *outer_fence;
 };
-/* Finds where the former OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
-bool former_stored(const struct results *results, const struct run *run, struct stored *stored);
+/* Finds where the previous OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
+bool previous_stored(const struct results *results, const struct run *run, struct stored *stored);
 
 #endif

@@ -1,4 +1,4 @@
-/* former.c - the former OUTPUT: does it belong to this job, and which of its runs are finished? A job with
+/* previous_output.c - the previous OUTPUT: does it belong to this job, and which of its runs are finished? A job with
  * failed runs leaves no parts, because parts would store its outputs a second time; --resume takes the runs that were
  * `ok` out of OUTPUT itself. */
 #include "../base/fail.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct former {
+struct previous {
     hid_t file;
     const struct plan *plan; /* that its rows are of: never one of panels */
     struct keys *keys;       /* of that plan */
@@ -77,19 +77,19 @@ static bool is_of(const struct result_row *row, const struct result_row *wanted)
     return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
 }
 
-/* Are all runs of the former OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the number
+/* Are all runs of the previous OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the number
  * of their tasks. */
-static bool is_ours(const struct former *former, const struct plan *plan, struct keys *keys, int *tasks) {
+static bool is_ours(const struct previous *previous, const struct plan *plan, struct keys *keys, int *tasks) {
     bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
     *tasks = 0;
     for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in the same order */
         struct result_row wanted;
         result_row_init(&wanted, plan, &plan->runs[plan->tasks[i].first_run]);
-        marked[i] = row < former->count && is_of(&former->rows[row], &wanted);
+        marked[i] = row < previous->count && is_of(&previous->rows[row], &wanted);
         *tasks += marked[i];
-        while (row < former->count && is_of(&former->rows[row], &wanted)) row++;
+        while (row < previous->count && is_of(&previous->rows[row], &wanted)) row++;
     }
-    char key[33], *stored = text_of(former->file, "job_resolved", "key");
+    char key[33], *stored = text_of(previous->file, "job_resolved", "key");
     keys_of_tasks(keys, marked, key);
     bool ours = *tasks > 0 && stored && strcmp(stored, key) == 0;
     free(stored);
@@ -129,20 +129,20 @@ static enum status refuse(const struct results *results, hid_t file, struct erro
     return status;
 }
 
-hid_t former_file(const struct results *results) {
-    return results->former ? results->former->file : H5I_INVALID_HID;
+hid_t previous_file(const struct results *results) {
+    return results->previous ? results->previous->file : H5I_INVALID_HID;
 }
 
-void former_close(struct former *former) {
-    if (!former) return;
-    if (former->file >= 0) H5Fclose(former->file);
-    free(former->rows);
-    free(former);
+void previous_close(struct previous *previous) {
+    if (!previous) return;
+    if (previous->file >= 0) H5Fclose(previous->file);
+    free(previous->rows);
+    free(previous);
 }
 
 /* The file of a `to` whose data set *name the output shows; NULL: it has values of its own. The caller frees both. */
-static char *shown_file(const struct results *results, const struct former *former, const char *path, char **name) {
-    hid_t output = H5Oopen(former->file, path, H5P_DEFAULT);
+static char *shown_file(const struct results *results, const struct previous *previous, const char *path, char **name) {
+    hid_t output = H5Oopen(previous->file, path, H5P_DEFAULT);
     bool is = output >= 0 && H5Iget_type(output) == H5I_DATASET && h5_is_virtual(output);
     char *way = is ? h5_get_text(output, LINK_TO_FILE) : NULL;
     *name = is ? h5_get_text(output, LINK_TO_DATASET) : NULL;
@@ -154,14 +154,15 @@ static char *shown_file(const struct results *results, const struct former *form
     return file;
 }
 
-/* Does the former OUTPUT hold the output of a run, as this job makes it? What it shows of a file of a `to` must still
+/* Does the previous OUTPUT hold the output of a run, as this job makes it? What it shows of a file of a `to` must still
  * be what the run's task has put there. */
-static bool holds(const struct results *results, const struct former *former, const struct run *run, const char *path) {
-    const struct task *task = &former->plan->tasks[run->task];
+static bool holds(const struct results *results, const struct previous *previous, const struct run *run,
+                  const char *path) {
+    const struct task *task = &previous->plan->tasks[run->task];
     const struct shape shape = operand_array(&task->geometry.out);
-    enum dtype dtype = former->plan->arrays[task->out].dtype;
-    if (!h5_is_array(former->file, path, dtype, &shape)) return false;
-    char wanted[33], *name, *shown = shown_file(results, former, path, &name);
+    enum dtype dtype = previous->plan->arrays[task->out].dtype;
+    if (!h5_is_array(previous->file, path, dtype, &shape)) return false;
+    char wanted[33], *name, *shown = shown_file(results, previous, path, &name);
     if (!shown) return true;
     struct error ignored = {STATUS_OK, ""};
     bool good = false;
@@ -169,7 +170,7 @@ static bool holds(const struct results *results, const struct former *former, co
         FENCE(shown);
         hid_t file = H5I_INVALID_HID;
         char *key = name && !h5_open_file(shown, &file, &ignored) ? text_of(file, name, "key") : NULL;
-        keys_of_task(former->keys, run->task, wanted);
+        keys_of_task(previous->keys, run->task, wanted);
         good = is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
         free(key);
         if (file >= 0) H5Fclose(file);
@@ -180,7 +181,7 @@ static bool holds(const struct results *results, const struct former *former, co
 }
 
 /* Does it hold all outputs of a task, whose runs it has all? If not, it says which is lacking. */
-static bool holds_outputs(const struct results *results, const struct former *former, const struct task *task) {
+static bool holds_outputs(const struct results *results, const struct previous *previous, const struct task *task) {
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
     bool all = true, first = true;
@@ -188,11 +189,11 @@ static bool holds_outputs(const struct results *results, const struct former *fo
     char *result = results_path_of("outputs", operation->label, operation->id);
     char *variants = results_path_of("variants", operation->label, operation->id);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
-        const struct run *run = &former->plan->runs[i];
-        if (!result_row_done(&former->rows[i]) || !run->kernel || run->kernel->limit) continue;
+        const struct run *run = &previous->plan->runs[i];
+        if (!result_row_done(&previous->rows[i]) || !run->kernel || run->kernel->limit) continue;
         char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
-        bool there = (!first || holds(results, former, run, result)) &&
-                     (store == STORE_FIRST || holds(results, former, run, path));
+        bool there = (!first || holds(results, previous, run, result)) &&
+                     (store == STORE_FIRST || holds(results, previous, run, path));
         if ((first || store == STORE_ALL) && !there) {
             text_say("tilerun: output %s: %s is gone, or has another type or shape, and must be made again\n",
                      results->place.name, path);
@@ -206,44 +207,45 @@ static bool holds_outputs(const struct results *results, const struct former *fo
     return all;
 }
 
-enum status former_open(struct results *results, bool restricted, bool *done, struct error *error) {
+enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     struct keys *keys = results->keys;
     /* A shard that does panels for others has nothing of OUTPUT, but sees whether the whole job is done. */
     bool whole = results->shard && counterpart_keys(results, &plan, &keys);
     struct place *place = &results->place;
     struct error ignored = {STATUS_OK, ""};
-    struct former *former = must_malloc(sizeof *former);
+    struct previous *previous = must_malloc(sizeof *previous);
     char instead[512];
-    *former = (struct former){.next = 0};
+    *previous = (struct previous){.next = 0};
     *done = false;
     FENCE(place->path);
     enum status status = STATUS_OK;
-    if (open_results(place->path, &former->file, instead)) {
+    if (open_results(place->path, &previous->file, instead)) {
         if (!results->overwrite) status = fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
-        former_close(former);
+        previous_close(previous);
         return status;
     }
     int tasks = 0;
-    bool ours = result_load_rows(former->file, place->path, &former->rows, &former->count, &ignored) == STATUS_OK &&
-                is_ours(former, plan, keys, &tasks);
+    bool ours =
+        result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
+        is_ours(previous, plan, keys, &tasks);
     if (ours) {
-        char *state = h5_get_text(former->file, "status");
-        *done = tasks == plan->task_count && former->count == plan->run_count &&
+        char *state = h5_get_text(previous->file, "status");
+        *done = tasks == plan->task_count && previous->count == plan->run_count &&
                 (is_text(state, "complete") || (restricted && is_text(state, "partial")));
         free(state);
-        former->plan = plan;
-        former->keys = keys;
+        previous->plan = plan;
+        previous->keys = keys;
         for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
-            *done &= holds_outputs(results, former, &plan->tasks[i]);
-        if (whole && results->shard->by != SHARD_TO_KEEP)
-            former_close(former);
+            *done &= holds_outputs(results, previous, &plan->tasks[i]);
+        if (whole && results->shard->by != SHARD_CHECKPOINTED)
+            previous_close(previous);
         else
-            results->former = former;
+            results->previous = previous;
         return STATUS_OK;
     }
-    if (!results->overwrite) status = refuse(results, former->file, error);
-    former_close(former);
+    if (!results->overwrite) status = refuse(results, previous->file, error);
+    previous_close(previous);
     return status;
 }
 
@@ -251,31 +253,31 @@ enum status former_open(struct results *results, bool restricted, bool *done, st
 
 /* The run that OUTPUT may have: of a panel, that of the whole operation. */
 static const struct run *run_there(const struct results *results, const struct run *run) {
-    return results->former->plan == results->plan ? run : panels_whole_run(results->panels, run);
+    return results->previous->plan == results->plan ? run : panels_whole_run(results->panels, run);
 }
 
 static const struct result_row *find_row(const struct results *results, const struct run *run) {
-    struct former *former = results->former;
+    struct previous *previous = results->previous;
     struct result_row wanted;
-    if (!former) return NULL;
-    result_row_init(&wanted, former->plan, run_there(results, run));
-    for (int i = 0; i < former->count; i++) {
-        int at = (former->next + i) % former->count;
-        const struct result_row *row = &former->rows[at];
+    if (!previous) return NULL;
+    result_row_init(&wanted, previous->plan, run_there(results, run));
+    for (int i = 0; i < previous->count; i++) {
+        int at = (previous->next + i) % previous->count;
+        const struct result_row *row = &previous->rows[at];
         if (!is_of(row, &wanted) || strcmp(row->variant, wanted.variant) != 0) continue;
-        former->next = at + 1;
+        previous->next = at + 1;
         return result_row_done(row) ? row : NULL;
     }
     return NULL;
 }
 
-bool former_stored(const struct results *results, const struct run *run, struct stored *stored) {
+bool previous_stored(const struct results *results, const struct run *run, struct stored *stored) {
     const struct result_row *row = find_row(results, run);
     if (!row) return false;
     const struct job_operation *operation = results->plan->tasks[run->task].operation;
     bool all = operation->run.store == STORE_ALL;
     char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
-    stored->file = results->former->file;
+    stored->file = results->previous->file;
     snprintf(stored->output, sizeof stored->output, "%s%s%s", path, all ? "/" : "", all ? run->label : "");
     stored->run = row->run;
     stored->opened = false;
@@ -283,17 +285,17 @@ bool former_stored(const struct results *results, const struct run *run, struct 
     return true;
 }
 
-bool former_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output) {
+bool previous_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output) {
     const struct result_row *found = find_row(results, run);
     struct stored stored;
-    if (!found || !former_stored(results, run, &stored)) return false;
+    if (!found || !previous_stored(results, run, &stored)) return false;
     *row = *found;
     FENCE(results->place.path);
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
     char *variant = output < 0 ? NULL : h5_get_text(output, "variant");
     *has_output =
-        is_text(variant, found->variant) && holds(results, results->former, run_there(results, run), stored.output);
+        is_text(variant, found->variant) && holds(results, results->previous, run_there(results, run), stored.output);
     free(variant);
     if (output >= 0) H5Oclose(output);
     return true;

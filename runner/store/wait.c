@@ -18,7 +18,7 @@ struct awaited_part {
     struct stat version; /* of the file, once it is `there` */
     struct stat refused; /* of a file that is damaged or out of date; it may be replaced */
     bool there;
-    char *former; /* the data set in the former OUTPUT that has it; NULL: the file has */
+    char *previous; /* the data set in the previous OUTPUT that has it; NULL: the file has */
 };
 
 struct awaited {
@@ -45,7 +45,7 @@ static void find_paths(struct awaited *awaited) {
         char *folder = folder_of(awaited, i), key[33];
         keys_of_run(awaited->results->keys, awaited_run(awaited, i), key);
         free(awaited->of[i].path);
-        free(awaited->of[i].former);
+        free(awaited->of[i].previous);
         awaited->of[i] = (struct awaited_part){.path = must_printf("%s/%s.h5", folder, key)};
         free(folder);
     }
@@ -65,7 +65,7 @@ struct awaited *awaited_begin(struct results *results, int task) {
 void awaited_end(struct awaited *awaited) {
     for (int i = 0; i < awaited->count; i++) {
         free(awaited->of[i].path);
-        free(awaited->of[i].former);
+        free(awaited->of[i].previous);
     }
     free(awaited);
 }
@@ -76,23 +76,24 @@ enum finding { MISSING, MADE, NOT_MADE };
 
 /* Did the shard begin again after it wrote this? Then it does anew what made no result. */
 static bool is_older_than_shard(const struct awaited *awaited, int number, const struct stat *about) {
-    char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_NOTE, folder);
-    struct stat note;
-    bool older = stat(path, &note) == 0 && results_later(&note.st_mtim, &about->st_mtim);
+    char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_MANIFEST, folder);
+    struct stat manifest;
+    bool older = stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim);
     free(path);
     free(folder);
     return older;
 }
 
-/* Of a job that goes on the shard may have found the run in the former OUTPUT. */
-static enum finding look_in_former(struct awaited *awaited, int number) {
+/* Of a job that goes on the shard may have found the run in the previous OUTPUT. */
+static enum finding look_in_previous(struct awaited *awaited, int number) {
     struct awaited_part *part = &awaited->of[number];
     struct result_row row;
     struct stored stored;
     bool has_output;
-    if (!former_find(awaited->results, awaited_run(awaited, number), &row, &has_output) || !has_output) return MISSING;
-    former_stored(awaited->results, awaited_run(awaited, number), &stored);
-    part->former = must_strdup(stored.output);
+    if (!previous_find(awaited->results, awaited_run(awaited, number), &row, &has_output) || !has_output)
+        return MISSING;
+    previous_stored(awaited->results, awaited_run(awaited, number), &stored);
+    part->previous = must_strdup(stored.output);
     part->there = true;
     return MADE;
 }
@@ -104,7 +105,7 @@ static enum finding look_for(struct awaited *awaited, int number) {
     struct result_row row;
     bool has_output = false;
     if (part->there) return MADE;
-    if (stat(part->path, &before) != 0) return look_in_former(awaited, number);
+    if (stat(part->path, &before) != 0) return look_in_previous(awaited, number);
     if (reader_same_version(&before, &part->refused)) return MISSING;
     const struct run *run = awaited_run(awaited, number);
     bool whole = part_read_row(awaited->results, run, part->path, &row, &has_output);
@@ -133,8 +134,8 @@ static void place_as(const struct awaited *awaited, const struct array *array) {
     const struct plan *plan = results->plan;
     struct reader *reader = &results->readers->of[array - plan->arrays];
     const struct awaited_part *first = &awaited->of[0];
-    if (first->former) {
-        reader_place(reader, results->place.path, first->former);
+    if (first->previous) {
+        reader_place(reader, results->place.path, first->previous);
     } else if (!plan->tasks[awaited->task].panel) {
         reader_place(reader, first->path, "/output");
         reader->version = first->version;
@@ -186,7 +187,7 @@ char *awaited_name(const struct awaited *awaited) {
 }
 
 char *awaited_place(const struct awaited *awaited, bool *at_work) {
-    char *folder = folder_of(awaited, first_missing(awaited)), *place = shard_note_place(folder);
+    char *folder = folder_of(awaited, first_missing(awaited)), *place = manifest_host(folder);
     *at_work = parts_are_locked(folder);
     free(folder);
     return place;

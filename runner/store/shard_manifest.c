@@ -1,4 +1,4 @@
-/* note.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
+/* shard_manifest.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
  * folder before its first run; from there `merge` takes the job again, as the shards ran it.
  *
  *     /job, /job_resolved     as in the results file
@@ -114,10 +114,10 @@ static bool read_facts(hid_t file, enum kernel_device kind, struct device_facts 
     return whole;
 }
 
-/* ---- a shard's note ---------------------------------------------------------------------------------------------- */
+/* ---- a shard's manifest ---------------------------------------------------------------------------------------------- */
 
-static enum status write_note(hid_t file, const struct results *results, const char *command_line, bool partial,
-                              struct error *error) {
+static enum status write_manifest(hid_t file, const struct results *results, const char *command_line, bool partial,
+                                  struct error *error) {
     const struct plan *plan = results->plan;
     struct environment environment;
     char *place = environment_place(), created[TIME_TEXT];
@@ -138,14 +138,14 @@ static enum status write_note(hid_t file, const struct results *results, const c
     return status;
 }
 
-enum status results_note_shard(const struct results *results, const char *command_line, bool partial,
-                               struct error *error) {
-    char *path = must_printf("%s/" SHARD_NOTE, results->parts),
-         *new = must_printf("%s/" SHARD_NOTE_NEW, results->parts);
+enum status results_write_manifest(const struct results *results, const char *command_line, bool partial,
+                                   struct error *error) {
+    char *path = must_printf("%s/" SHARD_MANIFEST, results->parts),
+         *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->parts);
     hid_t file;
     enum status status = h5_create_file(new, &file, error);
     if (!status) {
-        status = write_note(file, results, command_line, partial, error);
+        status = write_manifest(file, results, command_line, partial, error);
         enum status closed = h5_close_file(file, error);
         if (!status) status = closed;
     }
@@ -158,17 +158,17 @@ enum status results_note_shard(const struct results *results, const char *comman
     return status;
 }
 
-/* Negative: the shard has not begun, or a crash of the machine has damaged its note. */
-static hid_t open_note(const char *folder) {
-    char *path = must_printf("%s/" SHARD_NOTE, folder);
+/* Negative: the shard has not begun, or a crash of the machine has damaged its manifest. */
+static hid_t open_manifest(const char *folder) {
+    char *path = must_printf("%s/" SHARD_MANIFEST, folder);
     hid_t file = part_is_whole(path, INT64_MAX) ? part_open(path) : H5I_INVALID_HID;
     free(path);
     return file;
 }
 
-char *shard_note_place(const char *folder) {
+char *manifest_host(const char *folder) {
     FENCE(folder);
-    hid_t file = open_note(folder);
+    hid_t file = open_manifest(folder);
     char *place = file < 0 ? NULL : h5_get_text(file, "place");
     if (file >= 0) H5Fclose(file);
     return place;
@@ -184,9 +184,9 @@ void shard_job_free(struct shard_job *job) {
     *job = (struct shard_job){.path = NULL};
 }
 
-static bool read_note(const char *folder, struct shard_job *job) {
+static bool read_shard_job(const char *folder, struct shard_job *job) {
     FENCE(folder);
-    hid_t file = open_note(folder);
+    hid_t file = open_manifest(folder);
     int64_t partial = 0, shards = 0, by = 0;
     *job = (struct shard_job){.partial = false};
     if (file < 0) return false;
@@ -210,7 +210,7 @@ static bool read_note(const char *folder, struct shard_job *job) {
 /* The SHA-256 of the resolved job of a shard; NULL: it has not begun. The caller frees. */
 static char *job_hash(const char *folder) {
     FENCE(folder);
-    hid_t file = open_note(folder), resolved = file < 0 ? file : H5Dopen2(file, "job_resolved", H5P_DEFAULT);
+    hid_t file = open_manifest(folder), resolved = file < 0 ? file : H5Dopen2(file, "job_resolved", H5P_DEFAULT);
     char *sha256 = resolved < 0 ? NULL : h5_get_text(resolved, "sha256");
     if (resolved >= 0) H5Dclose(resolved);
     if (file >= 0) H5Fclose(file);
@@ -237,59 +237,60 @@ static char **list_folders(const char *whole, int *count) {
     return folders;
 }
 
-/* What a shard's note says of the job. */
-struct noted {
+/* What a shard's manifest says of the job. */
+struct manifest {
     char *folder, *job; /* the job's SHA-256; NULL: it has not begun */
     int64_t shards, by, busy;
     struct timespec begun;
-    int alike; /* notes of the same job, divided alike, this one too */
+    int alike; /* manifests of the same job, divided alike, this one too */
 };
 
-static struct noted look_at_note(char *folder) {
+static struct manifest read_manifest(char *folder) {
     FENCE(folder);
-    struct noted noted = {.folder = folder, .job = job_hash(folder)};
-    char *path = must_printf("%s/" SHARD_NOTE, folder);
+    struct manifest manifest = {.folder = folder, .job = job_hash(folder)};
+    char *path = must_printf("%s/" SHARD_MANIFEST, folder);
     struct stat about = {0};
-    hid_t file = noted.job ? open_note(folder) : H5I_INVALID_HID;
-    if (stat(path, &about) == 0) noted.begun = about.st_mtim;
+    hid_t file = manifest.job ? open_manifest(folder) : H5I_INVALID_HID;
+    if (stat(path, &about) == 0) manifest.begun = about.st_mtim;
     if (file >= 0) {
-        h5_get_number(file, "shards", INT64, &noted.shards);
-        h5_get_number(file, "by", INT64, &noted.by);
-        if (!h5_get_number(file, "busy", INT64, &noted.busy)) noted.busy = noted.shards;
+        h5_get_number(file, "shards", INT64, &manifest.shards);
+        h5_get_number(file, "by", INT64, &manifest.by);
+        if (!h5_get_number(file, "busy", INT64, &manifest.busy)) manifest.busy = manifest.shards;
         H5Fclose(file);
     }
     free(path);
-    return noted;
+    return manifest;
 }
 
-static bool same_division(const struct noted *one, const struct noted *other) {
+static bool same_division(const struct manifest *one, const struct manifest *other) {
     return one->job && other->job && strcmp(one->job, other->job) == 0 && one->shards == other->shards &&
            one->by == other->by;
 }
 
-/* Is this note's job, divided as it says, rather the one to join? */
-static bool rather(const struct noted *one, const struct noted *other) {
+/* Is this manifest's job, divided as it says, rather the one to join? */
+static bool rather(const struct manifest *one, const struct manifest *other) {
     bool complete = one->alike >= one->busy, other_complete = other->alike >= other->busy;
     if (complete != other_complete) return complete;
     if (!complete && one->alike != other->alike) return one->alike > other->alike;
     return results_later(&one->begun, &other->begun);
 }
 
-/* The note of the job to join that was written last; NULL: there is none. */
-static const struct noted *choose(struct noted *notes, int count) {
-    const struct noted *best = NULL;
+/* The manifest of the job to join that was written last; NULL: there is none. */
+static const struct manifest *choose(struct manifest *manifests, int count) {
+    const struct manifest *best = NULL;
     for (int i = 0; i < count; i++)
-        for (int k = 0; k < count; k++) notes[i].alike += same_division(&notes[i], &notes[k]);
+        for (int k = 0; k < count; k++) manifests[i].alike += same_division(&manifests[i], &manifests[k]);
     for (int i = 0; i < count; i++)
-        if (notes[i].job && (!best || rather(&notes[i], best))) best = &notes[i];
+        if (manifests[i].job && (!best || rather(&manifests[i], best))) best = &manifests[i];
     return best;
 }
 
 /* The folder of a shard that has begun another job than `best`, after it; NULL: none has. The caller frees. */
-static char *find_later(const struct noted *notes, int count, const struct noted *best) {
+static char *find_later(const struct manifest *manifests, int count, const struct manifest *best) {
     for (int i = 0; i < count; i++)
-        if (notes[i].job && strcmp(notes[i].job, best->job) != 0 && results_later(&notes[i].begun, &best->begun))
-            return must_strdup(notes[i].folder);
+        if (manifests[i].job && strcmp(manifests[i].job, best->job) != 0 &&
+            results_later(&manifests[i].begun, &best->begun))
+            return must_strdup(manifests[i].folder);
     return NULL;
 }
 
@@ -301,13 +302,13 @@ bool shards_find_job(const char *output, struct shard_job *job) {
     char *whole = must_printf("%s.parts", place.path);
     int count;
     char **folders = list_folders(whole, &count);
-    struct noted *notes = must_malloc((size_t)count * sizeof *notes + 1);
-    for (int i = 0; i < count; i++) notes[i] = look_at_note(folders[i]);
-    const struct noted *best = choose(notes, count);
-    bool found = best && read_note(best->folder, job);
-    if (found) job->later = find_later(notes, count, best);
-    for (int i = 0; i < count; i++) free(notes[i].folder), free(notes[i].job);
-    free(notes);
+    struct manifest *manifests = must_malloc((size_t)count * sizeof *manifests + 1);
+    for (int i = 0; i < count; i++) manifests[i] = read_manifest(folders[i]);
+    const struct manifest *best = choose(manifests, count);
+    bool found = best && read_shard_job(best->folder, job);
+    if (found) job->later = find_later(manifests, count, best);
+    for (int i = 0; i < count; i++) free(manifests[i].folder), free(manifests[i].job);
+    free(manifests);
     free(folders);
     free(whole);
     place_free(&place);
@@ -316,14 +317,14 @@ bool shards_find_job(const char *output, struct shard_job *job) {
 
 /* ---- in the results file ----------------------------------------------------------------------------------------- */
 
-/* Writes /shards/I-of-N: the attributes of the note and of its environment, and the runs. */
-static enum status write_origin(hid_t to, hid_t note, const char *name, int count, const int32_t *runs,
+/* Writes /shards/I-of-N: the attributes of the manifest and of its environment, and the runs. */
+static enum status write_origin(hid_t to, hid_t manifest, const char *name, int count, const int32_t *runs,
                                 struct error *error) {
     char *path = must_printf("/shards/%s", name), *list = must_printf("/shards/%s/runs", name);
-    hid_t group = H5I_INVALID_HID, environment = H5Gopen2(note, "environment", H5P_DEFAULT);
+    hid_t group = H5I_INVALID_HID, environment = H5Gopen2(manifest, "environment", H5P_DEFAULT);
     enum status status = h5_group(to, path, &group, error);
     bool copied = !status && environment >= 0 &&
-                  H5Aiterate2(note, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0 &&
+                  H5Aiterate2(manifest, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0 &&
                   H5Aiterate2(environment, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0;
     if (!status && !copied) status = fail(error, STATUS_IO, "%s cannot be copied from its shard: %s", path, h5_words());
     if (!status) status = results_write_vector(to, list, INT32, count, runs, "1", error);
@@ -380,14 +381,14 @@ enum status shards_write_origins(hid_t file, const struct results *results, stru
     enum status status = STATUS_OK;
     for (int i = 0; i < count; i++) {
         FENCE(folders[i]);
-        hid_t note = status ? H5I_INVALID_HID : open_note(folders[i]);
-        char *job = note < 0 ? NULL : job_hash(folders[i]);
+        hid_t manifest = status ? H5I_INVALID_HID : open_manifest(folders[i]);
+        char *job = manifest < 0 ? NULL : job_hash(folders[i]);
         int own = 0;
         for (; next < provenance.listed && provenance.parts[next].folder == i; next++)
             if (own == 0 || runs[own - 1] != provenance.parts[next].run) runs[own++] = provenance.parts[next].run;
-        if (note >= 0 && (own > 0 || (job && strcmp(job, results->job_sha256) == 0)))
-            status = write_origin(file, note, strrchr(folders[i], '/') + 1 + strlen("shard-"), own, runs, error);
-        if (note >= 0) H5Fclose(note);
+        if (manifest >= 0 && (own > 0 || (job && strcmp(job, results->job_sha256) == 0)))
+            status = write_origin(file, manifest, strrchr(folders[i], '/') + 1 + strlen("shard-"), own, runs, error);
+        if (manifest >= 0) H5Fclose(manifest);
         free(job);
         free(folders[i]);
     }

@@ -1,0 +1,27 @@
+/* copy_run.h - takes what runs have made to the file that shall hold it. */
+#ifndef RUNNER_COPY_RUN_H
+#define RUNNER_COPY_RUN_H
+
+#include "results.h"
+
+/* Finds the data of a run that is ok: in its part, in those of its panels (then from->file is negative), or in the
+ * previous OUTPUT. It fails if they are in none: a file would otherwise claim that the run was done and lack its output.
+ * Call copy_close, whatever the status. */
+enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
+void copy_close(struct stored *from);
+
+/* What a file has of an output: its values, or a virtual data set of them where they lie. Of what is small, and where
+ * that cannot be, its values. */
+enum taken { COPY_VALUES, COPY_LINK_TO_PART, COPY_LINK_TO_FILE };
+/* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. */
+enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
+                        const struct result_row *row, enum taken as, const char *path, struct error *error);
+/* Copies an object, or moves it if the part has become the file itself. */
+enum status copy_whole_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
+                              struct error *error);
+
+/* The way from OUTPUT's folder to an absolute path, "../data/x.h5", or that path itself if they share no folder. The
+ * caller frees. */
+char *relative_path(const struct results *results, const char *path);
+
+#endif
