@@ -56,14 +56,14 @@ NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms long
 override NVFLAGS += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
 override NVFLAGS += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
 
-SOURCES := $(wildcard runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*/*.cu),)
+SOURCES := $(wildcard runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c kernels/*/*/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*/*.cu kernels/*/*/*.cu),)
 ifneq ($(CUDA),1)
 SOURCES := $(filter-out runner/stream/device_cuda.c runner/stream/nvml.c,$(SOURCES))
 else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
 endif
-KERNELS := $(wildcard kernels/*/*.c kernels/*/*.cu) # whether they are compiled or not
+KERNELS := $(wildcard kernels/*/*.c kernels/*/*/*.c kernels/*/*.cu kernels/*/*/*.cu) # whether they are compiled or not
 OBJECTS := $(patsubst %,$(BUILD)/%.o,$(SOURCES))
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
@@ -218,7 +218,7 @@ deps: ## install what the build and the tests lack, or print its name where apt 
 	$(bring_deps) test
 
 format: ## clang-format every source file in place
-	clang-format -i $(wildcard runner/*.[ch] runner/*/*.[ch] runner/*/*/*.[ch] kernels/*/*.[ch] kernels/*/*.cu kernels/*/*.cuh tests/unit/*.[ch])
+	clang-format -i $(wildcard runner/*.[ch] runner/*/*.[ch] runner/*/*/*.[ch] kernels/*/*.[ch] kernels/*/*/*.[ch] kernels/*/*.cu kernels/*/*/*.cu kernels/*/*.cuh kernels/*/*/*.cuh tests/unit/*.[ch])
 
 lint: ## clang-format, clang-tidy, cppcheck: silent when clean
 	@BUILD=$(BUILD) CFLAGS="$(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) -I$(CUDA_HOME)/include" tests/lint.sh

@@ -4,7 +4,8 @@
 set -uo pipefail
 cd "${1:-$(dirname "$0")/..}" || exit
 
-# From the top down. Each operation is a folder; these are one layer, and none includes from another.
+# From the top down. Each operation is a folder with its ladder, and one above it with tuned variants; operations include
+# nothing from each other.
 layers='
 runner/main.c
 runner/commands
@@ -26,6 +27,7 @@ runner/storage/h5
 runner/storage/elements
 runner/job
 runner/base
+kernels/*/tuned
 kernels/*
 kernels/core
 '
@@ -38,7 +40,14 @@ function room(path) { # the folder that a file is in; of runner/ itself the file
     return path
 }
 function level(folder) { # 0: in none of the layers
-    return folder in floor ? floor[folder] : folder ~ /^kernels\/[^\/]+$/ ? floor["kernels/*"] : 0
+    if (folder in floor) return floor[folder]
+    if (folder ~ /^kernels\/[^\/]+\/tuned$/) return floor["kernels/*/tuned"]
+    return folder ~ /^kernels\/[^\/]+$/ ? floor["kernels/*"] : 0
+}
+function operation(folder) { # the operation that a folder belongs to; "": none
+    if (folder !~ /^kernels\// || folder ~ /^kernels\/core/) return ""
+    split(folder, word, "/")
+    return word[2]
 }
 function resolve(file, name,    parts, n, i, way, depth) {
     sub(/[^\/]*$/, "", file)
@@ -63,8 +72,9 @@ BEGIN {
     if (from == to) next
     if (!level(from)) what = from " is in none of the layers: name it in tests/layers.sh"
     else if (!level(to)) what = "which is in none of the layers: name its folder in tests/layers.sh"
+    else if (operation(from) && operation(to) && operation(from) != operation(to))
+        what = "but operations share only what is in kernels/core: move it there"
     else if (level(to) > level(from)) next
-    else if (level(to) == level(from)) what = "but operations share only what is in kernels/core: move it there"
     else what = "but " from " is below " to ": move what is needed down, or have the caller hand it in"
     print place ", " what
     bad = 1

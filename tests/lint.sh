@@ -5,9 +5,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 shopt -s nullglob
-c=(runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c tests/unit/*.c)
-headers=(runner/*.h runner/*/*.h runner/*/*/*.h kernels/*/*.h tests/unit/*.h)
-cuda=(kernels/*/*.cu kernels/*/*.cuh)
+c=(runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c kernels/*/*/*.c tests/unit/*.c)
+headers=(runner/*.h runner/*/*.h runner/*/*/*.h kernels/*/*.h kernels/*/*/*.h tests/unit/*.h)
+cuda=(kernels/*/*.cu kernels/*/*/*.cu kernels/*/*.cuh kernels/*/*/*.cuh)
 export CFLAGS=${CFLAGS:-}
 shell=(tests/*.sh tests/*/*.sh configs/slurm/*.sbatch configs/slurm/*.sh .ci/run)
 

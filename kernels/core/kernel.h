@@ -199,7 +199,7 @@ struct launch {
     void *stream;        /* a cudaStream_t; NULL on the CPU */
     int multiprocessors; /* of the device; CPU: worker threads */
     bool timed;          /* many like it follow, for their times: a variant may first try a few ways of doing it, which
-                            give the same bits, on its own data, and wait for them (matmul/ways.cuh) */
+                            give the same bits, on its own data, and wait for them (matmul/tuned/ways.cuh) */
 };
 
 /* ---- a variant ------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
  * Where the reduced axis is contiguous and aligned, threads read 16 bytes at a time, four such loads in flight: a
  * quarter of the load instructions for float32, a sixteenth for int8. Global traffic: each element read once.
  *
- * The limit: only aligned rows are read 16 bytes at a time, and every element is converted to double. reduce/stream.cu
+ * The limit: only aligned rows are read 16 bytes at a time, and every element is converted to double. tuned/stream.cu
  * lifts both. */
 #include "reduce.cuh"
 

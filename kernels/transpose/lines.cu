@@ -20,7 +20,7 @@
  * at 8193 x 8193.
  *
  * The limit: 1- and 2-byte elements move one by one, and the number of instructions limits their speed (0.50 and 0.85
- * at 8192). transpose/words.cu moves 4 bytes at a time; transpose/swizzled.cu 16, where rows begin on 16 bytes. */
+ * at 8192). tuned/words.cu moves 4 bytes at a time; tuned/swizzled.cu 16, where rows begin on 16 bytes. */
 #include "lines.cuh"
 
 static int transpose_lines_launch(const struct launch *launch) {

@@ -6,7 +6,7 @@ variants can be forced to, and by the vendor's library, in one job on this GPU.
     choices.py TILERUN --table RESULTS.h5                      sums such results up again
 
 For each family: the time of the best configuration over that of `auto` (geometric mean, least, share within 5 %), and
-the same for the vendor's. The last lines are the worst choices. The constants of a model (kernels/matmul/cut.cuh,
+the same for the vendor's. The last lines are the worst choices. The constants of a model (kernels/matmul/tuned/cut.cuh,
 wgmma_choice.cuh, multicast_choice.cuh) are right for a GPU where these are near 1.
 """
 

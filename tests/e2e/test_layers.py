@@ -15,7 +15,8 @@ HEADERS = {"runner/commands": "commands/command.h", "runner/execute": "execute/e
            "runner/divide": "divide/shard.h", "runner/plan": "plan/plan.h", "runner/storage": "storage/array.h",
            "runner/storage/raw": "storage/raw/rawread.h", "runner/storage/untrusted": "storage/untrusted/h5open.h",
            "runner/storage/h5": "storage/h5/h5io.h", "runner/storage/elements": "storage/elements/layout.h",
-           "runner/job": "job/job.h", "runner/base": "base/fail.h", "kernels/reduce": "../kernels/reduce/state.h",
+           "runner/job": "job/job.h", "runner/base": "base/fail.h",
+           "kernels/reduce/tuned": "../kernels/reduce/tuned/exact.h", "kernels/reduce": "../kernels/reduce/state.h",
            "kernels/core": "../kernels/core/kernel.h"}
 LAYERS = ["runner/main.c", *HEADERS]
 
@@ -67,9 +68,12 @@ def test_down_is_allowed(copy):
 
 
 def test_operations_stand_apart(copy):
-    (copy / "kernels/scale/planted.cuh").write_text('#include "../reduce/state.h"\n')
-    done = check(copy)
-    assert done.returncode == 1 and "operations share only what is in kernels/core" in done.stdout
+    for planted in ("scale/planted.cuh", "matmul/tuned/planted.cuh"):
+        where = copy / "kernels" / planted
+        where.write_text(f'#include "{os.path.relpath(copy / "kernels/reduce/state.h", where.parent)}"\n')
+        done = check(copy)
+        assert done.returncode == 1 and "operations share only what is in kernels/core" in done.stdout
+        where.unlink()
 
 
 def test_a_new_folder_has_to_be_named(copy):

@@ -316,7 +316,7 @@ static void run_panel(const struct trial *whole) {
 }
 
 /* After a pass: has another choice of tiles the bits of the variant's own, where the variant says so? It may then take
- * either (kernels/matmul/ways.cuh). */
+ * either (kernels/matmul/tuned/ways.cuh). */
 static void check_way(const struct trial *trial) {
     struct suite *suite = trial->suite;
     const struct kernel *kernel = trial->kernel;

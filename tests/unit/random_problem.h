@@ -50,7 +50,7 @@ static void draw_budget(struct draws *draws, const struct variants *variants, in
     int64_t kind = draw_below(draws, 1024);
     *elements = INT64_C(1) << (kind < 16 ? (cuda ? 21 : 19) : kind < 256 ? (cuda ? 18 : 16) : cuda ? 16 : 13);
     *work = INT64_C(1) << (kind < 16 ? (cuda ? 28 : 24) : kind < 256 ? (cuda ? 24 : 21) : cuda ? 22 : 18);
-    /* Large enough that the blocks of reduce/stream.cu draw pieces, and ragged columns are glued. */
+    /* Large enough that the blocks of reduce/tuned/stream.cu draw pieces, and ragged columns are glued. */
     if (cuda && variants->op == OP_REDUCE && kind == 0) *elements = INT64_C(1) << 26;
 }
 

@@ -3,7 +3,7 @@
  *
  *     TILERUN_SEED=1 TILERUN_CASES=5000     other cases, more of them
  *     TILERUN_CASE=57                       only this case */
-#include "../../kernels/reduce/exact_bins.h"
+#include "../../kernels/reduce/tuned/exact_bins.h"
 #include "kernel_draws.h"
 #include "wide.h"
 

@@ -1,5 +1,5 @@
 /* wide.h - for test_exact.c: sums of floats as one wide integer, and the float nearest to a quotient, found by trying:
- * simple, slow, and unlike kernels/reduce/exact.h in all it does. */
+ * simple, slow, and unlike kernels/reduce/tuned/exact.h in all it does. */
 #include "../../kernels/core/kernel.h"
 
 #include <string.h>

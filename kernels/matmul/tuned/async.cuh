@@ -1,0 +1,336 @@
+/* async.cuh - what the matmul variants built on asynchronous copies share: operands copied into stages, the
+ * order of tiles, and k split over blocks, whose sums are added in a fixed order.
+ *
+ * Stages. Shared memory holds several stages; each holds one tile of A and one of B for a few k. While one stage is
+ * multiplied, copies fill the others (cp.async: from global to shared memory, past the registers). An operand consists
+ * of lines (rows of A, columns of B) of k elements each. In memory either k or the lines are adjacent; a feeder handles
+ * both cases.
+ *
+ * Order. Blocks that run at the same time should share operands in L2. Tiles are numbered in bands of GROUP tile rows,
+ * down the columns of each band, so that the few hundred blocks of a wave cover a near-square of C instead of a few of
+ * its rows:
+ *                0  4  8 12      GROUP = 4: the first 16 blocks read 4 + 4 strips of the operands; numbered along
+ *                1  5  9 13      rows of a wide C they would read 1 + 16.
+ *                2  6 10 14
+ *                3  7 11 15
+ *
+ * Tiles and pieces of k are chosen in cut.cuh. */
+#ifndef KERNELS_MATMUL_ASYNC_CUH
+#define KERNELS_MATMUL_ASYNC_CUH
+
+#include "../../core/cluster.cuh"
+#include "copies.cuh"
+#include "cut.cuh"
+
+/* ---- operands into stages ---------------------------------------------------------------------------------------- */
+
+/* How an operand lies in memory and in a stage. Its lines are rows of A or columns of B. */
+enum layout {
+    K_KEPT,   /* k is adjacent in both */
+    K_TURNED, /* k is adjacent in memory, lines in the stage */
+    LINES     /* lines are adjacent in both */
+};
+
+/* Padding elements at the end of a row of a stage. 16 bytes for float and 32 for double put the 8 lines x 4 k that a
+ * warp reads together into different banks; 16 bytes for a 16-bit type do so for the 8 rows that ldmatrix reads. */
+template <typename T> constexpr int padding = sizeof(T) == 2 ? 8 : 4;
+
+template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) feeder_piece { T element[WIDTH]; };
+
+/* One thread's part of copying an operand into shared memory. A stage is TILE lines by STEP of k; the thread makes
+ * COPIES copies of WIDTH elements, one below the other along the lines (LINES: along k). Copies are started one by one
+ * between the arithmetic, because a burst of copies delays the loads behind it.
+ *
+ * An asynchronous copy cannot transpose, and copies of single elements cost an instruction and an address each. A
+ * K_TURNED operand therefore passes through registers: it is fetched in vectors when the arithmetic of a stage begins,
+ * and written element by element towards its end. A single element of 16 bits is half the least size of an asynchronous
+ * copy, so it is copied by an ordinary load and store. */
+template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS> struct feeder {
+    static constexpr bool HELD = LAYOUT == K_TURNED, SINGLE = !HELD && WIDTH * sizeof(T) < 4;
+    static_assert(!SINGLE || WIDTH == 1, "too little for an asynchronous copy: one by one");
+    static constexpr int WHOLE = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* copies along adjacent memory, */
+    static constexpr int SIDE = WHOLE % 3 == 0 ? 3 : 1;                   /* which a thread makes side by side */
+    static constexpr int ACROSS = WHOLE / SIDE;                           /* threads along it */
+    static constexpr int DOWN = THREADS / ACROSS;
+    static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN * SIDE;
+    static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
+    static_assert(SIDE == 1 || (LAYOUT == LINES && !SINGLE), "only asynchronous copies stand side by side");
+    static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + padding<T>;
+    static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* per stage */
+
+    feeder_piece<T, WIDTH> held[HELD ? COPIES : 1];
+    const T *from; /* source of the next copy */
+    int64_t step;  /* from one copy to the next */
+    int lines;     /* lines of the tile that exist, counted from the thread's first one */
+    int l;         /* the thread's first k in a stage */
+    T *to;         /* destination of its first copy in stage 0 */
+
+    __device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
+        const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
+        const int own = LAYOUT == LINES ? x : y;
+        l = LAYOUT == LINES ? y : x;
+        lines = int(extent - line < TILE ? extent - line : TILE) - own;
+        from = matrix + (LAYOUT == LINES ? (k_begin + l) * ld + line + own : (line + own) * ld + k_begin + l);
+        step = DOWN * ld;
+        to = shared + (LAYOUT == K_KEPT ? own * ROW + l : l * ROW + own);
+    }
+
+    /* The number of the thread's lines (LINES: of its k) that exist in a stage when `left` of k are left. */
+    __device__ int existing(int left) const {
+        return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
+    }
+
+    /* Starts share `part` of `parts` of the copies into the stage `offset` bytes from stage 0. */
+    __device__ void copy(int part, int parts, unsigned offset, int exist) {
+        if constexpr (HELD) {
+            if (part == 0) fetch(exist);
+            place(part, parts, offset);
+        } else if constexpr (SINGLE) {
+            if (part == 0) copy_single(offset, exist);
+        } else {
+#pragma unroll
+            for (int c = COPIES * part / parts; c < COPIES * (part + 1) / parts; c++) {
+                const int aside = c % SIDE * ACROSS * WIDTH;
+                const unsigned at = offset + unsigned(c / SIDE * DOWN * ROW + aside) * unsigned(sizeof(T));
+                const bool exists = c / SIDE * DOWN < exist && (SIDE == 1 || aside < lines);
+                copy_async<WIDTH *int(sizeof(T))>(shared_address(to) + at, from, exists);
+                advance(c);
+            }
+        }
+    }
+
+    /* Moves on to the next copy; from the last copy of a stage to the first of the next stage (along k). */
+    __device__ void advance(int c) {
+        if (c % SIDE < SIDE - 1)
+            from += ACROSS * WIDTH;
+        else if (LAYOUT == LINES)
+            from += step - (SIDE - 1) * ACROSS * WIDTH;
+        else
+            from += c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
+    }
+
+    __device__ void copy_single(unsigned offset, int exist) {
+        T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
+#pragma unroll 8
+        for (int c = 0; c < COPIES; c++) {
+            stage[c * DOWN * ROW] = c * DOWN < exist ? *from : T(0);
+            advance(c);
+        }
+    }
+
+    __device__ void fetch(int exist) {
+#pragma unroll
+        for (int c = 0; c < COPIES; c++) {
+            held[c] =
+                c * DOWN < exist ? *reinterpret_cast<const feeder_piece<T, WIDTH> *>(from) : feeder_piece<T, WIDTH>();
+            advance(c);
+        }
+    }
+
+    /* Writes what was fetched, in the later half of the shares, when it has arrived. */
+    __device__ void place(int part, int parts, unsigned offset) {
+        const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
+        if (late < 0) return;
+        T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
+#pragma unroll
+        for (int e = all * late / count; e < all * (late + 1) / count; e++)
+            stage[e % WIDTH * ROW + e / WIDTH * DOWN] = held[e / WIDTH].element[e % WIDTH];
+    }
+};
+
+/* ---- k split over blocks ----------------------------------------------------------------------------------------- */
+
+#define GROUP 16 /* tile rows per band */
+
+struct matmul_piece {
+    tile_place tile;
+    int64_t split, k_begin, k_end;
+};
+
+/* `number`: of the block, or of its cluster. */
+__device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, const matmul_work &work,
+                                                     int64_t number = block_number()) {
+    const int64_t tiles = work.rows * work.columns;
+    const int64_t matrix = number < tiles ? 0 : quotient(number, tiles), at = number - matrix * tiles;
+    const int64_t split = matrix < args.batch ? 0 : quotient(matrix, args.batch);
+    const int64_t band = quotient(at, GROUP * work.columns), first = band * GROUP;
+    const int64_t height = work.rows - first < GROUP ? work.rows - first : GROUP, within = at - first * work.columns;
+    const int64_t column = quotient(within, height);
+    const int64_t k_begin = split * work.k_each, k_end = k_begin + work.k_each;
+    return {{matrix - split * args.batch, first + within - column * height, column},
+            split,
+            k_begin,
+            k_end < args.k ? k_end : args.k};
+}
+
+/* Starts the copies of a piece's first STAGES - 1 stages. */
+template <int STAGES, unsigned STAGE_BYTES, int BK, typename A, typename B>
+__device__ __forceinline__ void stages_fill(A &a, B &b, const matmul_piece &piece) {
+    const int k = int(piece.k_end - piece.k_begin); /* a k beyond 2^31 would not fit a device */
+    for (int s = 0; s < STAGES - 1; s++) {
+        a.copy(0, 1, s * STAGE_BYTES, a.existing(k - s * BK));
+        b.copy(0, 1, s * STAGE_BYTES, b.existing(k - s * BK));
+        copy_commit();
+    }
+}
+
+/* Walks a piece's k, BK at a time, through a ring of stages: while one is multiplied, STEP of k at a time, the copies
+ * of STAGES - 1 later ones are under way. `load(buffer, offset, l)` brings the operands of STEP of k, from l on in the
+ * stage `offset` bytes from stage 0, into registers; `multiply(buffer)` uses them, while the next are loaded into the
+ * other buffer. A stage is left, and waited for, STEP of k before its end. OWN: those of a stage's k that the thread
+ * multiplies, where warps share them. The first stages are filled (stages_fill). */
+template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
+          typename MULTIPLY>
+__device__ __forceinline__ void stages_follow(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
+    static_assert(OWN / STEP % 2 == 0, "buffers take turns");
+    const int k = int(piece.k_end - piece.k_begin);
+    unsigned read = 0, write = (STAGES - 1) * STAGE_BYTES;
+    copy_wait<STAGES - 2>();
+    __syncthreads();
+    load(0, read, 0);
+    for (int left = k; left > 0; left -= BK) {
+        const int a_exist = a.existing(left - (STAGES - 1) * BK), b_exist = b.existing(left - (STAGES - 1) * BK);
+#pragma unroll
+        for (int l = 0; l < OWN; l += STEP) {
+            if (l == OWN - STEP) {
+                write = read;
+                read = read == (STAGES - 1) * STAGE_BYTES ? 0 : read + STAGE_BYTES;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+            }
+            load((l / STEP + 1) % 2, read, (l + STEP) % OWN);
+            if (l < OWN - STEP) {
+                a.copy(l / STEP, OWN / STEP - 1, write, a_exist);
+                b.copy(l / STEP, OWN / STEP - 1, write, b_exist);
+                if (l == OWN - 2 * STEP) copy_commit();
+            }
+            multiply(l / STEP % 2);
+        }
+    }
+    copy_wait<0>();
+}
+
+template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
+          typename MULTIPLY>
+__device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
+    stages_fill<STAGES, STAGE_BYTES, BK>(a, b, piece);
+    stages_follow<STAGES, STAGE_BYTES, BK, STEP, OWN>(a, b, piece, load, multiply);
+}
+
+/* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into a plane, or through the
+ * epilogue. Uses one vector store where `aligned` permits and the only step between sum and C is a scale that is exact
+ * in the accumulator's type. (The scale also moves the sums to new registers. This matters: a vector store needs
+ * aligned groups of registers, while the loop needs the sums in other register banks than its operands.) */
+template <typename T, int COUNT>
+__device__ inline void matmul_leave(const matmul_args &args, const matmul_work &work, int64_t split, int64_t at,
+                                    const accumulator<T> *sums, int64_t count, bool aligned) {
+    using S = accumulator<T>;
+    struct alignas(COUNT * sizeof(S)) vector {
+        S x[COUNT];
+    };
+    S *const plane = static_cast<S *>(work.planes) + split * args.batch * args.m * args.n;
+    const S scale = work.planes ? S(1) : S(args.alpha);
+    const bool plain = work.planes || (std::is_same_v<T, S> && args.first && args.last && scale == args.alpha);
+    if constexpr (!std::is_same_v<T, S>) {
+        struct alignas(COUNT * sizeof(T)) narrowed {
+            T x[COUNT];
+        };
+        if (!work.planes && args.first && args.last && matmul_in_float<T>(args.alpha) && aligned && count >= COUNT) {
+            narrowed whole;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) whole.x[i] = narrow<T>(scale * sums[i]);
+            *reinterpret_cast<narrowed *>(static_cast<T *>(args.c) + at) = whole;
+            return;
+        }
+    }
+    if (plain && aligned && count >= COUNT) {
+        vector whole;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) whole.x[i] = scale * sums[i];
+        *reinterpret_cast<vector *>((work.planes ? plane : static_cast<S *>(args.c)) + at) = whole;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        if (i >= count) break;
+        if (work.planes)
+            plane[at + i] = sums[i];
+        else if (plain) /* the same product as above: of a NaN even the sign */
+            static_cast<S *>(args.c)[at + i] = scale * sums[i];
+        else
+            matmul_store<T>(args, at + i, sums[i]);
+    }
+}
+
+/* Stores a warp's sums in the layout of mma.sync, 16 x 8 at a time: thread t of the four in group g has two neighbours
+ * in rows g and g + 8. `row` and `column` are those of the warp's first sum. */
+template <typename T, int ROWS, int COLUMNS>
+__device__ inline void matmul_leave_warp(const matmul_args &args, const matmul_work &work, const matmul_piece &piece,
+                                         int64_t row, int64_t column, const accumulator<T> (&sums)[ROWS][COLUMNS][4]) {
+    const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+    const bool aligned = args.n % 2 == 0;
+#pragma unroll
+    for (int i = 0; i < 2 * ROWS; i++) {
+        const int64_t r = row + i * 8 + g;
+        if (r >= args.m) break;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            const int64_t c = column + j * 8 + t * 2;
+            matmul_leave<T, 2>(args, work, piece.split, (piece.tile.batch * args.m + r) * args.n + c,
+                               &sums[i / 2][j][i % 2 * 2], args.n - c, aligned);
+        }
+    }
+}
+
+/* Adds the planes, first to last. Each y of a block adds a range of consecutive planes; these sums are then added in
+ * order. */
+template <typename T>
+static __global__ void __launch_bounds__(512)
+    matmul_gather_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
+    __shared__ accumulator<T> sums[512];
+    const int64_t at = block_number() * blockDim.x + threadIdx.x, elements = args.batch * args.m * args.n;
+    const int64_t each = (work.splits + blockDim.y - 1) / blockDim.y;
+    const int64_t begin = threadIdx.y * each, end = min(begin + each, work.splits);
+    const auto *plane = static_cast<const accumulator<T> *>(work.planes) + at;
+    accumulator<T> sum = 0;
+    if (at < elements) {
+#pragma unroll 8
+        for (int64_t split = begin; split < end; split++) sum += plane[split * elements];
+    }
+    if (blockDim.y > 1) {
+        sums[threadIdx.y * blockDim.x + threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.y > 0) return;
+        for (unsigned i = 1; i < blockDim.y; i++) sum += sums[i * blockDim.x + threadIdx.x];
+    }
+    if (at < elements) matmul_store<T>(args, at, sum);
+}
+
+/* Starts `kernel` on every piece of the work, those of a tile in clusters, and the addition of planes if there are any.
+ * `bytes`: shared memory per block. */
+template <typename T>
+int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
+                  const matmul_choice &choice, int threads, int bytes) {
+    const matmul_args &args = launch->args.matmul;
+    const matmul_work work = matmul_divide(launch, cut, choice);
+    const int64_t blocks = choice.splits * choice.shares * matmul_tiles(args, cut);
+    const int64_t elements = args.batch * args.m * args.n;
+    if (blocks == 0) return 0;
+    int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (code != cudaSuccess) return code;
+    if (cut.shares && matmul_cluster() > 1) {
+        code = launch_clusters_of(matmul_early(launch, cut, blocks, choice.shares), kernel, grid_of(blocks), threads,
+                                  size_t(bytes), int(work.shares), stream_of(launch), args, work);
+    } else {
+        kernel<<<grid_of(blocks), threads, bytes, stream_of(launch)>>>(args, work);
+        code = cudaGetLastError();
+    }
+    if (code != cudaSuccess) return code;
+    if (work.splits > 1) {
+        const dim3 block = work.splits > 16 ? dim3(32, 16) : dim3(256);
+        matmul_gather_kernel<T><<<grid_of(ceil_div(elements, block.x)), block, 0, stream_of(launch)>>>(args, work);
+    }
+    return cudaGetLastError();
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* cut.cuh - how a product is cut into tiles of C and pieces of k, and what that takes.
+ *
+ * A C of few tiles leaves most of the device idle, so k is cut into pieces. Piece s of every tile is summed into plane
+ * s of the workspace; a second, small kernel adds the planes, always in the same order: no atomics, the same bits every
+ * run. Tiles of shares.cuh add up to eight pieces in a cluster of blocks, before there is a plane. Large tiles
+ * read least and multiply fastest where they fill the device; small ones waste less at the edges of C, and there are
+ * more of them to share.
+ *
+ * So tile and pieces are chosen by a model: the time of the busiest multiprocessor,
+ *
+ *     blocks it takes * tile * k of a piece / speed + start of each round of blocks
+ *
+ * but no less than memory needs, and what the planes cost. Blocks of even.cuh do not wait for the busiest; they
+ * take their share of all tiles. Speeds are an H200's, as measured; another GPU's differ in
+ * much the same proportion. */
+#ifndef KERNELS_MATMUL_CUT_CUH
+#define KERNELS_MATMUL_CUT_CUH
+
+#include "../../core/cluster.cuh"
+#include "../matmul.cuh"
+#include <algorithm>
+#include <cmath>
+
+#define MOST_ROUNDS     2      /* of blocks, that k is cut for */
+#define MOST_EVEN       1024   /* blocks of even.cuh; */
+#define EVEN_STORE      2.1e12 /* bytes per second that these store beside multiplying */
+#define MOST_SHARES     8      /* blocks of a cluster */
+#define SHORT_K         64 /* a k that stages hold: what is copied for one matrix of a stack waits for the one before */
+#define SHORT_PACE      0.58   /* of the speed: 2761 of 45 x 45 x 45 and 2000 of 64 x 64 x 64 in float32 */
+#define STACK_K         256    /* a k up to here, of which matrices of a stack spend much on their first stages; */
+#define STACK_PACE      0.7    /* of the speed: as fitted to ten stacks of 66^3 to 253^3, in float32 and float64 */
+#define CLUSTER_SECONDS 1.6e-6 /* that an addition in a cluster of two takes; */
+#define SHARE_SECONDS   4e-7   /* each more block */
+#define EARLY_SECONDS   9e-7   /* that a launch saves which begins early */
+#define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
+#define RAGGED          4.5e11 /* bytes per second of a C whose rows begin anywhere: stored element by element; */
+#define RAGGED_DOUBLES  6e11   /* of float64 */
+#define RAGGED_SHOWS    0.5    /* of storing or multiplying, of what takes less; none in stacks: other blocks go on */
+
+/* One shape of a kernel's tiles. */
+struct matmul_cut {
+    int rows, columns; /* of a tile */
+    int slots;         /* blocks that share a multiprocessor */
+    int step;          /* of k: pieces are multiples of it */
+    int least;         /* of k per piece, so that a piece is worth its start */
+    double flops;      /* per second, of a multiprocessor whose slots are taken */
+    double alone;      /* the share of that which a block reaches by itself */
+    double start;      /* seconds that each round of blocks takes beside that */
+    int order;         /* tiles that add a piece's terms in the same way have the same number, of 12 bits */
+    bool shares;       /* can blocks of a cluster share a tile? */
+    double even;       /* flops where a block goes on with another's tile (even.cuh); 0: none does */
+    bool waits;        /* does a multiprocessor wait for the stores of its only block, in a stack too? */
+};
+
+/* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
+struct matmul_work {
+    int64_t splits, k_each; /* number of planes; k per piece (the last may have less) */
+    int64_t rows, columns;  /* numbers of tiles */
+    void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
+    unsigned shares;        /* pieces that a cluster adds: there are splits * shares */
+};
+
+/* Which of a kernel's cuts, in how many pieces of k, and the time that this is predicted to take. */
+struct matmul_choice {
+    int cut;
+    int64_t splits, shares; /* planes, and pieces that a cluster adds */
+    double seconds;
+};
+
+inline int64_t matmul_tiles(const matmul_args &args, const matmul_cut &cut) {
+    return args.batch * ceil_div(args.m, cut.rows) * ceil_div(args.n, cut.columns);
+}
+
+inline int64_t matmul_k_each(const matmul_args &args, const matmul_cut &cut, int64_t pieces) {
+    return ceil_div(ceil_div(args.k, pieces), cut.step) * cut.step;
+}
+
+/* Do blocks of even.cuh do this? They need a tile each, and count in 32 bits. */
+inline bool matmul_even(const struct launch *launch, const matmul_cut &cut) {
+    const int64_t tiles = matmul_tiles(launch->args.matmul, cut), steps = ceil_div(launch->args.matmul.k, cut.step);
+    const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
+    return cut.even > 0 && steps > 0 && blocks <= MOST_EVEN && tiles >= blocks && tiles < (int64_t(1) << 31) / steps;
+}
+
+/* Do rows of both operands, as they lie, consist of groups of four elements? Whether operands are aligned, only the
+ * launch knows. */
+inline bool matmul_in_fours(const matmul_args &args) {
+    return (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0 &&
+           args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
+}
+
+/* The blocks that a cluster may have: 1 where this device, or this build, has none. */
+inline int matmul_cluster() {
+    return launch_overlaps() ? MOST_SHARES : 1;
+}
+
+inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &cut, const matmul_choice &choice) {
+    const matmul_args &args = launch->args.matmul;
+    return {.splits = choice.splits,
+            .k_each = matmul_k_each(args, cut, choice.splits * choice.shares),
+            .rows = ceil_div(args.m, cut.rows),
+            .columns = ceil_div(args.n, cut.columns),
+            .planes = choice.splits > 1 ? launch->workspace : nullptr,
+            .shares = unsigned(choice.shares)};
+}
+
+inline int64_t matmul_most_pieces(const struct launch *launch, const matmul_cut &cut) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t tiles = matmul_tiles(args, cut), slots = int64_t(cut.slots) * launch->multiprocessors;
+    return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MOST_ROUNDS * slots / tiles, args.k / cut.least));
+}
+
+/* May blocks of shares.cuh come while the launch before still runs? Only if both find room at once: a float64
+ * product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 where they came early; presumably they come one by one
+ * as others end, too many on some multiprocessors, and clusters late. */
+inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int64_t blocks, int64_t shares) {
+    if (!cut.shares) return false;
+    return shares <= 2 ? blocks <= launch->multiprocessors : cut.slots > 1 && 2 * blocks <= launch->multiprocessors;
+}
+
+/* The share of all multiprocessors that clusters of so many blocks take: those of three and more do not find room
+ * everywhere. Of an H200's 132, 36 of 3 ran at the same time but not 40, 25 of 4 but not 32, 16 of 6 but not 18, 10 of
+ * 8 but not 16; nor did 16 of 7. What multicast.cu's clusters find was fitted (multicast_choice.cuh). */
+static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
+
+/* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. */
+inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
+                                 double pace) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t pieces = splits * shares, blocks = pieces * matmul_tiles(args, cut);
+    const int64_t room =
+        shares > 2 ? std::max(int64_t(1), int64_t(launch->multiprocessors * matmul_room_for[shares - 1]) / shares) : 0;
+    const bool even = pieces == 1 && matmul_even(launch, cut);
+    const int64_t busiest = room ? ceil_div(blocks / shares, room) : ceil_div(blocks, launch->multiprocessors);
+    const double together = double(std::min(busiest, int64_t(cut.slots)));
+    const double share = cut.slots == 1 ? 1 : cut.alone + (1 - cut.alone) * (together - 1) / (cut.slots - 1);
+    const double turns = even ? double(blocks) / launch->multiprocessors : double(busiest);
+    const double flops = turns * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
+    const double rounds = even ? 1 : double(ceil_div(busiest, cut.slots));
+    const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
+    const double idle = args.batch == 1 || args.k > STACK_K ? 1 : args.k > SHORT_K ? STACK_PACE : SHORT_PACE;
+    const double compute = flops / ((even ? cut.even : cut.flops * share) * pace * idle) + rounds * cut.start +
+                           std::max(0.0, rounds - 1) * ROUND_SECONDS + (even ? c * element / EVEN_STORE : 0);
+    const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
+    const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
+    const double cluster = shares > 1 ? CLUSTER_SECONDS + SHARE_SECONDS * double(shares - 2) : 0;
+    const bool vectors = args.n * dtype_size(launch->dtype) % 16 == 0; /* that rows of C are stored in */
+    const double pace_c = vectors ? 3e12 : 1e12,
+                 ragged = vectors ? 0 : c * element / (element > 4 ? RAGGED_DOUBLES : RAGGED);
+    const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
+    const double early = matmul_early(launch, cut, blocks, shares) ? EARLY_SECONDS : 0;
+    return 2.2e-6 + std::max({compute, ragged, (a + b + c) * element / 3.6e12}) +
+           (args.batch == 1 || cut.waits ? RAGGED_SHOWS : 0) * std::min(compute, ragged) + cluster + planes - early;
+}
+
+/* All cuts of a kernel. */
+struct matmul_cuts {
+    const matmul_cut *cut;
+    int count;
+};
+
+/* `tile`: 0 for the best of the cuts, else 1 + the index of the only one. */
+inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cuts &cuts, int tile, double pace = 1) {
+    const int begin = tile ? tile - 1 : 0, end = tile ? tile : cuts.count;
+    matmul_choice best = {begin, 1, 1, INFINITY};
+    for (int i = begin; i < end; i++) {
+        const matmul_cut &cut = cuts.cut[i];
+        const int64_t most = matmul_most_pieces(launch, cut), cluster = cut.shares ? matmul_cluster() : 1;
+        for (int64_t wanted = 1; wanted <= most; wanted += std::max(int64_t(1), wanted / 8)) {
+            /* As many pieces as there are, when each is a whole number of steps. */
+            const int64_t k_each = matmul_k_each(launch->args.matmul, cut, wanted);
+            const int64_t pieces = std::max(int64_t(1), ceil_div(launch->args.matmul.k, std::max(int64_t(1), k_each)));
+            const int64_t splits = ceil_div(pieces, cluster), shares = ceil_div(pieces, splits);
+            const double seconds = matmul_cut_seconds(launch, cut, splits, shares, pace);
+            if (seconds < best.seconds) best = {i, splits, shares, seconds};
+        }
+    }
+    return best;
+}
+
+/* An upper bound of the planes' bytes that does not shrink when an extent grows: the last, smaller tiles of a run may
+ * be split where its full ones are not. */
+inline size_t matmul_planes(const struct launch *launch, const matmul_cuts &cuts, size_t element) {
+    const matmul_args &args = launch->args.matmul;
+    double bytes = 0;
+    for (int i = 0; i < cuts.count; i++) {
+        const matmul_cut &cut = cuts.cut[i];
+        if (args.k < 2 * cut.least) continue;
+        const double wanted = double(args.k / cut.least) * double(args.batch) * double(args.m) * double(args.n);
+        const double most = MOST_ROUNDS * double(cut.slots) * launch->multiprocessors * cut.rows * cut.columns;
+        bytes = std::max(bytes, std::min(wanted, most) * double(element));
+    }
+    return size_t(bytes);
+}
+
+/* For kernel->way: an element's terms are added in the cut's order in each piece, then the pieces. */
+inline uint64_t matmul_way(const struct launch *launch, const matmul_choice &choice, const matmul_cut &cut) {
+    const int64_t pieces = choice.splits * choice.shares;
+    const uint64_t k_each = pieces > 1 ? uint64_t(matmul_k_each(launch->args.matmul, cut, pieces)) : 0;
+    return k_each << 16 | uint64_t(choice.shares - 1) << 12 | uint64_t(cut.order);
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* dmma.cu - float64 on tensor cores: a warp multiplies a 16 x 4 by a 4 x 8 matrix in one instruction.
+ *
+ *     A 64 x 4   B 4 x 32     C 64 x 32 per warp     For every 4 of k a thread loads 8 elements of A and 4 of B, and
+ *       +--+      +--------+   +--+--+--+--+         the warp multiplies 16 times, once for each 16 x 8 of C. The
+ *       |  |  x   |        | = |  |  |  |  |         sums take 128 registers per thread, two sets of operands 48:
+ *       |  |      +--------+   +--+--+--+--+         a block of 8 warps, 128 x 128 of C, fills a multiprocessor.
+ *       |  |                   |  |  |  |  |
+ *       +--+                   +--+--+--+--+
+ *
+ * Four stages of 16 of k are filled by cp.async, as in async.cu, but no operand is transposed: a thread loads
+ * single elements, which is as easy where k is adjacent as where lines are. Either way half a warp loads 4 lines x 4 k
+ * of 8 bytes at once, and four elements of padding put them into different banks.
+ *
+ * The instruction for 8 of k needs twice the operands at once, which leaves no registers for a second set; it ran at
+ * 0.73 of cuBLAS's speed. Before compute capability 9.0 the 16 rows take two instructions of 8.
+ *
+ * Smaller tiles, whose k is shared by warps and by clusters of blocks, are in shares.cuh. Where there is a tile
+ * for each block that finds room, blocks share the tiles evenly, as even.cuh tells.
+ *
+ * Measured on an H200: 0.95 to 1.05 of cuBLAS's speed on large products, up to 62 TFLOP/s (without tensor cores,
+ * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
+ * else. */
+#include "even.cuh"
+#include "ways.cuh"
+
+/* Tiles: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. */
+using dmma_shapes =
+    std::tuple<share_shape<double, 128, 128, 64, 32, 1, 16, 4, 1>, share_shape<double, 128, 64, 64, 32, 1, 16, 3, 2>,
+               share_shape<double, 64, 96, 32, 48, 2, 16, 5, 1>, share_shape<double, 64, 64, 32, 32, 1, 16, 4, 2>,
+               share_shape<double, 64, 64, 32, 32, 2, 16, 5, 1>, share_shape<double, 32, 64, 32, 32, 2, 16, 5, 2>,
+               share_shape<double, 32, 32, 32, 32, 4, 32, 4, 2>, share_shape<double, 16, 32, 16, 32, 4, 32, 5, 2>>;
+template <int WHICH> using dmma_shape = std::tuple_element_t<WHICH, dmma_shapes>;
+
+static constexpr matmul_cut all_cuts[] = {
+    dmma_shape<0>::cut(5.1e+11, 1, 3.6e-6, 4.8e+11), dmma_shape<1>::cut(5e+11, 0.84, 5e-6, 4.76e+11),
+    dmma_shape<2>::cut(4.9e+11, 1, 4.1e-6),          dmma_shape<3>::cut(5e+11, 0.83, 2.6e-6, 4.58e+11),
+    dmma_shape<4>::cut(4.5e+11, 1, 2.55e-6),         dmma_shape<5>::cut(3.7e+11, 0.9, 1.4e-6),
+    dmma_shape<6>::cut(2.6e+11, 0.88, 3e-7),         dmma_shape<7>::cut(2.2e+11, 0.73, 2e-7)};
+static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
+
+/* Do rows of both operands, as they lie, consist of aligned pairs of elements? */
+static bool in_pairs(const matmul_args &args) {
+    return (args.transpose_a ? args.m : args.k) % 2 == 0 && (args.transpose_b ? args.k : args.n) % 2 == 0 &&
+           args.a_batch_stride % 2 == 0 && args.b_batch_stride % 2 == 0;
+}
+
+static matmul_choice matmul_dmma_choice(const struct launch *launch) {
+    return matmul_choose(launch, cuts, launch->choice[0], in_pairs(launch->args.matmul) ? 1 : 0.85);
+}
+
+static uint64_t matmul_dmma_way(const struct launch *launch) {
+    const matmul_choice choice = matmul_dmma_choice(launch);
+    return matmul_way(launch, choice, cuts.cut[choice.cut]);
+}
+
+/* With so few rows or columns tiles do little but copy. Where memory has to keep up, 11 x 2458 x 14650, whose k is cut,
+ * took 1.7 times as long as the model says; 7028 x 6 x 1240 1.3 times: tiles have 16 rows, and 32 columns. But 10 x
+ * 22016 x 5504 took 0.87 and 11 x 6664 x 13334 0.99 of it. */
+#define FEW      16
+#define CUT_PACE (1 / 1.5)
+#define ROW_PACE (1 / 1.3)
+#define FEW_PACE (1 / 0.95)
+#define L2_BYTES 44e6
+
+static double matmul_dmma_seconds(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const matmul_choice choice = matmul_dmma_choice(launch);
+    const double bytes = 8 * (double(args.m) + double(args.n)) * double(args.k);
+    if (std::min(args.m, args.n) > FEW || bytes <= L2_BYTES) return choice.seconds;
+    return choice.seconds / (choice.splits * choice.shares > 1 ? CUT_PACE : args.m > args.n ? ROW_PACE : FEW_PACE);
+}
+
+/* The workspace begins with the flags of even.cuh, which nothing else may write. */
+static constexpr size_t FLAG_BYTES = MOST_EVEN * sizeof(unsigned);
+
+static size_t matmul_dmma_workspace(const struct launch *launch) {
+    size_t bytes = matmul_planes(launch, cuts, sizeof(double));
+    for (int i = 0; i < cuts.count; i++) bytes = std::max(bytes, even_bytes(launch, cuts.cut[i]));
+    return bytes > 0 ? FLAG_BYTES + bytes : 0;
+}
+
+template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
+static int matmul_dmma_start(const struct launch *launch) {
+    const matmul_choice choice = matmul_dmma_choice(launch);
+    const matmul_cut &cut = cuts.cut[choice.cut];
+    struct launch behind = *launch;
+    behind.workspace = static_cast<char *>(launch->workspace) + FLAG_BYTES;
+    return share_with<dmma_shapes>(choice.cut, [&](auto shape) {
+        using SHAPE = decltype(shape);
+        if constexpr (SHAPE::WARPS_K == 1)
+            if (choice.splits * choice.shares == 1 && matmul_even(launch, cut))
+                return even_start<SHAPE, A, A_WIDTH, B, B_WIDTH>(
+                    launch, cut, static_cast<unsigned *>(launch->workspace), static_cast<double *>(behind.workspace));
+        return share_start<SHAPE, A, A_WIDTH, B, B_WIDTH>(&behind, cut, choice);
+    });
+}
+
+template <enum layout A, enum layout B> static int matmul_dmma_with(const struct launch *launch) {
+    return in_pairs(launch->args.matmul) ? matmul_dmma_start<A, 2, B, 2>(launch)
+                                         : matmul_dmma_start<A, 1, B, 1>(launch);
+}
+
+static int matmul_dmma_begin(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.transpose_a)
+        return args.transpose_b ? matmul_dmma_with<LINES, K_KEPT>(launch) : matmul_dmma_with<LINES, LINES>(launch);
+    return args.transpose_b ? matmul_dmma_with<K_KEPT, K_KEPT>(launch) : matmul_dmma_with<K_KEPT, LINES>(launch);
+}
+
+DECLARE_KERNEL(matmul_dmma);
+static int matmul_dmma_launch(const struct launch *launch) {
+    return ways_launch(&matmul_dmma, launch, matmul_dmma_begin);
+}
+
+KERNEL(matmul_dmma) = {
+    .name = "dmma",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "float64 on tensor cores: tiles from 16x32 to 128x128, of large products an even share a block",
+    .dtypes = DTYPE_BIT(FLOAT64),
+    .edges = {{128, 64, 32, 16, 2}, {96, 64, 32, 2}, {16, 32, 2, 64, 128, 256}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .compute_capability = 80,
+    .parameters = {{.name = "tile",
+                    .values = {"auto", "128", "128x64", "64x96k2", "64x64", "64x64k2", "32x64k2", "32x32k4", "16x32k4"},
+                    .help = "rows and columns of C a block, k2: two warps share k; auto: as a model predicts"}},
+    .way = matmul_dmma_way,
+    .workspace = matmul_dmma_workspace,
+    .seconds = matmul_dmma_seconds,
+    .launch = matmul_dmma_launch,
+};

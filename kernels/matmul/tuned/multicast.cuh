@@ -1,0 +1,309 @@
+/* multicast.cuh - the blocks of multicast.cu: where a block stands in its cluster, and the ring of stages that
+ * the blocks of a cluster fill for each other.
+ *
+ *     down = 2, across = 2          B 0         B 1          block (i, j) copies half of A i, for its row of blocks,
+ *                           A 0   (0, 0)      (0, 1)         and half of B j, for its column of blocks
+ *                           A 1   (1, 0)      (1, 1)
+ *
+ * A stage is full when all copies into it have arrived, whoever made them. It is empty when the consumers of every
+ * block that gets this block's copies have said so: down + across - 1 blocks. */
+#ifndef KERNELS_MATMUL_MULTICAST_CUH
+#define KERNELS_MATMUL_MULTICAST_CUH
+
+#include "multicast_choice.cuh"
+#include "multicast_store.cuh"
+
+/* A block's shape. Its threads: a warpgroup for each 64 rows, the consumers, and two warps, one thread of each copies
+ * an operand. */
+template <size_t TILE> struct multicast_shape {
+    static constexpr int ROWS = multicast_tiles[TILE].rows, COLUMNS = multicast_tiles[TILE].columns;
+    static constexpr int BLOCKS = multicast_tiles[TILE].blocks; /* per multiprocessor, at most */
+    static constexpr int PIECES = multicast_tiles[TILE].most_pieces();
+    static constexpr int CONSUMERS = ROWS / 64, THREADS = CONSUMERS * WARPGROUP + 64;
+    static constexpr int A_BYTES = ROWS * 128;
+    template <bool B_MN> static constexpr int B_SLABS = B_MN ? (COLUMNS + 63) / 64 : 1; /* copied one by one */
+    template <bool B_MN> static constexpr int B_BYTES = B_MN ? B_SLABS<true> *SLAB_BYTES : COLUMNS * 128;
+};
+
+/* How a launch is laid out. */
+struct multicast_layout {
+    int stages;
+    int down, across, pieces; /* blocks of a cluster: down * across * pieces */
+    int rows, columns;        /* of C, in tiles of clusters */
+    int clusters;             /* tiles of clusters in all */
+    bool once;                /* a cluster does one */
+    int a_lines, b_lines;     /* of an operand's tile, copied by one block: rows of 128 bytes */
+    enum multicast_out out;
+};
+
+struct multicast_ring {
+    uint64_t full[MULTICAST_STAGES], empty[MULTICAST_STAGES];
+    uint64_t landed[2]; /* have the other pieces' sums come, for a consumer? */
+};
+
+/* A thread's position in the ring, of `stages` (tma.cuh: ring_position, where their number is known to the compiler).
+ */
+struct multicast_position {
+    int stage = 0;
+    uint32_t phase = 0;
+
+    __device__ void advance(int stages) {
+        if (++stage == stages) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+};
+
+/* x / y, where y is a power of 2 if there are many. (A division takes a hundred cycles.) */
+__device__ inline int shared_out(int x, int y) {
+    return y & (y - 1) ? int(unsigned(x) / unsigned(y)) : x >> (31 - __clz(y));
+}
+
+/* A block's place: in its cluster, and along k. */
+struct multicast_place {
+    int down = 0, across = 0, piece = 0;
+    int first = 0;     /* rank of the first block of the same piece */
+    uint32_t peer = 0; /* rank of the block in this one's place, of the first piece */
+    int begin, end;    /* of k, in steps */
+
+    __device__ multicast_place(const multicast_layout &layout, int64_t k) {
+        const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
+        if (size > 1) {
+            const int rank = int(cluster_rank());
+            piece = shared_out(rank, sharing);
+            first = piece * sharing;
+            peer = uint32_t(rank - first);
+            across = shared_out(rank - first, layout.down);
+            down = rank - first - across * layout.down;
+        }
+        const int steps = int((k + TILE_K - 1) / TILE_K), each = shared_out(steps + layout.pieces - 1, layout.pieces);
+        begin = min(each * piece, steps);
+        end = min(begin + each, steps);
+    }
+    __device__ int rank_at(const multicast_layout &layout, int at_down, int at_across) const {
+        return first + at_across * layout.down + at_down;
+    }
+    /* Of the blocks that share A with this one, and of those that share B: a bit for each rank. */
+    __device__ uint16_t row_of_blocks(const multicast_layout &layout) const {
+        uint32_t bits = 0;
+        for (int i = 0; i < layout.across; i++) bits |= 1u << rank_at(layout, down, i);
+        return uint16_t(bits);
+    }
+    __device__ uint16_t column_of_blocks(const multicast_layout &layout) const {
+        return uint16_t(((1u << layout.down) - 1) << rank_at(layout, 0, across));
+    }
+};
+
+/* This block's part of the cluster's tile `number`. Clusters walk down bands of 8 tiles, so that clusters running at
+ * the same time share operands in L2. */
+template <typename SHAPE>
+__device__ inline multicast_tile multicast_tile_of(const multicast_layout &layout, const multicast_place &place,
+                                                   int number) {
+    const int each = layout.rows * layout.columns, batch = number < each ? 0 : number / each, band = 8;
+    const int in_matrix = number - batch * each;
+    const int first = in_matrix < band * layout.columns ? 0 : in_matrix / (band * layout.columns) * band;
+    const int tall = min(band, layout.rows - first), in_band = in_matrix - first * layout.columns;
+    const int column = tall == band ? in_band / band
+                       : tall == 1  ? in_band
+                                    : in_band / tall,
+              row = first + in_band - column * tall;
+    return {batch, (row * layout.down + place.down) * SHAPE::ROWS,
+            (column * layout.across + place.across) * SHAPE::COLUMNS};
+}
+
+/* How many boxes of an operand's tile are copied, where `left` of m or n are left from its first line on. Tiles that
+ * lie largely beyond the operand's end were slower than their bytes explain: it seems that a line that the copy engine
+ * makes of zeros takes it several times as long as another. So boxes of nothing but zeros are left out, and what is
+ * then in the stage multiplies into sums that are not stored. */
+template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
+    return left <= 0 ? 0 : MN ? min(BOXES, (left + 63) / 64) : 1;
+}
+
+/* Is one of the cluster's rows of blocks beyond C? If a column is too, a block beyond both would wait for no copy of
+ * the others. It would run ahead, and say twice of a stage that it was read before another block has said so once. So
+ * boxes of that column are copied. */
+template <typename SHAPE>
+__device__ inline bool multicast_corner(const matmul_args &args, const multicast_layout &layout,
+                                        const multicast_place &place, const multicast_tile &tile) {
+    return tile.row + (layout.down - 1 - place.down) * SHAPE::ROWS >= args.m;
+}
+
+/* Copies `boxes` boxes, a slab apart in shared memory, 64 elements apart along x in the operand; to this block alone,
+ * or to the blocks whose bits are set. */
+template <int BOXES>
+__device__ inline void multicast_copy(const CUtensorMap *map, uint8_t *to, uint64_t *full, int x, int y, int matrix,
+                                      int boxes, bool shared, uint16_t blocks) {
+#pragma unroll
+    for (int i = 0; i < BOXES; i++) {
+        if (i >= boxes) break;
+        if (shared)
+            tma_load(map, to + i * SLAB_BYTES, full, x + i * 64, y, matrix, blocks);
+        else
+            tma_load(map, to + i * SLAB_BYTES, full, x + i * 64, y, matrix);
+    }
+}
+
+/* What is copied of an operand for a tile of C: from which line of m or n on, how many boxes, of which matrix. */
+template <typename SHAPE, bool IS_B, bool MN> struct multicast_source {
+    static constexpr int BOXES = !MN ? 1 : IS_B ? SHAPE::template B_SLABS<true> : SHAPE::CONSUMERS;
+    int begin, boxes, matrix;
+
+    __device__ multicast_source(const matmul_args &args, const multicast_layout &layout, const multicast_place &place,
+                                int number) {
+        const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+        begin = IS_B ? tile.column : tile.row;
+        boxes = multicast_boxes<BOXES, MN>(int(IS_B ? args.n : args.m) - begin);
+        if (IS_B && boxes == 0 && multicast_corner<SHAPE>(args, layout, place, tile)) boxes = 1;
+        matrix = (IS_B ? args.b_batch_stride : args.a_batch_stride) ? tile.batch : 0;
+    }
+};
+
+/* The thread that copies an operand keeps its part of the ring full. Of a tile's lines it copies a share: rows of 128
+ * bytes, of m or n where the operand lies along k, else of k. What it does for a step is kept short: a small tile waits
+ * for nothing else. `made` waits until there are barriers. */
+template <typename SHAPE, bool IS_B, bool MN, bool SHARED, int BYTES, typename MADE>
+__device__ inline void multicast_fill(const matmul_args &args, const multicast_layout &layout,
+                                      const multicast_place &place, const CUtensorMap *map, multicast_ring &ring,
+                                      uint8_t *stages, int first, int clusters, MADE &&made) {
+    using source = multicast_source<SHAPE, IS_B, MN>;
+    int box = IS_B ? layout.b_lines : layout.a_lines, line = box * (IS_B ? place.down : place.across);
+    uint32_t blocks = !SHARED ? 0 : IS_B ? place.column_of_blocks(layout) : place.row_of_blocks(layout);
+    source of(args, layout, place, first);
+    box *= (IS_B ? layout.down : layout.across) * 128;
+    computed(blocks, box, line, of.begin, of.boxes, of.matrix);
+    made();
+    if (!elect_one()) return;
+    launch_wait();
+    launch_next();
+    uint8_t *const to = stages + (IS_B ? SHAPE::A_BYTES : 0) + line * 128;
+    multicast_position at;
+    for (int number = first; number < layout.clusters; number += clusters) {
+        if (number > first) of = source(args, layout, place, number);
+        const int bytes = of.boxes * box, along = of.begin + (MN ? 0 : line);
+        int k = place.begin * TILE_K + (MN ? line : 0);
+#pragma unroll 1
+        for (int step = place.begin; step < place.end; step++, k += TILE_K, at.advance(layout.stages)) {
+            uint64_t *const full = &ring.full[at.stage];
+            mbarrier_wait(&ring.empty[at.stage], at.phase ^ 1);
+            mbarrier_expect(full, uint32_t(bytes));
+            multicast_copy<source::BOXES>(map, to + at.stage * BYTES, full, MN ? along : k, MN ? k : along, of.matrix,
+                                          of.boxes, SHARED, uint16_t(blocks));
+        }
+    }
+}
+
+template <typename SHAPE, bool A_MN, bool B_MN, typename MADE>
+__device__ inline void multicast_produce(const matmul_args &args, const multicast_layout &layout,
+                                         const multicast_place &place, const CUtensorMap *map, bool is_b,
+                                         multicast_ring &ring, uint8_t *stages, int first, int clusters, MADE &&made) {
+    constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
+    if (!is_b && layout.across > 1)
+        multicast_fill<SHAPE, false, A_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+    else if (!is_b)
+        multicast_fill<SHAPE, false, A_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+    else if (layout.down > 1)
+        multicast_fill<SHAPE, true, B_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+    else
+        multicast_fill<SHAPE, true, B_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+}
+
+/* A consumer's word to those who copy into a stage: it has been read. Nobody says so of a stage that will not be filled
+ * again. So all that is said to a block is waited for by its copying thread, and a block may end without waiting for
+ * the others of its cluster. */
+struct multicast_release {
+    bool tells;
+    uint32_t whom;
+    int tiles;       /* of this block, that are still to come */
+    int in_tile = 0; /* stages that this tile empties and that will be filled again */
+
+    __device__ multicast_release(const multicast_layout &layout, const multicast_place &place, int count)
+        : tiles(count) {
+        const int thread = int(threadIdx.x) % WARPGROUP, beside = thread - layout.down;
+        tells = beside < layout.across - 1;
+        whom = uint32_t(beside < 0 ? place.rank_at(layout, thread, place.across)
+                                   : place.rank_at(layout, place.down, beside + (beside >= place.across)));
+        computed(whom);
+    }
+    __device__ void begin(int steps, int stages) {
+        const int64_t left = int64_t(tiles--) * steps - stages;
+        in_tile = tells ? int(max(int64_t(0), min(left, int64_t(steps)))) : 0;
+    }
+    __device__ void operator()(uint64_t *empty) {
+        if (in_tile-- > 0) mbarrier_arrive(empty, whom);
+    }
+};
+
+/* ---- k cut over the blocks of a cluster -------------------------------------------------------------------------- */
+
+/* Where the sums of others land that a block adds up: [its units of 16 columns][other pieces][consumers][2][thread of a
+ * consumer]. The columns of a tile are dealt out in units. */
+template <typename SHAPE> struct multicast_landing {
+    static constexpr int UNITS = SHAPE::COLUMNS / 16, EACH = 2 * WARPGROUP, BYTES = EACH * int(sizeof(float4));
+    float4 *at;
+    int pieces;
+
+    __device__ float4 *place(const multicast_unit &unit, int from) const {
+        return at + (unit.turn * (pieces - 1) + from - (from > unit.owner)) * SHAPE::CONSUMERS * EACH;
+    }
+    /* What a consumer of this piece gets. */
+    __device__ static int bytes(int pieces, int piece) {
+        return (UNITS - piece + pieces - 1) / pieces * (pieces - 1) * BYTES;
+    }
+};
+
+/* Adds up a tile whose k was cut. A block leaves the units that belong to others in its own shared memory, whence they
+ * are copied to these blocks' landings, and adds what it gets to its own: pieces in order, the same bits every run. */
+template <typename SHAPE>
+__device__ inline void multicast_exchange(const multicast_owner &owns, uint32_t peer, uint32_t sharing,
+                                          multicast_ring &ring, const multicast_room &room, uint8_t *landings,
+                                          float (&sum)[SHAPE::COLUMNS / 2]) {
+    using landing = multicast_landing<SHAPE>;
+    const int thread = int(threadIdx.x) % WARPGROUP, consumer = int(threadIdx.x) / WARPGROUP;
+    const landing land = {reinterpret_cast<float4 *>(landings) + consumer * landing::EACH, owns.pieces};
+    const auto left = [&](int i) {
+        return reinterpret_cast<float4 *>(room.part + i / 2 * room.apart + i % 2 * landing::BYTES);
+    };
+    multicast_unit unit;
+#pragma unroll
+    for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces)) {
+        if (unit.owner == owns.piece) continue;
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            const float *const at = &sum[i * 8 + j * 4];
+            left(i)[j * WARPGROUP + thread] = make_float4(at[0], at[1], at[2], at[3]);
+        }
+    }
+    tma_store_fence();
+    warpgroup_sync(1 + consumer);
+    if (thread < 32 && elect_one()) {
+        unit = {};
+#pragma unroll 1
+        for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces))
+            if (unit.owner != owns.piece)
+                shared_copy(land.place(unit, owns.piece), left(i), landing::BYTES, &ring.landed[consumer],
+                            peer + uint32_t(unit.owner) * sharing);
+    }
+    __syncwarp();
+    if (owns.piece < landing::UNITS) mbarrier_wait(&ring.landed[consumer], 0);
+    cluster_arrive_relaxed(); /* what was left here for this block is no more needed */
+    unit = {};
+#pragma unroll
+    for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces)) {
+        if (unit.owner != owns.piece) continue;
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            float *const at = &sum[i * 8 + j * 4];
+            float4 all = make_float4(0, 0, 0, 0);
+#pragma unroll 1
+            for (int from = 0; from < owns.pieces; from++) {
+                const float4 add = from == owns.piece ? make_float4(at[0], at[1], at[2], at[3])
+                                                      : land.place(unit, from)[j * WARPGROUP + thread];
+                all = make_float4(all.x + add.x, all.y + add.y, all.z + add.z, all.w + add.w);
+            }
+            at[0] = all.x, at[1] = all.y, at[2] = all.z, at[3] = all.w;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,266 @@
+/* multicast_choice.cuh - which tile and which cluster suit a product: a model of multicast.cu's time.
+ *
+ * A configuration is a block's tile, whether the product is turned (C^T = B^T A^T), and how blocks form a cluster: they
+ * lie below and beside each other and share operands, or they multiply pieces of k. A step is 64 of k of one tile. It
+ * takes about the longest of
+ *
+ *     tensor core     4 instructions of each 64 rows, N / 2 cycles each, or what reading A from shared memory takes
+ *     boxes           53 ns for each box of the operand that has more, however small: there is a thread for each
+ *     L2              bytes that a block asks for; rows that begin within a line touch two lines, and more sectors
+ *     arriving        bytes that come into a multiprocessor, whoever asked for them
+ *     lines           a cycle for each line of 128 bytes
+ *     few lines       that all blocks want at the same time: the parts of L2 that hold them serve one after the other
+ *     the far half    where operands do not fit into L2 twice, what is asked for crosses the chip
+ *     flight          0.75 us from a copy's start to its arrival, over the stages that are under way
+ *
+ * and a launch takes
+ *
+ *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory, and half of the less
+ *
+ * The constants were fitted to the times of 3900 configurations of 38 products on an H200, most of few rows or columns
+ * and a long k, and of 12 large ones as they were before. What is chosen is 3.1 % slower than the best measured in the
+ * geometric mean, and 35 % at most (256 x 4096 x 4096). `tests/bench/choices.py` times all configurations beside the
+ * one chosen. */
+#ifndef KERNELS_MATMUL_MULTICAST_CHOICE_CUH
+#define KERNELS_MATMUL_MULTICAST_CHOICE_CUH
+
+#include "wgmma_choice.cuh"
+
+#include <cmath>
+#include <initializer_list>
+
+#define TILE_K            WGMMA_STEP_K
+#define MULTICAST_CLUSTER 8 /* blocks, at most */
+#define MULTICAST_STAGES  16
+#define MULTICAST_SHARED  (227 * 1024) /* of a multiprocessor, for one block */
+#define MULTICAST_RING    1024         /* bytes before the stages: barriers */
+
+struct multicast_tile_size {
+    int rows, columns;
+    int blocks; /* that share a multiprocessor where there are enough */
+
+    bool operator==(const multicast_tile_size &) const = default;
+    /* Pieces of k, at most: wider tiles have no registers left to add them up. */
+    constexpr int most_pieces() const { return columns <= 128 ? MULTICAST_CLUSTER : 1; }
+};
+static constexpr multicast_tile_size multicast_tiles[] = {
+    {128, 256, 1}, {128, 240, 1}, {128, 224, 1}, {128, 208, 1}, {128, 192, 1}, {128, 176, 1}, {128, 160, 1},
+    {128, 144, 1}, {128, 128, 1}, {128, 112, 1}, {128, 96, 1},  {128, 80, 1},  {128, 64, 1},  {128, 48, 2},
+    {64, 192, 1},  {64, 160, 1},  {64, 144, 1},  {64, 128, 1},  {64, 112, 1},  {64, 96, 2},   {64, 80, 2},
+    {64, 64, 2},   {64, 48, 2},   {64, 32, 2},   {64, 16, 2}};
+
+/* Blocks of a cluster that share operands: down * across. */
+struct multicast_share {
+    int down, across;
+};
+static const multicast_share multicast_shares[] = {{1, 1}, {2, 1}, {1, 2}, {4, 1}, {2, 2},
+                                                   {1, 4}, {8, 1}, {4, 2}, {2, 4}, {1, 8}};
+
+struct multicast_config {
+    multicast_tile_size tile;
+    multicast_share share;
+    int pieces;
+    bool turned;
+    bool leaves; /* half of a multiprocessor's memory to the next launch, whose blocks then make ready meanwhile */
+    int stages;
+    bool once; /* a block does one tile */
+    double seconds;
+};
+
+/* The share of all multiprocessors that clusters of 1 to 8 blocks can take: a cluster lies within one part of the chip.
+ */
+static const double multicast_room_for[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
+
+/* C is stored in boxes of so many columns, or of 16 where k is cut; a consumer has room for so many parts of 64. */
+template <int COLUMNS> constexpr int multicast_box = COLUMNS % 64 == 0 ? 64 : COLUMNS % 32 == 0 ? 32 : 16;
+template <int COLUMNS> constexpr int multicast_parts = COLUMNS > 64 ? 2 : 1;
+
+inline int multicast_parts_bytes(const multicast_tile_size &tile) {
+    return tile.rows / 64 * (tile.columns > 64 ? 2 : 1) * SLAB_BYTES;
+}
+
+/* So many parts hold, until they are copied, the sums of a consumer that belong to other pieces. */
+__host__ __device__ constexpr int multicast_left(int columns) {
+    return (columns / 16 + 1) / 2;
+}
+
+/* Where the sums of other pieces land. */
+inline int multicast_landing_bytes(const multicast_tile_size &tile, int pieces) {
+    return int(ceil_div(tile.columns / 16, pieces)) * (pieces - 1) * 16 * tile.rows * int(sizeof(float));
+}
+
+inline int multicast_stage_bytes(const multicast_tile_size &tile, bool b_along_n) {
+    return tile.rows * 128 + (b_along_n ? int(ceil_div(tile.columns, 64)) * SLAB_BYTES : tile.columns * 128);
+}
+
+inline int64_t multicast_clusters(const matmul_args &args, const multicast_tile_size &tile,
+                                  const multicast_share &share) {
+    return args.batch * ceil_div(args.m, tile.rows * share.down) * ceil_div(args.n, tile.columns * share.across);
+}
+
+/* The lines of 128 bytes, of an operand's tile, that each of `blocks` copies: of k where the operand lies along m or n
+ * (`tile` 0), else of m or n, and of these no more than there are. Where blocks share them, groups of 8 (tma.cuh). */
+inline int multicast_lines(int64_t extent, int tile, int blocks) {
+    if (tile == 0) return TILE_K / blocks;
+    const int lines = int(std::min<int64_t>(tile, extent));
+    return blocks == 1 ? lines : int(ceil_div(lines, blocks * 8)) * 8;
+}
+
+/* At least so many: a tile is stored through them. */
+inline int multicast_stages(const multicast_tile_size &tile, int pieces) {
+    return std::max(2, pieces > 1 ? multicast_left(tile.columns) + 1 : int(ceil_div(tile.columns, 64)));
+}
+
+/* What a block copies of one operand in a step. */
+struct multicast_copies {
+    double lines;    /* that it asks for itself */
+    double arriving; /* with those that others of its cluster ask for */
+    double boxes;    /* that it copies them in */
+    double distinct; /* lines that all blocks want together */
+    double cost;     /* of asking for a line, relatively */
+    double apart;    /* the same, where many ask for it */
+    double bytes;    /* of the operand */
+
+    multicast_copies(const tma_stack &stack, int64_t batch, int64_t extent, int tile, int blocks, bool along)
+        : bytes(wgmma_stack_bytes(stack)) {
+        boxes = along ? double(ceil_div(std::min<int64_t>(tile, extent), 64)) : 1;
+        lines = along ? boxes * multicast_lines(extent, 0, blocks) : multicast_lines(extent, tile, blocks);
+        arriving = lines * blocks;
+        distinct = double(batch * ceil_div(extent, tile)) * arriving;
+        const int64_t pitch = ceil_div(stack.columns, 8), whole = pitch & -pitch; /* 16 bytes; its largest power of 2 */
+        cost = 1 + 0.6244 * (1 - double(std::min<int64_t>(whole, 8)) / 8);
+        apart = 1 + 1.046 * (1 - double(std::min<int64_t>(whole, 8)) / 8);
+    }
+};
+
+/* The longest of `times`; those near it add a little, as nothing overlaps perfectly. */
+inline double multicast_longest(std::initializer_list<double> times) {
+    const double longest = std::max(times);
+    double sum = 0;
+    for (const double time : times) {
+        const double square = time / longest * (time / longest), fourth = square * square;
+        sum += fourth * fourth;
+    }
+    return longest * std::sqrt(std::sqrt(std::sqrt(sum)));
+}
+
+#define MULTICAST_CLOCK        1.715e9
+#define MULTICAST_BOX          52.56e-9 /* a copy */
+#define MULTICAST_BEGIN        0.925e-6 /* a launch; less by so much where half of the memory is left to the next: */
+#define MULTICAST_LEFT         0.6765e-6
+#define MULTICAST_RAGGED       0.6e12 /* bytes of C per second, stored in elements; */
+#define MULTICAST_RAGGED_PAIRS 2e12   /* in pairs */
+
+/* The tensor core's time for a step: 4 instructions of each 64 rows. */
+inline double multicast_multiply(const multicast_tile_size &tile) {
+    return tile.rows / 64 * 4 * std::max(tile.columns / 2.0, 31.61 + tile.columns / 8.0) / MULTICAST_CLOCK;
+}
+
+/* Of one launch, `args` being turned if it is; without the copies that TMA may need. Fills in the stages. */
+inline double multicast_seconds_of(const matmul_args &args, multicast_config &config, int multiprocessors) {
+    const double clock = MULTICAST_CLOCK, l2 = 94.2e9, port = 790e9, far = 10000e9, half_l2 = 25e6;
+    const multicast_tile_size &tile = config.tile;
+    const multicast_share &share = config.share;
+    const int pieces = config.pieces, cluster = share.down * share.across * pieces;
+    const double blocks = double(multicast_clusters(args, tile, share)) * cluster;
+    const double room = multiprocessors * multicast_room_for[cluster - 1];
+    const double busy = std::min(blocks, room * tile.blocks);
+    const double beside = std::ceil(std::max(1.0, busy / room)); /* blocks on a multiprocessor */
+    const double steps = double(ceil_div(ceil_div(args.k, TILE_K), pieces));
+    const double rounds = std::ceil(blocks / (room * tile.blocks));
+    const int landing = multicast_landing_bytes(tile, pieces);
+    /* No more stages are of use than there are steps; but where a block does one tile, that is stored through them. */
+    config.once = pieces > 1 || blocks <= room;
+    const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - 1024 -
+                                (config.once ? landing : multicast_parts_bytes(tile));
+    config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
+    config.stages =
+        int(std::min(double(config.stages), std::max(multicast_stages(tile, pieces) + 1.0, steps * rounds)));
+
+    const multicast_copies a(wgmma_stack_a(args), args.batch, args.m, tile.rows, share.across, args.transpose_a),
+        b(wgmma_stack_b(args), args.batch, args.n, tile.columns, share.down, !args.transpose_b);
+    double asked = 0, arriving = 0, lines = 0, crosses = 0, few = 0;
+    for (const multicast_copies &of : {a, b}) {
+        asked += of.lines * 128 * of.cost / l2;
+        arriving += of.arriving * 128 / port;
+        lines += of.lines;
+        few = std::max(few,
+                       busy * of.lines * of.apart / std::min(busy / blocks * of.distinct * pieces, 221.0) * 0.296e-9);
+        if (a.bytes + b.bytes > half_l2 && of.bytes > half_l2 / 3) crosses += of.lines * 128 * busy / far;
+    }
+    const double multiply = multicast_multiply(tile);
+    const double boxes = (39.05e-9 + MULTICAST_BOX * std::max(a.boxes, b.boxes)) * (1 + 1.744 * (beside - 1));
+    const double flight = 0.753e-6 / (config.stages - 0.5); /* from a copy's start to its arrival */
+    const double step = multicast_longest(
+        {multiply * beside, asked * beside, arriving * beside, lines * beside / clock, boxes, crosses, few, flight});
+
+    double store = 0.6609e-6 + 2.306e-6 * tile.rows * tile.columns / 32768.0;
+    if ((config.turned ? args.m : args.n) % 8 != 0) { /* threads store rows of C in words */
+        const double wide = tile.columns / 256.0;
+        store = config.turned ? 0.123e-6 + 4.491e-6 * wide : 0.632e-6 + 8.793e-6 * wide;
+    }
+    double compute = rounds * steps * step;
+    compute *= 1 + 0.3065 * compute / (compute + 500e-6);                                          /* the clock falls */
+    const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 7.136e12 : 25.01e12); /* else from L2 */
+    const double launch = (MULTICAST_BEGIN - (config.leaves ? MULTICAST_LEFT : 0)) + (cluster > 1 ? 0.8098e-6 : 0);
+    /* Rows of C that begin anywhere, of a k that is over before they are stored. */
+    const int64_t row = config.turned ? args.m : args.n;
+    const double ragged = row % 8 == 0 ? 0
+                                       : 2 * double(args.batch) * double(args.m) * double(args.n) /
+                                             (row % 2 ? MULTICAST_RAGGED : MULTICAST_RAGGED_PAIRS);
+    const double whole =
+        launch + std::max({compute, memory, ragged}) + 0.5107 * std::min(compute, memory) + rounds * store;
+    if (pieces == 1) return whole;
+    /* Blocks of pieces begin and end together, and sums land in each. */
+    return 1.071 * whole + 0.3142e-6 + 1.267e-6 * landing / 65536.0;
+}
+
+/* The least of all; `rows`, `columns`, `pieces` and `turned` above 0 (turned: 1 no, 2 yes) admit only these. */
+inline multicast_config multicast_choose(const struct launch *launch, int rows, int columns, int pieces, int turned) {
+    const matmul_args &args = launch->args.matmul, other = matmul_turn(args);
+    const int multiprocessors = std::max(1, launch->multiprocessors);
+    const int64_t steps = ceil_div(args.k, TILE_K);
+    multicast_config best = {};
+    for (const multicast_tile_size &tile : multicast_tiles) {
+        if ((rows && rows != tile.rows) || (columns && columns != tile.columns)) continue;
+        const double multiply = multicast_multiply(tile);
+        for (int side = 0; side < 2; side++) {
+            const matmul_args &seen = side ? other : args;
+            if (turned && turned != side + 1) continue;
+            for (const multicast_share &share : multicast_shares) {
+                /* Blocks beyond the edge of C would only keep others waiting. */
+                if ((share.down > 1 && seen.m <= tile.rows * (share.down / 2)) ||
+                    (share.across > 1 && seen.n <= tile.columns * (share.across / 2)) ||
+                    tile.columns % (8 * share.down) != 0)
+                    continue;
+                const int64_t clusters = multicast_clusters(seen, tile, share);
+                const int sharing = share.down * share.across;
+                const int most = std::min(MULTICAST_CLUSTER / sharing, tile.most_pieces());
+                for (int cut = 1; cut <= most; cut++) {
+                    if (pieces && pieces != cut) continue;
+                    if (!pieces && cut > 1 && (args.k < 2 * TILE_K * cut || clusters * sharing * cut > multiprocessors))
+                        break;
+                    /* No step is shorter than a copy, or than what is multiplied: most need no closer look. */
+                    const double many = double(clusters * sharing * cut) / multiprocessors;
+                    const double least = double(ceil_div(steps, cut)) * std::max(MULTICAST_BOX, many * multiply);
+                    if (best.pieces && least + MULTICAST_BEGIN - MULTICAST_LEFT > best.seconds) continue;
+                    for (const bool leaves : {false, true}) {
+                        if (leaves && (tile.blocks == 1 || many > 1)) continue;
+                        multicast_config config = {tile, share, cut, side == 1, leaves, 0, false, 0};
+                        config.seconds = multicast_seconds_of(seen, config, multiprocessors);
+                        if (config.stages < multicast_stages(tile, cut)) continue;
+                        if (best.pieces == 0 || config.seconds < best.seconds) best = config;
+                        if (config.seconds - 1.1 * MULTICAST_LEFT > best.seconds) break;
+                    }
+                }
+            }
+        }
+    }
+    int64_t packed = 0;
+    for (const tma_stack &stack : {wgmma_stack_a(args), wgmma_stack_b(args)})
+        if (wgmma_packs(stack)) packed += int64_t(wgmma_stack_bytes(stack));
+    if (packed > 0) best.seconds += 2e-6 + 2 * double(packed) / 3.52e12;
+    return best;
+}
+
+#endif

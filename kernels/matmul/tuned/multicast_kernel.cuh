@@ -1,0 +1,201 @@
+/* multicast_kernel.cuh - the kernel of multicast.cu and its launch, for one type. Each type is compiled by
+ * itself. */
+#ifndef KERNELS_MATMUL_MULTICAST_KERNEL_CUH
+#define KERNELS_MATMUL_MULTICAST_KERNEL_CUH
+
+#include "multicast.cuh"
+#include <iterator>
+#include <utility>
+
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
+
+/* A consumer multiplies its 64 rows of A by the tile of B, stage by stage. It queues a stage's instructions, then waits
+ * for those of the stage before and releases that stage. Of an operand's descriptor only the lower half, its address,
+ * changes. */
+template <typename SHAPE, typename T, bool A_MN, bool B_MN, typename MADE>
+__device__ inline void multicast_consume(const wgmma_work &work, const multicast_layout &layout,
+                                         const multicast_place &place, const CUtensorMap *c_map, multicast_ring &ring,
+                                         uint8_t *stages, int first, int clusters, MADE &&made) {
+    constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>, LEFT = multicast_left(SHAPE::COLUMNS);
+    const int consumer = int(threadIdx.x) / WARPGROUP;
+    const uint64_t a = wgmma_operand(stages + consumer * SLAB_BYTES), b = wgmma_operand(stages + SHAPE::A_BYTES);
+    const auto moved = [](uint64_t operand, uint32_t by) { return operand >> 32 << 32 | (uint32_t(operand) + by); };
+    multicast_release release(layout, place, (layout.clusters - first + clusters - 1) / clusters);
+    multicast_position at;
+    int turn = 0;
+    made();
+    if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0)
+        mbarrier_expect(&ring.landed[consumer], uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, place.piece)));
+    launch_wait();
+    launch_next();
+    for (int number = first; number < layout.clusters; number += clusters) {
+        multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+        tile.row += consumer * 64;
+        computed(tile.batch, tile.row, tile.column); /* while copies are on their way */
+        release.begin(place.end - place.begin, layout.stages);
+        float sum[SHAPE::COLUMNS / 2];
+#pragma unroll
+        for (float &each : sum) each = 0;
+        int reading = -1; /* the stage that pending instructions read */
+#pragma unroll 1
+        for (int step = place.begin; step < place.end; step++, at.advance(layout.stages)) {
+            mbarrier_wait(&ring.full[at.stage], at.phase);
+            const uint32_t stage = uint32_t(at.stage) * uint32_t(BYTES >> 4);
+            wgmma_fence();
+#pragma unroll
+            for (int i = 0; i < TILE_K / 16; i++)
+                wgmma<T, A_MN, B_MN>(sum, moved(a, stage + i * uint32_t(wgmma_step<A_MN>)),
+                                     moved(b, stage + i * uint32_t(wgmma_step<B_MN>)));
+            wgmma_commit();
+            wgmma_wait<1>();
+            if (reading >= 0) release(&ring.empty[reading]);
+            reading = at.stage;
+        }
+        wgmma_wait<0>();
+        if (reading >= 0) release(&ring.empty[reading]);
+        const multicast_owner owns = {SHAPE::PIECES > 1 ? layout.pieces : 1, place.piece};
+        uint8_t *const end = stages + layout.stages * BYTES;
+        /* A block's only tile is stored through what it has multiplied: this consumer's slab of A, stage after stage.
+         */
+        const multicast_room room =
+            layout.once ? multicast_room{stages + consumer * SLAB_BYTES, BYTES}
+                        : multicast_room{end + consumer * multicast_parts<SHAPE::COLUMNS> * SLAB_BYTES, SLAB_BYTES};
+        if constexpr (SHAPE::PIECES > 1)
+            if (layout.pieces > 1)
+                multicast_exchange<SHAPE>(owns, place.peer, layout.down * layout.across, ring, room, end, sum);
+        multicast_store<T>(work, tile, c_map, layout.out, layout.once, owns, room.after(owns.pieces > 1 ? LEFT : 0),
+                           turn, sum);
+    }
+    if (layout.out == OUT_COPIES && threadIdx.x % WARPGROUP < 32 && elect_one()) tma_store_wait<0>();
+}
+
+template <typename SHAPE, typename T, bool A_MN, bool B_MN>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+    matmul_multicast_kernel(const __grid_constant__ wgmma_work work, const __grid_constant__ CUtensorMap a_map,
+                            const __grid_constant__ CUtensorMap b_map, const __grid_constant__ CUtensorMap c_map,
+                            const __grid_constant__ multicast_layout layout) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ __align__(1024) uint8_t memory[];
+    multicast_ring &ring = *reinterpret_cast<multicast_ring *>(memory);
+    uint8_t *const stages = memory + MULTICAST_RING;
+    const int copier = int(threadIdx.x) / 32 - SHAPE::CONSUMERS * WARPGROUP / 32; /* of A 0, of B 1, of none below 0 */
+    const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
+    const int first = shared_out(int(blockIdx.x), size), clusters = shared_out(int(gridDim.x), size);
+    const auto made = [&] {
+        if (size > 1)
+            cluster_wait();
+        else
+            warpgroups_sync<3, SHAPE::THREADS>();
+    };
+    if (copier >= 0) {
+        if (size > 1) cluster_arrive_relaxed();
+        const CUtensorMap *const map = copier == 0 ? &a_map : &b_map;
+        if (elect_one()) tma_prefetch(map);
+        const multicast_place place(layout, work.args.k);
+        uint8_t *const kept = in_register(memory);
+        multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, place, map, copier == 1,
+                                             *reinterpret_cast<multicast_ring *>(kept), kept + MULTICAST_RING, first,
+                                             clusters, made);
+        __syncwarp();
+        if (layout.pieces > 1) cluster_arrive_relaxed();
+    } else {
+        for (int stage = int(threadIdx.x) / 32; stage < layout.stages; stage += SHAPE::CONSUMERS * WARPGROUP / 32)
+            if (elect_one()) {
+                mbarrier_init(&ring.full[stage], 2);
+                mbarrier_init(&ring.empty[stage], SHAPE::CONSUMERS * (layout.down + layout.across - 1));
+                mbarrier_init_fence();
+            }
+        if (threadIdx.x / 32 == SHAPE::CONSUMERS * WARPGROUP / 32 - 1 && elect_one()) {
+            for (int i = 0; layout.pieces > 1 && i < SHAPE::CONSUMERS; i++) mbarrier_init(&ring.landed[i], 1);
+            mbarrier_init_fence();
+            if (layout.out == OUT_COPIES) tma_prefetch(&c_map);
+        }
+        __syncwarp();
+        if (size > 1) cluster_arrive_relaxed();
+        const multicast_place place(layout, work.args.k);
+        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters, made);
+    }
+    if (layout.pieces > 1) cluster_wait(); /* others copy from this block's shared memory */
+#endif
+}
+
+/* ---- launch ------------------------------------------------------------------------------------------------------ */
+
+/* Beginning early saves 0.3 to 1.2 us. But then a tile is now on this multiprocessor, now on that one, and of operands
+ * that just fill L2 less is found there, in the half where it is wanted: it cost 2 to 6 % from 40 to 70 MB. */
+inline bool multicast_early(const matmul_args &args) {
+    const double bytes = wgmma_stack_bytes(wgmma_stack_a(args)) + wgmma_stack_bytes(wgmma_stack_b(args));
+    return bytes < 38e6 || bytes > 90e6;
+}
+
+template <typename SHAPE, typename T>
+int matmul_multicast_start(const struct launch *launch, const multicast_config &config) {
+    const matmul_args &given = launch->args.matmul;
+    const wgmma_work work = {config.turned ? matmul_turn(given) : given, config.turned};
+    const matmul_args &args = work.args;
+    const bool a_mn = args.transpose_a, b_mn = !args.transpose_b;
+    const auto [down, across] = config.share;
+    const multicast_layout layout = {config.stages,
+                                     down,
+                                     across,
+                                     config.pieces,
+                                     int(ceil_div(args.m, SHAPE::ROWS * down)),
+                                     int(ceil_div(args.n, SHAPE::COLUMNS * across)),
+                                     int(multicast_clusters(args, config.tile, config.share)),
+                                     config.once,
+                                     multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
+                                     multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
+                                     !wgmma_plain<T>(args) ? OUT_EACH
+                                     : given.n % 8 == 0    ? OUT_COPIES
+                                     : config.pieces == 1  ? OUT_WORDS
+                                                           : OUT_EACH};
+    if (layout.clusters == 0) return 0;
+    const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    CUtensorMap a_map = {}, b_map = {}, c_map = {};
+    if (layout.out == OUT_COPIES) {
+        const int width = config.pieces > 1 ? 16 : multicast_box<SHAPE::COLUMNS>;
+        const tma_stack c = {given.c, given.batch, given.m, given.n, given.n, given.m * given.n};
+        if (const int error =
+                tma_encode(&c_map, type, 2, c, config.turned ? width : 64, config.turned ? 128 : size_t(width) * 2))
+            return error;
+    }
+    if (args.k > 0) {
+        tma_stack a = wgmma_stack_a(args), b = wgmma_stack_b(args);
+        int error = pack_both<uint16_t>(launch, &a, &b);
+        if (!error) error = tma_encode(&a_map, type, 2, a, layout.a_lines);
+        if (!error) error = tma_encode(&b_map, type, 2, b, layout.b_lines);
+        if (error) return error;
+    }
+    const auto kernel =
+        a_mn   ? b_mn ? matmul_multicast_kernel<SHAPE, T, true, true> : matmul_multicast_kernel<SHAPE, T, true, false>
+          : b_mn ? matmul_multicast_kernel<SHAPE, T, false, true>
+               : matmul_multicast_kernel<SHAPE, T, false, false>;
+    const int size = down * across * config.pieces;
+    const int bytes = MULTICAST_RING + config.stages * multicast_stage_bytes(config.tile, b_mn) +
+                      (config.once ? 0 : multicast_parts_bytes(config.tile)) +
+                      multicast_landing_bytes(config.tile, config.pieces);
+    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error) return error;
+    int clusters = layout.clusters;
+    if (!config.once) { /* a cluster takes tile after tile: no more of them than run at the same time */
+        const int room = launch_clusters(kernel, SHAPE::THREADS, size_t(bytes), size);
+        if (room > 0) clusters = std::min(clusters, room);
+    }
+    return launch_clusters_of(multicast_early(args), kernel, dim3(unsigned(clusters * size)), SHAPE::THREADS,
+                              size_t(bytes), size, stream_of(launch), work, a_map, b_map, c_map, layout);
+}
+
+template <typename T, size_t... TILES>
+int matmul_multicast_tiles(const struct launch *launch, const multicast_config &config, std::index_sequence<TILES...>) {
+    int error = 0;
+    ((config.tile == multicast_tiles[TILES] ? error = matmul_multicast_start<multicast_shape<TILES>, T>(launch, config)
+                                            : 0),
+     ...);
+    return error;
+}
+
+template <typename T> int matmul_multicast_of(const struct launch *launch, const multicast_config &config) {
+    return matmul_multicast_tiles<T>(launch, config, std::make_index_sequence<std::size(multicast_tiles)>());
+}
+
+#endif

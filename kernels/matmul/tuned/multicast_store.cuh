@@ -1,0 +1,165 @@
+/* multicast_store.cuh - how multicast.cu stores a consumer's 64 rows of sums.
+ *
+ *     rows of C begin on 16 bytes     sums go through shared memory, where they lie as C does, in parts of 64 columns:
+ *                                     the copy engine stores one while the consumer writes the next, or goes on with
+ *                                     the next tile; a tile of 128 x 256 took 2.4 us when threads stored it
+ *     elsewhere                       threads store from registers (wgmma_store.cuh); through shared memory and out of
+ *                                     it in words took up to 13 % longer, whole lines a warp 30 to 60 %, though such
+ *                                     stores alone, without products, took a third less
+ *     where sums are not only         one by one (matmul_store), through shared memory as floats
+ *     scaled
+ *
+ * Where k is cut, a block stores only the columns that are its own. Turned or straight differs in where a thread writes
+ * its sums. */
+#ifndef KERNELS_MATMUL_MULTICAST_STORE_CUH
+#define KERNELS_MATMUL_MULTICAST_STORE_CUH
+
+#include "multicast_choice.cuh"
+#include "wgmma_store.cuh"
+
+/* A block's tile: the matrix of the stack, its first row and column. */
+struct multicast_tile {
+    int batch, row, column;
+};
+
+/* How sums get to C, and which: units of 16 columns go round among the pieces of k. */
+enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_EACH };
+struct multicast_owner {
+    int pieces, piece;
+};
+/* A unit of 16 columns: whose it is, and the how manieth of his. */
+struct multicast_unit {
+    int owner = 0, turn = 0;
+    __device__ void advance(int pieces) {
+        if (++owner == pieces) owner = 0, turn++;
+    }
+};
+
+/* Where a consumer's parts of 64 columns lie: the first, and how far apart. */
+struct multicast_room {
+    uint8_t *part;
+    int apart;
+    __device__ multicast_room after(int parts) const { return {part + parts * apart, apart}; }
+};
+
+/* Leaves 64 rows and WIDE columns of a consumer's sums in shared memory, from column `first` on: in boxes of WIDTH
+ * columns or, turned, in lines of 64 rows; swizzled (tma.cuh). A warp writes 16 x 16 at a time: each of its threads
+ * says where 8 neighbours in C go. */
+template <typename T, int WIDTH, int WIDE, int SUMS>
+__device__ inline void multicast_write_part(const wgmma_work &work, uint8_t *part, int first,
+                                            const float (&sum)[SUMS]) {
+    const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) % WARPGROUP / 32;
+    const float scale = float(work.args.alpha);
+    const int row = warp * 16 + lane / 8 % 2 * 8 + (work.turned ? 0 : lane % 8);
+    const int column = lane / 16 * 8 + (work.turned ? lane % 8 : 0);
+#pragma unroll
+    for (int j = 0; j < WIDE && first + j < SUMS * 2; j += 16) {
+        uint32_t word[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int at = ((first + j) / 2 + i * 2) % SUMS;
+            word[i] = pack<T>(scale * sum[at], scale * sum[at + 1]);
+        }
+        const int place = work.turned ? (j + column) * 128 + row * 2
+                                      : j / WIDTH * WIDTH * 128 + row * WIDTH * 2 + (j % WIDTH + column) * 2;
+        fragments_store(part + (place ^ (place >> 7 & (work.turned ? 7 : WIDTH / 8 - 1)) << 4), word, work.turned);
+    }
+    tma_store_fence();
+}
+
+/* Starts copies of a part's boxes to C; for one thread. */
+template <int WIDTH, int WIDE, int COLUMNS>
+__device__ inline void multicast_copy_part(const wgmma_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
+                                           const uint8_t *part, int first) {
+    if (tile.row >= work.args.m) return;
+#pragma unroll
+    for (int j = 0; j < WIDE && first + j < COLUMNS; j += WIDTH) {
+        const int row = tile.row, column = tile.column + first + j;
+        if (column < work.args.n)
+            tma_store(c_map, part + j * 128, work.turned ? row : column, work.turned ? column : row, tile.batch);
+    }
+}
+
+/* Stores 16 columns of sums one by one: they go through shared memory as floats. */
+template <typename T, int SUMS>
+__device__ inline void multicast_store_each(const wgmma_work &work, const multicast_tile &tile, float *room, int first,
+                                            int barrier, const float (&sum)[SUMS]) {
+    const int thread = int(threadIdx.x) % WARPGROUP, quad = thread % 32 / 4, lane = thread % 4, warp = thread / 32;
+    warpgroup_sync(barrier);
+#pragma unroll
+    for (int j = 0; j < 8; j += 2)
+        *reinterpret_cast<float2 *>(room + (warp * 16 + j % 4 / 2 * 8 + quad) * 16 + j / 4 * 8 + lane * 2) =
+            make_float2(sum[(first / 2 + j) % SUMS], sum[(first / 2 + j) % SUMS + 1]);
+    warpgroup_sync(barrier);
+    for (int i = thread; i < 64 * 16; i += WARPGROUP) {
+        const int row = work.turned ? i % 64 : i / 16, column = work.turned ? i / 64 : i % 16;
+        const int64_t m = tile.row + row, n = tile.column + first + column;
+        if (m < work.args.m && n < work.args.n)
+            matmul_store<T>(work.args, wgmma_place(work, tile.batch, m, n), room[row * 16 + column]);
+    }
+}
+
+/* Stores a consumer's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. `turn`: which of its rooms
+ * for parts, at `room`, is next. */
+template <typename T, int SUMS>
+__device__ inline void multicast_store(const wgmma_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
+                                       enum multicast_out out, bool once, const multicast_owner &owns,
+                                       const multicast_room &room, int &turn, const float (&sum)[SUMS]) {
+    constexpr int COLUMNS = SUMS * 2, WIDTH = multicast_box<COLUMNS>, PARTS = multicast_parts<COLUMNS>;
+    const int barrier = 1 + int(threadIdx.x) / WARPGROUP;
+    const bool first_warp = threadIdx.x % WARPGROUP < 32;
+    if (out == OUT_EACH) {
+        multicast_unit unit;
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 16, unit.advance(owns.pieces))
+            if (unit.owner == owns.piece)
+                multicast_store_each<T>(work, tile, reinterpret_cast<float *>(room.part), first, barrier, sum);
+    } else if (owns.pieces > 1) {
+        const auto place = [&](int i) { return room.part + i / 4 * room.apart + i % 4 * 2048; };
+        multicast_unit unit;
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 16, unit.advance(owns.pieces))
+            if (unit.owner == owns.piece) multicast_write_part<T, 16, 16>(work, place(unit.turn), first, sum);
+        warpgroup_sync(barrier);
+        if (!first_warp || !elect_one()) return;
+        for (int first = owns.piece * 16, i = 0; first < COLUMNS; first += owns.pieces * 16, i++)
+            multicast_copy_part<16, 16, COLUMNS>(work, tile, c_map, place(i), first);
+        tma_store_commit();
+    } else if (out == OUT_COPIES && once) {
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 64)
+            multicast_write_part<T, WIDTH, 64>(work, room.part + first / 64 * room.apart, first, sum);
+        warpgroup_sync(barrier);
+        if (!first_warp || !elect_one()) return;
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 64)
+            multicast_copy_part<WIDTH, 64, COLUMNS>(work, tile, c_map, room.part + first / 64 * room.apart, first);
+        tma_store_commit();
+    } else if (out == OUT_COPIES) {
+#pragma unroll
+        for (int first = 0; first < COLUMNS; first += 64) {
+            uint8_t *const part = room.part + turn * room.apart;
+            turn = (turn + 1) % PARTS;
+            if (first_warp && elect_one()) tma_store_wait<PARTS - 1>();
+            warpgroup_sync(barrier);
+            multicast_write_part<T, WIDTH, 64>(work, part, first, sum);
+            warpgroup_sync(barrier);
+            if (!first_warp || !elect_one()) continue;
+            multicast_copy_part<WIDTH, 64, COLUMNS>(work, tile, c_map, part, first);
+            tma_store_commit();
+        }
+    } else if (work.turned) {
+        wgmma_store_turned<T>(work, tile.batch, tile.row, tile.column, sum);
+    } else {
+        const matmul_args &args = work.args;
+        const int64_t row = tile.row + int(threadIdx.x) % WARPGROUP / 32 * 16 + int(threadIdx.x) % 32 / 4;
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int64_t m = row + half * 8;
+            store_row<T>(args.c, wgmma_place(work, tile.batch, m, tile.column), args.n - tile.column, float(args.alpha),
+                         m < args.m, half * 2, sum);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,312 @@
+/* outer.cu - products of a short k, sums of a few outer products: C is most of what moves, so a tile's operands
+ * are fetched at once and whole, and C is written in full lines.
+ *
+ *             B: k x 128           a block's tile of C: 4 or 8 warps of 8 rows
+ *            |::::::::::|          +--------------------------------+
+ *     A |:|  +----------+          |   0   1   2   3  ..  31  |  0  .. a warp's lanes lie side by side along its rows:
+ *       |:|  |          |          |   0   1   2   3  ..  31  |  0  .. lane l has columns l, l + 32, l + 64, l + 96
+ *       |:|  |    C     |          |  ...                     |       of each
+ *       |:|  |          |          +--------------------------------+
+ *
+ * The other variants are built to hide a long walk along k: stages that fill while others are used, tiles whose sums
+ * are stored as their layout in registers allows. Of 19 of k the walk is over before the first stages are full, and
+ * what takes the time is the end: C is 50 times the operands. Here k is not cut at all, so there are no stages and no
+ * second barrier; several small blocks share a multiprocessor, and some store while others fetch and multiply.
+ *
+ *     all loads of a thread first    and only then what they bring goes to shared memory: one wait for memory, not one
+ *                                    after the other
+ *     any row may begin anywhere     what a warp stores at once is 32 neighbours of a row, wherever the row begins: a
+ *                                    run of whole sectors but for its ends
+ *     inner tiles ask nothing        stores of a tile that lies within C have no conditions: code that runs once a tile
+ *                                    has to be fetched first, and costs as much as it is long
+ *
+ * For each k a lane loads its rows' elements of A, the same for its whole warp, and 2 to 4 of B, and does 16 or 32
+ * multiply-adds. Each element is one chain of additions in the order of k, whatever the tile.
+ *
+ * Measured on an H200, microseconds, m x n x k, cuBLAS in brackets:
+ *
+ *                           float32         float64        bfloat16
+ *     2137 x 2109 x 19    10.7 (13.6)     17.4 (21.0)     11.4 (10.4)     the others (H100): 56, 45, 24
+ *     5513 x  945 x 23    14.7 (15.2)     22.9 (23.3)     14.3 (10.6)
+ *      301 x 5000 x 17     5.2  (5.4)      6.8  (7.9)      5.5  (5.0)
+ *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      8.2  (5.6)     multicast 6.0 for bfloat16
+ *
+ * Of the instructions 42 % are multiply-adds; a third are fetching.
+ *
+ * Tried and left out: blocks that stay, whose copies of 16 bytes run one piece of k ahead and are turned in shared
+ * memory, with 8 x 8 sums a thread: 1.3 to 2 times as slow. Tiles of 64 sums a thread, or of 8 x 2: up to 1.3 times.
+ *
+ * The limit: multiply-adds without tensor cores. From about 64 of k on there are faster ways. */
+#include "../../core/cluster.cuh"
+#include "../matmul.cuh"
+#include "ways.cuh"
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#define MOST_K      128  /* whose operands shared memory holds */
+#define FLIGHT      8    /* loads of a thread before it stores */
+#define EARLY_BYTES 20e6 /* of C: beyond, launches that begin early lose what L2 holds, as in skinny.cu */
+#define EARLY       1e-6 /* seconds that a launch saves which begins early */
+
+/* WARPS one below the other; a thread has ACROSS columns, 32 apart, of ROWS rows. */
+template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape {
+    using T = T_;
+    using sum = accumulator<T>;
+    static constexpr int ROWS = 8, ACROSS = ACROSS_, WARPS = WARPS_, THREADS = WARPS * 32;
+    static constexpr int BLOCKS = BLOCKS_;                  /* of a multiprocessor, by their registers */
+    static constexpr int M = WARPS * ROWS, N = 32 * ACROSS; /* of a tile */
+    static constexpr int A_PITCH = M + 4, B_PITCH = N + 1;  /* elements from k to k */
+    static size_t bytes(int64_t k) { return size_t(k) * (A_PITCH + B_PITCH) * sizeof(sum); }
+};
+
+template <typename T>
+using outer_shapes =
+    std::conditional_t<sizeof(T) == 8,
+                       std::tuple<outer_shape<T, 8, 4, 2>, outer_shape<T, 4, 4, 4>, outer_shape<T, 4, 2, 6>>,
+                       std::tuple<outer_shape<T, 8, 4, 3>, outer_shape<T, 4, 4, 6>, outer_shape<T, 4, 2, 8>>>;
+#define SHAPES 3
+
+/* An operand of which a block fetches some lines, with all of their k. */
+struct outer_operand {
+    const void *from;
+    int64_t stride, lines; /* from product to product; of a matrix */
+    bool along;            /* lines are adjacent, else k is */
+};
+
+struct outer_work {
+    outer_operand a, b;
+    int64_t rows, columns; /* numbers of tiles */
+    int k;
+    int line_step, k_step; /* how far the threads of a block reach, where k is adjacent */
+};
+
+/* Brings up to LINES lines, from `first` on, to shared memory, PITCH elements from k to k. */
+template <typename T, int THREADS, int LINES, int PITCH>
+__device__ inline void outer_fetch(const outer_operand &o, const outer_work &work, int64_t product, int64_t first,
+                                   accumulator<T> *to) {
+    const int lines = int(min(int64_t(LINES), o.lines - first)), k = work.k;
+    const T *const from = static_cast<const T *>(o.from) + product * o.stride;
+    T values[FLIGHT];
+    if (o.along) {
+        constexpr int DOWN = THREADS > LINES ? THREADS / LINES : 1;
+        const int line = int(threadIdx.x) % LINES, begin = int(threadIdx.x) / LINES;
+        const T *here = from + first + line + int64_t(begin) * o.lines;
+        if (line >= lines) return;
+        for (int l = begin; l < k; l += FLIGHT * DOWN) {
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++, here += DOWN * o.lines)
+                if (l + i * DOWN < k) values[i] = *here;
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                if (l + i * DOWN < k) to[(l + i * DOWN) * PITCH + line] = widen(values[i]);
+        }
+    } else {
+        const T *const run = from + first * k;
+        int line = int(threadIdx.x) / k, l = int(threadIdx.x) - line * k;
+        for (int at = int(threadIdx.x); at < lines * k; at += FLIGHT * THREADS) {
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++)
+                if (at + i * THREADS < lines * k) values[i] = run[at + i * THREADS];
+#pragma unroll
+            for (int i = 0; i < FLIGHT; i++) {
+                if (at + i * THREADS < lines * k) to[l * PITCH + line] = widen(values[i]);
+                line += work.line_step, l += work.k_step;
+                if (l >= k) l -= k, line++;
+            }
+        }
+    }
+}
+
+/* Elements of A for neighbouring rows, loaded at once. */
+template <typename T> struct alignas(16) outer_rows { T of[16 / sizeof(T)]; };
+
+template <typename SHAPE>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+    matmul_outer_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ outer_work work) {
+    using T = typename SHAPE::T;
+    using sum = typename SHAPE::sum;
+    constexpr int ROWS = SHAPE::ROWS, ACROSS = SHAPE::ACROSS;
+    extern __shared__ double2 outer_shared[];
+    sum *const a = reinterpret_cast<sum *>(outer_shared), *const b = a + work.k * SHAPE::A_PITCH;
+    const tile_place place = tile_of_block(work.rows, work.columns);
+    if (place.batch >= args.batch) return;
+    const int64_t first_row = place.row * SHAPE::M, first_column = place.column * SHAPE::N;
+
+    launch_wait();
+    outer_fetch<T, SHAPE::THREADS, SHAPE::M, SHAPE::A_PITCH>(work.a, work, place.batch, first_row, a);
+    outer_fetch<T, SHAPE::THREADS, SHAPE::N, SHAPE::B_PITCH>(work.b, work, place.batch, first_column, b);
+    __syncthreads();
+    launch_next();
+
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+    sum sums[ROWS][ACROSS] = {};
+#pragma unroll(sizeof(sum) == 8 ? 1 : 2) /* more needs too many registers */
+    for (int l = 0; l < work.k; l++) {
+        constexpr int WIDE = 16 / sizeof(sum); /* rows that one load brings */
+        sum right[ACROSS];
+#pragma unroll
+        for (int j = 0; j < ACROSS; j++) right[j] = b[l * SHAPE::B_PITCH + lane + 32 * j];
+#pragma unroll
+        for (int i = 0; i < ROWS; i += WIDE) {
+            const auto *from = &a[l * SHAPE::A_PITCH + warp * ROWS + i];
+            const outer_rows<sum> left = *reinterpret_cast<const outer_rows<sum> *>(from);
+#pragma unroll
+            for (int w = 0; w < WIDE; w++)
+#pragma unroll
+                for (int j = 0; j < ACROSS; j++) sums[i + w][j] += left.of[w] * right[j];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < ACROSS; j++) sums[i][j] = same_nan(sums[i][j]);
+
+    const int64_t row = first_row + warp * ROWS, column = first_column + lane;
+    int64_t at = (place.batch * args.m + row) * args.n + column;
+    const sum factor = sum(args.alpha);
+    const bool plain =
+        args.first && args.last && (sizeof(T) == 2 ? matmul_in_float<T>(args.alpha) : factor == args.alpha);
+    if (plain && row + ROWS <= args.m && first_column + SHAPE::N <= args.n) {
+        T *c = static_cast<T *>(args.c) + at;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++, c += args.n)
+#pragma unroll
+            for (int j = 0; j < ACROSS; j++) c[32 * j] = narrow<T>(factor * sums[i][j]);
+    } else {
+        const int rows = int(min(int64_t(ROWS), args.m - row)), columns = int(min(int64_t(SHAPE::N), args.n - column));
+#pragma unroll
+        for (int i = 0; i < ROWS; i++, at += args.n)
+#pragma unroll
+            for (int j = 0; j < ACROSS; j++)
+                if (i < rows && 32 * j < columns) {
+                    if (plain)
+                        static_cast<T *>(args.c)[at + 32 * j] = narrow<T>(factor * sums[i][j]);
+                    else
+                        matmul_store<T>(args, at + 32 * j, sums[i][j]);
+                }
+    }
+}
+
+/* ---- the choice of a tile ---------------------------------------------------------------------------------------- */
+
+/* What takes time, as fitted to ten products on an H200: seconds, and cycles of one multiprocessor. */
+#define STARTED 2.6e-6 /* the launch, the first fetches and the last stores */
+#define CLOCK   1.75e9
+#define ADD     0.0098 /* an element of C for each k, twice as long in float64 */
+#define FETCH   0.2    /* an element that comes to shared memory */
+#define WARP    62.0   /* a warp of a tile, beside these */
+#define STORE   64.0   /* bytes of C in a cycle */
+#define ENOUGH  24     /* warps that a multiprocessor needs at the same time */
+#define EDGES   0.35   /* longer takes a tile that reaches beyond C: 422 of 115^3 97 us (H100), not 61 */
+#define ALONE   2000.0 /* a block by itself, and for each k */
+#define MEMORY  2.9e12 /* of the device, bytes in a second */
+
+template <typename SHAPE> static double outer_seconds_of(const struct launch *launch) {
+    using T = typename SHAPE::T;
+    const matmul_args &args = launch->args.matmul;
+    const double k = double(args.k), size = double(sizeof(T)), device = std::max(1, launch->multiprocessors);
+    const double tiles = double(args.batch) * double(ceil_div(args.m, SHAPE::M)) * double(ceil_div(args.n, SHAPE::N));
+    const double add = ADD * SHAPE::M * SHAPE::N * (size > 4 ? 2 : 1) + FETCH * (SHAPE::M + SHAPE::N);
+    const double tile = k * add + WARP * SHAPE::WARPS + SHAPE::M * SHAPE::N * size / STORE;
+    const double alone = ALONE + k * (50 + 25 * SHAPE::ACROSS) * (size > 4 ? 1.5 : 1);
+    const int64_t fit = shared_room() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
+    const double warps = double(std::min(int64_t(SHAPE::BLOCKS), fit) * SHAPE::WARPS);
+    const double few = std::sqrt(std::max(1.0, ENOUGH / std::max(warps, 1.0)));
+    const double inner = double(args.batch) * double(args.m / SHAPE::M) * double(args.n / SHAPE::N);
+    const double edges = 1 + EDGES * (1 - inner / std::max(tiles, 1.0));
+    const double c = double(args.batch) * double(args.m) * double(args.n) * size;
+    const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * k * size;
+    const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * k * size;
+    if (int64_t(SHAPE::bytes(args.k)) > shared_room()) return INFINITY;
+    const double busy = std::max(std::ceil(tiles / device) * tile * few * edges, alone) / CLOCK;
+    const double early = c <= EARLY_BYTES && launch_overlaps() ? EARLY : 0;
+    return STARTED - early + std::max(busy, (a + b + c) / MEMORY);
+}
+
+/* The number of the shape, and its time. */
+static std::pair<int, double> outer_choose(const struct launch *launch) {
+    std::pair<int, double> best = {0, INFINITY};
+    dispatch_float(launch->dtype, [&](auto type) {
+        using shapes = outer_shapes<typename decltype(type)::type>;
+        const auto weigh = [&]<int... WHICH>(std::integer_sequence<int, WHICH...>) {
+            const double seconds[] = {outer_seconds_of<std::tuple_element_t<WHICH, shapes>>(launch)...};
+            for (int i = 0; i < SHAPES; i++)
+                if (launch->choice[0] ? launch->choice[0] == i + 1 : seconds[i] < best.second) best = {i, seconds[i]};
+        };
+        weigh(std::make_integer_sequence<int, SHAPES>());
+        return 0;
+    });
+    return best;
+}
+
+static double matmul_outer_seconds(const struct launch *launch) {
+    return outer_choose(launch).second;
+}
+
+static const char *matmul_outer_refuses(const struct launch *launch) {
+    if (launch->args.matmul.k > MOST_K) return "its k is longer than 128";
+    return outer_choose(launch).second < INFINITY ? nullptr : "shared memory has no room for all k of such a tile";
+}
+
+/* ---- launch ------------------------------------------------------------------------------------------------------ */
+
+template <typename SHAPE> static int outer_start(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const int k = std::max(1, int(args.k));
+    const outer_work work = {
+        .a = {args.a, args.a_batch_stride, args.m, args.transpose_a},
+        .b = {args.b, args.b_batch_stride, args.n, !args.transpose_b},
+        .rows = ceil_div(args.m, SHAPE::M),
+        .columns = ceil_div(args.n, SHAPE::N),
+        .k = int(args.k),
+        .line_step = SHAPE::THREADS / k,
+        .k_step = SHAPE::THREADS % k,
+    };
+    const auto kernel = matmul_outer_kernel<SHAPE>;
+    const int most = int(std::min(int64_t(SHAPE::bytes(MOST_K)), shared_room()));
+    const int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+    if (code != cudaSuccess) return code;
+    const double moved = double(args.m) * double(args.n) * double(args.batch) * double(sizeof(typename SHAPE::T));
+    return launch_clusters_of(moved <= EARLY_BYTES, kernel, grid_of(args.batch * work.rows * work.columns),
+                              SHAPE::THREADS, SHAPE::bytes(args.k), 1, stream_of(launch), args, work);
+}
+
+static int matmul_outer_begin(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
+    const int wanted = outer_choose(launch).first;
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using shapes = outer_shapes<typename decltype(type)::type>;
+        int code = cudaErrorInvalidConfiguration;
+        const auto start = [&]<int... WHICH>(std::integer_sequence<int, WHICH...>) {
+            ((WHICH == wanted ? void(code = outer_start<std::tuple_element_t<WHICH, shapes>>(launch)) : void()), ...);
+        };
+        start(std::make_integer_sequence<int, SHAPES>());
+        return code;
+    });
+}
+
+DECLARE_KERNEL(matmul_outer);
+static int matmul_outer_launch(const struct launch *launch) {
+    return ways_launch(&matmul_outer, launch, matmul_outer_begin);
+}
+
+KERNEL(matmul_outer) = {
+    .name = "outer",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "a k of at most 128: a tile's operands fetched at once and whole, C written in full lines",
+    .dtypes = DTYPES_FLOAT,
+    .edges = {{64, 32, 16, 8}, {128, 64, 32}, {128, 64, 32, 16, 8}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .compute_capability = 80,
+    .parameters = {{.name = "tile",
+                    .values = {"auto", "64x128", "32x128", "32x64"},
+                    .help = "rows and columns of C a block; auto: as a model predicts"}},
+    .refuses = matmul_outer_refuses,
+    .seconds = matmul_outer_seconds,
+    .launch = matmul_outer_launch,
+};

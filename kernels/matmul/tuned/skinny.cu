@@ -1,0 +1,319 @@
+/* skinny.cu - products with at most 16 rows or columns, a matrix by a vector and nearly so, at the rate of
+ * memory.
+ *
+ *         the large operand X, read once                        S, up to 16 lines, in shared memory
+ *         k ->                                                  k ->
+ *     l  +---------+---------+---------+---------+          +---------+---------+---------+---------+
+ *     i  | warp 0  | warp 1  |   ...   | warp 7  |    x     |         |         |         |         |
+ *     n  +---------+---------+---------+---------+          +---------+---------+---------+---------+
+ *     e  | the next block's lines ...            |
+ *     s       |         |         |         |
+ *             +----+----+----+----+----+----+     C: the warps' sums, added in order
+ *
+ * Tiled variants fill tiles of 64 columns for a result that has one. Here each element of X is used at most 16 times,
+ * so nothing but the reading of X counts: it goes from memory straight to registers, 16 bytes at a time, eight loads of
+ * every thread in flight, each replaced as soon as its bytes are used. That is 64 KiB per multiprocessor, twice what
+ * memory needs to stay busy. (Where sums take most registers, one block per multiprocessor has 12 or 16 loads a
+ * thread.) C' = B' A', so the large operand may be either one.
+ *
+ *     16-bit types             tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
+ *     16-bit types, a vector   multiply-adds; two lines of S too, where X's lines are adjacent      skinny_fma.cuh
+ *     float64, from 5 lines    tensor cores, likewise                                              skinny_dmma.cuh
+ *     float32, float64         multiply-adds                                                       skinny_fma.cuh
+ *
+ * k is split over the warps of a block; where that makes too few blocks, over blocks: they leave their sums in the
+ * workspace, and the last to arrive adds them in order, which saves a second launch. The more warps share their k, the
+ * more blocks read the same of S from L2; so where S has many lines warps stand side by side instead. Of all these ways
+ * the one is taken whose predicted time is least (time_of).
+ *
+ * Lines may begin anywhere. Loads stay aligned: of an odd extent, lines (or, with lines adjacent, k) that lie 16 bytes'
+ * elements apart begin equally far behind 16 bytes. Those a warp takes, and it is S or the sums that are shifted. The
+ * vectors that a line shares with its neighbours are taken element by element.
+ *
+ * Measured on an H200 against cuBLAS, 1 to 16 rows by 7168 by 7168. Float32: 1.0 for one row, 1.5 to 1.9 for 2 to 8,
+ * 1.2 to 1.3 for 16. Float64: 0.92 to 1.07 up to 3, by multiply-adds; on tensor cores 0.83 to 1.1 for 5 and 8, 0.62 to
+ * 0.74 for 16, where multiply-adds had 0.73 to 1.0 and 0.47 to 0.69, but were faster for 3 (99.6 us, 104). 16-bit
+ * types: 0.82 to 0.87 for one and two, 0.6 to 0.75 for 3 to 8, 0.4 to 0.6 for 16; with rows of odd width 1.8 to 2.6,
+ * since cuBLAS loses more by them. S costs each thread two divisions on its way to shared memory; two for each element
+ * took 3 to 15 us more.
+ *
+ * Then multiply-adds also took vectors of 16 bits, workers for 2, 4 and 8 lines came beside those for 16, and the model
+ * was fitted anew (us, before, cuBLAS): bfloat16 3 x 4020 x 2173 9.2 (11.7, 16.0), 3 x 10240 x 2560 16.6 (18.8, 15.3);
+ * float32 3 x 4020 x 2173 9.6 (14.1, 23.6), 5 x 13229 x 4024 64 (77, 92); float64 8 x 4469 x 1460 19.9 (25.3, 28.2), 12
+ * x 2049 x 2047 18.5 (22.4, 16.1).
+ *
+ * X through shared memory, by cp.async in a ring, takes 29 us where bfloat16 takes 44 by registers (5 rows). It needs
+ * rows that begin on 16 bytes, as do TMA's, by which wgmma.cu is as fast: so it was left.
+ *
+ * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
+ * addition, which nothing here can hide. */
+#include "skinny_dmma.cuh"
+#include "skinny_fma.cuh"
+#include "skinny_mma.cuh"
+#include <algorithm>
+#include <cmath>
+
+/* ---- which worker ------------------------------------------------------------------------------------------------ */
+
+struct skinny_form {
+    bool x_is_a, by_k, aligned;
+    int64_t lines, small, x_stride;
+};
+
+static skinny_form form_of(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const bool x_is_a = args.m >= args.n, by_k = x_is_a ? !args.transpose_a : args.transpose_b;
+    const int64_t stride = x_is_a ? args.a_batch_stride : args.b_batch_stride, lines = std::max(args.m, args.n);
+    const int64_t vector = launch->dtype == FLOAT64 ? 2 : launch->dtype == FLOAT32 ? 4 : 8;
+    return {
+        x_is_a, by_k, (by_k ? args.k : lines) % vector == 0 && stride % vector == 0, lines, std::min(args.m, args.n),
+        stride};
+}
+
+template <typename T, int COLUMNS, bool ALIGNED, typename F> static int with_columns(const skinny_form &form, F f) {
+    constexpr int TILES = std::max(COLUMNS / 8, 1);
+    if constexpr (sizeof(T) == 8 && COLUMNS > 4) {
+        return form.by_k ? f(type_is<skinny_dmma_by_k<TILES, ALIGNED>>())
+                         : f(type_is<skinny_dmma_by_lines<TILES, ALIGNED>>());
+    } else if constexpr (sizeof(T) == 2 && COLUMNS > 2) {
+        return form.by_k ? f(type_is<skinny_mma_by_k<T, TILES, ALIGNED>>())
+                         : f(type_is<skinny_mma_by_lines<T, TILES, ALIGNED>>());
+    } else {
+        if (!form.by_k) return f(type_is<skinny_fma_by_lines<T, COLUMNS, ALIGNED>>());
+        if constexpr (sizeof(T) == 2 && (COLUMNS > 1 || !ALIGNED))
+            return f(type_is<skinny_mma_by_k<T, TILES, ALIGNED>>());
+        else
+            return f(type_is<skinny_fma_by_k<T, COLUMNS, ALIGNED>>());
+    }
+}
+
+template <typename T, bool ALIGNED, typename F> static int with_alignment(const skinny_form &form, F f) {
+    if (form.small <= 1) return with_columns<T, 1, ALIGNED>(form, f);
+    if (form.small <= 2) return with_columns<T, 2, ALIGNED>(form, f);
+    if (form.small <= 4) return with_columns<T, 4, ALIGNED>(form, f);
+    if (form.small <= 8) return with_columns<T, 8, ALIGNED>(form, f);
+    return with_columns<T, 16, ALIGNED>(form, f);
+}
+
+/* Calls `f` with the type of the worker for a launch. */
+template <typename F> static int with_worker(const struct launch *launch, F f) {
+    const skinny_form form = form_of(launch);
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        return form.aligned ? with_alignment<T, true>(form, f) : with_alignment<T, false>(form, f);
+    });
+}
+
+/* ---- how it is cut, and how long it takes ------------------------------------------------------------------------ */
+
+static double matmul_skinny_traffic(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
+    return size * double(args.batch) *
+           (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
+}
+
+/* A launch that comes early saves up to 0.9 us, but its blocks come as others leave: each time to other
+ * multiprocessors. Where X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
+ * copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
+static bool begins_early(const struct launch *launch) {
+    return matmul_skinny_traffic(launch) <= EARLY_BYTES;
+}
+
+/* In seconds, and bytes per second of one multiprocessor, as 3400 timings on an H200 have it. */
+#define STARTED    2.2e-6  /* the launch, and the first loads of its blocks; */
+#define EARLY      0.7e-6  /* less, where it begins before the launch before it has ended */
+#define WAVE       0.64e-6 /* each time that blocks follow others: what a block does beside reading, and is not hidden */
+#define ADDING     6.2e9   /* sums per second that a block adds up at its end */
+#define FOLLOWING  1e-6    /* in a stack, whose blocks last too short to hide how the next begin, more; */
+#define AT_ENDS    1.5e-8  /* and for each line of a block whose ends are taken element by element */
+#define STAGED     0.64e-6 /* each time that a block brings S to shared memory, */
+#define STAGING    49e9    /* and the bytes of it; */
+#define PICKED     2.7     /* times as long, where elements go there one by one, */
+#define PICKING    7.3     /* and as slow */
+#define GATHERED   0.95e-6 /* blocks wait for each other, */
+#define GATHERING  12.7e9  /* and one reads what the others left */
+#define L2_BYTES   44e6    /* of all operands, up to which they are found in L2 */
+#define FROM_L2    62e9
+#define STREAMED   36.4e9 /* memory: 4.8 TB/s of 132 */
+#define ALONE      74e9   /* of memory, with the loads in flight of all blocks that a multiprocessor holds; */
+#define ALONE_L2   330e9  /* of L2 */
+#define CLOCK      7.6e9  /* of four schedulers */
+#define NOT_HIDDEN 0.38   /* of the reading or the multiplying, of what takes less */
+
+template <typename W> static double time_of(const struct launch *launch, const skinny_work &work) {
+    constexpr double size = sizeof(typename W::element);
+    const double device = launch->multiprocessors, slots = W::RESIDENT * device;
+    const double tiles = double(std::max<int64_t>(work.tiles, 1)), k = std::min(work.k, work.k_each);
+    const double large = size * double(work.lines) / tiles * k, small = size * work.small * k, bytes = large + small;
+    const double vectors = large / 512 * work.abreast * W::LINES / work.tile_lines; /* of a warp */
+    const bool in_l2 = matmul_skinny_traffic(launch) <= L2_BYTES;
+
+    /* Blocks that begin together. */
+    const auto together = [&](double blocks) {
+        const double reading = std::max(blocks * bytes / device / (in_l2 ? FROM_L2 : STREAMED),
+                                        bytes * W::RESIDENT / (in_l2 ? ALONE_L2 : ALONE));
+        const double multiplying = std::ceil(blocks / device) * vectors * W::CLOCKS / CLOCK;
+        return std::max(reading, multiplying) + NOT_HIDDEN * std::min(reading, multiplying);
+    };
+    const bool picked = size == 2 && !(W::BY_K && W::ALIGNED && work.small_by_k);
+    const double sums = work.tile_lines * work.small;
+    const double ends = W::BY_K && !W::ALIGNED ? double(std::min<int64_t>(work.lines, work.tile_lines)) * AT_ENDS : 0;
+    const double beside =
+        WAVE + (launch->args.matmul.batch > 1 ? FOLLOWING + ends : 0) + sums * std::min(work.parts, WARPS) / ADDING +
+        ceil_div(work.k_each, work.chunk) * STAGED * (picked ? PICKED : 1) + small / STAGING * (picked ? PICKING : 1);
+    const double blocks = tiles * double(launch->args.matmul.batch) * work.splits;
+    const double full = std::floor(blocks / slots), rest = blocks - full * slots;
+    double seconds = STARTED - (begins_early(launch) ? EARLY : 0) + full * (together(slots) + beside);
+    if (rest > 0) seconds += together(rest) + beside;
+    if (work.splits > 1) seconds += GATHERED + work.splits * sums * std::max(size, 4.0) / GATHERING;
+    return seconds;
+}
+
+template <typename W>
+static skinny_work work_of(const struct launch *launch, const skinny_form &form, int abreast, int64_t splits) {
+    const matmul_args &args = launch->args.matmul;
+    constexpr int64_t size = sizeof(typename W::element);
+    skinny_work work = {.x = form.x_is_a ? args.a : args.b,
+                        .s = form.x_is_a ? args.b : args.a,
+                        .x_stride = form.x_stride,
+                        .s_stride = form.x_is_a ? args.b_batch_stride : args.a_batch_stride,
+                        .lines = form.lines,
+                        .small = int(form.small),
+                        .k = int(args.k),
+                        .small_by_k = form.x_is_a ? args.transpose_b : !args.transpose_a,
+                        .small_last = form.x_is_a,
+                        .abreast = abreast,
+                        .parts = W::UNITS / abreast,
+                        .tile_lines = abreast * W::LINES - (W::BY_K || W::ALIGNED ? 0 : W::P)};
+    work.tiles = ceil_div(ceil_div(work.lines, W::TOGETHER) * W::TOGETHER, work.tile_lines);
+    if (!W::BY_K && !W::ALIGNED)
+        work.last_rows = int(std::min<int64_t>(args.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
+    work.walked = work.k == 0 ? 0 : W::BY_K && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
+    const int64_t step = int64_t(work.parts) * W::STEP, walked = std::max(work.walked, 1);
+    const int64_t each = ceil_div(ceil_div(walked, splits), step) * step;
+    work.k_each = int(each);
+    work.splits = int(ceil_div(walked, each));
+    const int64_t room = STAGED_BYTES / (size * std::max(W::rows(work.small), 1)) / step * step;
+    const int64_t chunks = ceil_div(each, std::max(room, step)); /* alike: a short last one would cost as much */
+    work.chunk = int(ceil_div(ceil_div(each, chunks), step) * step);
+    work.turns = static_cast<unsigned *>(launch->workspace);
+    return work;
+}
+
+/* Shared memory: of S, and at the end of the sums. */
+template <typename W> static size_t bytes_of(const skinny_work &work) {
+    using T = typename W::element;
+    const size_t staged = size_t(W::staged(work.chunk, W::rows(work.small))) * sizeof(T);
+    return std::max(staged, size_t(WARPS) * W::SUMS * sizeof(accumulator<T>));
+}
+
+static int64_t most_blocks(const struct launch *launch) {
+    return int64_t(MOST_BLOCKS) * 2 * launch->multiprocessors;
+}
+
+/* The fastest of the ways to cut it. Tried are as many blocks as fill the device once, twice and so on. */
+template <typename W> static skinny_work plan_of(const struct launch *launch, double *seconds) {
+    const skinny_form form = form_of(launch);
+    const matmul_args &args = launch->args.matmul;
+    skinny_work best = {};
+    *seconds = INFINITY;
+    for (int abreast = 1; abreast <= W::WIDEST; abreast *= 2)
+        for (int full = 0; full <= MOST_BLOCKS; full++) {
+            skinny_work work = work_of<W>(launch, form, abreast, 1);
+            const int64_t tiles = std::max<int64_t>(work.tiles * args.batch, 1);
+            const int64_t splits =
+                std::min(full * int64_t(W::RESIDENT) * launch->multiprocessors / tiles, args.k / LEAST_K);
+            if (full > 0 && splits < 2) continue;
+            if (splits > 1) work = work_of<W>(launch, form, abreast, splits);
+            if (abreast < W::WIDEST && bytes_of<W>(work) > SHARED_BYTES) continue;
+            const double time = time_of<W>(launch, work);
+            if (time < *seconds) *seconds = time, best = work;
+        }
+    return best;
+}
+
+/* Of 9 to 16 lines of float32 and float64 products took 1.1 to 1.5 times as long as time_of has it. */
+#define MANY      8
+#define MANY_PACE (1 / 1.25)
+
+static double matmul_skinny_seconds(const struct launch *launch) {
+    double seconds = 0;
+    with_worker(launch, [&](auto worker) {
+        plan_of<typename decltype(worker)::type>(launch, &seconds);
+        return 0;
+    });
+    return seconds / (form_of(launch).small > MANY && dtype_size(launch->dtype) > 2 ? MANY_PACE : 1);
+}
+
+/* With k adjacent and lines that begin anywhere, a line's share of vectors depends on where it lies: only the whole
+ * has these bits. */
+static uint64_t matmul_skinny_way(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const skinny_form form = form_of(launch);
+    uint64_t way = 0;
+    with_worker(launch, [&](auto worker) {
+        using W = typename decltype(worker)::type;
+        double seconds;
+        const skinny_work work = plan_of<W>(launch, &seconds);
+        way = uint64_t(work.k_each) << 19 | uint64_t(work.last_rows) << 15 | uint64_t(W::COLUMNS) << 10 |
+              uint64_t(work.parts) << 3 | uint64_t(form.x_is_a) << 2 | uint64_t(W::BY_K) << 1 | W::ALIGNED;
+        if (W::BY_K && !W::ALIGNED)
+            for (const int64_t extent : {args.batch, args.m, args.n, args.k})
+                way = (way ^ uint64_t(extent)) * UINT64_C(0x9e3779b97f4a7c15), way ^= way >> 29;
+        return 0;
+    });
+    return way;
+}
+
+/* An upper bound that does not shrink when an extent grows. */
+static size_t matmul_skinny_workspace(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.k < 2 * LEAST_K) return 0;
+    const double wanted = double(args.k / LEAST_K) * double(args.batch) * double(args.m) * double(args.n);
+    const double most = double(most_blocks(launch)) * MOST_LINES * double(std::min(args.m, args.n));
+    const size_t turns = size_t(most_blocks(launch)) * sizeof(unsigned);
+    return turns + size_t(std::min(wanted, most)) * (launch->dtype == FLOAT64 ? sizeof(double) : sizeof(float));
+}
+
+static const char *matmul_skinny_refuses(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.k > 1 << 30) return "takes a k of at most 2^30";
+    return std::min(args.m, args.n) > SKINNY ? "takes products with at most 16 rows or columns" : NULL;
+}
+
+static int matmul_skinny_launch(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.batch == 0 || args.m == 0 || args.n == 0) return 0;
+    return with_worker(launch, [&](auto worker) -> int {
+        using W = typename decltype(worker)::type;
+        double seconds;
+        skinny_work work = plan_of<W>(launch, &seconds);
+        work.planes = work.turns + most_blocks(launch);
+        const size_t bytes = bytes_of<W>(work);
+        const auto kernel = skinny_kernel<W>;
+        const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+        if (code != cudaSuccess) return code;
+        return launch_clusters_of(begins_early(launch), kernel, grid_of(work.tiles * args.batch * work.splits), THREADS,
+                                  bytes, 1, stream_of(launch), args, work);
+    });
+}
+
+KERNEL(matmul_skinny) = {
+    .name = "skinny",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "at most 16 rows or columns: the large operand once through registers, k split over warps and blocks",
+    .dtypes = DTYPES_FLOAT,
+    .edges = {{8, 16, 64, 120, 124, 128, 256}, {8, 16, 64, 120, 124, 128, 256}, {4, 8, 32, 128, 256, 512, 1024}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .compute_capability = 80,
+    .traffic = "every operand and C once",
+    .traffic_bytes = matmul_skinny_traffic,
+    .way = matmul_skinny_way,
+    .workspace = matmul_skinny_workspace,
+    .refuses = matmul_skinny_refuses,
+    .seconds = matmul_skinny_seconds,
+    .launch = matmul_skinny_launch,
+};

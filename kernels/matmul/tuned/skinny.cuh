@@ -1,0 +1,278 @@
+/* skinny.cuh - the frame of skinny.cu: the small operand into shared memory, the walk along k, and the
+ * addition of what warps and blocks have summed. skinny_mma.cuh and skinny_fma.cuh hold the workers, which multiply.
+ *
+ * X is the large operand, of `lines` lines (rows of A or columns of B), S the small one, of at most 16 lines. A worker
+ * is one of four: on tensor cores or not, with k or the lines adjacent in X. It states as `W`
+ *
+ *     element, COLUMNS            its type; lines of S that it computes, those that do not exist included
+ *     BY_K, ALIGNED               is k adjacent in X; does every line (or row of lines) of X begin on 16 bytes
+ *     P                           elements of 16 bytes
+ *     RESIDENT                    blocks per multiprocessor: one, if its sums need many registers
+ *     UNITS                       warps, or parts of them, into which it divides a block
+ *     LINES, STEP                 that a unit takes; k that it takes at a time, of its share
+ *     CLOCKS                      of a scheduler for 512 bytes of X, as measured: sums over threads, reads of S, waits
+ *     WIDEST                      units that may stand side by side along the lines; the others share k
+ *     rows(), staged(), at()      lines of S and elements in shared memory; where an element lies there
+ *     SUMS                        of a warp, in shared memory
+ *     start(), step(), leave()    the first loads; STEP of k, and the loads of the next; the sums to shared memory
+ *     line(), total()             a line of the block's tile; a sum of all warps that share it */
+#ifndef KERNELS_MATMUL_SKINNY_CUH
+#define KERNELS_MATMUL_SKINNY_CUH
+
+#include "../../core/cluster.cuh"
+#include "../matmul.cuh"
+#include "copies.cuh"
+
+#define SKINNY       16 /* lines of S, at most */
+#define THREADS      256
+#define WARPS        8
+#define IN_FLIGHT    16 /* loads of a thread times blocks of a multiprocessor: 64 KiB; memory (1 us, 4 TB/s) needs 30 */
+#define LEAST_K      128   /* of a block, where k is split over blocks */
+#define MOST_BLOCKS  4     /* times those that fill the device, where k is split over blocks */
+#define MOST_LINES   256   /* of a tile, in any worker */
+#define STAGED_BYTES 65536 /* of S, where a single step does not need more */
+#define EARLY_BYTES  20e6  /* of all operands, up to which a launch begins early */
+#define SHARED_BYTES 96000 /* of a block, at most: what 8.6 and 8.9 have */
+
+struct skinny_work {
+    const void *x, *s;
+    int64_t x_stride, s_stride; /* elements from one matrix to the next */
+    int64_t lines, tiles;       /* of a matrix */
+    int small, k;
+    bool small_by_k, small_last; /* is k adjacent in S; is C [line][small], not [small][line] */
+    int abreast, parts;          /* units side by side along the lines; units that share their k */
+    int tile_lines;
+    int walked;         /* of k, in steps: without the last rows, or with as much as lines begin before a vector */
+    int last_rows;      /* of k, added one by one at the end: a vector there could reach past the operand */
+    int splits, k_each; /* blocks that share a tile; k of each, the last may have less */
+    int chunk;          /* of k, in shared memory at a time */
+    unsigned *turns;    /* one per tile of all matrices, zero before and after */
+    void *planes;       /* [splits][batch][m][n] */
+};
+
+template <typename T, int COUNT> struct alignas(COUNT * sizeof(T)) skinny_vector { T x[COUNT]; };
+
+/* What a block works on. */
+struct skinny_place {
+    int64_t matrix, tile;
+    int split, k_begin, k_end;
+};
+
+/* How far the element at `at` lies behind the last boundary of 16 bytes. (The operand begins at one.) */
+template <typename W> __device__ inline int skinny_phase(int64_t at) {
+    return W::ALIGNED ? 0 : int(at) & (W::P - 1);
+}
+
+/* ---- the small operand into shared memory ------------------------------------------------------------------------ */
+
+/* Numbers 0, 1, 2... in runs of `length`: a thread's first, and then every THREADS-th, with two divisions in all. What
+ * each element of S costs here, every block pays before it multiplies. */
+struct skinny_walk {
+    int length, run, at, runs_on, on;
+
+    __device__ explicit skinny_walk(int length_) : length(max(length_, 1)) {
+        run = int(threadIdx.x / unsigned(length)), at = int(threadIdx.x) - run * length;
+        runs_on = int(unsigned(THREADS) / unsigned(length)), on = THREADS - runs_on * length;
+    }
+
+    __device__ void advance() {
+        run += runs_on, at += on;
+        if (at >= length) at -= length, run++;
+    }
+};
+
+/* Copies S from k0 - HALO on, for `chunk` of k, as the worker wants it; zeros where there is none. Few registers are
+ * left: X's are on their way. Copies past the registers take 4 bytes at least; of 16-bit types 16 bytes are read at a
+ * time, aligned, and taken apart. */
+template <typename W, typename T = typename W::element>
+__device__ inline void skinny_stage(const skinny_work &work, const skinny_place &place, int k0, T *to) {
+    const int begin = max(k0 - W::HALO, 0), end = min(min(k0 + work.chunk, place.k_end), work.k);
+    const int count = max(end - begin, 0), rows = W::rows(work.small), thread = int(threadIdx.x);
+    if (W::HALO > 0 || count < work.chunk || work.small < rows) {
+        const int words = int(W::staged(work.chunk, rows) * sizeof(T) / sizeof(uint4));
+#pragma unroll 1
+        for (int i = thread; i < words; i += THREADS) reinterpret_cast<uint4 *>(to)[i] = uint4{0, 0, 0, 0};
+        __syncthreads();
+    }
+    if (count == 0) return;
+    /* Adjacent are a line's k, or a k's lines, and then all of S. */
+    const bool by_k = work.small_by_k;
+    const int ahead = begin - k0;
+    const int64_t first = place.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);
+    const T *const from = static_cast<const T *>(work.s) + first;
+    const bool whole = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
+    if (W::BY_K && W::ALIGNED && by_k && whole) {
+#pragma unroll 1
+        for (skinny_walk walk(count / W::P); walk.run < work.small; walk.advance())
+            copy_async<16>(shared_address(to + W::at(walk.run, walk.at * W::P + ahead, work.chunk)),
+                           from + int64_t(walk.run) * work.k + walk.at * W::P, true);
+        copy_commit();
+        copy_wait<0>();
+    } else if constexpr (sizeof(T) > 2) {
+        if (by_k)
+#pragma unroll 1
+            for (skinny_walk walk(count); walk.run < work.small; walk.advance())
+                copy_async<int(sizeof(T))>(shared_address(to + W::at(walk.run, walk.at + ahead, work.chunk)),
+                                           from + int64_t(walk.run) * work.k + walk.at, true);
+        else
+#pragma unroll 1
+            for (skinny_walk walk(work.small); walk.run < count; walk.advance())
+                copy_async<int(sizeof(T))>(shared_address(to + W::at(walk.at, walk.run + ahead, work.chunk)),
+                                           from + walk.run * work.small + walk.at, true);
+        copy_commit();
+        copy_wait<0>();
+    } else {
+        const int runs = by_k ? work.small : 1, length = by_k ? count : count * work.small;
+        skinny_walk walk(length / W::P + 2); /* vectors, with those at both ends that are not whole */
+#pragma unroll 1
+        while (walk.run < runs) {
+            uint4 v[2];
+            int i[2], run[2];
+#pragma unroll
+            for (int u = 0; u < 2; u++) {
+                run[u] = walk.run;
+                i[u] =
+                    walk.run < runs ? walk.at * W::P - (int(first + int64_t(walk.run) * work.k) & (W::P - 1)) : length;
+                v[u] = load_16(from + int64_t(run[u]) * work.k + i[u], i[u] >= 0 && i[u] + W::P <= length);
+                walk.advance();
+            }
+#pragma unroll
+            for (int u = 0; u < 2; u++) {
+                const bool loaded = i[u] >= 0 && i[u] + W::P <= length;
+                int k = max(i[u], 0), j = run[u];
+                if (!by_k) j = k, k = int(unsigned(k) / unsigned(work.small)), j -= k * work.small;
+                T x[W::P];
+                memcpy(x, &v[u], sizeof x);
+#pragma unroll
+                for (int p = 0; p < W::P; p++) {
+                    if (i[u] + p < 0 || i[u] + p >= length) continue;
+                    to[W::at(j, k + ahead, work.chunk)] = loaded ? x[p] : from[int64_t(run[u]) * work.k + i[u] + p];
+                    if (by_k)
+                        k++;
+                    else if (++j == work.small)
+                        j = 0, k++;
+                }
+            }
+        }
+    }
+}
+
+/* An element of S in global memory. */
+template <typename T> __device__ inline T skinny_small(const skinny_work &work, int64_t matrix, int j, int k) {
+    return static_cast<const T *>(
+        work.s)[matrix * work.s_stride + (work.small_by_k ? int64_t(j) * work.k + k : int64_t(k) * work.small + j)];
+}
+
+/* ---- lines that begin anywhere ----------------------------------------------------------------------------------- */
+
+/* Of a line of X with k adjacent, the vectors that are wholly its own are walked. Up to two are not: the first, if the
+ * line begins within it, and the last. Element e of the first (`last`: the last) is this k; -1: it does not exist, or
+ * the vector is walked. */
+template <int P> __device__ inline int skinny_edge(int k, int phase, bool last, int e) {
+    const int tail = (k + phase) / P; /* the number of the last vector, if it is not whole */
+    const int at = (last ? tail * P : 0) - phase + e;
+    const bool cut = last ? (k + phase) % P != 0 && (phase == 0 || tail > 0) : phase > 0;
+    return cut && at >= 0 && at < k ? at : -1;
+}
+
+/* ---- the sums ---------------------------------------------------------------------------------------------------- */
+
+/* Calls `f(x, j, at)` for every output of the block's tile: the tile's line, the line of S, and where it lies in C. */
+template <typename W, typename F>
+__device__ inline void skinny_outputs(const matmul_args &args, const skinny_work &work, const skinny_place &place,
+                                      F f) {
+    for (int i = int(threadIdx.x); i < work.tile_lines * work.small; i += THREADS) {
+        const int across = work.small_last ? work.small : work.tile_lines;
+        const int first = int(unsigned(i) / unsigned(across)), second = i - first * across;
+        const int x = work.small_last ? first : second, j = work.small_last ? second : first;
+        const int64_t line = W::line(work, place.tile, x);
+        if (line < work.lines)
+            f(x, j, line,
+              place.matrix * args.m * args.n + (work.small_last ? line * work.small + j : j * work.lines + line));
+    }
+}
+
+/* Is this the last of the blocks that share a tile? If so, its threads see what the others wrote. */
+__device__ inline bool skinny_is_last(unsigned *turn, int splits) {
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        is_last = count_arrival(turn) == unsigned(splits - 1);
+        if (is_last) *turn = 0;
+    }
+    __syncthreads();
+    return is_last;
+}
+
+/* Adds the warps' sums and, by the last block of a tile, those of its blocks. */
+template <typename W>
+__device__ inline void skinny_finish(const matmul_args &args, const skinny_work &work, const skinny_place &place,
+                                     const accumulator<typename W::element> *sums) {
+    using T = typename W::element;
+    using S = accumulator<T>;
+    const int64_t elements = args.batch * args.m * args.n;
+    S *const planes = static_cast<S *>(work.planes);
+    skinny_outputs<W>(args, work, place, [&](int x, int j, int64_t line, int64_t at) {
+        S sum = W::total(work, place, sums, x, j);
+        const T *const matrix = static_cast<const T *>(work.x) + place.matrix * work.x_stride;
+        if (place.split == 0)
+            for (int k = work.k - work.last_rows; k < work.k; k++)
+                sum += S(widen(matrix[k * work.lines + line])) * S(widen(skinny_small<T>(work, place.matrix, j, k)));
+        if (work.splits == 1)
+            matmul_store<T>(args, at, sum);
+        else
+            planes[place.split * elements + at] = sum;
+    });
+    if (work.splits == 1 || !skinny_is_last(work.turns + place.matrix * work.tiles + place.tile, work.splits)) return;
+    skinny_outputs<W>(args, work, place, [&](int, int, int64_t, int64_t at) {
+        S sum = 0;
+#pragma unroll 8
+        for (int split = 0; split < work.splits; split++) sum += planes[split * elements + at];
+        matmul_store<T>(args, at, sum);
+    });
+}
+
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
+
+/* The compiler needs more registers for 8.0. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename W> constexpr int skinny_resident = 1;
+#else
+template <typename W> constexpr int skinny_resident = W::RESIDENT;
+#endif
+
+template <typename W>
+__global__ void __launch_bounds__(THREADS, skinny_resident<W>)
+    skinny_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ skinny_work work) {
+    using T = typename W::element;
+    extern __shared__ uint4 shared[]; /* S; at the end, the sums of all warps */
+    const int64_t number = block_number(), tiles = work.tiles * args.batch;
+    const int64_t split = number < tiles ? 0 : quotient(number, tiles), at = number - split * tiles;
+    if (split >= work.splits) return;
+    const int64_t matrix = at < work.tiles ? 0 : quotient(at, work.tiles);
+    const int k_begin = int(split) * work.k_each, k_end = min(k_begin + work.k_each, work.walked);
+    const skinny_place place = {matrix, at - matrix * work.tiles, int(split), k_begin, k_end};
+    const int block_step = work.parts * W::STEP;
+
+    T *const small = reinterpret_cast<T *>(shared);
+    W worker(work, place);
+    launch_wait();
+    launch_next();
+    worker.start(work, place);
+#pragma unroll 1
+    for (int k = k_begin; k < k_end; k += work.chunk) {
+        if (k > k_begin) __syncthreads();
+        skinny_stage<W>(work, place, k, small);
+        __syncthreads();
+        const int left = min(work.chunk, k_end - k);
+#pragma unroll 1
+        for (int l = 0; l < left; l += block_step) worker.step(work, small, l);
+    }
+    auto *const sums = reinterpret_cast<accumulator<T> *>(shared);
+    __syncthreads();
+    worker.leave(work, sums);
+    __syncthreads();
+    skinny_finish<W>(args, work, place, sums);
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* skinny_dmma.cuh - the workers of skinny.cu for float64 on tensor cores, for more than four lines of S.
+ *
+ * As in skinny_mma.cuh X is the left operand of the instruction, 16 lines by 4 of k, and vectors are taken as they lie
+ * in memory. Thread 4g + t has
+ *
+ *     k adjacent      2 of k of line "g" and of line "g + 8": the first of each are one instruction's, the second ones
+ *                     the next one's
+ *     lines adjacent  2 lines of a k: rows g and g + 8 of one instruction
+ *
+ * Lines two apart begin equally far behind 16 bytes: with k adjacent a warp takes those, with lines adjacent every
+ * second k. Multiply-adds would read S once a column, and hold as many sums in chains: they fall behind memory. */
+#ifndef KERNELS_MATMUL_SKINNY_DMMA_CUH
+#define KERNELS_MATMUL_SKINNY_DMMA_CUH
+
+#include "fragments.cuh"
+#include "skinny.cuh"
+
+__device__ inline double2 skinny_doubles(const uint4 &v) {
+    double2 d;
+    memcpy(&d, &v, sizeof d);
+    return d;
+}
+
+/* TILES: 8 lines of S each. */
+template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
+    using element = double;
+    static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
+    static constexpr int P = 2, COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 32;
+    static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = IN_FLIGHT / RESIDENT / 2,
+                         STEP = SLOTS * 4 * P; /* 256 bytes of a line, or 512 */
+    static constexpr int HALO = ALIGNED ? 0 : P;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 7 + 34 * TILES;
+
+    /* In shared memory rows of S begin 16 banks apart; their last 8 elements stay zero. */
+    __host__ __device__ static constexpr int rows(int small) { return small; }
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk + (ALIGNED ? 8 : 24); }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
+    __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }
+
+    const uint4 *from[2]; /* the next loads' vector in slot 0, of the two lines */
+    int limit[2];         /* it exists where its k, as unsigned, is less */
+    int next, end;        /* k of that vector; k from which on no whole vector begins */
+    int g, t, part, phase;
+    uint4 ring[SLOTS][2];
+    static constexpr int CHAINS = TILES > 1 ? 1 : 2; /* of additions */
+    double sums[CHAINS][TILES][4] = {};
+
+    __device__ skinny_dmma_by_k(const skinny_work &work, const skinny_place &place) {
+        const int warp = int(threadIdx.x) / 32;
+        g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
+        const int64_t first = line(work, place.tile, warp % work.abreast);
+        phase = skinny_phase<skinny_dmma_by_k>(place.matrix * work.x_stride + first * work.k);
+        next = place.k_begin + part * STEP + t * P - phase;
+        end = max(work.k - P + 1, 0);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int64_t own = first + P * (g + 8 * r);
+            from[r] = reinterpret_cast<const uint4 *>(static_cast<const double *>(work.x) +
+                                                      place.matrix * work.x_stride + own * work.k + next);
+            limit[r] = own < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
+        }
+    }
+
+    __device__ void load(int slot) {
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            ring[slot][r] = load_16(from[r] + slot * 4, unsigned(next + slot * 4 * P) < unsigned(limit[r]));
+    }
+
+    __device__ void start(const skinny_work &work, const skinny_place &place) {
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) load(slot);
+        if (!ALIGNED && place.split == 0 && part == 0) add_edges(work, place);
+    }
+
+    /* A thread of a quad has one element of its lines: 0 and 1 of the first vector, 2 and 3 of the last. */
+    __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
+        const int64_t first = line(work, place.tile, int(threadIdx.x) / 32 % work.abreast);
+        const double *const matrix = static_cast<const double *>(work.x) + place.matrix * work.x_stride;
+        const int k = skinny_edge<P>(work.k, phase, t >= P, t % P);
+        double x[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int64_t own = first + P * (g + 8 * r);
+            x[r] = k >= 0 && own < work.lines ? matrix[own * work.k + k] : 0;
+        }
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile++) {
+            const int row = 8 * tile + g;
+            const double s = k >= 0 && row < work.small ? skinny_small<double>(work, place.matrix, row, k) : 0;
+            multiply(sums[0][tile], x, s);
+        }
+    }
+
+    __device__ void step(const skinny_work &work, const double *small, int l) {
+        const int k = next;
+        next += work.parts * STEP;
+#pragma unroll
+        for (int r = 0; r < 2; r++) from[r] += work.parts * (STEP / P);
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) {
+            const double2 x[] = {skinny_doubles(ring[slot][0]), skinny_doubles(ring[slot][1])};
+            int element = HALO + l + part * STEP + slot * 4 * P + t * P - phase;
+            /* A vector that was not loaded is zero, and so must be what it meets. */
+            if (!ALIGNED && unsigned(k + slot * 4 * P) >= unsigned(end)) element = work.chunk + HALO;
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) {
+                const int row = 8 * tile + g;
+                const double *const at = small + row * pitch(work.chunk) + element;
+                double2 s = {0, 0};
+                if (row < work.small) s = ALIGNED ? *reinterpret_cast<const double2 *>(at) : double2{at[0], at[1]};
+                multiply(sums[0][tile], {x[0].x, x[1].x}, s.x);
+                multiply(sums[CHAINS - 1][tile], {x[0].y, x[1].y}, s.y);
+            }
+            load(slot);
+        }
+    }
+
+    __device__ void leave(const skinny_work &, double *to) const {
+        to += int(threadIdx.x) / 32 * SUMS;
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                double2 sum = {sums[0][tile][2 * r], sums[0][tile][2 * r + 1]};
+                if (CHAINS > 1) sum.x += sums[CHAINS - 1][tile][2 * r], sum.y += sums[CHAINS - 1][tile][2 * r + 1];
+                *reinterpret_cast<double2 *>(to + (g + 8 * r) * COLUMNS + 8 * tile + 2 * t) = sum;
+            }
+    }
+
+    /* Groups of 16 lines, two to 32 lines, which they take in turns. Line `x` of a block: its groups in turns, too. */
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        const int64_t group = tile * work.abreast + x % work.abreast;
+        return group / P * 32 + group % P + P * (x / work.abreast);
+    }
+
+    __device__ static double total(const skinny_work &work, const skinny_place &, const double *sums, int x, int j) {
+        double sum = 0;
+        for (int part = 0; part < work.parts; part++)
+            sum += sums[(part * work.abreast + x % work.abreast) * SUMS + x / work.abreast * COLUMNS + j];
+        return sum;
+    }
+};
+
+/* A warp takes its lines of every second k; up to four such pairs stand side by side. */
+template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
+    using element = double;
+    static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
+    static constexpr int P = 2, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = WARPS / P, TOGETHER = 1;
+    static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = 2,
+                         LINES = SLOTS * 8 * P; /* 128 bytes of a k per load */
+    static constexpr int DEPTH = IN_FLIGHT / RESIDENT / SLOTS, STEP = 4 * DEPTH, HALO = 0;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 26 * TILES;
+
+    /* In shared memory a row of S has its even k, then its odd ones. Rows begin 8 banks apart: no conflicts. */
+    __host__ __device__ static constexpr int rows(int small) { return small; }
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk + 4; }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
+    __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + k % 2 * (chunk / 2) + k / 2; }
+
+    const double *from; /* the next loads' first vector */
+    int limit[SLOTS], next;
+    int g, t, part;
+    uint4 ring[DEPTH][SLOTS];
+    double sums[SLOTS][TILES][4] = {};
+
+    __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
+        return skinny_phase<skinny_dmma_by_lines>(place.matrix * work.x_stride + k * work.lines);
+    }
+
+    __device__ skinny_dmma_by_lines(const skinny_work &work, const skinny_place &place) {
+        const int warp = int(threadIdx.x) / 32;
+        g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
+        const int64_t first =
+            line(work, place.tile, warp % work.abreast * LINES) - phase(work, place, part % P) + P * g;
+        next = place.k_begin + part % P + P * (part / P * STEP + t);
+        from = static_cast<const double *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) limit[slot] = first + slot * 8 * P < work.lines ? place.k_end : 0;
+    }
+
+    __device__ void load(const skinny_work &work, int deep, int slot) {
+        ring[deep][slot] = load_16(from + 4 * P * deep * work.lines + slot * 8 * P, next + 4 * P * deep < limit[slot]);
+    }
+
+    __device__ void start(const skinny_work &work, const skinny_place &) {
+#pragma unroll
+        for (int deep = 0; deep < DEPTH; deep++)
+#pragma unroll
+            for (int slot = 0; slot < SLOTS; slot++) load(work, deep, slot);
+    }
+
+    __device__ void step(const skinny_work &work, const double *small, int l) {
+        next += work.parts * STEP;
+        from += work.parts * STEP * work.lines;
+        const double *const own = small + part % P * (work.chunk / 2) + l / 2 + part / P * STEP + t;
+#pragma unroll
+        for (int deep = 0; deep < DEPTH; deep++) {
+            double s[TILES];
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) {
+                const int row = 8 * tile + g;
+                s[tile] = row < work.small ? own[row * pitch(work.chunk) + 4 * deep] : 0;
+            }
+#pragma unroll
+            for (int slot = 0; slot < SLOTS; slot++) {
+                const double2 x = skinny_doubles(ring[deep][slot]);
+#pragma unroll
+                for (int tile = 0; tile < TILES; tile++) multiply(sums[slot][tile], {x.x, x.y}, s[tile]);
+                load(work, deep, slot);
+            }
+        }
+    }
+
+    __device__ void leave(const skinny_work &, double *to) const {
+        to += int(threadIdx.x) / 32 * SUMS;
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++)
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++)
+#pragma unroll
+                for (int r = 0; r < 2; r++)
+                    *reinterpret_cast<double2 *>(to + (slot * 8 * P + P * g + r) * COLUMNS + 8 * tile + 2 * t) =
+                        double2{sums[slot][tile][2 * r], sums[slot][tile][2 * r + 1]};
+    }
+
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        return tile * work.tile_lines + x;
+    }
+
+    __device__ static double total(const skinny_work &work, const skinny_place &place, const double *sums, int x,
+                                   int j) {
+        double sum = 0;
+        for (int part = 0; part < work.parts; part++) {
+            const int own = x + phase(work, place, part % P);
+            sum += sums[(part * work.abreast + own / LINES) * SUMS + own % LINES * COLUMNS + j];
+        }
+        return sum;
+    }
+};
+
+#endif

@@ -1,0 +1,286 @@
+/* skinny_fma.cuh - the workers of skinny.cu for float32 and float64, by multiply-adds.
+ *
+ *     k adjacent      8 lanes read 128 bytes of a line, the other lanes those of three neighbours; then the same of
+ *                     ROWS - 1 more times four lines. An element of S, read once, meets ROWS lines.
+ *     lines adjacent  a warp reads 512 bytes of a k. All lanes use the same S: one read for 16 bytes of it.
+ *
+ * With k adjacent and k odd, lines begin anywhere. Lines four apart begin equally far behind 16 bytes: a lane's lines
+ * do. With lines adjacent every fourth (float64: second) k does, and those a warp takes. */
+#ifndef KERNELS_MATMUL_SKINNY_FMA_CUH
+#define KERNELS_MATMUL_SKINNY_FMA_CUH
+
+#include "skinny.cuh"
+
+/* Adds up `v` of eight lanes. Each exchange halves what a lane still holds, down to one. Returns which the lane holds
+ * at last, in v[0] and on. */
+template <int COUNT, int BIT, typename S> __device__ inline int skinny_halve(S *v, int lane) {
+    if constexpr (BIT == 8) {
+        return 0;
+    } else if constexpr (COUNT > 1) {
+        const bool upper = lane & BIT;
+#pragma unroll
+        for (int i = 0; i < COUNT / 2; i++) {
+            const S give = upper ? v[i] : v[i + COUNT / 2], keep = upper ? v[i + COUNT / 2] : v[i];
+            v[i] = keep + __shfl_xor_sync(~0u, give, BIT);
+        }
+        return (upper ? COUNT / 2 : 0) + skinny_halve<COUNT / 2, 2 * BIT>(v, lane);
+    } else {
+        v[0] += __shfl_xor_sync(~0u, v[0], BIT);
+        return skinny_halve<1, 2 * BIT>(v, lane);
+    }
+}
+
+template <typename T> __device__ inline skinny_vector<T, 16 / int(sizeof(T))> skinny_elements(const uint4 &v) {
+    skinny_vector<T, 16 / int(sizeof(T))> x;
+    memcpy(&x, &v, sizeof v);
+    return x;
+}
+
+template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
+    using element = T;
+    using S = accumulator<T>;
+    static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
+    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 1;
+    static constexpr int ROWS = COLUMNS * sizeof(S) <= 64 ? 4 : 2; /* of a lane: at most 64 registers of sums */
+    static constexpr int RESIDENT = ROWS * COLUMNS * sizeof(S) < 256 ? 2 : 1;
+    static constexpr int LINES = 4 * ROWS, SLOTS = RESIDENT == 1 && ROWS == 4 ? 3 : IN_FLIGHT / RESIDENT / ROWS,
+                         STEP = SLOTS * 8 * P;
+    static constexpr int HALO = ALIGNED ? 0 : P;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = sizeof(T) == 2 ? 36 : 4 + 11 * COLUMNS;
+
+    /* In shared memory S is [vector of k][COLUMNS][P], or [k][COLUMNS] where lines begin anywhere: then it ends in P
+     * zeros of each column. One more column keeps lanes in different banks. All distances are constants. */
+    static constexpr int PITCH = COLUMNS > 1 ? COLUMNS + 1 : 1;
+    __host__ __device__ static constexpr int rows(int) { return COLUMNS; }
+    __host__ __device__ static constexpr int staged(int chunk, int) { return (chunk + 2 * HALO) * PITCH; }
+    __device__ static int at(int j, int k, int) {
+        return ALIGNED ? (k / P * PITCH + j) * P + k % P : (k + HALO) * PITCH + j;
+    }
+
+    const T *from; /* the next loads' vector in slot 0, of the first line */
+    int limit[ROWS], next, end;
+    int part, phase;
+    uint4 ring[SLOTS][ROWS];
+    S sums[ROWS][COLUMNS] = {};
+
+    __device__ static int lane() { return int(threadIdx.x) % 8; }
+
+    __device__ skinny_fma_by_k(const skinny_work &work, const skinny_place &place) {
+        const int warp = int(threadIdx.x) / 32;
+        const int64_t first = own_line(work, place);
+        part = warp / work.abreast;
+        phase = skinny_phase<skinny_fma_by_k>(place.matrix * work.x_stride + first * work.k);
+        next = place.k_begin + part * STEP + lane() * P - phase;
+        end = max(work.k - P + 1, 0);
+        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + first * work.k + next;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            limit[r] = first + 4 * r < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
+    }
+
+    __device__ static int64_t own_line(const skinny_work &work, const skinny_place &place) {
+        const int warp = int(threadIdx.x) / 32;
+        return line(work, place.tile, warp % work.abreast * LINES) + int(threadIdx.x) % 32 / 8;
+    }
+
+    __device__ void load(const skinny_work &work, int slot) {
+        const T *at = from + slot * 8 * P;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            ring[slot][r] = load_16(at, unsigned(next + slot * 8 * P) < unsigned(limit[r]));
+            at += 4 * int64_t(work.k);
+        }
+    }
+
+    __device__ void start(const skinny_work &work, const skinny_place &place) {
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) load(work, slot);
+        if constexpr (!ALIGNED)
+            if (place.split == 0 && part == 0) add_edges(work, place);
+    }
+
+    /* A lane has one element: of the first vector of its lines, or of the last. */
+    __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
+        const int k = lane() < 2 * P ? skinny_edge<P>(work.k, phase, lane() >= P, lane() % P) : -1;
+        if (k < 0) return;
+        const T *const matrix = static_cast<const T *>(work.x) + place.matrix * work.x_stride;
+        const int64_t first = own_line(work, place);
+        T x[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) x[r] = first + 4 * r < work.lines ? matrix[(first + 4 * r) * work.k + k] : T(0);
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            const T s = j < work.small ? skinny_small<T>(work, place.matrix, j, k) : T(0);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) sums[r][j] += x[r] * s;
+        }
+    }
+
+    __device__ void step(const skinny_work &work, const T *small, int l) {
+        const int k = next;
+        next += work.parts * STEP;
+        from += work.parts * STEP;
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) {
+            int own = l + part * STEP + slot * 8 * P + lane() * P - phase;
+            /* A vector that was not loaded is zero, and so must be what it meets. */
+            if (!ALIGNED && unsigned(k + slot * 8 * P) >= unsigned(end)) own = work.chunk;
+            const T *const from_small = small + at(0, own, 0);
+            skinny_vector<T, P> x[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) x[r] = skinny_elements<T>(ring[slot][r]);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                skinny_vector<T, P> s;
+                if constexpr (ALIGNED) {
+                    s = skinny_elements<T>(load_shared_16(from_small + j * P));
+                } else {
+#pragma unroll
+                    for (int p = 0; p < P; p++) s.x[p] = from_small[p * PITCH + j];
+                }
+#pragma unroll
+                for (int p = 0; p < P; p++)
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++) sums[r][j] += S(widen(x[r].x[p])) * S(widen(s.x[p]));
+            }
+            load(work, slot);
+        }
+    }
+
+    __device__ void leave(const skinny_work &, S *to) {
+        constexpr int COUNT = ROWS * COLUMNS, LEFT = COUNT > 8 ? COUNT / 8 : 1;
+        const int own = skinny_halve<COUNT, 1>(&sums[0][0], lane());
+        to += int(threadIdx.x) / 32 * SUMS;
+#pragma unroll
+        for (int i = 0; i < LEFT; i++) {
+            const int r = (own + i) / COLUMNS, j = (own + i) % COLUMNS;
+            to[(4 * r + int(threadIdx.x) % 32 / 8) * COLUMNS + j] = sums[i / COLUMNS][i % COLUMNS];
+        }
+    }
+
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        return tile * work.tile_lines + x;
+    }
+
+    __device__ static S total(const skinny_work &work, const skinny_place &, const S *sums, int x, int j) {
+        S sum = 0;
+        for (int part = 0; part < work.parts; part++) sum += sums[part * work.abreast * SUMS + x * COLUMNS + j];
+        return sum;
+    }
+};
+
+/* A team of 4 to 256 / P threads reads a k, 16 bytes each; all teams of a block read the same lines. A warp's teams, or
+ * the warps of a team, have the same residue of k by P, and take turns with the others that have it. */
+template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
+    using element = T;
+    using S = accumulator<T>;
+    static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
+    static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, LEAST = 4, LINES = LEAST * P, UNITS = THREADS / LEAST,
+                         WIDEST = UNITS / P, TOGETHER = 1;
+    static constexpr int RESIDENT = 2, HALO = 0;
+    static constexpr int STEP = COLUMNS * P < 64 ? IN_FLIGHT / RESIDENT : 6; /* 64 sums leave few registers */
+    static constexpr int WARP_LINES = 32 * P, SUMS = WARP_LINES * COLUMNS;
+    static constexpr int CLOCKS = sizeof(T) == 8 ? 12 : 8 * COLUMNS;
+    static constexpr int UNIT = COLUMNS < P ? COLUMNS : P; /* of S, in one read */
+
+    /* In shared memory S is [k % P][k / P][COLUMNS]: what teams of a warp read is adjacent. */
+    __host__ __device__ static constexpr int rows(int) { return COLUMNS; }
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk / P + 8; }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * P * pitch(chunk); }
+    __device__ static int at(int j, int k, int chunk) { return (k % P * pitch(chunk) + k / P) * COLUMNS + j; }
+
+    const T *from; /* of the next load */
+    int left;      /* of k, from there */
+    uint4 ring[STEP];
+    S sums[COLUMNS][P] = {};
+
+    __device__ static int threads(const skinny_work &work) { return LEAST * work.abreast; } /* of a team */
+
+    /* The thread's first k, of the block's. Extents here are powers of two. */
+    __device__ static int first_k(const skinny_work &work) {
+        const unsigned beside = max(32 / threads(work), 1), team = threadIdx.x >> (31 - __clz(threads(work)));
+        const unsigned group = team >> (31 - __clz(int(beside)));
+        return int(group % P + (group / P * beside + team % beside) * P);
+    }
+
+    __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
+        return skinny_phase<skinny_fma_by_lines>(place.matrix * work.x_stride + k * work.lines);
+    }
+
+    __device__ skinny_fma_by_lines(const skinny_work &work, const skinny_place &place) {
+        const int k = place.k_begin + first_k(work);
+        const int64_t first =
+            line(work, place.tile, 0) - phase(work, place, k) + (int(threadIdx.x) & (threads(work) - 1)) * P;
+        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + k * work.lines + first;
+        left = first < work.lines ? place.k_end - k : 0;
+    }
+
+    __device__ void load(const skinny_work &work, int i) {
+        ring[i] = load_16(from, left > 0);
+        from += work.parts * work.lines;
+        left -= work.parts;
+    }
+
+    __device__ void start(const skinny_work &work, const skinny_place &) {
+#pragma unroll
+        for (int i = 0; i < STEP; i++) load(work, i);
+    }
+
+    __device__ void step(const skinny_work &work, const T *small, int l) {
+        const T *at = small + skinny_fma_by_lines::at(0, l + first_k(work), work.chunk);
+#pragma unroll
+        for (int i = 0; i < STEP; i++) {
+            const skinny_vector<T, P> x = skinny_elements<T>(ring[i]);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j += UNIT) {
+                skinny_vector<T, UNIT> s;
+                if constexpr (sizeof s == 16)
+                    s = skinny_elements<T>(load_shared_16(at + j));
+                else
+                    s = *reinterpret_cast<const skinny_vector<T, UNIT> *>(at + j);
+#pragma unroll
+                for (int u = 0; u < UNIT; u++)
+#pragma unroll
+                    for (int p = 0; p < P; p++) sums[j + u][p] += S(widen(x.x[p])) * S(widen(s.x[u]));
+            }
+            at += work.parts / P * COLUMNS;
+            load(work, i);
+        }
+    }
+
+    __device__ void leave(const skinny_work &work, S *to) {
+        const int lane = int(threadIdx.x) % 32;
+#pragma unroll 1
+        for (int other = threads(work); other < 32; other *= 2)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                for (int p = 0; p < P; p++) sums[j][p] += __shfl_xor_sync(~0u, sums[j][p], other);
+        if (lane >= threads(work)) return;
+        to += int(threadIdx.x) / 32 * SUMS + lane * P;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) {
+            skinny_vector<S, P> v;
+#pragma unroll
+            for (int p = 0; p < P; p++) v.x[p] = sums[j][p];
+            *reinterpret_cast<skinny_vector<S, P> *>(to + j * WARP_LINES) = v;
+        }
+    }
+
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        return tile * work.tile_lines + x;
+    }
+
+    __device__ static S total(const skinny_work &work, const skinny_place &place, const S *sums, int x, int j) {
+        const int warps = max(threads(work) / 32, 1); /* of a team */
+        S sum = 0;
+#pragma unroll 4
+        for (int warp = 0, k = 0; warp < WARPS; warp += warps, k = (k + 1) % P) {
+            const unsigned own = unsigned(x + phase(work, place, k));
+            sum += sums[(warp + own / WARP_LINES) * SUMS + j * WARP_LINES + own % WARP_LINES];
+        }
+        return sum;
+    }
+};
+
+#endif

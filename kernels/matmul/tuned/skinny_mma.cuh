@@ -1,0 +1,293 @@
+/* skinny_mma.cuh - the workers of skinny.cu for 16-bit types, on tensor cores.
+ *
+ * X is the left operand of the instruction, 16 lines by 16 of k, S the right one, 16 of k by 8 lines. Which 16 of k is
+ * free, if both agree: so 16 bytes of X, as they lie in memory, are registers of the instruction. Thread 4g + t:
+ *
+ *     k adjacent      8 of k of line "g" and 8 of line "g + 8": both operands' words 0, 1 are one instruction's,
+ *                     words 2, 3 the next one's
+ *     lines adjacent  8 lines of four k: byte permutes pair the k; lines 2i and 2i + 1 are rows g and g + 8 of
+ *                     instruction i
+ *
+ * Elements begin on 16 bytes only where the extent is a multiple of 8. Else lines 8 apart begin equally far behind 16
+ * bytes. So with k adjacent a warp takes lines 8 apart, with lines adjacent it takes every eighth k. It reads
+ * aligned vectors, and begins its walk up to 7 elements early: `phase`. */
+#ifndef KERNELS_MATMUL_SKINNY_MMA_CUH
+#define KERNELS_MATMUL_SKINNY_MMA_CUH
+
+#include "fragments.cuh"
+#include "skinny.cuh"
+
+/* Two elements in a register, the first in the low half. */
+template <typename T> __device__ inline uint32_t skinny_pair(T low, T high) {
+    const T both[] = {low, high};
+    uint32_t word;
+    memcpy(&word, both, sizeof word);
+    return word;
+}
+
+/* TILES: 8 lines of S each. */
+template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
+    using element = T;
+    static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
+    static constexpr int P = 8, COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 128;
+    static constexpr int RESIDENT = 2, SLOTS = IN_FLIGHT / RESIDENT / 2, STEP = SLOTS * 4 * P; /* 256 bytes of a line */
+    static constexpr int HALO = ALIGNED ? 0 : P;
+    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 42 * TILES;
+
+    /* In shared memory a row of S begins 16 or an odd number of banks after the one before: no or few conflicts. Its
+     * last 10 elements stay zero. */
+    __host__ __device__ static constexpr int rows(int small) { return small; }
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk + (ALIGNED ? 32 : HALO + 10); }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return (rows * pitch(chunk) + 7) / 8 * 8; }
+    __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }
+
+    const uint4 *from[2]; /* the next loads' vector in slot 0, of the two lines */
+    int limit[2];         /* it exists where its k, as unsigned, is less */
+    int next, end;        /* k of that vector; k from which on no whole vector begins */
+    int g, t, part, phase;
+    uint4 ring[SLOTS][2];
+    float sums[2][TILES][4] = {};
+
+    __device__ skinny_mma_by_k(const skinny_work &work, const skinny_place &place) {
+        const int warp = int(threadIdx.x) / 32, group = warp % work.abreast;
+        g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
+        const int64_t first = line(work, place.tile, group);
+        phase = skinny_phase<skinny_mma_by_k>(place.matrix * work.x_stride + first * work.k);
+        next = place.k_begin + part * STEP + t * P - phase;
+        end = max(work.k - P + 1, 0);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int64_t own = first + 8 * g + 64 * r;
+            from[r] = reinterpret_cast<const uint4 *>(static_cast<const T *>(work.x) + place.matrix * work.x_stride +
+                                                      own * work.k + next);
+            limit[r] = own < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
+        }
+    }
+
+    __device__ void load(int slot) {
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            ring[slot][r] = load_16(from[r] + slot * 4, unsigned(next + slot * 4 * P) < unsigned(limit[r]));
+    }
+
+    __device__ void advance(const skinny_work &work) {
+        next += work.parts * STEP;
+#pragma unroll
+        for (int r = 0; r < 2; r++) from[r] += work.parts * (STEP / P);
+    }
+
+    __device__ void multiply_vectors(const uint4 (&x)[2], int tile, const uint32_t (&s)[4]) {
+        multiply<T>(sums[0][tile], {x[0].x, x[1].x, x[0].y, x[1].y}, s[0], s[1]);
+        multiply<T>(sums[1][tile], {x[0].z, x[1].z, x[0].w, x[1].w}, s[2], s[3]);
+    }
+
+    __device__ void start(const skinny_work &work, const skinny_place &place) {
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) load(slot);
+        if (!ALIGNED && place.split == 0 && part == 0) add_edges(work, place);
+    }
+
+    /* Thread 0 of a quad has the first vector of its lines, thread 1 the last; half a vector at a time. */
+    __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
+        const int64_t first = line(work, place.tile, int(threadIdx.x) / 32 % work.abreast);
+        const T *const matrix = static_cast<const T *>(work.x) + place.matrix * work.x_stride;
+        const T zero = narrow<T>(0.0f);
+#pragma unroll 1
+        for (int half = 0; half < P; half += P / 2) {
+            T x[2][4], s[TILES][4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const int k = t < 2 ? skinny_edge<P>(work.k, phase, t == 1, half + e) : -1;
+#pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const int64_t own = first + 8 * g + 64 * r;
+                    x[r][e] = k >= 0 && own < work.lines ? matrix[own * work.k + k] : zero;
+                }
+#pragma unroll
+                for (int tile = 0; tile < TILES; tile++) {
+                    const int row = 8 * tile + g;
+                    s[tile][e] = k >= 0 && row < work.small ? skinny_small<T>(work, place.matrix, row, k) : zero;
+                }
+            }
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++)
+                multiply<T>(sums[0][tile],
+                            {skinny_pair(x[0][0], x[0][1]), skinny_pair(x[1][0], x[1][1]),
+                             skinny_pair(x[0][2], x[0][3]), skinny_pair(x[1][2], x[1][3])},
+                            skinny_pair(s[tile][0], s[tile][1]), skinny_pair(s[tile][2], s[tile][3]));
+        }
+    }
+
+    /* The words of S that meet vector `slot`; `l`: where the block's step begins in the chunk. */
+    __device__ void fetch(const skinny_work &work, const T *small, int tile, int slot, int l, int k,
+                          uint32_t (&s)[4]) const {
+        const int row = 8 * tile + g;
+        int from_element = HALO + l + part * STEP + slot * 4 * P + t * P - phase;
+        if constexpr (ALIGNED) {
+            uint4 v = {0, 0, 0, 0};
+            if (row < work.small) v = *reinterpret_cast<const uint4 *>(small + row * pitch(work.chunk) + from_element);
+            s[0] = v.x, s[1] = v.y, s[2] = v.z, s[3] = v.w;
+        } else {
+            /* A vector that was not loaded is zero, and so must be what it meets. */
+            if (unsigned(k) >= unsigned(end)) from_element = work.chunk + HALO;
+            const unsigned order = from_element % 2 ? 0x5432 : 0x3210;
+            const uint32_t *const words =
+                reinterpret_cast<const uint32_t *>(small + row * pitch(work.chunk)) + from_element / 2;
+            uint32_t w[5];
+#pragma unroll
+            for (int i = 0; i < 5; i++) w[i] = row < work.small ? words[i] : 0;
+#pragma unroll
+            for (int i = 0; i < 4; i++) s[i] = __byte_perm(w[i], w[i + 1], order);
+        }
+    }
+
+    __device__ void step(const skinny_work &work, const T *small, int l) {
+        const int k = next;
+        advance(work);
+#pragma unroll
+        for (int slot = 0; slot < SLOTS; slot++) {
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) {
+                uint32_t s[4];
+                fetch(work, small, tile, slot, l, k + slot * 4 * P, s);
+                multiply_vectors(ring[slot], tile, s);
+            }
+            load(slot);
+        }
+    }
+
+    __device__ void leave(const skinny_work &, float *to) const {
+        to += int(threadIdx.x) / 32 * SUMS;
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const float low = sums[0][tile][2 * r] + sums[1][tile][2 * r];
+                const float high = sums[0][tile][2 * r + 1] + sums[1][tile][2 * r + 1];
+                *reinterpret_cast<float2 *>(to + (g + 8 * r) * COLUMNS + 8 * tile + 2 * t) = make_float2(low, high);
+            }
+    }
+
+    /* Groups of 16 lines are numbered eight to 128 lines, which they take in turns. Line `x` of a block: its groups in
+     * turns, too. */
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        const int64_t group = tile * work.abreast + x % work.abreast;
+        return group / 8 * 128 + group % 8 + 8 * (x / work.abreast);
+    }
+
+    __device__ static float total(const skinny_work &work, const skinny_place &, const float *sums, int x, int j) {
+        float sum = 0;
+        for (int part = 0; part < work.parts; part++)
+            sum += sums[(part * work.abreast + x % work.abreast) * SUMS + x / work.abreast * COLUMNS + j];
+        return sum;
+    }
+};
+
+/* A warp takes 64 lines, 128 bytes of every eighth k. */
+template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
+    using element = T;
+    static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
+    static constexpr int P = 8, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = 1, TOGETHER = 1;
+    static constexpr int RESIDENT = 2, LINES = 8 * P, DEPTH = IN_FLIGHT / RESIDENT / 4, STEP = 16 * DEPTH, HALO = 0;
+    static constexpr int SUMS = LINES * COLUMNS + LINES; /* 8 more after every 8 lines: other banks */
+    static constexpr int CLOCKS = 32 * TILES;
+
+    /* The k of a warp, 8 apart, are adjacent in shared memory. Rows of S begin 8 banks apart: no conflicts. */
+    __host__ __device__ static constexpr int rows(int small) { return small; }
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk + 16; }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
+    __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + k % 8 * (chunk / 8) + k / 8; }
+
+    const T *from; /* the next loads' first vector */
+    int limit, next;
+    int g, t, warp;
+    uint4 ring[DEPTH][4];
+    float sums[4][TILES][4] = {};
+
+    __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
+        return skinny_phase<skinny_mma_by_lines>(place.matrix * work.x_stride + k * work.lines);
+    }
+
+    __device__ skinny_mma_by_lines(const skinny_work &work, const skinny_place &place) {
+        warp = int(threadIdx.x) / 32, g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+        const int64_t first = line(work, place.tile, 0) - phase(work, place, warp) + P * g;
+        next = place.k_begin + warp + 32 * t;
+        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
+        limit = first < work.lines ? place.k_end : 0;
+    }
+
+    __device__ void load(const skinny_work &work, int deep) {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            ring[deep][i] = load_16(from + (128 * deep + 8 * i) * work.lines, next + 128 * deep + 8 * i < limit);
+    }
+
+    __device__ void start(const skinny_work &work, const skinny_place &) {
+#pragma unroll
+        for (int deep = 0; deep < DEPTH; deep++) load(work, deep);
+    }
+
+    __device__ void step(const skinny_work &work, const T *small, int l) {
+        next += DEPTH * 128;
+        from += DEPTH * 128 * work.lines;
+#pragma unroll
+        for (int deep = 0; deep < DEPTH; deep++) {
+            uint2 s[TILES];
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) {
+                const int row = 8 * tile + g;
+                s[tile] = uint2{0, 0};
+                if (row < work.small)
+                    s[tile] =
+                        *reinterpret_cast<const uint2 *>(small + at(row, warp, work.chunk) + l / 8 + 16 * deep + 4 * t);
+            }
+            multiply_vectors(ring[deep], s);
+            load(work, deep);
+        }
+    }
+
+    /* Four k of eight lines. */
+    __device__ void multiply_vectors(const uint4 (&v)[4], const uint2 (&s)[TILES]) {
+        const uint32_t x[4][4] = {{v[0].x, v[0].y, v[0].z, v[0].w},
+                                  {v[1].x, v[1].y, v[1].z, v[1].w},
+                                  {v[2].x, v[2].y, v[2].z, v[2].w},
+                                  {v[3].x, v[3].y, v[3].z, v[3].w}};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const uint32_t a[4] = {__byte_perm(x[0][i], x[1][i], 0x5410), __byte_perm(x[0][i], x[1][i], 0x7632),
+                                   __byte_perm(x[2][i], x[3][i], 0x5410), __byte_perm(x[2][i], x[3][i], 0x7632)};
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) multiply<T>(sums[i][tile], a, s[tile].x, s[tile].y);
+        }
+    }
+
+    __device__ static int position(int line) {
+        return line * COLUMNS + line / 8 * 8;
+    }
+
+    __device__ void leave(const skinny_work &, float *to) const {
+        to += warp * SUMS + 2 * t;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int tile = 0; tile < TILES; tile++) {
+                const float(&sum)[4] = sums[i][tile];
+                const int own = 8 * g + 2 * i;
+                *reinterpret_cast<float2 *>(to + position(own) + 8 * tile) = make_float2(sum[0], sum[1]);
+                *reinterpret_cast<float2 *>(to + position(own + 1) + 8 * tile) = make_float2(sum[2], sum[3]);
+            }
+    }
+
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        return tile * work.tile_lines + x;
+    }
+
+    __device__ static float total(const skinny_work &work, const skinny_place &place, const float *sums, int x, int j) {
+        float sum = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) sum += sums[w * SUMS + position(x + phase(work, place, w)) + j];
+        return sum;
+    }
+};
+
+#endif

@@ -1,0 +1,324 @@
+/* split_slices.cuh - float32 matrices cut into slices of 16 bits for split.cu.
+ *
+ * A line is a row of A or a column of B. Each is scaled by a power of two, which is exact, and each of its numbers is
+ * written as a sum of slices, in one of two ways:
+ *
+ *     two of float16        x = hi + lo / 4096 + rest      the largest of a line in 2^14 .. 2^15, float16's limit
+ *     three of bfloat16     x = a + b + c                  the largest of a line in 2^47 .. 2^48
+ *
+ * Two of float16: three products of slices, fast. hi has 11 bits and lo the next 11. lo is scaled up into hi's range:
+ * unscaled, it would be subnormal and lose bits already for numbers 2^-15 of the line's largest. A product x y loses
+ * lo lo / 2^24 and the products with a rest. The loss depends on whether hi is a normal float16 number:
+ *
+ *     x, scaled                  of the largest       |lo / 4096|   |rest|         x y loses at most
+ *     from 2^-14 on: normal      down to 2^-28        2^-12 |x|     2^-23 |x|      2^-21 |x y|, both being normal
+ *     below: "tiny"              below                2^-25         2^-37          2^-21 |x y| and 2^-21
+ *
+ * (|y| is 2^15 at most, so a tiny x loses 2^-37 2^15 with its rest and 2^-25 2^3 with lo lo.) A line without tiny
+ * numbers is "good", any other is "wide". An element of C whose lines are good is right wherever zeros are. If its
+ * lines have t tiny numbers, it has lost at most t 2^-21 beside, in the scale of its lines. Where the sum is at least 2
+ * t that is 2^-22 of it, less than its own rounding. The largest product of two lines may be 2^30, so practically all
+ * sums of ordinary numbers are so large, whatever one of the lines is: a row of a softmax, numbers spread over 2^-60 ..
+ * 2^60. What is smaller has failed, and is computed again.
+ *
+ * Three of bfloat16: six products, slower. All 24 bits of a float are there, and bfloat16 has the range of float32. The
+ * products left out, b c, c b and c c, are below 2^-25 of x y. A bit of c is lost only if x, scaled, is below 2^-96;
+ * and a product of slices only if x y is. Lines where two such may meet are "hard"; the same test by the sum, which
+ * must be 2^-55 k, holds all but products of which nearly all are zero. Such an element is computed by one thread.
+ *
+ * Infinities and NaN are not looked at for a line's scale. They are themselves in the first slice and make NaN of the
+ * others, so of a sum that is not finite only the part from first slices counts. That has what arithmetic makes of it:
+ * a first slice is zero only where the number is, or is tiny, and then the sum is NaN and has failed.
+ *
+ * All this is known of an element's two lines and of its sum. So its bits do not depend on other elements: a panel of C
+ * has the same as the whole. Slices give practically every element at once: a number of N(0,1) is tiny with a
+ * probability of 1e-8.
+ *
+ * In memory, 8 bytes are read and 4 written per element: one pass measures the lines, one writes slices. Measuring must
+ * do nothing else: when it also bounded the large numbers and each block counted itself in, a product at 2000 took 188
+ * us instead of 140. */
+#ifndef KERNELS_SPLIT_SLICES_CUH
+#define KERNELS_SPLIT_SLICES_CUH
+
+#include "../../core/launch.cuh"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+/* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
+
+/* What is known of a line: the bits of its largest finite magnitude, the negated bits of its least one that is not
+ * zero; when it has been cut in two, how many of its numbers are tiny. All zero: nothing yet. */
+struct alignas(16) split_line {
+    uint32_t high, low, tiny, unused;
+};
+
+__device__ inline split_line line_load(const split_line *line) {
+    const uint4 four = __ldcg(reinterpret_cast<const uint4 *>(line));
+    return {four.x, four.y, four.z, four.w};
+}
+
+__device__ inline int float_exponent(uint32_t bits) {
+    return bits >> 23 ? int(bits >> 23) - 127 : -118 - __clz(int(bits));
+}
+
+/* Merges what a block found. Most blocks find nothing new, and a load is cheaper than an atomic. */
+__device__ inline void line_widen(split_line *line, uint32_t high, uint32_t low) {
+    const uint2 known = __ldcg(reinterpret_cast<const uint2 *>(line));
+    if (known.x < high) atomicMax(&line->high, high);
+    if (known.y < low) atomicMax(&line->low, low);
+}
+
+__device__ inline float power_of_two(int exponent) {
+    return __int_as_float((127 + exponent) << 23);
+}
+
+/* ---- ways to cut ----------------------------------------------------------------------------------------------- */
+
+/* Two of float16. TOP: the exponent of a line's largest number; LO_SCALE: of what the products of first slices with
+ * others must be divided by. */
+struct split_two {
+    using type = __half;
+    static constexpr int SLICES = 2, TOP = 14;
+    static constexpr float LO_SCALE = 4096;
+
+    __device__ static void cut(float x, __half (&slice)[2]) {
+        slice[0] = __float2half_rn(x);
+        slice[1] = __float2half_rn((x - __half2float(slice[0])) * LO_SCALE);
+    }
+};
+
+struct split_three {
+    using type = __nv_bfloat16;
+    static constexpr int SLICES = 3, TOP = 47;
+    static constexpr float LO_SCALE = 1;
+
+    __device__ static void cut(float x, __nv_bfloat16 (&slice)[3]) {
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            slice[i] = __float2bfloat16_rn(x);
+            x -= __bfloat162float(slice[i]);
+        }
+    }
+};
+
+#define MOST_SLICES 3
+
+/* The exponent of the power of two by which a line is scaled. */
+template <typename WAY> __device__ inline int line_shift(uint32_t high) {
+    return high == 0 ? 0 : min(WAY::TOP - float_exponent(high), 126);
+}
+
+/* The exponent of its least number, scaled. */
+template <typename WAY> __device__ inline int line_least(const split_line &line) {
+    return line.high == 0 ? WAY::TOP : float_exponent(0 - line.low) + line_shift<WAY>(line.high);
+}
+
+/* Of two slices: has the line tiny numbers? Is x one, which becomes `scaled`, perhaps zero? */
+#define TINY 0x1p-14f
+__device__ inline bool line_is_wide(const split_line &line) {
+    return line_least<split_two>(line) < -14;
+}
+__device__ inline bool is_tiny(float x, float scaled) {
+    return x != 0 && fabsf(scaled) < TINY;
+}
+
+/* May three slices lose bits of a product of these lines? */
+__device__ inline bool lines_hard(const split_line &a, const split_line &b) {
+    const int i = line_least<split_three>(a), j = line_least<split_three>(b);
+    return min(min(i, j), i + j) < -96;
+}
+
+/* ---- operands -------------------------------------------------------------------------------------------------- */
+
+/* One operand: x as the launch is given it; slices as the tensor core reads them, first slices of every matrix of the
+ * stack, then seconds. */
+struct split_operand {
+    const float *x;
+    void *slice;      /* [SLICES][count][rows][pitch] */
+    split_line *line; /* [count][lines] */
+    int64_t count, rows, columns, stride, pitch;
+    bool by_row; /* lines are rows in memory */
+    bool fours;  /* x can be read 16 bytes at a time */
+
+    __host__ __device__ int64_t lines() const { return by_row ? rows : columns; }
+};
+
+/* Both operands; a launch's z axis picks one. */
+struct split_pair {
+    split_operand operand[2];
+};
+
+/* A block of 256 threads cuts a patch of 32 rows by 256 columns, each thread 8 rows of 4 columns. */
+#define PATCH_ROWS    32
+#define PATCH_COLUMNS 256
+#define PATCH_THREADS 256
+#define PATCH_EACH    8
+
+__host__ __device__ inline int64_t split_patch_rows(const split_operand &o) {
+    return (o.rows + PATCH_ROWS - 1) / PATCH_ROWS;
+}
+
+__host__ __device__ inline int64_t split_patch_columns(const split_operand &o) {
+    return (o.columns + PATCH_COLUMNS - 1) / PATCH_COLUMNS;
+}
+
+__host__ __device__ inline int64_t split_patches(const split_operand &o) {
+    return o.count * split_patch_rows(o) * split_patch_columns(o);
+}
+
+/* Where in the operand a thread begins. */
+struct split_place {
+    int64_t batch, row, column, patch_column;
+};
+
+__device__ inline split_place split_patch(const split_operand &operand, int64_t number) {
+    const int64_t rows = split_patch_rows(operand), columns = split_patch_columns(operand);
+    const int64_t down = quotient(number, columns), batch = down < rows ? 0 : quotient(down, rows);
+    const int64_t row = down - batch * rows, column = number - down * columns;
+    return {batch, row * PATCH_ROWS + threadIdx.x / 64 * PATCH_EACH, column * PATCH_COLUMNS + threadIdx.x % 64 * 4,
+            column};
+}
+
+/* Four numbers of a row, from `column` on; zeros beyond the edge. */
+__device__ inline float4 split_load(const split_operand &operand, const split_place &at, int i) {
+    if (at.row + i >= operand.rows || at.column >= operand.columns) return float4();
+    const float *x = operand.x + at.batch * operand.stride + (at.row + i) * operand.columns + at.column;
+    if (operand.fours) return __ldg(reinterpret_cast<const float4 *>(x));
+    const auto take = [&](int j) { return at.column + j < operand.columns ? x[j] : 0; };
+    return make_float4(take(0), take(1), take(2), take(3));
+}
+
+/* ---- measure --------------------------------------------------------------------------------------------------- */
+
+/* Finds each line's largest and least magnitude. The order of blocks does not matter to a maximum. */
+__global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __grid_constant__ split_pair pair) {
+    __shared__ uint2 column_line[PATCH_COLUMNS];
+    const split_operand &operand = pair.operand[blockIdx.z];
+    const split_place at = split_patch(operand, block_number());
+    if (at.batch >= operand.count) return;
+    uint32_t bits[PATCH_EACH][4];
+#pragma unroll
+    for (int i = 0; i < PATCH_EACH; i++) {
+        const float4 four = split_load(operand, at, i);
+        bits[i][0] = __float_as_uint(fabsf(four.x));
+        bits[i][1] = __float_as_uint(fabsf(four.y));
+        bits[i][2] = __float_as_uint(fabsf(four.z));
+        bits[i][3] = __float_as_uint(fabsf(four.w));
+    }
+#pragma unroll
+    for (int i = 0; i < PATCH_EACH; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (bits[i][j] >= 0x7f800000) bits[i][j] = 0; /* not finite */
+    if (operand.by_row) {
+#pragma unroll
+        for (int i = 0; i < PATCH_EACH; i++) {
+            uint32_t high = 0, low = 0;
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                high = max(high, bits[i][j]);
+                low = max(low, 0 - bits[i][j]);
+            }
+            high = __reduce_max_sync(~0u, high);
+            low = __reduce_max_sync(~0u, low);
+            if (threadIdx.x % 32 == 0 && at.row + i < operand.rows)
+                line_widen(&operand.line[at.batch * operand.rows + at.row + i], high, low);
+        }
+        return;
+    }
+    column_line[threadIdx.x] = make_uint2(0, 0);
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        uint32_t high = 0, low = 0;
+#pragma unroll
+        for (int i = 0; i < PATCH_EACH; i++) {
+            high = max(high, bits[i][j]);
+            low = max(low, 0 - bits[i][j]);
+        }
+        atomicMax(&column_line[threadIdx.x % 64 * 4 + j].x, high);
+        atomicMax(&column_line[threadIdx.x % 64 * 4 + j].y, low);
+    }
+    __syncthreads();
+    const int64_t column = at.patch_column * PATCH_COLUMNS + threadIdx.x;
+    if (column < operand.columns)
+        line_widen(&operand.line[at.batch * operand.columns + column], column_line[threadIdx.x].x,
+                   column_line[threadIdx.x].y);
+}
+
+/* ---- cut ------------------------------------------------------------------------------------------------------- */
+
+/* Cuts a thread's share of a patch, of which a warp has 8 rows of 128 columns, and counts the tiny numbers of wide
+ * lines. */
+template <typename WAY, bool BY_ROW>
+__device__ inline void split_cut(const split_operand &operand, const split_place &at,
+                                 const float4 (&four)[PATCH_EACH]) {
+    using T = typename WAY::type;
+    constexpr int LINES = BY_ROW ? PATCH_EACH : 4;
+    const int64_t first = BY_ROW ? at.row : at.column, lines = operand.lines();
+    split_line *const line = operand.line + at.batch * lines + first;
+    T *const to = static_cast<T *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
+    const int64_t slice = operand.count * operand.rows * operand.pitch;
+    int shift[LINES] = {};
+    uint32_t wide = 0, tiny = 0; /* lines, a bit each; tiny numbers of each, four bits each */
+#pragma unroll
+    for (int i = 0; i < LINES; i++) {
+        if (first + i >= lines) continue;
+        const split_line known = line_load(line + i);
+        shift[i] = line_shift<WAY>(known.high);
+        wide |= uint32_t(line_is_wide(known)) << i;
+    }
+#pragma unroll
+    for (int i = 0; i < PATCH_EACH; i++) {
+        const float number[] = {four[i].x, four[i].y, four[i].z, four[i].w};
+        struct alignas(8) {
+            T x[4];
+        } slices[WAY::SLICES];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int l = BY_ROW ? i : j;
+            const float scaled = number[j] * power_of_two(shift[l]);
+            T found[WAY::SLICES];
+            WAY::cut(scaled, found);
+#pragma unroll
+            for (int s = 0; s < WAY::SLICES; s++) slices[s].x[j] = found[s];
+            tiny += uint32_t(is_tiny(number[j], scaled)) << l * 4;
+        }
+        if (at.row + i >= operand.rows || at.column >= operand.columns) continue;
+#pragma unroll
+        for (int s = 0; s < WAY::SLICES; s++)
+            *reinterpret_cast<uint2 *>(to + i * operand.pitch + s * slice) =
+                *reinterpret_cast<const uint2 *>(slices[s].x);
+    }
+#pragma unroll
+    for (int i = 0; i < LINES; i++) {
+        if (WAY::SLICES != 2 || !(wide >> i & 1)) continue; /* a row is wide for the whole warp */
+        uint32_t count = tiny >> i * 4 & 15;
+        if (BY_ROW) count = __reduce_add_sync(~0u, count);
+        if (count > 0 && (!BY_ROW || threadIdx.x % 32 == 0)) atomicAdd(&line[i].tiny, count);
+    }
+}
+
+/* Cuts a patch a block; if the grid is smaller, patch after patch. Nothing if nothing is `wanted`. */
+template <typename WAY>
+__global__ void __launch_bounds__(PATCH_THREADS, 3)
+    split_cut_kernel(const __grid_constant__ split_pair pair, const uint32_t *wanted) {
+    if (wanted && *wanted == 0) return;
+    const split_operand &operand = pair.operand[blockIdx.z];
+    int64_t number = block_number();
+    const int64_t patches = split_patches(operand);
+    while (number < patches) {
+        const split_place at = split_patch(operand, number);
+        float4 four[PATCH_EACH];
+#pragma unroll
+        for (int i = 0; i < PATCH_EACH; i++) four[i] = split_load(operand, at, i);
+        if (operand.by_row)
+            split_cut<WAY, true>(operand, at, four);
+        else
+            split_cut<WAY, false>(operand, at, four);
+        if (!wanted) return;
+        number += int64_t(gridDim.x) * gridDim.y;
+    }
+}
+
+#endif

@@ -1,0 +1,435 @@
+/* stacks.cu - stacks of small products: a block takes them in groups, and no thread waits beside a matrix that
+ * is smaller than a tile.
+ *
+ *     memory       A0 A1 A2 A3 | A4 A5 A6 A7 | ...     the matrices of a stack lie one behind the other:
+ *                  B0 B1 B2 B3 | B4 B5 B6 B7 | ...     a group of them is one run of memory
+ *                       |             |
+ *                    copied,       being copied        cp.async, as many bytes at a time as a row allows
+ *                       v             v
+ *     shared       +---------+   +---------+
+ *     memory       | group 0 |   | group 1 |           two buffers a block, up to six blocks a multiprocessor
+ *                  +---------+   +---------+
+ *                   | | | |                            each warp multiplies other products, or other tiles of them
+ *                   v v v v
+ *                 C0 C1 C2 C3                          written 16 bytes at a time, narrow ones through shared memory
+ *
+ * The other variants give each C a block of its own, with tiles of at least 64 x 64: of a product of 16 x 16 x 16 that
+ * block multiplies 16 times too much, and it waits for its operands with nothing else to do. Here a tile is 16 x 16,
+ * 32 x 32 or 64 x 32 and belongs to one warp (float32, 16 x 16: half of one). A block stays and walks from group to
+ * group; while one is multiplied the next arrive. Small groups make all blocks end together.
+ *
+ * The tiles know how to multiply from any of the layouts:
+ *
+ *     float32     4 x 4 to 8 x 8 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
+ *     float64     tensor cores, 4 of k at a time
+ *     16 bits     tensor cores, 16 of k, by ldmatrix: its rows must begin on 16 bytes, which copies see to
+ *     odd rows    of 16 bits: copied as they lie, since no larger copy reaches where they begin, and read singly
+ *
+ * Lines beyond the edge of C repeat its last line, or are what lies there. Beyond the last k lies the neighbours' data,
+ * in both operands: it is replaced by zeros in registers, since 0 times a NaN is a NaN. A product that does not fit
+ * into shared memory is cut along k; its sums stay in registers. Each element is one chain of additions in the order of
+ * k, whatever the tile.
+ *
+ * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65), 22.6
+ * (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4 (37),
+ * 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48). Each thread once took 30 instructions for a copy,
+ * converted to float64 and back for an `alpha` that needed none, and all of it was unrolled, tens of KiB of code in a
+ * straight line, once a product: warps waited for instructions. Now copies are a short loop that adds, both operands
+ * share it, and what writes C is three loops, the rare ones apart: 123 us became 88 in float32 64 x 64 x 64 (54 M
+ * instructions in all), 38 became 34 in bfloat16. A third buffer, and odd rows spread by another pass, were slower, and
+ * so were pieces of k where two blocks run whole. Where one would be alone with its two buffers, pieces let others run
+ * that hide what it waits for: float64 64 x 64 x 64 took 142.6 whole and 109 in pieces, float32 65 x 19 x 181 104 and
+ * 66.6, 63 x 135 x 104 98 and 82. Copies of 8 bytes by eight threads a row: 99 x 98 x 101 159.6, and by all threads
+ * side by side 139.6 (both before the other changes).
+ *
+ * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105. A
+ * large C does only if it would be written by 2 bytes: 365 of 247 x 161 x 15 in bfloat16 took 77 us, and 33 this way.
+ * Launches that begin early saved 0.2 to 0.3 us in most cases, and cost 1 to 3 in others: 400 of 45 x 45 x 45 in
+ * float32 took 10.7 us and 12.7, 4000 of 33 x 33 x 33 in bfloat16 32.6 and 35.5.
+ *
+ * Of float32 the vendor is still faster where a product is all edges or has few warps' worth of tiles: 5135 of 33 x 33
+ * x 33 took 1.09 times as long, 394 of 119 x 119 x 119 (by exact32.cu) 1.6 times, 523 of 21 x 121 x 208 twice.
+ *
+ * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
+ * even width. Above it, what a warp reads from shared memory for each product: async.cu and wgmma.cu feed
+ * larger tiles from it. */
+#include "fragments.cuh"
+#include "stacks_choice.cuh"
+#include "ways.cuh"
+
+/* ---- float32: sums in the threads -------------------------------------------------------------------------------- */
+
+/* COUNT lines, of which LANES threads each hold every LANES-th (LINES: every LANES-th group of four). */
+template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
+    static constexpr int BESIDE = LAYOUT == K_KEPT ? 1 : 4, ROWS = LAYOUT == K_KEPT ? COUNT : 1;
+    int at[ROWS]; /* in bytes */
+
+    __device__ static int line(int own, int i) { return (i / BESIDE * LANES + own) * BESIDE + i % BESIDE; }
+
+    /* LINES: what is read beyond the last lies in the next row, or behind the buffer. */
+    __device__ stacks_lines(const stacks_operand &o, int first, int own) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+            at[i] = LAYOUT == K_KEPT ? min(first + line(own, i), o.lines - 1) * o.line : (first + line(own, 0)) * 4;
+    }
+
+    /* Four of k, from l on. */
+    __device__ void load(float (&values)[COUNT][4], const stacks_operand &o, const char *from, int l) const {
+        if constexpr (LAYOUT == K_KEPT) {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++)
+                *reinterpret_cast<float4 *>(values[i]) = *reinterpret_cast<const float4 *>(from + at[i] + l * 4);
+        } else {
+#pragma unroll
+            for (int kk = 0; kk < 4; kk++) {
+                const char *const row = from + at[0] + (l + kk) * o.k;
+#pragma unroll
+                for (int i = 0; i < COUNT; i += 4) {
+                    const float4 some = *reinterpret_cast<const float4 *>(row + i * LANES * 4);
+                    values[i][kk] = some.x, values[i + 1][kk] = some.y;
+                    values[i + 2][kk] = some.z, values[i + 3][kk] = some.w;
+                }
+            }
+        }
+    }
+};
+
+/* ROWS x COLUMNS sums a thread, DOWN x 4 threads. Neighbours in a warp share lines of A, those two on share lines of B:
+ * so both halves of a warp read few banks. */
+template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct stacks_floats {
+    using type = float;
+    using a_lines = stacks_lines<A, ROWS, DOWN>;
+    using b_lines = stacks_lines<B, COLUMNS, 4>;
+    static constexpr int TEAM = DOWN * 4, TILE_M = ROWS * DOWN, TILE_N = COLUMNS * 4;
+    static constexpr int BLOCKS = ROWS * COLUMNS > 16 ? 1 : 2;
+    float sums[ROWS][COLUMNS];
+    int y, x;
+
+    __device__ stacks_floats() {
+        const int lane = int(threadIdx.x) % TEAM;
+        x = (lane & 1) | (lane >> 1 & 2), y = (lane >> 1 & 1) | (lane >> 2 & 6);
+    }
+
+    __device__ void clear() {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
+    }
+
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
+        const a_lines rows(of_a, row, y);
+        const b_lines columns(of_b, column, x);
+#pragma unroll 1
+        for (int begin = 0; begin < k; begin += 8)
+#pragma unroll
+            for (int l = begin; l < begin + 8; l += 4) {
+                if (l >= k) break;
+                float left[ROWS][4], right[COLUMNS][4];
+                rows.load(left, of_a, a, l);
+                columns.load(right, of_b, b, l);
+                if (k - l < 4) {
+#pragma unroll
+                    for (int kk = 1; kk < 4; kk++) {
+                        if (l + kk < k) continue;
+#pragma unroll
+                        for (int i = 0; i < ROWS; i++) left[i][kk] = 0;
+#pragma unroll
+                        for (int j = 0; j < COLUMNS; j++) right[j][kk] = 0;
+                    }
+                }
+#pragma unroll
+                for (int kk = 0; kk < 4; kk++)
+#pragma unroll
+                    for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                        for (int i = 0; i < ROWS; i++) sums[i][j] += left[i][kk] * right[j][kk];
+            }
+    }
+
+    __device__ void leave(const stacks_end<float> &end, int row, int column) const {
+        constexpr int COUNT = B == LINES ? 4 : 1; /* neighbours in a row of C */
+        end.each<COUNT>([&](auto put) {
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j += COUNT)
+                    put(row + a_lines::line(y, i), column + b_lines::line(x, j), &sums[i][j]);
+        });
+    }
+};
+
+/* ---- sums in the layout of mma.sync ------------------------------------------------------------------------------ */
+
+/* A warp's sums: ROWS x COLUMNS of 16 x 8 elements. Thread 4g + t has two neighbours in rows g and g + 8 of each. */
+template <typename T, int ROWS, int COLUMNS> struct stacks_sums {
+    using type = T;
+    static constexpr int TEAM = 32, TILE_M = ROWS * 16, TILE_N = COLUMNS * 8;
+    static constexpr int BLOCKS = ROWS > 2 ? 1 : ROWS > 1 ? 2 : 3;
+    accumulator<T> sums[ROWS][COLUMNS][4];
+
+    __device__ void clear() {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
+    }
+
+    __device__ void leave(const stacks_end<T> &end, int row, int column) const {
+        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+        end.template each<2>([&](auto put) {
+#pragma unroll
+            for (int i = 0; i < 2 * ROWS; i++)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++)
+                    put(row + i * 8 + g, column + j * 8 + t * 2, &sums[i / 2][j][i % 2 * 2]);
+        });
+    }
+};
+
+template <int ROWS, int COLUMNS> struct stacks_doubles : stacks_sums<double, ROWS, COLUMNS> {
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
+        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+        int a_at[2 * ROWS], b_at[COLUMNS];
+#pragma unroll
+        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, of_a.lines - 1) * of_a.line + t * of_a.k;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) b_at[j] = min(column + j * 8 + g, of_b.lines - 1) * of_b.line + t * of_b.k;
+#pragma unroll 1
+        for (int l = 0; l < k; l += 4) {
+            double left[ROWS][2], right[COLUMNS];
+#pragma unroll
+            for (int i = 0; i < 2 * ROWS; i++)
+                left[i / 2][i % 2] = *reinterpret_cast<const double *>(a + a_at[i] + l * of_a.k);
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) right[j] = *reinterpret_cast<const double *>(b + b_at[j] + l * of_b.k);
+            if (l + t >= k) {
+#pragma unroll
+                for (int i = 0; i < 2 * ROWS; i++) left[i / 2][i % 2] = 0;
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) right[j] = 0;
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) multiply(this->sums[i][j], left[i], right[j]);
+        }
+    }
+};
+
+/* ---- 16 bits ----------------------------------------------------------------------------------------------------- */
+
+/* Two neighbours along k, packed; `count` of them exist. */
+__device__ inline uint32_t pair_mask(int count) {
+    return count >= 2 ? 0xffffffffu : count == 1 ? 0xffffu : 0;
+}
+
+template <typename T, int ROWS, int COLUMNS> struct stacks_halves : stacks_sums<T, ROWS, COLUMNS> {
+    uint32_t rows[ROWS][4], columns[COLUMNS / 2][4]; /* operands of 16 k, as multiply() takes them */
+
+    /* Multiplies them, of which `left` of k exist. */
+    __device__ void multiply_loaded(int left) {
+        if (left < 16) {
+            const int t = int(threadIdx.x) % 4;
+            const uint32_t low = pair_mask(left - 2 * t), high = pair_mask(left - 2 * t - 8);
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) rows[i][e] &= e < 2 ? low : high;
+#pragma unroll
+            for (int j = 0; j < COLUMNS / 2; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) columns[j][e] &= e % 2 == 0 ? low : high;
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+                multiply<T>(this->sums[i][j], rows[i], columns[j / 2][j % 2 * 2], columns[j / 2][j % 2 * 2 + 1]);
+    }
+};
+
+/* Rows begin on 16 bytes: ldmatrix. */
+template <typename T, int ROWS, int COLUMNS, enum layout A, enum layout B>
+struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
+    /* Where a thread's row for load_matrices() begins: of 16 lines by 16 k, from `first` on. LINE_FIRST: the second
+     * matrix is 8 lines on (A); else 8 k on (B). */
+    template <enum layout LAYOUT, bool LINE_FIRST> __device__ static int begin(const stacks_operand &o, int first) {
+        const int lane = int(threadIdx.x) % 32, row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
+        const int line = first + (LINE_FIRST ? second : third), k = LINE_FIRST ? third : second;
+        return LAYOUT == LINES ? (k + row) * o.k + min(line, (o.lines - 1) & ~7) * 2
+                               : min(line + row, o.lines - 1) * o.line + k * 2;
+    }
+
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
+        unsigned a_at[ROWS], b_at[COLUMNS / 2];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) a_at[i] = shared_address(a) + begin<A, true>(of_a, row + i * 16);
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 2; j++) b_at[j] = shared_address(b) + begin<B, false>(of_b, column + j * 16);
+#pragma unroll 1
+        for (int l = 0; l < k; l += 16) {
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                load_matrices<A == LINES>(this->rows[i], a_at[i] + l * (A == LINES ? of_a.k : 2));
+#pragma unroll
+            for (int j = 0; j < COLUMNS / 2; j++)
+                load_matrices<B == LINES>(this->columns[j], b_at[j] + l * (B == LINES ? of_b.k : 2));
+            this->multiply_loaded(k - l);
+        }
+    }
+};
+
+/* Rows begin anywhere: element by element, from either layout. */
+template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_halves<T, ROWS, COLUMNS> {
+    static constexpr int BLOCKS = ROWS > 1 ? 1 : 3;
+
+    /* Two neighbours along k. */
+    __device__ static uint32_t pair(const char *from, int k_step) {
+        const uint32_t low = *reinterpret_cast<const uint16_t *>(from);
+        return low | uint32_t(*reinterpret_cast<const uint16_t *>(from + k_step)) << 16;
+    }
+
+    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
+                                 int row, int column, int k) {
+        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, a_k = of_a.k, b_k = of_b.k;
+        int a_at[2 * ROWS], b_at[COLUMNS];
+#pragma unroll
+        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, of_a.lines - 1) * of_a.line + 2 * t * a_k;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++) b_at[j] = min(column + j * 8 + g, of_b.lines - 1) * of_b.line + 2 * t * b_k;
+#pragma unroll 1
+        for (int l = 0; l < k; l += 16) {
+#pragma unroll
+            for (int i = 0; i < 2 * ROWS; i++) {
+                this->rows[i / 2][i % 2] = pair(a + a_at[i] + l * a_k, a_k);
+                this->rows[i / 2][i % 2 + 2] = pair(a + a_at[i] + (l + 8) * a_k, a_k);
+            }
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) {
+                this->columns[j / 2][j % 2 * 2] = pair(b + b_at[j] + l * b_k, b_k);
+                this->columns[j / 2][j % 2 * 2 + 1] = pair(b + b_at[j] + (l + 8) * b_k, b_k);
+            }
+            this->multiply_loaded(k - l);
+        }
+    }
+};
+
+/* ---- launch ------------------------------------------------------------------------------------------------------ */
+
+static const char *matmul_stacks_refuses(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.m == 0 || args.n == 0 || args.batch == 0) return nullptr;
+    return stacks_choose(launch).plan.bytes > 0 ? nullptr : "its matrices are not small: a block cannot hold a product";
+}
+
+static double matmul_stacks_seconds(const struct launch *launch) {
+    return stacks_seconds(launch);
+}
+
+template <typename TILE> static int stacks_start(const struct launch *launch, const stacks_choice &choice) {
+    const matmul_args &args = launch->args.matmul;
+    const auto kernel = matmul_stacks_kernel<TILE>;
+    stacks_plan plan = choice.plan;
+    int resident = 0;
+    cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(plan.bytes));
+    if (code == cudaSuccess)
+        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, plan.threads, size_t(plan.bytes));
+    if (code != cudaSuccess) return code;
+    const int64_t blocks = int64_t(std::max(1, resident)) * std::max(1, launch->multiprocessors);
+    stacks_even_out(plan, launch, stacks_shapes(launch)[choice.shape], blocks);
+    kernel<<<unsigned(std::min(blocks, plan.work.groups)), plan.threads, size_t(plan.bytes), stream_of(launch)>>>(
+        args, plan.work);
+    return cudaGetLastError();
+}
+
+template <enum layout A, enum layout B>
+static int stacks_start_floats(const struct launch *launch, const stacks_choice &choice) {
+    switch (choice.shape) {
+    case 0: return stacks_start<stacks_floats<4, 4, 4, A, B>>(launch, choice);
+    case 1: return stacks_start<stacks_floats<4, 8, 8, A, B>>(launch, choice);
+    default: return stacks_start<stacks_floats<8, 8, 8, A, B>>(launch, choice);
+    }
+}
+
+static int stacks_start_doubles(const struct launch *launch, const stacks_choice &choice) {
+    switch (choice.shape) {
+    case 0: return stacks_start<stacks_doubles<1, 2>>(launch, choice);
+    case 1: return stacks_start<stacks_doubles<2, 4>>(launch, choice);
+    default: return stacks_start<stacks_doubles<4, 4>>(launch, choice);
+    }
+}
+
+template <typename T> static int stacks_start_elements(const struct launch *launch, const stacks_choice &choice) {
+    switch (choice.shape) {
+    case 0: return stacks_start<stacks_elements<T, 1, 2>>(launch, choice);
+    case 1: return stacks_start<stacks_elements<T, 2, 4>>(launch, choice);
+    default: return stacks_start<stacks_elements<T, 4, 4>>(launch, choice);
+    }
+}
+
+template <typename T, enum layout A, enum layout B>
+static int stacks_start_matrices(const struct launch *launch, const stacks_choice &choice) {
+    switch (choice.shape) {
+    case 0: return stacks_start<stacks_matrices<T, 1, 2, A, B>>(launch, choice);
+    case 1: return stacks_start<stacks_matrices<T, 2, 4, A, B>>(launch, choice);
+    default: return stacks_start<stacks_matrices<T, 4, 4, A, B>>(launch, choice);
+    }
+}
+
+template <typename T, enum layout A, enum layout B>
+static int stacks_start_with(const struct launch *launch, const stacks_choice &choice) {
+    if constexpr (std::is_same_v<T, float>)
+        return stacks_start_floats<A, B>(launch, choice);
+    else
+        return stacks_start_matrices<T, A, B>(launch, choice);
+}
+
+static int matmul_stacks_begin(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
+    const stacks_choice choice = stacks_choose(launch);
+    if (choice.plan.bytes == 0) return cudaErrorInvalidConfiguration;
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        if constexpr (std::is_same_v<T, double>) {
+            return stacks_start_doubles(launch, choice);
+        } else {
+            if constexpr (sizeof(T) == 2)
+                if (choice.plan.as_they_lie) return stacks_start_elements<T>(launch, choice);
+            if (args.transpose_a)
+                return args.transpose_b ? stacks_start_with<T, LINES, K_KEPT>(launch, choice)
+                                        : stacks_start_with<T, LINES, LINES>(launch, choice);
+            return args.transpose_b ? stacks_start_with<T, K_KEPT, K_KEPT>(launch, choice)
+                                    : stacks_start_with<T, K_KEPT, LINES>(launch, choice);
+        }
+    });
+}
+
+DECLARE_KERNEL(matmul_stacks);
+static int matmul_stacks_launch(const struct launch *launch) {
+    return ways_launch(&matmul_stacks, launch, matmul_stacks_begin);
+}
+
+KERNEL(matmul_stacks) = {
+    .name = "stacks",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "stacks of small products: groups of them, a tile a warp, the next group's copies under way",
+    .dtypes = DTYPES_FLOAT,
+    .edges = {{64, 48, 32, 16, 8, 4}, {48, 32, 16, 8, 4}, {64, 32, 16, 8, 4}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .compute_capability = 80,
+    .parameters = {{.name = "tile",
+                    .values = {"auto", "16x16", "32x32", "64x32"},
+                    .help = "of C, that a warp computes; auto: the one that wastes least"}},
+    .refuses = matmul_stacks_refuses,
+    .seconds = matmul_stacks_seconds,
+    .launch = matmul_stacks_launch,
+};

@@ -1,0 +1,97 @@
+/* stacks_choice.cuh - which tile suits a stack: a model of stacks.cu's time. */
+#ifndef KERNELS_MATMUL_STACKS_CHOICE_CUH
+#define KERNELS_MATMUL_STACKS_CHOICE_CUH
+
+#include "stacks.cuh"
+
+/* Fitted to all tiles of 62 stacks on an H200; of those chosen nine of ten are within 13 %. */
+#define SHAPES 3
+static constexpr stacks_shape float_shapes[SHAPES] = {
+    {16, 16, 16, 28, 1.6, 23, 140}, {32, 32, 32, 20, 1.6, 38, 225}, {64, 32, 32, 12, 1.6, 58, 570}};
+static constexpr stacks_shape double_shapes[SHAPES] = {
+    {16, 16, 32, 24, 1.7, 11, 42}, {32, 32, 32, 16, 1.7, 34, 250}, {64, 32, 32, 10, 1.7, 69, 0}};
+static constexpr stacks_shape half_shapes[SHAPES] = {
+    {16, 16, 32, 24, 1.25, 0, 240}, {32, 32, 32, 16, 1.25, 2.1, 450}, {64, 32, 32, 8, 1.25, 3.25, 890}};
+static constexpr stacks_shape element_shapes[SHAPES] = {
+    {16, 16, 32, 24, 0.5, 1.2, 170}, {32, 32, 32, 12, 0.5, 0, 430}, {64, 32, 32, 8, 0.5, 11.8, 1260}};
+
+inline const stacks_shape *stacks_shapes(const struct launch *launch) {
+    return launch->dtype == FLOAT32   ? float_shapes
+           : launch->dtype == FLOAT64 ? double_shapes
+           : stacks_odd(launch)       ? element_shapes
+                                      : half_shapes;
+}
+
+struct stacks_choice {
+    int shape;
+    stacks_plan plan;
+    double clocks; /* of a multiprocessor, for a product */
+};
+
+/* Clocks of a multiprocessor for a product: its warps' turns at issuing. A warp waits after most of them, so it takes
+ * several to use all clocks of a scheduler. */
+inline double stacks_clocks(const struct launch *launch, const stacks_shape &shape, const stacks_plan &plan) {
+    const matmul_args &args = launch->args.matmul;
+    const double warps = plan.threads / 32, pieces = double(ceil_div(std::max<int64_t>(args.k, 1), plan.work.step));
+    const int64_t items = plan.products * plan.work.tiles, teams = plan.threads / shape.team;
+    const double rounds =
+        double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill gaps */
+    const stacks_operand *const o = plan.work.operand;
+    double turns = rounds * warps * (double(args.k) * shape.each_k + shape.whole) + warps * pieces * 295;
+    if (plan.as_they_lie)
+        turns += 2.5 * double(items * ceil_div(args.k, 16)) *
+                 (shape.m / 2 * stacks_reads(o[0]) + shape.n / 2 * stacks_reads(o[1]));
+    for (int i = 0; i < 2; i++)
+        if (o[i].stride) turns += stacks_copy_turns(o[i], plan, args.k);
+    const double elements = double(plan.products * args.m * args.n), size = double(dtype_size(launch->dtype));
+    if (plan.work.staged) turns += elements * size / 512 * 70;
+    if (!plan.work.staged && size == 2 && args.n % 2) turns += elements * 3.1; /* written one by one */
+    const double blocks = std::max(
+        1.0, std::min(double((shared_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
+    const double each_scheduler = blocks * warps / 4;
+    return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
+}
+
+/* The fit has no products with a larger C. 20 stacks of them took longer than it says, by so much for each more of C:
+ * where a product has many tiles, others wait for what one of them reads. Rows of 16 bits that are even do later, and
+ * odd ones hardly, once C is staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
+inline double stacks_beyond(const struct launch *launch, int shape) {
+    static const double floats[SHAPES] = {0.33, 0.8, 0.8}, doubles[SHAPES] = {0.05, 0.33, 0.15},
+                        halves[SHAPES] = {0.6, 0.6, 0.6}, odd_halves[SHAPES] = {0.05, 0.07, 0.025};
+    const matmul_args &args = launch->args.matmul;
+    const size_t size = dtype_size(launch->dtype);
+    const bool even = size == 2 && !stacks_odd(launch);
+    const double *const each = size == 4 ? floats : size == 8 ? doubles : even ? halves : odd_halves;
+    const double fitted = even ? 128 * 128 : 96 * 96;
+    return 1 + each[shape] * std::max(0.0, double(args.m) * double(args.n) / fitted - 1);
+}
+
+/* The shape that `tile` names, or the fastest. Without a plan where no shape fits. */
+inline stacks_choice stacks_choose(const struct launch *launch) {
+    stacks_choice best = {};
+    for (int i = 0; i < SHAPES; i++) {
+        const stacks_shape &shape = stacks_shapes(launch)[i];
+        if (launch->choice[0] > 0 && launch->choice[0] - 1 != i) continue;
+        const stacks_plan plan = stacks_plan_for(launch, shape);
+        if (plan.bytes == 0) continue;
+        const double clocks = stacks_clocks(launch, shape, plan) * stacks_beyond(launch, i);
+        if (best.plan.bytes == 0 || clocks < best.clocks) best = {i, plan, clocks};
+    }
+    return best;
+}
+
+#define ALONE 8e-8 /* seconds that a warp takes for each of k, whatever others do */
+
+/* Of a GPU at 1.9 GHz: memory, the multiprocessor that has most products, or one of them. */
+inline double stacks_seconds(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const double a = double(args.m) * double(args.k) * (args.a_batch_stride ? double(args.batch) : 1);
+    const double b = double(args.k) * double(args.n) * (args.b_batch_stride ? double(args.batch) : 1);
+    const double c = double(args.m) * double(args.n) * double(args.batch);
+    const double each = double(ceil_div(args.batch, std::max(1, launch->multiprocessors)));
+    const double alone = double(args.k) * ALONE; /* 31 x 80 x 1152 of 16 bits, once, took 94 us */
+    return 2.7e-6 + std::max({alone, (a + b + c) * double(dtype_size(launch->dtype)) / 4.06e12,
+                              each * stacks_choose(launch).clocks / 1.9e9});
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* ways.cuh - which of its tiles a variant takes, by a trial.
+ *
+ * A model tells most of what a tile costs, but not all: of the tiles for one product, the one that it calls the fastest
+ * took up to a third longer than the best. So where a launch is to be timed many times, the few ways that the model
+ * thinks best are tried first, and the fastest does all later launches like it. All that are tried give the same bits
+ * (kernel_same_bits): which one wins, and whether there is a trial, never shows in a result. */
+#ifndef KERNELS_WAYS_CUH
+#define KERNELS_WAYS_CUH
+
+#include "../../core/trial.cuh"
+#include "recent.cuh"
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <vector>
+
+#define WAYS_MOST     8    /* at most, */
+#define WAYS_NEAR     1.5  /* that the model expects to take no more than so many times the best, */
+#define WAYS_SECONDS  0.06 /* and so many seconds together */
+#define WAYS_ROUNDS   3    /* of */
+#define WAYS_TOGETHER 0.3f /* milliseconds */
+
+/* The parameters that trials chose. */
+struct ways_memory {
+    std::mutex mutex;
+    recent<std::array<int, KERNEL_MAX_PARAMETERS>> known;
+
+    bool recall(const matmul_facts &facts, int *choice) {
+        mutex.lock();
+        const auto *const found = known.find(facts);
+        if (found) std::copy(found->begin(), found->end(), choice);
+        mutex.unlock();
+        return found;
+    }
+
+    void keep(const matmul_facts &facts, const int *choice) {
+        std::array<int, KERNEL_MAX_PARAMETERS> kept;
+        std::copy_n(choice, kept.size(), kept.begin());
+        mutex.lock();
+        known.keep(facts, kept);
+        mutex.unlock();
+    }
+};
+
+/* Launches that do the same with other parameters, the one that takes least time by the model first; behind that one
+ * no more than what a trial is worth. */
+inline std::vector<struct launch> ways_of(const struct kernel *kernel, const struct launch *launch) {
+    std::vector<std::pair<double, struct launch>> found;
+    const double predicted = kernel->seconds(launch);
+    struct launch other = *launch;
+    other.timed = false;
+    std::array<int, KERNEL_MAX_PARAMETERS> last = {}; /* the number of each parameter's words, less 1 */
+    for (size_t i = 0; i < last.size() && kernel->parameters[i].name; i++)
+        while (kernel->parameters[i].values[last[i] + 1]) last[i]++;
+    for (size_t i = 0; i < last.size(); i++) other.choice[i] = last[i] > 0;
+    for (bool more = true; more;) {
+        const double seconds = kernel->refuses && kernel->refuses(&other) ? INFINITY : kernel->seconds(&other);
+        if (seconds < WAYS_NEAR * predicted && kernel_same_bits(kernel, launch, &other) &&
+            (!kernel->workspace || kernel->workspace(&other) <= kernel->workspace(launch)))
+            found.push_back({seconds, other});
+        more = false; /* the next of all combinations; no word is "auto", which is the first of each */
+        for (size_t i = 0; i < last.size() && !more; i++) {
+            more = last[i] > 0 && other.choice[i] < last[i];
+            other.choice[i] = more ? other.choice[i] + 1 : last[i] > 0;
+        }
+    }
+    std::stable_sort(found.begin(), found.end(), [](auto &one, auto &two) { return one.first < two.first; });
+    const double room = WAYS_SECONDS / (predicted * (2 + WAYS_ROUNDS));
+    std::vector<struct launch> best;
+    for (const auto &it : found)
+        if (double(best.size()) < std::min(room, double(WAYS_MOST))) best.push_back(it.second);
+    return best;
+}
+
+/* Starts a launch whose parameters are left to the kernel, after a trial if it is worth one. `start` does any launch,
+ * and all of kernel's parameters have "auto" first. */
+inline int ways_launch(const struct kernel *kernel, const struct launch *launch, int (*start)(const struct launch *)) {
+    static struct ways_memory memory;
+    const matmul_args &args = launch->args.matmul;
+    const bool forced =
+        std::any_of(std::begin(launch->choice), std::end(launch->choice), [](int word) { return word; });
+    /* A trial writes C many times: it must not be added to. */
+    if (!launch->timed || forced || !args.first || !args.last) return start(launch);
+    struct launch chosen = *launch;
+    int device = 0;
+    cudaGetDevice(&device);
+    const matmul_facts facts = matmul_facts_of(launch, device, kernel);
+    cudaStreamCaptureStatus capture;
+    if (!memory.recall(facts, chosen.choice)) {
+        if (cudaStreamIsCapturing(stream_of(launch), &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
+            return start(launch);
+        const std::vector<struct launch> ways = ways_of(kernel, launch);
+        if (ways.size() > 1) {
+            const int best = trial_fastest(stream_of(launch), int(ways.size()), WAYS_ROUNDS, WAYS_TOGETHER, 0, 0,
+                                           [&](int way) { return start(&ways[size_t(way)]); });
+            std::copy(std::begin(ways[size_t(best)].choice), std::end(ways[size_t(best)].choice), chosen.choice);
+        }
+        memory.keep(facts, chosen.choice);
+    }
+    return start(&chosen);
+}
+
+#endif

@@ -1,0 +1,247 @@
+/* exact_cpu.c - sums and means that are rounded once, correctly: the same bits whatever the tiles, the threads
+ * and the device. exact.h has the accumulator, exact_bins.h the fast way into it; exact.cu is the
+ * same on a GPU.
+ *
+ * Lanes are the columns of a block, or, where the reduced axis is the last, neighbours on it. Each has bins of its own,
+ * so a vector instruction adds to several. A lane whose numbers do not fit its bins takes them one by one, and zeros
+ * take their places in the batch.
+ *
+ * A task is a block of lanes and a chunk of the reduced axis. Where an output has several tasks or launches, all of
+ * them add to its accumulator in the workspace. */
+#include "exact_bins.h"
+
+#include "../../core/convert.h"
+#include "../../core/cpu.h"
+
+#define LANES 16
+#define BATCH 64          /* rows of lanes */
+#define CHUNK (64 * 1024) /* of the reduced axis */
+#define SHORT (4 * LANES) /* a row so short is one lane */
+
+struct work {
+    const struct reduce_args *args;
+    enum dtype dtype;
+    struct exact_type type;
+    int64_t blocks, chunks; /* blocks of columns, chunks of the reduced axis */
+    int64_t *sums;          /* [outputs][words]; NULL: a task finishes its outputs */
+    int words;
+};
+
+/* What a task adds up. */
+struct lanes {
+    int64_t count;
+    struct exact_bins bins[LANES];
+    int64_t limbs[LANES][EXACT_WORDS_MOST];
+};
+
+/* ---- a batch ----------------------------------------------------------------------------------------------------- */
+
+/* Of each lane the largest key and the least key minus 1. Where this is inlined the type is a constant, and mostly so
+ * is the number of lanes. */
+CPU_BODY find_keys_of(struct exact_type type, const double *x, int64_t rows, int64_t count, uint32_t *largest,
+                      uint32_t *beneath) {
+    for (int64_t c = 0; c < count; c++) largest[c] = 0, beneath[c] = UINT32_MAX;
+    for (int64_t r = 0; r < rows; r++, x += count) {
+#pragma omp simd
+        for (int64_t c = 0; c < count; c++) {
+            const uint32_t key = exact_key(type, x[c]);
+            largest[c] = largest[c] > key ? largest[c] : key;
+            beneath[c] = beneath[c] < key - 1 ? beneath[c] : key - 1;
+        }
+    }
+}
+
+CPU_BODY find_keys_body(bool wide, const double *x, int64_t rows, int64_t count, uint32_t *largest, uint32_t *beneath) {
+    if (!wide && count == LANES)
+        find_keys_of(exact_type_of(FLOAT32), x, rows, LANES, largest, beneath);
+    else if (!wide)
+        find_keys_of(exact_type_of(FLOAT32), x, rows, count, largest, beneath);
+    else if (count == LANES)
+        find_keys_of(exact_type_of(FLOAT64), x, rows, LANES, largest, beneath);
+    else
+        find_keys_of(exact_type_of(FLOAT64), x, rows, count, largest, beneath);
+}
+CPU_VERSIONS(find_keys, (bool wide, const double *x, int64_t rows, int64_t count, uint32_t *largest, uint32_t *beneath),
+             (wide, x, rows, count, largest, beneath))
+
+/* Adds rows to the bins of all lanes: bin[i][c] is bin number i of lane c. */
+CPU_BODY add_rows_of(int bins, const double *x, int64_t rows, int64_t count, double (*bin)[LANES]) {
+    for (int64_t r = 0; r < rows; r++, x += count) {
+#pragma omp simd
+        for (int64_t c = 0; c < count; c++) {
+            double rest = x[c];
+            for (int i = 0; i < bins - 1; i++) rest = exact_bin_add(&bin[i][c], rest);
+            bin[bins - 1][c] += rest;
+        }
+    }
+}
+
+CPU_BODY add_rows_body(int bins, const double *x, int64_t rows, int64_t count, double (*bin)[LANES]) {
+    if (bins == 1)
+        add_rows_of(1, x, rows, count, bin);
+    else if (bins == 2 && count == LANES)
+        add_rows_of(2, x, rows, LANES, bin);
+    else if (bins == 2)
+        add_rows_of(2, x, rows, count, bin);
+    else
+        add_rows_of(3, x, rows, count, bin);
+}
+CPU_VERSIONS(add_rows, (int bins, const double *x, int64_t rows, int64_t count, double (*bin)[LANES]),
+             (bins, x, rows, count, bin))
+
+/* Adds x[rows][lanes]. */
+static void take_batch(struct exact_type type, struct lanes *lanes, double *x, int64_t rows) {
+    uint32_t largest[LANES], beneath[LANES];
+    double bin[EXACT_BINS][LANES];
+    find_keys(type.digits == 53, x, rows, lanes->count, largest, beneath);
+    for (int64_t c = 0; c < lanes->count; c++) {
+        struct exact_bins *bins = &lanes->bins[c];
+        if (!exact_bins_fit(bins, largest[c], beneath[c])) exact_bins_move(type, bins, lanes->limbs[c], 1, largest[c]);
+        exact_bins_reserve(type, bins, lanes->limbs[c], 1, (int)rows);
+        if (!exact_bins_fit(bins, largest[c], beneath[c]))
+            for (int64_t r = 0; r < rows; r++) {
+                exact_bins_take(type, bins, lanes->limbs[c], 1, x[r * lanes->count + c]);
+                x[r * lanes->count + c] = 0;
+            }
+        for (int i = 0; i < type.bins; i++) bin[i][c] = bins->bin[i];
+    }
+    add_rows(type.bins, x, rows, lanes->count, bin);
+    for (int64_t c = 0; c < lanes->count; c++)
+        for (int i = 0; i < type.bins; i++) lanes->bins[c].bin[i] = bin[i][c];
+}
+
+/* ---- a task ------------------------------------------------------------------------------------------------------ */
+
+/* Reads columns [column, column + count) of `length` rows, from element `element` of x on. */
+static void take_columns(const struct work *work, struct lanes *lanes, int64_t element, int64_t length) {
+    const char *x = work->args->x;
+    int64_t size = (int64_t)dtype_size(work->dtype);
+    double batch[BATCH * LANES];
+    for (int64_t row = 0; row < length; row += BATCH) {
+        int64_t rows = min_int64(BATCH, length - row);
+        for (int64_t r = 0; r < rows; r++)
+            convert_to_double(work->dtype, x + (element + (row + r) * work->args->inner) * size, lanes->count,
+                              batch + r * lanes->count);
+        take_batch(work->type, lanes, batch, rows);
+    }
+}
+
+/* Reads neighbours; zeros fill the last row of lanes. */
+static void take_neighbours(const struct work *work, struct lanes *lanes, int64_t element, int64_t length) {
+    const char *x = work->args->x;
+    int64_t size = (int64_t)dtype_size(work->dtype);
+    double batch[BATCH * LANES];
+    for (int64_t at = 0; at < length; at += BATCH * lanes->count) {
+        int64_t count = min_int64(BATCH * lanes->count, length - at), rows = ceil_div(count, lanes->count);
+        convert_to_double(work->dtype, x + (element + at) * size, count, batch);
+        for (int64_t i = count; i < rows * lanes->count; i++) batch[i] = 0;
+        take_batch(work->type, lanes, batch, rows);
+    }
+}
+
+static void store(const struct work *work, int64_t output, int64_t *limbs) {
+    const struct reduce_args *args = work->args;
+    const size_t size = dtype_size(work->dtype);
+    int64_t divisor = args->operator_ == REDUCE_MEAN ? args->total : 1;
+    uint64_t bits = exact_round(work->type, limbs, 1, divisor);
+    memcpy((char *)args->y + (size_t)output * size, &bits, size); /* the low bytes come first */
+}
+
+static void add_to(const struct work *work, int64_t *to, const int64_t *limbs, bool alone) {
+    for (int i = 0; i < work->words; i++) {
+        if (limbs[i] == 0) continue;
+        const bool flags = i == work->type.limbs;
+        if (alone) {
+            to[i] = flags ? to[i] | limbs[i] : to[i] + limbs[i];
+        } else if (flags) {
+#pragma omp atomic
+            to[i] |= limbs[i];
+        } else {
+#pragma omp atomic
+            to[i] += limbs[i];
+        }
+    }
+}
+
+static void do_task(const struct work *work, int64_t block, int64_t chunk) {
+    const struct reduce_args *args = work->args;
+    int64_t start = chunk * CHUNK, length = min_int64(CHUNK, args->length - start);
+    int64_t outer = block / work->blocks, column = block % work->blocks * LANES;
+    int64_t element = (outer * args->length + start) * args->inner + column, output = outer * args->inner + column;
+    bool along = args->inner == 1;
+    struct lanes lanes; /* without an initialiser: only what is used is cleared */
+    lanes.count = along ? (length > SHORT ? LANES : 1) : min_int64(LANES, args->inner - column);
+    for (int64_t c = 0; c < lanes.count; c++) {
+        exact_bins_begin(work->type, &lanes.bins[c]);
+        memset(lanes.limbs[c], 0, (size_t)work->words * sizeof lanes.limbs[c][0]);
+    }
+    (along ? take_neighbours : take_columns)(work, &lanes, element, length);
+    for (int64_t c = 0; c < lanes.count; c++) {
+        exact_bins_empty(work->type, &lanes.bins[c], lanes.limbs[c], 1);
+        exact_carry(work->type, lanes.limbs[c], 1);
+        if (along && c > 0) add_to(work, lanes.limbs[0], lanes.limbs[c], true);
+    }
+    for (int64_t c = 0; c < (along ? 1 : lanes.count); c++)
+        if (work->sums)
+            add_to(work, work->sums + (output + c) * work->words, lanes.limbs[c], false);
+        else
+            store(work, output + c, lanes.limbs[c]);
+}
+
+/* ---- a launch ---------------------------------------------------------------------------------------------------- */
+
+/* Do several tasks or launches add to one output? Of a run's launches all do or none does: what divides the reduced
+ * axis makes each of them shorter than the whole. */
+static bool is_shared(const struct reduce_args *args) {
+    return args->length < args->total || args->length > CHUNK;
+}
+
+static size_t reduce_exact_cpu_workspace(const struct launch *launch) {
+    const struct reduce_args *args = &launch->args.reduce;
+    size_t words = (size_t)exact_words(launch->dtype);
+    return is_shared(args) ? (size_t)(args->outer * args->inner) * words * sizeof(int64_t) : 0;
+}
+
+static int reduce_exact_cpu_launch(const struct launch *launch) {
+    const struct reduce_args *args = &launch->args.reduce;
+    struct work work = {.args = args, .dtype = launch->dtype, .type = exact_type_of(launch->dtype)};
+    work.words = exact_words(launch->dtype);
+    work.blocks = ceil_div(args->inner, LANES);
+    work.chunks = args->length > CHUNK ? ceil_div(args->length, CHUNK) : 1;
+    work.sums = is_shared(args) ? launch->workspace : NULL;
+    int64_t blocks = args->outer * work.blocks, outputs = args->outer * args->inner;
+#pragma omp parallel for collapse(2) schedule(dynamic) num_threads(cpu_threads(launch))
+    for (int64_t block = 0; block < blocks; block++)
+        for (int64_t chunk = 0; chunk < work.chunks; chunk++) do_task(&work, block, chunk);
+    if (!work.sums) return 0;
+#pragma omp parallel for num_threads(cpu_threads(launch))
+    for (int64_t output = 0; output < outputs; output++) {
+        int64_t *sum = work.sums + output * work.words;
+        if (!args->last) {
+            exact_carry(work.type, sum, 1);
+        } else {
+            store(&work, output, sum);
+            memset(sum, 0, (size_t)work.words * sizeof *sum); /* for the next output */
+        }
+    }
+    return 0;
+}
+
+static const char *reduce_exact_cpu_refuses(const struct launch *launch) {
+    return launch->args.reduce.skip_nan ? "exact sums do not skip NaNs" : NULL;
+}
+
+KERNEL(reduce_exact_cpu) = {
+    .name = "exact_cpu",
+    .op = OP_REDUCE,
+    .device = DEVICE_CPU,
+    .summary = "sums and means of floats rounded once: the same bits on any device, in any tiles",
+    .dtypes = DTYPES_FLOAT,
+    .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN),
+    .edges = {{1}, {SHORT, BATCH, BIN_NUMBERS, BATCH *LANES, CHUNK}, {LANES}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .workspace = reduce_exact_cpu_workspace,
+    .refuses = reduce_exact_cpu_refuses,
+    .launch = reduce_exact_cpu_launch,
+};

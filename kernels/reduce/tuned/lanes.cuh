@@ -1,0 +1,240 @@
+/* lanes.cuh - what a thread of stream.cu keeps in registers.
+ *
+ * A thread that reads 16 bytes at a time has one lane per element of the 16 bytes, and gives each lane a batch of
+ * elements at once. A lane computes in the narrowest type that is right. In the end it becomes an accumulator of
+ * reduce/operators.cuh; accumulators of lanes, threads, blocks and launches merge.
+ *
+ * Sums, means, norms and products of floats are kept in two doubles (two_doubles.cuh).
+ *
+ * Every search for a least or greatest value, or its position, is a search for the greatest mirrored value. Flipping
+ * the sign bit of a float, or some or all bits of an integer, turns either order of signed or unsigned numbers into the
+ * rising order of floats or unsigned integers. So four operators on twelve types need two kinds of lane and eight
+ * types. */
+#ifndef KERNELS_REDUCE_LANES_CUH
+#define KERNELS_REDUCE_LANES_CUH
+
+#include "moments.cuh"
+
+/* ---- exact lanes ------------------------------------------------------------------------------------------------ */
+
+/* Sums and products of integers, modulo 2^64. The sum of a batch of narrow integers fits in 32 bits. */
+template <typename T, bool PRODUCT> struct modular_lane {
+    using element_type = T;
+    uint64_t value;
+    static __device__ modular_lane identity() { return {PRODUCT ? 1u : 0u}; }
+    static __device__ T neutral() { return PRODUCT ? 1 : 0; }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+        std::conditional_t<sizeof(T) <= 2 && !PRODUCT, int, uint64_t> batch = PRODUCT;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            if constexpr (PRODUCT)
+                batch *= static_cast<uint64_t>(x[i]);
+            else
+                batch += static_cast<decltype(batch)>(x[i]);
+        value = PRODUCT ? value * static_cast<uint64_t>(batch) : value + static_cast<uint64_t>(batch);
+    }
+    __device__ auto finish(int64_t, int64_t, int64_t, int64_t) const {
+        return std::conditional_t<PRODUCT, product_of<T>, sum_of<T, uint64_t>>{{value}};
+    }
+};
+
+/* The greater of two. +0 is greater than -0, and a NaN greater than any number. */
+template <typename T> __device__ inline T greater(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+        return max(a, b);
+    else if constexpr (sizeof(T) == 2)
+        return __hmax_nan(a, b);
+    else if constexpr (sizeof(T) == 4) { /* one instruction that follows both rules */
+        float greatest;
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+        return greatest;
+    } else /* no && and ||: they would be branches */
+        return (a > b) | ((a == b) & (__double2hiint(b) < 0)) | (a != a) ? a : b;
+}
+
+/* The type in which positions of greatest values are compared: the element's own, but float for 16-bit floats. */
+template <typename T> using compared = std::conditional_t<sizeof(T) <= 2 && !std::is_integral_v<T>, float, T>;
+
+/* Like beats() of reduce/operators.cuh, but in the element's own type. */
+template <typename V> __device__ inline bool displaces(V a, V b) {
+    if constexpr (std::is_integral_v<V>)
+        return a > b;
+    else
+        return !(a <= b) & (b == b); /* no &&: a branch for every element */
+}
+
+template <typename V> __device__ inline V worst() {
+    if constexpr (std::is_integral_v<V>)
+        return 0;
+    else
+        return -HUGE_VAL;
+}
+
+/* T: a float or unsigned type. */
+template <typename T> struct extreme_lane {
+    using element_type = T;
+    T value;
+    static __device__ extreme_lane identity() { return {neutral()}; }
+    static __device__ T neutral() { return narrow<T>(worst<compared<T>>()); }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) value = greater(x[i], value);
+    }
+    __device__ void merge(const extreme_lane &other) {
+        value = greater(other.value, value);
+    }
+    __device__ extreme_lane shuffle_xor(int lanes) const {
+        return {static_cast<T>(__shfl_xor_sync(~0u, value, lanes))};
+    }
+    __device__ extreme_of<T, true> finish(int64_t, int64_t, int64_t, int64_t) const {
+        return {{static_cast<wide<T>>(widen(value))}};
+    }
+};
+
+/* argmin, argmax. `at` counts a lane's elements, from the first that it could have. If no element displaced the initial
+ * value, all elements equal that worst value, and the first one is the result. */
+template <typename T> struct position_lane {
+    using element_type = T;
+    using V = compared<T>;
+    static constexpr unsigned NONE = ~0u;
+    V value;
+    unsigned at;
+    static __device__ position_lane identity() { return {worst<V>(), NONE}; }
+    static __device__ T neutral() { return narrow<T>(worst<V>()); }
+    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned count) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            if (const V v = static_cast<V>(x[i]); displaces(v, value)) {
+                value = v;
+                at = count + i;
+            }
+    }
+    /* Element 0 of the lane is element `origin` of the reduced axis (negative: before its start), and the next ones are
+     * `step` apart. The axis has `length` elements here and begins at `offset`. */
+    __device__ position_of<T, true> finish(int64_t origin, int64_t step, int64_t length, int64_t offset) const {
+        int64_t index = origin + int64_t(at) * step;
+        if (at == NONE) index = origin >= 0 ? origin : step == 1 ? 0 : origin + step;
+        return {{static_cast<wide<T>>(value), index < length ? offset + index : -1}};
+    }
+};
+
+/* Does the lane search for the greatest mirrored element? */
+template <typename L> constexpr bool mirrors = false;
+template <typename T> constexpr bool mirrors<extreme_lane<T>> = true;
+template <typename T> constexpr bool mirrors<position_lane<T>> = true;
+template <typename T> constexpr bool mirrors<extreme_number_lane<T>> = true;
+template <typename T> constexpr bool mirrors<number_position_lane<T>> = true;
+/* Is its result such an element? */
+template <typename L> constexpr bool gives_mirrored = false;
+template <typename T> constexpr bool gives_mirrored<extreme_lane<T>> = true;
+template <typename T> constexpr bool gives_mirrored<extreme_number_lane<T>> = true;
+
+/* The bits to flip in each element, repeated over 8 bytes. */
+inline uint64_t reduce_mirror(enum dtype dtype, enum reduce_operator operator_) {
+    const bool least = operator_ == REDUCE_MIN || operator_ == REDUCE_ARGMIN;
+    const int bits = int(dtype_size(dtype)) * 8;
+    const uint64_t ones = ~UINT64_C(0), each = ones / (bits == 64 ? ones : (UINT64_C(1) << bits) - 1);
+    const uint64_t sign = each << (bits - 1);
+    if (dtype_is_float(dtype)) return least ? sign : 0;
+    return (least ? ones : 0) ^ (dtype_is_signed(dtype) ? sign : 0);
+}
+
+template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
+    std::conditional_t<
+        sizeof(T) == 1, uint8_t,
+        std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>
+        bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits ^= static_cast<decltype(bits)>(mirror);
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+/* ---- which lane, and what it becomes ----------------------------------------------------------------------------- */
+
+template <typename L> using accumulator_of = decltype(L::identity().finish(0, 0, 0, 0));
+
+/* Is the result the same, bit for bit, whatever the order in which lanes take their elements? Selections, integers and
+ * sums of up to 2^38 narrow integers are exact. */
+template <typename L> constexpr bool any_order = true;
+template <typename T> constexpr bool any_order<total_of<T>> = std::is_integral_v<T> && sizeof(T) <= 4;
+template <typename T> constexpr bool any_order<norm_of<T>> = std::is_integral_v<T> && sizeof(T) <= 2;
+template <typename T> constexpr bool any_order<float_product_of<T>> = false;
+template <typename T> constexpr bool any_order<spread_lane<T>> = false;
+template <typename T> constexpr bool any_order<counted_total_lane<T>> = false;
+
+/* Do lanes merge by themselves, in the element's type? */
+template <typename L> constexpr bool lanes_merge = false;
+template <typename T> constexpr bool lanes_merge<extreme_lane<T>> = true;
+
+template <typename L> constexpr bool plain_in_rows = false;
+template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
+template <typename T> constexpr bool plain_in_rows<norm_of<T>> = norm_of<T>::plain_in_rows;
+
+/* One load's elements of a short row; the first of them is element `at` of `length`. */
+template <typename L, typename T, int COUNT>
+__device__ inline auto part_of_row(const T (&x)[COUNT], int at, int length, int64_t offset) {
+    if constexpr (plain_in_rows<L>) {
+        return L::in_row(x);
+    } else {
+        L lane = L::identity();
+        lane.take(x, 0);
+        if constexpr (lanes_merge<L>)
+            return lane;
+        else
+            return lane.finish(at, 1, length, offset);
+    }
+}
+template <typename L> __device__ inline L whole_row(const plain_total<L> &part) {
+    return part.whole();
+}
+template <typename T> __device__ inline extreme_of<T, true> whole_row(const extreme_lane<T> &part) {
+    return part.finish(0, 0, 0, 0);
+}
+template <typename A> __device__ inline A whole_row(const A &part) {
+    return part;
+}
+
+/* Calls f(type_is<T>) with the unsigned or float type that has the order of mirrored elements. */
+template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
+    switch (dtype) {
+    case INT8:
+    case UINT8: return f(type_is<uint8_t>());
+    case INT16:
+    case UINT16: return f(type_is<uint16_t>());
+    case INT32:
+    case UINT32: return f(type_is<uint32_t>());
+    case INT64:
+    case UINT64: return f(type_is<uint64_t>());
+    case FLOAT_TYPES: return dispatch_float(dtype, f);
+    case DTYPE_COUNT: break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+/* Calls f(type_is<L>) with the lane type of a reduction. */
+template <typename F> int dispatch_lanes(enum dtype dtype, const reduce_args &args, F &&f) {
+    const enum reduce_operator operator_ = args.operator_;
+    if (operator_ == REDUCE_COUNT_NAN || reduce_spreads(operator_)) return dispatch_moment_lanes(dtype, operator_, f);
+    if (args.skip_nan) return dispatch_skipping_lanes(dtype, operator_, f);
+    if (operator_ == REDUCE_MIN || operator_ == REDUCE_MAX)
+        return dispatch_mirrored(
+            dtype, [&](auto type) -> int { return f(type_is<extreme_lane<typename decltype(type)::type>>()); });
+    if (operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX)
+        return dispatch_mirrored(
+            dtype, [&](auto type) -> int { return f(type_is<position_lane<typename decltype(type)::type>>()); });
+    return dispatch_dtype(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        constexpr bool integral = std::is_integral_v<T>;
+        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same modulo 2^64 */
+        switch (operator_) {
+        case REDUCE_SUM: return f(type_is<std::conditional_t<integral, modular_lane<M, false>, total_of<T>>>());
+        case REDUCE_PROD: return f(type_is<std::conditional_t<integral, modular_lane<M, true>, float_product_of<T>>>());
+        case REDUCE_MEAN: return f(type_is<total_of<T>>());
+        case REDUCE_NORM2: return f(type_is<norm_of<T>>());
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+#endif

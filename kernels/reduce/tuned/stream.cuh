@@ -1,0 +1,262 @@
+/* stream.cuh - what the kernels of stream.cu share: units of 16 bytes in, results out.
+ *
+ * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types). Each lane of a thread
+ * takes one element of every unit. */
+#ifndef KERNELS_REDUCE_STREAM_CUH
+#define KERNELS_REDUCE_STREAM_CUH
+
+#include "../reduce.cuh"
+#include "lanes.cuh"
+#include <cstring>
+
+#define THREADS      256
+#define BLOCKS       264          /* that fill a GPU: 2 per multiprocessor */
+#define SHARED_TILES (BLOCKS / 2) /* that may be split */
+#define LEAST_STEPS  32           /* per split */
+#define CLUSTER      8            /* blocks that can read each other's shared memory */
+#define PIECE        4            /* batches of a thread per piece, at least */
+#define PIECES_EACH  8            /* pieces per block, at most */
+#define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut into pieces */
+#define GLUE_BYTES   (100 << 20)  /* of input: gluing pays from 122 MB on; below, the second launch costs more */
+#define GLUE_COLUMN  4096 /* bytes of input per partial result of glued rows, which is 16 bytes written and read */
+
+/* Elements per load; loads in flight: up to 64 values in registers, 32 where values must be unpacked. */
+template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
+template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
+/* Blocks per multiprocessor, as registers permit: the compiler needs more registers for 8.0. */
+template <typename L> constexpr int long_resident = 2;
+template <typename L, bool RAGGED>
+constexpr int column_resident = sizeof(typename L::element_type) == 4 && !RAGGED ? 3 : 2;
+template <typename T> constexpr int column_resident<float_product_of<T>, false> = 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename L> constexpr int short_resident = 3;
+template <> constexpr int long_resident<float_product_of<__half>> = 1;
+template <> constexpr int long_resident<float_product_of<__nv_bfloat16>> = 1;
+#else
+template <typename L> constexpr int short_resident = sizeof(typename L::element_type) == 4 ? 4 : 3;
+#endif
+template <typename T> constexpr int short_resident<position_lane<T>> = 3;
+template <typename T> constexpr int short_resident<float_product_of<T>> = 2;
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+template <typename T> constexpr int short_resident<spread_lane<T>> = 1;
+template <typename T> constexpr int short_resident<exact_spread_lane<T>> = 1;
+template <typename T> constexpr int long_resident<spread_lane<T>> = 1;
+template <typename T> constexpr int long_resident<exact_spread_lane<T>> = 1;
+#else
+template <typename T> constexpr int short_resident<spread_lane<T>> = 2;
+template <typename T> constexpr int short_resident<exact_spread_lane<T>> = 2;
+#endif
+template <typename T> constexpr int short_resident<counted_total_lane<T>> = 2;
+template <typename T> constexpr int short_resident<number_position_lane<T>> = 3;
+template <typename T, bool RAGGED>
+constexpr int column_resident<spread_lane<T>, RAGGED> = sizeof(T) == 2 || RAGGED ? 1 : long_resident<spread_lane<T>>;
+template <typename T, bool RAGGED>
+constexpr int column_resident<exact_spread_lane<T>, RAGGED> = RAGGED ? 1 : long_resident<exact_spread_lane<T>>;
+template <typename T> constexpr int column_resident<counted_total_lane<T>, false> = 2;
+
+struct stream_layout {
+    int groups, rows, columns; /* of a block; their product is THREADS */
+    int splits;                /* blocks that share a tile */
+    bool clustered;            /* these blocks are a cluster */
+    int64_t chunk;             /* steps per split */
+    int64_t piece;             /* steps; 0: there are no pieces */
+    int pieces;                /* per tile */
+    int64_t column_tiles, tiles;
+};
+
+/* What a block works on. */
+struct stream_place {
+    int64_t tile, outer_tile, first_column;
+    int split;
+};
+
+__device__ inline stream_place place_of_block(const stream_layout &layout) {
+    const int64_t number = block_number();
+    const int64_t tile = layout.splits == 1 ? number : quotient(number, layout.splits);
+    const int64_t outer_tile = quotient(tile, layout.column_tiles);
+    return {tile, outer_tile, (tile - outer_tile * layout.column_tiles) * layout.columns,
+            int(number - tile * layout.splits)};
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+/* The counters of a tile that several blocks share. All zero before and after every launch. */
+struct stream_turns {
+    unsigned finished; /* blocks */
+    unsigned pieces;   /* drawn */
+};
+
+/* Does a lane count its elements? It counts from where a gathering began, so it must be finished where that ends. */
+template <typename L> constexpr bool counts_elements = false;
+template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
+template <typename T> constexpr bool counts_elements<number_position_lane<T>> = true;
+
+/* Thread 0 draws a number while the block reads the piece before. */
+__device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns *turns) {
+    return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
+}
+
+/* Tells the whole block which piece thread 0 has drawn. */
+__device__ inline int piece_drawn(unsigned drawn) {
+    __shared__ int piece;
+    __syncthreads();
+    if (threadIdx.x == 0) piece = int(drawn);
+    __syncthreads();
+    return piece;
+}
+
+__device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece) {
+    return layout.splits * layout.chunk + piece * layout.piece;
+}
+
+/* Is this the last of a tile's blocks? If so, it resets the counters for the next launch. */
+__device__ inline bool is_last_block(const stream_layout &layout, stream_turns *turns) {
+    if (!reduce_is_last(&turns->finished, layout.splits)) return false;
+    if (threadIdx.x == 0) turns->pieces = 0;
+    return true;
+}
+
+/* ---- loads ------------------------------------------------------------------------------------------------------- */
+
+template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
+
+/* A whole unit. Loads give elements as they are in memory: a loop that mirrored each one would wait for it before it
+ * asks for the next. */
+template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_unit(const T *from) {
+    unit_of<T, LANES> unit;
+    if constexpr (sizeof unit == 16) {
+        const uint4 bits = *reinterpret_cast<const uint4 *>(from);
+        memcpy(&unit, &bits, sizeof unit);
+    } else {
+        unit = *reinterpret_cast<const unit_of<T, LANES> *>(from);
+    }
+    return unit;
+}
+
+/* Mirrors what a batch of loads has brought, if L wants that. */
+template <typename L, typename T, int LANES, int BATCH>
+__device__ inline void mirror_units(unit_of<T, LANES> (&batch)[BATCH], uint64_t mirror) {
+    if constexpr (mirrors<L>)
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            if constexpr (sizeof batch[i] == 16) {
+                uint4 bits;
+                memcpy(&bits, &batch[i], sizeof bits);
+                const auto low = static_cast<unsigned>(mirror), high = static_cast<unsigned>(mirror >> 32);
+                bits.x ^= low, bits.y ^= high, bits.z ^= low, bits.w ^= high;
+                memcpy(&batch[i], &bits, sizeof bits);
+            } else {
+#pragma unroll
+                for (int j = 0; j < LANES; j++) batch[i].x[j] = mirrored(batch[i].x[j], mirror);
+            }
+        }
+}
+
+/* A unit that begins on any element, assembled from the two aligned units that it straddles. Both must lie in the
+ * array. */
+template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_across(const T *from) {
+    constexpr int WORDS = LANES * sizeof(T) / 4;
+    const auto *const aligned =
+        reinterpret_cast<const T *>(reinterpret_cast<uintptr_t>(from) & ~uintptr_t(LANES * sizeof(T) - 1));
+    const unit_of<T, LANES> first = load_unit<LANES>(aligned);
+    const unit_of<T, LANES> second = load_unit<LANES>(aligned + LANES);
+    const unsigned shift = unsigned(reinterpret_cast<uintptr_t>(from)) % (LANES * sizeof(T));
+    unsigned word[2 * WORDS];
+    memcpy(word, &first, sizeof first);
+    memcpy(word + WORDS, &second, sizeof second);
+#pragma unroll
+    for (int by = WORDS / 2; by > 0; by /= 2)
+        if (shift & (4 * by))
+#pragma unroll
+            for (int i = 0; i + by < 2 * WORDS; i++) word[i] = word[i + by];
+    if constexpr (sizeof(T) < 4)
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) word[i] = __funnelshift_r(word[i], word[i + 1], shift % 4 * 8);
+    unit_of<T, LANES> unit;
+    memcpy(&unit, word, sizeof unit);
+    return unit;
+}
+
+/* Replaces the elements of a unit outside [low, high) by the neutral element. */
+template <typename L, typename T, int LANES, typename I>
+__device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
+#pragma unroll
+    for (int j = 0; j < LANES; j++)
+        if (j < low || j >= high) unit.x[j] = L::neutral();
+}
+
+/* The first `count` elements of a unit, and what becomes neutral ones when they are mirrored. A whole unit is one load,
+ * unless it may begin on any element. */
+template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
+__device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
+    if constexpr (!RAGGED)
+        if (count >= LANES) return load_unit<LANES>(from);
+    unit_of<T, LANES> unit;
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+        unit.x[j] = mirrors<L> ? mirrored(L::neutral(), mirror) : L::neutral();
+        if (j < count) unit.x[j] = from[j];
+    }
+    return unit;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+template <typename L, typename A>
+__device__ inline auto result_of(const A &a, const reduce_args &args, double divisor, uint64_t mirror) {
+    const typename A::result_type result = result_for(a, args, divisor);
+    if constexpr (gives_mirrored<L>)
+        return quiet(mirrored(result, mirror));
+    else
+        return result;
+}
+
+/* Results are written once and not read here: they are stored evict-first, so that memory is written in long bursts. */
+template <typename R, int COUNT> __device__ inline void store_once(R *to, const R (&result)[COUNT]) {
+    constexpr int BYTES = COUNT * int(sizeof(R));
+    if constexpr (BYTES % 16 == 0) {
+#pragma unroll
+        for (int i = 0; i < BYTES / 16; i++) {
+            uint4 bits;
+            memcpy(&bits, result + i * (COUNT * 16 / BYTES), sizeof bits);
+            __stcs(reinterpret_cast<uint4 *>(to) + i, bits);
+        }
+    } else if constexpr (BYTES == 8) {
+        unsigned long long bits;
+        memcpy(&bits, result, sizeof bits);
+        __stcs(reinterpret_cast<unsigned long long *>(to), bits);
+    } else if constexpr (BYTES == 4) {
+        unsigned bits;
+        memcpy(&bits, result, sizeof bits);
+        __stcs(reinterpret_cast<unsigned *>(to), bits);
+    } else {
+        static_assert(COUNT == 1, "a lane's results fill words");
+        *to = result[0];
+    }
+}
+
+/* Stores the results of LANES neighbours (or of a single output): merges those of earlier launches, then saves the
+ * state for the next launch or finishes. */
+template <typename L, typename A, int LANES>
+__device__ inline void store_results(const reduce_args &args, int64_t output, A (&a)[LANES], double divisor,
+                                     uint64_t mirror) {
+    using R = typename A::result_type;
+    if (!args.first)
+#pragma unroll
+        for (int j = 0; j < LANES; j++) {
+            A before = A::load(states_of<A>(args.state)[output + j]);
+            before.merge(a[j]);
+            a[j] = before;
+        }
+    if (!args.last) {
+#pragma unroll
+        for (int j = 0; j < LANES; j++) states_of<A>(args.state)[output + j] = a[j].save();
+        return;
+    }
+    R result[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) result[j] = result_of<L>(a[j], args, divisor, mirror);
+    store_once(static_cast<R *>(args.y) + output, result);
+}
+
+#endif

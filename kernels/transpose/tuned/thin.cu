@@ -1,0 +1,479 @@
+/* thin.cu - strips and stacks of small matrices: a tile's part of x, of y or of both is one run of memory.
+ *
+ *     wide: few rows            tall: few columns                stack: small matrices
+ *     x |---------|.......      x |--|  y |-------|.......       x |---|   y |--|   |---|
+ *       |---------|.......        |--|    |-------|.......         |---|     |--| = |---|   ...
+ *       |---------|.......        |--|    |-------|.......         |---|     |--|   one after another
+ *     y ==============.....     x ================.....          x =====...  y =====...
+ *     x: a run per row          x: one run                       x: one run
+ *     y: one run                y: a run per column              y: one run
+ *
+ * The other variants' tiles are 32 to 256 elements wide and high. A matrix with 3 rows fills a tenth or less of such a
+ * tile, and rows of x or y that are 3 elements long come as many short accesses. Here a tile has all of the short side:
+ * so much of the long one, or so many whole matrices, that it is 16 or 24 KiB. What lies in it one after another is one
+ * run, in x (tall, stack) as in y (wide, stack); the runs of the other side are as long as that allows: 256 bytes where
+ * the short side is 64, 5 KiB where it is 3. A vector has nothing to transpose: it is copied.
+ *
+ * A block copies its tile into shared memory in x's order, past the registers, in aligned units of 4 bytes (8 for
+ * 8-byte elements). Where a run begins inside a unit, so does its copy, so nothing is shifted. Then threads gather the
+ * elements of y's units, in y's order: they read shared memory element by element and write whole units. The elements
+ * before the first and behind the last whole unit of a run are written one by one, as their units belong to neighbours
+ * too. (tall: only where a column of y begins or ends. Inside, a tile has a few rows more than it stores, so that its
+ * last units are whole.)
+ *
+ * Instructions limit 1-byte elements: a GPU has time for 17 a byte, which must also find every address. So positions
+ * are found by division only once. wide, stack: as many threads store as make a turn of all of them whole rows of y, so
+ * a thread stays in its row of x, and from one unit to the next each of its elements moves by a constant; in a stack,
+ * by another one where it enters the next matrix. tall: threads stand side by side along a column, and the places of a
+ * unit's elements beside each other are found once a column. Copies that pass through registers, 16 to a thread and all
+ * of them under way at once, take 13 instructions a byte to address and hold back as many registers: strips of 1-byte
+ * elements had 0.72 to 0.95 of a copy.
+ *
+ * Banks: the lanes of a warp read x's rows at a stride of `width` units. If that is odd they lie in different banks. If
+ * it is even, tall pads each `width` units by one, and in a stack each 128 bytes move on by one more unit. wide: the
+ * pitch is 128 / rows bytes more than a multiple of 128, so that the rows' parts of what a warp reads lie side by side.
+ *
+ * Measured on an H200, speed against a copy, cache evicted before, mean (least) of 2 to 64 rows: 1-byte elements 0.96
+ * (0.87), 2-byte 0.95 (0.88), 4-byte 0.95 (0.89), 8-byte 1.00 (0.95); stacks of 8 x 8 to 56 x 56: 1-byte 0.86 (0.81),
+ * 2-byte 0.94 (0.88). Before, with copies through registers: 0.84 (0.69), 0.83 (0.65), 0.92 (0.71), 0.97 (0.91); 0.66
+ * and 0.85. Tiles of strips have 24 KiB for 1- and 2-byte elements: with 16, short sides of 3 and 12 had 0.84, and
+ * 4-byte elements lose 0.04 by 24. Two tiles to a block, the next under way while one is stored, were slower (0.65 for
+ * 0.76), and stores that begin where a sector does gained nothing. tall: a warp that stores one unit of a column and
+ * goes on to the next had 0.45 of a copy, one that stores seven units of each 0.84.
+ *
+ * The limit: thin. Where a matrix is larger than a tile and both sides are longer than 64, the runs of 4- and 8-byte
+ * elements would be too short; swizzled.cu has square tiles for that. Narrow elements are better off here up
+ * to 256 rows, as y is one run however short those of x are (speed against a copy, beside swizzled: bytes of 129 rows
+ * 0.95 and 0.44, of 200 rows 1.11 and 0.79; 2-byte elements of 129 rows 0.96 and 0.78), and bytes up to 96 columns
+ * (1.06 and 0.80; with 129 columns 0.79 and 0.91). More rows than threads cannot be: as many store as make whole rows
+ * of y. */
+#include "../../core/shared.cuh"
+#include "../transpose.cuh"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <type_traits>
+
+#define THREADS  256
+#define RESIDENT 6          /* blocks per multiprocessor */
+#define TILE     (16 << 10) /* bytes of whole matrices */
+#define COLUMN   2          /* units that take as long as to begin a column */
+#define STACKED  128        /* rows of a stack's matrices; if they have more, y's columns are long enough for `tall` */
+#define SECTOR   32         /* bytes that memory reads or writes at once */
+#define LINE     128        /* bytes: all banks, and a warp's access */
+/* Bytes of a tile that is a part of a matrix. */
+template <typename T> constexpr int STRIP = sizeof(T) <= 2 ? 24 << 10 : TILE;
+/* Elements of the short side, where a matrix is larger than a tile: wide (storing_of has room for THREADS), tall. */
+template <typename T> constexpr int MOST_ROWS = sizeof(T) <= 2 ? THREADS : 64;
+template <typename T> constexpr int MOST_COLUMNS = sizeof(T) == 1 ? 96 : 64;
+/* Units of a run that a thread copies in a turn. */
+constexpr int AHEAD = 4;
+
+enum shape { WIDE, TALL, STACK };
+
+template <typename T> using unit = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+template <typename T> constexpr int UNIT = int(sizeof(unit<T>));     /* bytes */
+template <typename T> constexpr int EACH = UNIT<T> / int(sizeof(T)); /* elements of a unit */
+
+/* How a launch is cut into tiles. Sizes are those of a whole tile, in elements; the last ones may be smaller. */
+struct tiling {
+    enum shape shape;
+    bool skewed;                 /* stack */
+    int64_t chunks;              /* tiles of a matrix */
+    int matrices, height, width; /* a tile is whole matrices, or a part of one */
+    int pitch;                   /* bytes of shared memory; wide: from one run to the next, tall: from EACH rows on */
+    int across;                  /* wide: threads that copy a run together, a power of two */
+    int storing;                 /* wide, stack: threads that store */
+    int along, turns;            /* tall: threads that store a column together, a power of two; units of each */
+    int bytes;                   /* of shared memory */
+};
+
+/* A block's tile. */
+struct part {
+    int64_t x, y; /* its first element */
+    int matrices, height, width;
+    int more;   /* tall: rows behind it that are copied too */
+    bool first; /* tall: y's columns begin with it */
+};
+
+/* The place of a byte of the tile. */
+template <typename T, bool SKEWED> __device__ inline int place(int byte) {
+    return SKEWED ? byte + int(unsigned(byte) / LINE) * UNIT<T> : byte;
+}
+
+/* A unit from its elements. */
+template <typename T> __device__ inline unit<T> together(const T (&x)[EACH<T>]) {
+    if constexpr (sizeof(T) == 1)
+        return __byte_perm(__byte_perm(x[0], x[1], 0x0040), __byte_perm(x[2], x[3], 0x0040), 0x5410);
+    else if constexpr (sizeof(T) == 2)
+        return __byte_perm(x[0], x[1], 0x5410);
+    else
+        return x[0];
+}
+
+/* A unit of y: its element j lies at byte at(j) of the tile. */
+template <typename T, bool SKEWED, typename F> __device__ inline unit<T> gather(const unsigned char *shared, F &&at) {
+    T x[EACH<T>];
+#pragma unroll
+    for (int j = 0; j < EACH<T>; j++) x[j] = *reinterpret_cast<const T *>(shared + place<T, SKEWED>(at(j)));
+    return together<T>(x);
+}
+
+/* ---- from x to shared memory ------------------------------------------------------------------------------------- */
+
+template <typename T> __device__ inline void copy_unit(unsigned char *to, const char *from) {
+    copy_async<UNIT<T>>(shared_address(to), from, true);
+}
+
+/* wide: the units of a tile's rows, wherever these begin; of the last row no more than are `left`. */
+template <typename T>
+__device__ inline void copy_rows(unsigned char *shared, const transpose_args &args, const tiling &tiling,
+                                 const part &tile, int left) {
+    constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
+    const int across = tiling.across, at = int(threadIdx.x) & (across - 1), side = THREADS / across;
+    const int begin = int(tile.x % V) * E;
+    int row = int(threadIdx.x) / across;
+    int64_t first = tile.x + row * args.cols;
+#pragma unroll 1
+    for (; row < tile.height; row += side, first += side * args.cols) {
+        const int phase = int(first) & (V - 1);
+        const int units = row < tile.height - 1 ? (phase + tile.width + V - 1) / V : left;
+        const char *const from = static_cast<const char *>(args.x) + (first - phase) * E;
+        unsigned char *const to = shared + ((begin + row * tiling.pitch) & -U);
+#pragma unroll 1
+        for (int u = at; u < units; u += AHEAD * across)
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++)
+                if (const int next = u + k * across; next < units)
+                    copy_unit<T>(to + next * U, from + next * int64_t(U));
+    }
+}
+
+/* tall, stack: the units of one run, with the room between them that keeps lanes in different banks. */
+template <typename T, enum shape SHAPE, bool SKEWED>
+__device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const tiling &tiling,
+                                const part &tile, int units) {
+    constexpr int U = UNIT<T>, STEP = THREADS * U, SKEW = SKEWED ? STEP / LINE * U : 0;
+    const int thread = int(threadIdx.x), width = tile.width, pad = tiling.pitch - width * U;
+    const char *from = static_cast<const char *>(args.x) + tile.x / EACH<T> * U + thread * U;
+    const int on = THREADS / width, rest_on = THREADS - on * width; /* tall: pads a turn, units behind the last */
+    const int pads = SHAPE == TALL ? thread / width : 0;
+    int rest = thread - pads * width;
+    unsigned char *to = shared + place<T, SKEWED>(thread * U) + pads * pad;
+#pragma unroll AHEAD
+    for (int u = thread; u < units; u += THREADS, from += STEP, to += STEP + SKEW) {
+        copy_unit<T>(to, from);
+        if constexpr (SHAPE == TALL) {
+            to += on * pad, rest += rest_on;
+            if (rest >= width) rest -= width, to += pad;
+        }
+    }
+}
+
+/* Every unit that holds an element of the tile is copied whole, but for the end of x: if its last unit is not whole,
+ * that one comes element by element. */
+template <typename T, enum shape SHAPE, bool SKEWED>
+__device__ inline void load(unsigned char *shared, const transpose_args &args, const tiling &tiling, const part &tile) {
+    constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
+    const int begin = int(tile.x % V) * E, thread = int(threadIdx.x); /* of the first run, within its unit */
+    const int runs = SHAPE == WIDE ? tile.height : 1;
+    const int run = SHAPE == WIDE ? tile.width : tile.matrices * (tile.height + tile.more) * tile.width;
+    const int64_t elements = args.batch * args.rows * args.cols, last = tile.x + (runs - 1) * args.cols;
+    const int needed = (int(last % V) + run + V - 1) / V; /* units of the last run */
+    const int left = int(min(elements / V - last / V, int64_t(needed)));
+    if constexpr (SHAPE == WIDE)
+        copy_rows<T>(shared, args, tiling, tile, left);
+    else
+        copy_run<T, SHAPE, SKEWED>(shared, args, tiling, tile, left);
+    if (const int behind = int(elements % V); V > 1 && left < needed && thread < behind) {
+        int to = begin + int(elements - behind - last) * E;
+        if (SHAPE == WIDE) to += (runs - 1) * tiling.pitch;
+        if (SHAPE == TALL) to += to / (tile.width * U) * (tiling.pitch - tile.width * U);
+        reinterpret_cast<T *>(shared + place<T, SKEWED>(to))[thread] =
+            static_cast<const T *>(args.x)[elements - behind + thread];
+    }
+}
+
+/* ---- from shared memory to y ------------------------------------------------------------------------------------- */
+
+/* wide, stack: one run. */
+template <typename T, enum shape SHAPE, bool SKEWED>
+__device__ inline void store_run(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
+                                 const part &tile) {
+    constexpr int V = EACH<T>, E = int(sizeof(T));
+    const int thread = int(threadIdx.x), storing = tiling.storing;
+    const int height = tile.height, width = tile.width, begin = int(tile.x % V) * E;
+    const int pitch = SHAPE == WIDE ? tiling.pitch : width * E; /* from one row of x to the next */
+    const int on = width * (height - 1) * E;                    /* stack: what a matrix is more than a row */
+    const int elements = tile.matrices * height * width, head = min(int(-tile.y & (V - 1)), elements);
+    const int units = (elements - head) / V;
+    T *const y = static_cast<T *>(args.y) + tile.y;
+
+    if (V > 1 && thread < elements - units * V) { /* before the first unit, behind the last */
+        const int number = thread < head ? thread : thread + units * V;
+        const int line = int(unsigned(number) / unsigned(height)), row = number - line * height;
+        const int before = SHAPE == STACK ? int(unsigned(line) / unsigned(width)) * on : 0; /* in its matrix */
+        y[number] = *reinterpret_cast<const T *>(shared + place<T, SKEWED>(begin + before + row * pitch + line * E));
+    }
+
+    if (thread >= storing) return;
+    int k = thread - int((tile.y + head) / V % (LINE / UNIT<T>)); /* warps begin where a line does */
+    if (k < 0) k += storing;
+    unsigned at[V]; /* of each element: its byte in the tile; stack: and its column, in the upper half */
+    int line = int(unsigned(head + k * V) / unsigned(height)), row = head + k * V - line * height;
+    int matrix = SHAPE == STACK ? int(unsigned(line) / unsigned(width)) : 0, column = line - matrix * width;
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        at[j] = unsigned(begin + matrix * height * width * E + row * pitch + column * E);
+        if (SHAPE == STACK) at[j] |= unsigned(column) << 16;
+        if (++row == height) row = 0, column++;
+        if (SHAPE == STACK && column == width) column = 0, matrix++;
+    }
+    const unsigned columns = unsigned(storing * V) / unsigned(height), next = SHAPE == STACK ? columns / width : 0;
+    const unsigned step = next * height * width * E + (columns - next * width) * (E + (SHAPE == STACK ? 1 << 16 : 0));
+    const unsigned wrap = unsigned(on) - (unsigned(width) << 16);
+    /* A step, and into the next matrix if the column is past the last: if it is not, it would be negative, so large. */
+    const auto advance = [&](unsigned from) { return min(from + step, from + step + wrap); };
+    const auto byte = [](unsigned from) { return int(from & 0xffff); };
+    auto *to = reinterpret_cast<unit<T> *>(y + head) + k;
+    if (SHAPE == WIDE) { /* all elements move alike */
+        unsigned moved = 0;
+#pragma unroll 4
+        for (; k < units; k += storing, to += storing, moved += step)
+            *to = gather<T, SKEWED>(shared, [&](int j) { return int(at[j] + moved); });
+        return;
+    }
+    if (V > 1 && head == 0 && height % V == 0) { /* a unit lies in one column */
+        unsigned from = at[0];
+#pragma unroll 4
+        for (; k < units; k += storing, to += storing, from = advance(from))
+            *to = gather<T, SKEWED>(shared, [&](int j) { return byte(from) + j * pitch; });
+        return;
+    }
+#pragma unroll 4
+    for (; k < units; k += storing, to += storing) {
+        *to = gather<T, SKEWED>(shared, [&](int j) { return byte(at[j]); });
+#pragma unroll
+        for (int j = 0; j < V; j++) at[j] = advance(at[j]);
+    }
+}
+
+/* tall: a run per column, of whole matrices one after another. A column's units begin up to EACH - 1 rows behind the
+ * tile's first one; the tile before stores these rows. */
+template <typename T>
+__device__ inline void store_columns(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
+                                     const part &tile) {
+    constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
+    const int along = tiling.along, side = THREADS / along, width = tile.width, rows = tile.height + tile.more;
+    const int begin = int(tile.x % V) * E, pitch = tiling.pitch, pad = pitch - width * U, step = along * pitch;
+    const bool inside = !tile.first && tile.more == V - 1 && tile.height == tiling.height;
+    const bool alike = begin == 0 && tile.matrices == 1 && side % V == 0; /* columns, but for their place in a row */
+    const int before = tile.first && V > 1 ? 1 : 0;                       /* a unit that a column's first rows end */
+    const int columns = tile.matrices * width, turns = tiling.turns + before;
+    const int number = (int(threadIdx.x) & (along - 1)) - before; /* of the thread's first unit */
+    int column = int(threadIdx.x) / along, matrix = tile.matrices > 1 ? column / width : 0, c = column - matrix * width;
+    int64_t first = tile.y + column * args.rows;
+    const int found = c; /* the column for which x is right */
+    const unsigned char *x[V];
+    for (bool known = false; column < columns; column += side, first += side * args.rows, known = alike) {
+        const int late = -int(first) & (V - 1);
+        if (!known) {
+            const unsigned start = unsigned(matrix * tile.height + late); /* among all rows of the tile */
+#pragma unroll
+            for (int j = 0; j < V; j++) {
+                const int byte = begin + (int(start % V + j) * width + c) * E;
+                x[j] = shared + (number + int(start / V)) * pitch + byte;
+                x[j] += (byte >= width * U ? pad : 0) + (byte >= 2 * width * U ? pad : 0);
+            }
+        }
+        int from = known ? (c - found) * E : 0, row = late + number * V;
+        T *to = static_cast<T *>(args.y) + first + row;
+        const auto load_unit = [&] {
+            T element[V];
+#pragma unroll
+            for (int j = 0; j < V; j++) element[j] = *reinterpret_cast<const T *>(x[j] + from);
+            return together<T>(element);
+        };
+        if (inside) {
+#pragma unroll 2
+            for (int i = 0; i < turns; i++, to += along * V, from += step)
+                *reinterpret_cast<unit<T> *>(to) = load_unit();
+        } else {
+#pragma unroll 1
+            for (int i = 0; i < turns; i++, row += along * V, to += along * V, from += step)
+                if (row >= 0 && row + V <= rows && row < tile.height + late) {
+                    *reinterpret_cast<unit<T> *>(to) = load_unit();
+                } else if (V > 1 && row < tile.height + late) {
+#pragma unroll
+                    for (int j = 0; j < V; j++)
+                        if (row + j >= 0 && row + j < rows) to[j] = *reinterpret_cast<const T *>(x[j] + from);
+                }
+        }
+        c += side;
+        if (tile.matrices > 1)
+            while (c >= width) c -= width, matrix++;
+    }
+}
+
+template <typename T, enum shape SHAPE, bool SKEWED>
+__global__ void __launch_bounds__(THREADS, RESIDENT)
+    transpose_thin_kernel(const __grid_constant__ transpose_args args, const __grid_constant__ tiling tiling) {
+    extern __shared__ __align__(16) unsigned char shared[];
+    const int64_t group = quotient(block_number(), tiling.chunks), chunk = block_number() - group * tiling.chunks;
+    const int64_t matrix = group * tiling.matrices, row = SHAPE == TALL ? chunk * tiling.height : 0;
+    const int64_t column = SHAPE == WIDE ? chunk * tiling.width : 0, first = matrix * args.rows * args.cols;
+    if (matrix >= args.batch) return;
+    const int height = int(min(int64_t(tiling.height), args.rows - row));
+    const part tile = {first + row * args.cols + column,
+                       first + column * args.rows + row,
+                       int(min(int64_t(tiling.matrices), args.batch - matrix)),
+                       height,
+                       int(min(int64_t(tiling.width), args.cols - column)),
+                       SHAPE == TALL ? int(min(int64_t(EACH<T> - 1), args.rows - row - height)) : 0,
+                       row == 0};
+    load<T, SHAPE, SKEWED>(shared, args, tiling, tile);
+    copy_commit();
+    copy_wait<0>();
+    __syncthreads();
+    if constexpr (SHAPE == TALL)
+        store_columns<T>(shared, args, tiling, tile);
+    else
+        store_run<T, SHAPE, SKEWED>(shared, args, tiling, tile);
+}
+
+/* ---- the host's side --------------------------------------------------------------------------------------------- */
+
+static int64_t align(int64_t size, int64_t to) {
+    return ceil_div(size, to) * to;
+}
+
+/* Equal chunks of at most `most` elements, whole sectors each. */
+static int chunk_of(int64_t length, int64_t most, int size, int64_t *chunks) {
+    const int chunk = int(align(ceil_div(length, ceil_div(length, most)), SECTOR / size));
+    *chunks = ceil_div(length, chunk);
+    return chunk;
+}
+
+/* Bytes of a tile that one run of whole matrices, or of rows of one, may fill: it may begin within a unit. */
+static int64_t room(const transpose_args &args, int size) {
+    return TILE - (args.rows % 4 * (args.cols % 4) * size % 4 == 0 ? 0 : 4);
+}
+
+/* Does a tile hold whole matrices? (Their size may be more than int64_t holds.) */
+static bool is_small(const transpose_args &args, int size) {
+    return std::max(args.rows, args.cols) <= TILE && args.rows * args.cols * size <= room(args, size);
+}
+
+/* As many whole matrices as fit; a few less if tiles then begin on lines, or on sectors. */
+static int matrices_of(int64_t bytes, int64_t room, int64_t batch) {
+    const int64_t fit = room / bytes;
+    int64_t matrices = 0;
+    for (int64_t to = LINE; matrices * 8 < fit * 7; to /= 2) matrices = fit - fit % (to / std::gcd(to, bytes));
+    return int(std::min(matrices, batch));
+}
+
+/* Threads that store whole rows of y together; whole sectors too, if not too few are left. */
+static int storing_of(int height, int each) {
+    const int rows = height / std::gcd(height, each), sectors = std::lcm(rows, SECTOR / 4);
+    const int threads = THREADS / sectors * sectors;
+    return threads >= THREADS * 3 / 4 ? threads : THREADS / rows * rows;
+}
+
+/* tall: how many threads go along a column and how many units each of them stores: as fast as can be for a row of the
+ * tile. To begin a column takes a thread as long as COLUMN units. */
+static void lay_along(tiling &t, int64_t rows, int64_t columns, int each) {
+    double least = HUGE_VAL;
+    for (int along = THREADS; along >= 32; along /= 2) {
+        const int64_t turns = std::max<int64_t>(rows / (along * each), along == 32), side = THREADS / along;
+        const double time = double(ceil_div(columns, side) * (COLUMN + turns)) / double(turns * along);
+        if (time < least) least = time, t.along = along, t.turns = int(turns);
+    }
+}
+
+template <typename T> static tiling tiling_of(const transpose_args &args) {
+    constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
+    const bool small = is_small(args, E);
+    tiling t = {};
+    t.chunks = 1, t.matrices = 1, t.height = int(std::min(args.rows, int64_t(TILE)));
+    t.width = int(std::min(args.cols, int64_t(TILE)));
+    if (small) t.matrices = matrices_of(args.rows * args.cols * E, room(args, E), args.batch);
+    if (small && args.rows <= STACKED) {
+        t.shape = STACK, t.skewed = args.cols % 2 == 0;
+        t.storing = storing_of(t.height, V);
+        t.bytes = TILE + (t.skewed ? TILE / LINE * U : 0);
+    } else if (small || args.cols <= MOST_COLUMNS<T>) {
+        t.shape = TALL;
+        const int64_t most = small ? align(args.rows, V) : STRIP<T> / (args.cols * E);
+        lay_along(t, most, t.matrices * args.cols, V);
+        if (small) {
+            t.turns = int(ceil_div(args.rows, t.along * V));
+        } else {
+            t.height = t.along * V * t.turns;
+            t.chunks = ceil_div(args.rows, t.height);
+        }
+        t.pitch = int(args.cols + (args.cols % 2 == 0 ? 1 : 0)) * U;
+        t.bytes = int(ceil_div(t.matrices * t.height + V - 1, V) + 2) * t.pitch;
+    } else {
+        t.shape = WIDE;
+        const int spare = args.cols % V == 0 ? 0 : 1; /* units of a run that begins within one */
+        const int64_t most = (STRIP<T> / U / t.height - spare) * V;
+        t.width = chunk_of(args.cols, most - most % (SECTOR / E), E, &t.chunks);
+        const int run = (t.width + V - 1) / V + spare;
+        for (t.across = 8; t.across * 2 * AHEAD <= std::min(run, THREADS * AHEAD);) t.across *= 2;
+        /* Runs begin within units as those of x do: the pitch leaves the same remainder. */
+        t.pitch = int(align(run * U, LINE) + ceil_div(LINE, t.height));
+        while ((t.pitch - args.cols * E) % U != 0) t.pitch++;
+        t.storing = storing_of(t.height, V);
+        t.bytes = t.pitch * t.height;
+    }
+    return t;
+}
+
+template <typename T, enum shape SHAPE, bool SKEWED>
+static int launch_tiles(const struct launch *launch, const tiling &tiling) {
+    const transpose_args &args = launch->args.transpose;
+    const int64_t blocks = ceil_div(args.batch, tiling.matrices) * tiling.chunks;
+    transpose_thin_kernel<T, SHAPE, SKEWED>
+        <<<grid_of(blocks), THREADS, tiling.bytes, stream_of(launch)>>>(args, tiling);
+    return cudaGetLastError();
+}
+
+static int transpose_thin_launch(const struct launch *launch) {
+    const transpose_args &args = launch->args.transpose;
+    const int64_t elements = args.batch * args.rows * args.cols;
+    if (elements == 0) return 0;
+    if (args.rows == 1 || args.cols == 1)
+        return cudaMemcpyAsync(args.y, args.x, size_t(elements) * dtype_size(launch->dtype), cudaMemcpyDeviceToDevice,
+                               stream_of(launch));
+    return dispatch_size(launch->dtype, [&](auto element) -> int {
+        using T = decltype(element);
+        const tiling tiling = tiling_of<T>(args);
+        if (tiling.shape == WIDE) return launch_tiles<T, WIDE, false>(launch, tiling);
+        if (tiling.shape == TALL) return launch_tiles<T, TALL, false>(launch, tiling);
+        return tiling.skewed ? launch_tiles<T, STACK, true>(launch, tiling)
+                             : launch_tiles<T, STACK, false>(launch, tiling);
+    });
+}
+
+static const char *transpose_thin_refuses(const struct launch *launch) {
+    const transpose_args &args = launch->args.transpose;
+    const bool fits = dispatch_size(launch->dtype, [&](auto element) -> int {
+        using T = decltype(element);
+        return args.rows <= MOST_ROWS<T> || args.cols <= MOST_COLUMNS<T> || is_small(args, int(sizeof(T)));
+    });
+    return fits ? nullptr : "a matrix is more than 16 KiB, and neither its rows nor its columns are few";
+}
+
+KERNEL(transpose_thin) = {
+    .name = "thin",
+    .op = OP_TRANSPOSE,
+    .device = DEVICE_CUDA,
+    .summary = "strips and stacks of small matrices: whole runs of memory, vectors copied",
+    .dtypes = DTYPES_ALL,
+    .edges = {{64, MOST_ROWS<uint8_t>, STACKED, 32, 16, 8, 4, 2},
+              {64, MOST_COLUMNS<uint8_t>, THREADS, 32, 16, 4, 2, 4096}},
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .refuses = transpose_thin_refuses,
+    .launch = transpose_thin_launch,
+};

@@ -1,0 +1,49 @@
+/* words.cu - narrow elements four bytes at a time, wherever rows begin.
+ *
+ *     memory      |....|....|....|....|....|....|          words of 4 bytes
+ *     row of x        .=====================.              within a tile; its first and last word may hold others too
+ *     column of y     |####|####|####|####|                whole words only: the first word may begin in the last rows
+ *                                                          of the tile above, so those rows are loaded as well
+ *
+ * transpose/lines.cu moves elements one by one: of 1-byte elements a warp's access fills only a quarter of a memory
+ * line. Here a row of x goes into shared memory as the words that hold it, and each word of y is assembled from E = 4 /
+ * element size rows. The place of an element inside its word depends on its row and on where that row of x begins. Rows
+ * E apart begin at the same place in a word, and so do columns 8 apart in y. So for all the columns that a warp writes,
+ * each of the E elements of a word has one address plus a constant: a word costs E loads and E - 1 combinations.
+ *
+ * The threads of a warp read rows that lie E apart. A group of E rows takes an odd number of words, so these reads fall
+ * into different banks.
+ *
+ * Most tiles lie wholly inside the matrix; they are loaded without bounds checks, which were half of the instructions.
+ * Where a tile holds whole columns of the matrix and these are whole words, the tile's part of y is contiguous, and
+ * every access of a warp is full.
+ *
+ * Memory writes sectors of 32 bytes. One that two tiles write in part, at different times, costs more than the 12 to 25
+ * % of rows which a tile reads for its neighbour's sake, so that it begins each column of y with a whole sector. 2-byte
+ * elements then had 0.86 of a copy instead of 0.78 (8193 x 8193), 0.93 instead of 0.86 (4097 x 5003); bytes 0.73
+ * instead of 0.63, and 0.73 instead of 0.53 at 32767 x 32767. Beginning with 64 or 128 bytes was slower. So were tiles
+ * of 256, 384 and 512 rows, or of 64 and 128 bytes of a row, 512 threads, bands of tiles for the cache's sake, and
+ * copies past the registers, 4 bytes each (bytes 0.58, 2-byte elements 0.76): for bytes all of them had 0.5 to 0.76,
+ * none more for all sizes.
+ *
+ * The limit: bytes, 0.65 to 0.75 of a copy, where their rows are odd. What limits them is not known: neither
+ * instructions nor shared memory by their numbers. */
+#include "words.cuh"
+
+static int transpose_words_launch(const struct launch *launch) {
+    return dtype_size(launch->dtype) == 1 ? transpose_words_of<uint8_t>(launch) : transpose_words_of<uint16_t>(launch);
+}
+
+KERNEL(transpose_words) = {
+    .name = "words",
+    .op = OP_TRANSPOSE,
+    .device = DEVICE_CUDA,
+    .summary = "1- and 2-byte elements four bytes at a time, wherever rows begin",
+    .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16) | DTYPE_BIT(INT8) | DTYPE_BIT(INT16) | DTYPE_BIT(UINT8) |
+              DTYPE_BIT(UINT16),
+    .edges = {{WORDS_HEIGHT, WORDS_SECTOR, WORDS_SECTOR / 2, 4, 2},
+              {words_width<uint8_t>, words_width<uint16_t>, 4, 2}},
+    .accuracy = ACCURACY_FULL,
+    .compute_capability = 80,
+    .launch = transpose_words_launch,
+};
