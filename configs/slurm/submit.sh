@@ -14,7 +14,7 @@ tilerun=${TILERUN:-tilerun}
 device=${TILERUN_DEVICE:-cuda}
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# Predictions are wrong by a factor of 2 (configs/README.md), on a node that others use by more. What is not done in
+# Predictions are wrong by a factor of 2 (configs/results.md), on a node that others use by more. What is not done in
 # LONGEST goes on in the job's next turn.
 TIMES=3 EXTRA=600 LONGEST=86400         # seconds: TIMES the prediction and EXTRA
 TIMES_MEMORY=2 EXTRA_MEMORY=1024        # MiB: of the largest run's working set; libraries, verification, the page cache

@@ -1,4 +1,4 @@
-"""The recipes of configs/README.md, "Reading results": each is run as printed, and says what the file holds."""
+"""The examples of configs/results.md, "Reading results": each is run as printed, and says what the file holds."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ import harness
 
 pytestmark = pytest.mark.xdist_group("recipes")  # they share two results files
 
-TEXT = (harness.ROOT / "configs/README.md").read_text()
+TEXT = (harness.ROOT / "configs/results.md").read_text()
 SECTION = re.search(r"^## Reading results\n(.*?)^## ", TEXT, re.M | re.S)[1]
 LINES = [line for block in re.findall(r"```sh\n(.*?)```", SECTION, re.S) for line in block.splitlines()]
 SCRIPTS = re.findall(r"```python\n(.*?)```", SECTION, re.S)

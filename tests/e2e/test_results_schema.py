@@ -140,8 +140,8 @@ def test_runs(file):
 
 
 def test_columns_are_documented():
-    """configs/README.md has a table of all of them, in their order, and names every status."""
-    words = (harness.ROOT / "configs/README.md").read_text(encoding="utf-8")
+    """configs/results.md has a table of all of them, in their order, and names every status."""
+    words = (harness.ROOT / "configs/results.md").read_text(encoding="utf-8")
     table = words[words.index("| column | meaning |") : words.index("## What goes with the values")]
     documented = [name for line in re.findall(r"^\| (`.*?) \|", table, re.M) for name in re.findall(r"`(\w+)`", line)]
     assert sorted(documented) == sorted("p_NAME" if name == "p_n" else name for name in COLUMNS)

@@ -136,7 +136,7 @@ static double typical_plain(int64_t row, int64_t column) {
     return 0.1 * sqrt((double)side); /* a standard deviation is sqrt(side) / 3 */
 }
 
-/* For a 16-bit result, whose roundings are larger: verification promises less for it (configs/README.md). */
+/* For a 16-bit result, whose roundings are larger: verification promises less for it (configs/results.md). */
 static double typical_large(int64_t row, int64_t column) {
     return 3.4 * typical_plain(row, column);
 }
