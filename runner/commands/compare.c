@@ -4,6 +4,7 @@
 
 #include "../compare/compare.h"
 #include "command.h"
+#include "results_open.h"
 
 #include <getopt.h>
 #include <math.h>
@@ -69,7 +70,7 @@ struct material {
 static enum status compare_one(struct material *material, const char *path, const struct compare_arguments *arguments,
                                struct error *error) {
     int number = material->count;
-    TRY(results_file_open(path, &material->news[number], error));
+    TRY(command_results_open(path, &material->news[number], error));
     struct comparison *comparison = &material->comparisons[number];
     material->count++;
     comparison_pair(material->base, material->news[number], comparison);
@@ -123,7 +124,7 @@ static enum status compare(int argc, char **argv, struct error *error) {
     struct material material = {.news = must_malloc(count * sizeof *material.news),
                                 .comparisons = must_malloc(count * sizeof *material.comparisons),
                                 .contexts = must_malloc(count * sizeof *material.contexts)};
-    status = results_file_open(argv[optind], &material.base, error);
+    status = command_results_open(argv[optind], &material.base, error);
     for (int i = optind + 1; i < argc && !status; i++) status = compare_one(&material, argv[i], &arguments, error);
     if (!status && arguments.json) {
         comparisons_print_json(material.comparisons, material.contexts, material.count, arguments.options.threshold,

@@ -5,6 +5,7 @@
 #include "../show/result_file.h"
 #include "../show/result_view.h"
 #include "command.h"
+#include "results_open.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static enum status show_done(const char *path, const struct execute_options *opt
                     "merge: no shard has left anything in %s.parts; `tilerun run JOB -o %s --shard I/N` makes the "
                     "parts that are joined here",
                     path, path);
-    TRY(results_file_open(path, &file, error));
+    TRY(command_results_open(path, &file, error));
     results_sweep(path);
     char *outcome = results_file_text(file, "/", "status");
     bool failed = outcome && strcmp(outcome, "failed") == 0;

@@ -3,6 +3,7 @@
 #include "../base/text.h"
 #include "../base/whole.h"
 #include "command.h"
+#include "results_open.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static enum status report(int argc, char **argv, struct error *error) {
     struct results_file **files = must_malloc((size_t)count * sizeof *files);
     enum status status = STATUS_OK;
     while (opened < count && !status) {
-        status = results_file_open(argv[optind + opened], &files[opened], error);
+        status = command_results_open(argv[optind + opened], &files[opened], error);
         opened += status == STATUS_OK;
     }
     if (!status) status = write_output(output, overwrite, files, argv + optind, count, error);

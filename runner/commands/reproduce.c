@@ -8,6 +8,7 @@
 #include "../show/result_view.h"
 #include "command.h"
 #include "compare.h"
+#include "results_open.h"
 
 #include <ftw.h>
 #include <getopt.h>
@@ -125,7 +126,7 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, st
     enum status status = execute_plan(plan, &r->execute, rows, NULL, error);
     free(rows);
     if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
-    if (!status) status = results_file_open(r->output, &r->new, error);
+    if (!status) status = command_results_open(r->output, &r->new, error);
     return status;
 }
 
@@ -279,7 +280,7 @@ static enum status reproduce(int argc, char **argv, struct error *error) {
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
     if (!status) status = parse(argc, argv, &r, error);
-    if (!status) status = results_file_open(r.path, &r.base, error);
+    if (!status) status = command_results_open(r.path, &r.base, error);
     if (!status) status = choose_output(&r, error);
     if (!status) status = load_job(&r, &job, error);
     if (!status) status = command_plan_job(job, true, &plan, error);

@@ -4,6 +4,7 @@
 #include "../show/result_file.h"
 #include "../show/result_view.h"
 #include "command.h"
+#include "results_open.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static enum status show(int argc, char **argv, struct error *error) {
     TRY(parse(argc, argv, &arguments, error));
     struct results_file *file;
     struct view *view = NULL;
-    TRY(results_file_open(argv[optind], &file, error));
+    TRY(command_results_open(argv[optind], &file, error));
     struct error what = {STATUS_OK, ""};
     enum status status = view_make(file->rows, file->count, &arguments.view, &view, &what);
     if (status) fail(error, status, "show: %s", what.text);

@@ -5,7 +5,6 @@
 
 #include "../base/fail.h"
 #include "../base/interrupt.h"
-#include "../show/result_file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,7 +42,7 @@ static enum status hash_inputs(struct execution *execution, struct error *error)
 static enum status assemble(struct execution *execution, const char *created, struct error *error) {
     const struct plan *plan = execution->plan;
     struct environment environment;
-    environment_collect(&plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU], &environment);
+    results_environment(plan, &environment);
     struct result_summary summary = {
         .status = execution->failed                ? "failed"
                   : execution->options->restricted ? "partial"
@@ -77,26 +76,18 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     return status;
 }
 
-/* Reads the rows of a job that is complete already (`resume`), so that they can be shown; a shard that does panels has
+/* Takes the rows of a job that is complete already (`resume`), so that they can be shown; a shard that does panels has
  * none of them. */
-static enum status show_finished(struct execution *execution, struct error *error) {
+static void show_finished(struct execution *execution) {
     const struct plan *plan = execution->plan;
-    struct results_file *file;
-    enum status status = results_file_open(plan->job->output, &file, error);
-    if (status) return status;
-    if (execution->options->panels && execution->options->shard)
-        status = STATUS_OK;
-    else if (file->count == plan->run_count)
-        memcpy(execution->rows, file->rows, (unsigned long)file->count * sizeof *file->rows);
-    else
-        status = fail(error, STATUS_IO, "%s has %d runs, not %d", plan->job->output, file->count, plan->run_count);
-    results_file_close(file);
     const struct shard *shard = execution->options->shard;
-    if (status || (shard && shard->by == SHARD_CHECKPOINTED)) return status; /* it is said when panels are joined */
+    int count;
+    const struct result_row *rows = results_finished_rows(execution->results, &count);
+    if (rows && count == plan->run_count) memcpy(execution->rows, rows, (unsigned long)count * sizeof *rows);
+    if (shard && shard->by == SHARD_CHECKPOINTED) return; /* it is said when panels are joined */
     char *note = must_printf("%s is complete: nothing to do", plan->job->output);
     progress_note(&execution->progress, note);
     free(note);
-    return STATUS_OK;
 }
 
 /* ---- after a signal ---------------------------------------------------------------------------------------------- */
@@ -169,7 +160,7 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     }
     if (status || done) forget_trace(execution);
     TRY(status);
-    if (done) return show_finished(execution, error);
+    if (done) return show_finished(execution), STATUS_OK;
     TRY(options->merge ? execution_collect(execution, error) : take_all_runs(execution, error));
     if (!options->shard) TRY(assemble(execution, created, error));
     if (wrote) *wrote = !options->shard;

@@ -37,6 +37,12 @@ struct device_facts {
     struct device_limits *limits; /* measured, from plan_use_limits on; NULL: not known */
 };
 
+/* A GPU's facts for provenance; "" or NaN: unknown. */
+struct device_provenance {
+    char gpu_uuid[64], driver_version[64], cuda_runtime[32];
+    double sm_clock_mhz, memory_clock_mhz, power_limit_w; /* highest clocks in MHz, limit in W; NaN: unknown */
+};
+
 /* An operation at one combination of swept parameters, with concrete shapes. */
 struct task {
     const struct job_operation *operation;

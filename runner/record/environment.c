@@ -83,29 +83,25 @@ static void add_host(struct environment *environment) {
     add_integer(environment, "memory_bytes", (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
 }
 
-#if TILERUN_CUDA
 static void add_real(struct environment *environment, const char *name, double number) {
     if (!isnan(number)) append(environment, name)->number = number;
 }
 
-static void add_gpu(struct environment *environment, const struct device_facts *facts) {
-    const char *colon = strchr(facts->id, ':');
-    struct device_provenance provenance;
-    device_cuda_provenance(colon ? atoi(colon + 1) : 0, &provenance);
+static void add_gpu(struct environment *environment, const struct device_facts *facts,
+                    const struct device_provenance *gpu) {
     char capability[16];
     snprintf(capability, sizeof capability, "%d.%d", facts->compute_capability / 10, facts->compute_capability % 10);
     add_text(environment, "gpu_name", facts->name);
-    add_text(environment, "gpu_uuid", provenance.gpu_uuid);
+    add_text(environment, "gpu_uuid", gpu->gpu_uuid);
     add_text(environment, "compute_capability", capability);
     add_integer(environment, "multiprocessors", facts->multiprocessors);
     add_integer(environment, "gpu_memory_bytes", (double)facts->memory_total);
-    add_text(environment, "driver_version", provenance.driver_version);
-    add_text(environment, "cuda_runtime", provenance.cuda_runtime);
-    add_real(environment, "sm_clock_mhz", provenance.sm_clock_mhz);
-    add_real(environment, "memory_clock_mhz", provenance.memory_clock_mhz);
-    add_real(environment, "power_limit_w", provenance.power_limit_w);
+    add_text(environment, "driver_version", gpu->driver_version);
+    add_text(environment, "cuda_runtime", gpu->cuda_runtime);
+    add_real(environment, "sm_clock_mhz", gpu->sm_clock_mhz);
+    add_real(environment, "memory_clock_mhz", gpu->memory_clock_mhz);
+    add_real(environment, "power_limit_w", gpu->power_limit_w);
 }
-#endif
 
 /* SLURM_JOB_ID becomes slurm_job_id. Values stay text, because some are lists and node counts may be ranges. */
 static void add_slurm(struct environment *environment) {
@@ -144,14 +140,11 @@ char *environment_place(void) {
     return job ? must_printf("node %s, job %s", node, job) : must_printf("node %s", node);
 }
 
-void environment_collect(const struct device_facts *facts, struct environment *environment) {
+void environment_collect(const struct device_facts *facts, const struct device_provenance *gpu,
+                         struct environment *environment) {
     *environment = (struct environment){.count = 0};
     add_host(environment);
-#if TILERUN_CUDA
-    if (facts->kind == DEVICE_CUDA) add_gpu(environment, facts);
-#else
-    (void)facts;
-#endif
+    if (facts->kind == DEVICE_CUDA && gpu) add_gpu(environment, facts, gpu);
     char version[H5_VERSION_TEXT];
     add_text(environment, "hdf5_version", h5_version(version));
 #ifdef __clang__

@@ -2,7 +2,7 @@
 #ifndef RUNNER_ENVIRONMENT_H
 #define RUNNER_ENVIRONMENT_H
 
-#include "../stream/device.h"
+#include "../plan/plan.h"
 
 struct environment_entry {
     const char *name; /* "gpu_name", "power_limit_w", "slurm_job_id"; the name of a number ends in its unit */
@@ -15,9 +15,11 @@ struct environment {
     struct environment_entry *entries;
 };
 
-/* Collects hostname, os, cpu, cpu_cores, memory_bytes, a GPU's facts if `facts` is one's, hdf5_version, compiler, and
- * slurm_* for the SLURM_ variables worth keeping. Leaves out unknown facts. The caller frees with environment_free. */
-void environment_collect(const struct device_facts *facts, struct environment *environment);
+/* Collects hostname, os, cpu, cpu_cores, memory_bytes, a GPU's facts if `facts` is one's (then `gpu` is its provenance),
+ * hdf5_version, compiler, and slurm_* for the SLURM_ variables worth keeping. Leaves out unknown facts. The caller frees
+ * with environment_free. */
+void environment_collect(const struct device_facts *facts, const struct device_provenance *gpu,
+                         struct environment *environment);
 /* Where this process runs, for messages: "node n7, job 1234_3"; the job if Slurm has started it. The caller frees. */
 char *environment_place(void);
 void environment_free(struct environment *environment);

@@ -8,7 +8,6 @@
 #include "../storage/untrusted/h5mapped.h"
 #include "../storage/untrusted/h5open.h"
 #include "../storage/untrusted/h5visit.h"
-#include "result_unfinished.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,44 +64,14 @@ static enum status read_file(struct results_file *file, struct error *error) {
     char *broken = status ? NULL : link_broken(id, file->path);
     if (broken) status = fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
     free(broken);
-    if (!status) unfinished_look(file);
     if (!status) find_promised(file);
     return status;
 }
 
-/* The path that was meant: of OUTPUT.parts, a folder, OUTPUT. The caller frees. */
-static char *output_of(const char *path) {
-    static const char suffix[] = ".parts";
-    struct stat about;
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') length--;
-    bool parts = length > sizeof suffix && strncmp(path + length - strlen(suffix), suffix, strlen(suffix)) == 0;
-    if (!parts || stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) return must_strdup(path);
-    return must_printf("%.*s", (int)(length - strlen(suffix)), path);
-}
-
-static void forget(struct results_file *file) {
-    for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
-    free(file->parts);
-    free(file->standing);
-    free(file->promised);
-    free(file->rows);
-    *file = (struct results_file){.path = file->path, .id = H5I_INVALID_HID};
-}
-
 enum status results_file_open(const char *path, struct results_file **file, struct error *error) {
     struct results_file *new = must_malloc(sizeof *new);
-    *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
-    bool unfinished = access(new->path, F_OK) != 0 && unfinished_read(new);
-    /* A job that ends meanwhile first puts OUTPUT in place, then removes its parts. */
-    if (unfinished && new->count == 0 && access(new->path, F_OK) == 0) unfinished = false;
-    if (!unfinished) forget(new);
-    enum status status = unfinished ? STATUS_OK : read_file(new, error);
-    const char *ending = strrchr(path, '.');
-    if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
-        *error = (struct error){.status = STATUS_OK};
-        fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);
-    }
+    *new = (struct results_file){.path = must_strdup(path), .id = H5I_INVALID_HID};
+    enum status status = read_file(new, error);
     if (status) {
         results_file_close(new);
         new = NULL;
@@ -115,7 +84,11 @@ void results_file_close(struct results_file *file) {
     if (!file) return;
     FENCE(file->path);
     if (file->id >= 0) H5Fclose(file->id);
-    forget(file);
+    for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
+    free(file->parts);
+    free(file->standing);
+    free(file->promised);
+    free(file->rows);
     free(file->path);
     free(file);
 }
@@ -253,7 +226,7 @@ enum status results_file_samples(const struct results_file *file, const struct r
     FENCE(file->path);
     *samples = (struct samples){.count = 0};
     if (!file->parts) return read_samples(file, row->run, samples, error);
-    struct results_file part = {.path = file->path, .id = unfinished_open_part(file, row)};
+    struct results_file part = {.path = file->path, .id = h5_open_unlocked(file->parts[row - file->rows])};
     enum status status = read_samples(&part, -1, samples, error);
     if (part.id >= 0) H5Fclose(part.id);
     return status;

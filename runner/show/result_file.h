@@ -19,10 +19,8 @@ struct results_file {
     char **parts;   /* by row: the part that its run is in; NULL: all are in the file */
 };
 
-/* Opens a results file, complete or not, or a part. Where OUTPUT does not exist but OUTPUT.parts does, of a job that is
- * running or was interrupted, the rows are those of its finished runs, and the file has samples but neither attributes
- * nor a job nor outputs. Changes and locks nothing that a running job uses. STATUS_USAGE: it is none of these. The
- * caller frees *file with results_file_close. */
+/* Opens a results file, complete or not, or a part. STATUS_USAGE: it is neither. The caller frees *file with
+ * results_file_close. (commands/results_open.h: also what lies in OUTPUT.parts.) */
 enum status results_file_open(const char *path, struct results_file **file, struct error *error);
 void results_file_close(struct results_file *file); /* NULL: does nothing */
 

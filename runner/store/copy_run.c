@@ -136,7 +136,7 @@ enum status copy_open(const struct results *results, const struct run *run, stru
     from->outer_fence = fence_enter(from->path, 0);
     if (!panels_were_found(results, run) && (access(from->path, F_OK) == 0 || !previous_stored(results, run, from))) {
         status = h5_open_file(from->path, &from->file, error); /* as its reader has it, which may still be open */
-        if (status && strstr(error->text, "cannot be locked") && (from->file = part_open(from->path)) >= 0) {
+        if (status && strstr(error->text, "cannot be locked") && (from->file = h5_open_unlocked(from->path)) >= 0) {
             *error = (struct error){.status = STATUS_OK};
             status = STATUS_OK;
         }

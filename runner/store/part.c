@@ -14,6 +14,7 @@
 #include "../storage/raw/rawwrite.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5claims.h"
+#include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <errno.h>
 #include <math.h>
@@ -309,16 +310,6 @@ void part_discard(struct part *part) {
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
-hid_t part_open(const char *path) {
-    hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
-#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-    H5Pset_file_locking(access_list, false, true);
-#endif
-    hid_t file = h5_open_to_read(path, access_list);
-    H5Pclose(access_list);
-    return file;
-}
-
 /* To link costs seconds, so that large parts are not hashed then if they were synced. A program that opens a linked
  * file for writing has HDF5 cut off the trailers of the parts that it shows, which were whole when they were linked. */
 static bool is_usable(const struct results *results, const struct run *run, const char *path) {
@@ -331,7 +322,7 @@ static bool is_usable(const struct results *results, const struct run *run, cons
 bool part_read_row(const struct results *results, const struct run *run, const char *path, struct result_row *row,
                    bool *has_output) {
     FENCE(path);
-    hid_t file = is_usable(results, run, path) ? part_open(path) : H5I_INVALID_HID;
+    hid_t file = is_usable(results, run, path) ? h5_open_unlocked(path) : H5I_INVALID_HID;
     if (file < 0) return false;
     struct result_row *rows = NULL;
     int count = 0;

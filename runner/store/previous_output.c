@@ -251,6 +251,11 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
 
 /* ---- its runs ---- */
 
+const struct result_row *results_finished_rows(const struct results *results, int *count) {
+    *count = results->previous && results->previous->plan == results->plan ? results->previous->count : 0;
+    return *count > 0 ? results->previous->rows : NULL;
+}
+
 /* The run that OUTPUT may have: of a panel, that of the whole operation. */
 static const struct run *run_there(const struct results *results, const struct run *run) {
     return results->previous->plan == results->plan ? run : panels_whole_run(results->panels, run);

@@ -13,6 +13,7 @@
 #include "../record/environment.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <dirent.h>
 #include <errno.h>
@@ -114,6 +115,14 @@ static bool read_facts(hid_t file, enum kernel_device kind, struct device_facts 
     return whole;
 }
 
+void results_environment(const struct plan *plan, struct environment *environment) {
+    const struct device_facts *facts = &plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU];
+    const char *colon = strchr(facts->id, ':');
+    struct device_provenance gpu;
+    if (facts->kind == DEVICE_CUDA) device_cuda_provenance(colon ? atoi(colon + 1) : 0, &gpu);
+    environment_collect(facts, facts->kind == DEVICE_CUDA ? &gpu : NULL, environment);
+}
+
 /* ---- a shard's manifest ---------------------------------------------------------------------------------------------- */
 
 static enum status write_manifest(hid_t file, const struct results *results, const char *command_line, bool partial,
@@ -121,7 +130,7 @@ static enum status write_manifest(hid_t file, const struct results *results, con
     const struct plan *plan = results->plan;
     struct environment environment;
     char *place = environment_place(), created[TIME_TEXT];
-    environment_collect(&plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU], &environment);
+    results_environment(plan, &environment);
     enum status status = h5_set_text(file, "place", place, error);
     if (!status) status = h5_set_text(file, "command_line", command_line, error);
     if (!status) status = h5_set_text(file, "created", time_text(created), error);
@@ -161,7 +170,7 @@ enum status results_write_manifest(const struct results *results, const char *co
 /* Negative: the shard has not begun, or a crash of the machine has damaged its manifest. */
 static hid_t open_manifest(const char *folder) {
     char *path = must_printf("%s/" SHARD_MANIFEST, folder);
-    hid_t file = part_is_whole(path, INT64_MAX) ? part_open(path) : H5I_INVALID_HID;
+    hid_t file = part_is_whole(path, INT64_MAX) ? h5_open_unlocked(path) : H5I_INVALID_HID;
     free(path);
     return file;
 }

@@ -54,6 +54,8 @@ void results_use_panels(struct results *results, const struct panels *panels);
  * something out. */
 enum status results_write_manifest(const struct results *results, const char *command_line, bool partial,
                                    struct error *error);
+/* Where and with what a plan is carried out now. The caller frees with environment_free. */
+void results_environment(const struct plan *plan, struct environment *environment);
 /* The job that shards have begun beside OUTPUT, as they run it, and the devices that they may use. */
 struct shard_job {
     char *path, *text, *resolved; /* of the job file: its path, its text, and what that came to on the command line */
@@ -76,6 +78,9 @@ bool results_need_inputs(const struct results *results);
  * this job's, with the job, its inputs and this program as they are now, and `overwrite` was not given. *done: OUTPUT
  * lacks no run; with `restricted` its status may be "partial". If not done, results_find will find its runs. */
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error);
+
+/* The rows of the existing OUTPUT, plan->run_count once results_resume says that it lacks none. */
+const struct result_row *results_finished_rows(const struct results *results, int *count);
 
 /* For each run, whether results_resume saw its finished part, or its row in the previous OUTPUT. */
 const bool *results_seen(const struct results *results);
@@ -159,9 +164,5 @@ void parts_list(const char *parts, char ***paths, int *count);
 /* Is the hash in a part's trailer that of the bytes before it? Of a file of more than `most` bytes only the trailer
  * itself is looked at. */
 bool part_is_whole(const char *path, off_t most);
-
-/* Opens a file of OUTPUT.parts for reading, without HDF5's lock: tilerun's own guard that folder, some file systems
- * have no locks, and a job that is running may open its part for writing. Negative: it failed. */
-hid_t part_open(const char *path);
 
 #endif

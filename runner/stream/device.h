@@ -100,11 +100,6 @@ double host_write_bytes_per_s(void);
 /* Opens a device. STATUS_DEVICE: it is missing or fails. */
 enum status device_cuda_open(int number, struct device **device, struct error *error);
 enum status device_cpu_open(struct device **device, struct error *error);
-/* A GPU's facts for provenance; "" or NaN: unknown. */
-struct device_provenance {
-    char gpu_uuid[64], driver_version[64], cuda_runtime[32];
-    double sm_clock_mhz, memory_clock_mhz, power_limit_w; /* highest clocks in MHz, limit in W; NaN: unknown */
-};
 void device_cuda_provenance(int number, struct device_provenance *provenance);
 
 #endif

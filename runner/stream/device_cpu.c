@@ -396,4 +396,9 @@ enum status device_cuda_open(int number, struct device **device, struct error *e
     *device = NULL;
     return fail(error, STATUS_DEVICE, "cuda:%d cannot be used: tilerun was built without CUDA", number);
 }
+
+void device_cuda_provenance(int number, struct device_provenance *provenance) {
+    (void)number;
+    *provenance = (struct device_provenance){.power_limit_w = NAN};
+}
 #endif

@@ -170,7 +170,7 @@ static inline void assemble(struct fixture *f, struct results *results, const st
     struct error error = {STATUS_OK, ""};
     struct environment environment;
     int result_run[2] = {0, 2};
-    environment_collect(&f->plan.facts[DEVICE_CPU], &environment);
+    environment_collect(&f->plan.facts[DEVICE_CPU], NULL, &environment);
     struct result_summary summary = summary_of(rows, result_run, &environment);
     if (results_assemble(results, &summary, &error)) fail_msg("%s", error.text);
     environment_free(&environment);

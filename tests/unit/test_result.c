@@ -1,5 +1,5 @@
 /* test_result.c - a job's results: what is refused, who holds the lock, keys, the assembled file, reading it back. */
-#include "../../runner/show/result_file.h"
+#include "../../runner/commands/results_open.h"
 #include "../../runner/storage/untrusted/h5open.h"
 #include "../../runner/store/copy_run.h"
 #include "result_fixture.h"
@@ -30,7 +30,7 @@ static void test_whole_way(void **state) {
     assert_false(exists(f->parts));
     struct results_file *back;
     struct samples samples;
-    assert_int_equal(results_file_open(f->output, &back, &error), STATUS_OK);
+    assert_int_equal(command_results_open(f->output, &back, &error), STATUS_OK);
     assert_int_equal(back->count, 3);
     assert_memory_equal(&back->rows[1], &rows[1], sizeof *rows);
     assert_int_equal(results_file_samples(back, &back->rows[2], &samples, &error), STATUS_OK);
@@ -155,10 +155,10 @@ static void test_other_files_are_refused(void **state) {
     struct fixture *f = *state;
     struct error error = {STATUS_OK, ""};
     struct results_file *file;
-    assert_int_equal(results_file_open(f->input, &file, &error), STATUS_USAGE);
+    assert_int_equal(command_results_open(f->input, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "not one of tilerun's results"));
     error = (struct error){STATUS_OK, ""};
-    assert_int_equal(results_file_open(f->job_path, &file, &error), STATUS_USAGE);
+    assert_int_equal(command_results_open(f->job_path, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "is not an HDF5 file"));
 }
 
@@ -170,12 +170,12 @@ static void test_unfinished(void **state) {
     struct results_file *back;
     struct result_row rows[2];
     struct samples samples;
-    assert_int_equal(results_file_open(f->output, &back, &error), STATUS_OK);
+    assert_int_equal(command_results_open(f->output, &back, &error), STATUS_OK);
     assert_true(back->count == 0 && strstr(back->standing, "no run is finished yet"));
     results_file_close(back);
     run_ok(f, results, 0, &rows[0]);
     run_ok(f, results, 1, &rows[1]);
-    assert_int_equal(results_file_open(f->output, &back, &error), STATUS_OK);
+    assert_int_equal(command_results_open(f->output, &back, &error), STATUS_OK);
     assert_int_equal(back->count, 2);
     assert_memory_equal(back->rows, rows, sizeof rows);
     assert_string_equal(back->standing, "unfinished: 2 of 3 runs; `tilerun run JOB --resume` continues");

@@ -1,6 +1,6 @@
 /* test_result_resume.c - what is kept of a job that was not completed: finished parts are found again, damaged ones are
  * done again; a writer is killed, a disk is full. */
-#include "../../runner/show/result_file.h"
+#include "../../runner/commands/results_open.h"
 #include "result_fixture.h"
 
 #include <dirent.h>
@@ -151,7 +151,7 @@ static void test_full_disk_at_assembly(void **state) {
             struct environment environment;
             int result_run[2] = {0, 2};
             results = open_results(f, false, true);
-            environment_collect(&f->plan.facts[DEVICE_CPU], &environment);
+            environment_collect(&f->plan.facts[DEVICE_CPU], NULL, &environment);
             struct result_summary summary = summary_of(rows, result_run, &environment);
             signal(SIGXFSZ, SIG_IGN);
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, RLIM_INFINITY});
@@ -180,7 +180,7 @@ static void assert_standing(const struct fixture *f, const char *expected) {
     if (child == 0) {
         struct error error = {STATUS_OK, ""};
         struct results_file *back;
-        if (results_file_open(f->output, &back, &error)) _exit(2);
+        if (command_results_open(f->output, &back, &error)) _exit(2);
         bool same = expected && back->standing ? strcmp(expected, back->standing) == 0 : !expected == !back->standing;
         if (!same) fprintf(stderr, "'%s', not '%s'\n", back->standing, expected);
         _exit(!same);

@@ -112,7 +112,7 @@ static void test_environment(void **state) {
     struct device_facts facts = {.kind = DEVICE_CPU};
     struct environment environment;
     setenv("SLURM_JOB_ID", "4711", 1);
-    environment_collect(&facts, &environment);
+    environment_collect(&facts, NULL, &environment);
     bool found = false;
     for (int i = 0; i < environment.count; i++)
         if (strcmp(environment.entries[i].name, "slurm_job_id") == 0)

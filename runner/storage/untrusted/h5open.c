@@ -87,6 +87,16 @@ static enum status fail_shape(const struct opening *opening, hid_t id, struct er
     return status;
 }
 
+hid_t h5_open_unlocked(const char *path) {
+    hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+    H5Pset_file_locking(access_list, false, true);
+#endif
+    hid_t file = h5_open_to_read(path, access_list);
+    H5Pclose(access_list);
+    return file;
+}
+
 bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape) {
     struct shape held = {.rank = 0};
     struct h5_element element = {.memory = H5I_INVALID_HID};

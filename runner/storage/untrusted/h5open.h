@@ -15,6 +15,9 @@ enum status h5_open_field(const char *path, const char *name, const char *field,
 enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error);
 /* Opens only the file, for reading, with the same errors; close with H5Fclose. */
 enum status h5_open_file(const char *path, hid_t *file, struct error *error);
+/* Opens one of tilerun's own files for reading, without HDF5's lock: tilerun guards the folder of parts by a lock of its
+ * own, some file systems have none, and a job that is at work may have the file open for writing. Negative: it failed. */
+hid_t h5_open_unlocked(const char *path);
 
 /* Is there a data set of that type and shape in an open file? */
 bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape);

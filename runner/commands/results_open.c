@@ -1,10 +1,12 @@
-/* result_unfinished.c - looks at an output that is not finished, or that a job is writing: reads the finished runs that
- * lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or changed there. */
-#include "result_unfinished.h"
+/* results_open.c - opens results for commands that look at them. Of an output that is not finished, or that a job is
+ * writing, it reads the finished runs that lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or
+ * changed there. */
+#include "results_open.h"
 #include "../base/fail.h"
 #include "../base/place.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5open.h"
 #include "../store/store.h"
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ static bool read_part(struct found_part *part) {
     int count = 0;
     if (stat(part->path, &about) != 0 || !S_ISREG(about.st_mode) || !part_is_whole(part->path, HASHED_BYTES))
         return false;
-    hid_t file = part_open(part->path);
+    hid_t file = h5_open_unlocked(part->path);
     if (file < 0) return false;
     bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1;
     if (good) part->row = *rows;
@@ -162,7 +164,7 @@ static char *standing_of(const struct found_parts *parts, const char *output, co
     return text;
 }
 
-bool unfinished_read(struct results_file *file) {
+static bool read_parts(struct results_file *file) {
     char *folder = folder_of(file->path), *lock = must_printf("%s/lock", folder ? folder : "");
     bool ours = folder && access(lock, F_OK) == 0;
     struct found_parts parts = {0};
@@ -184,7 +186,7 @@ bool unfinished_read(struct results_file *file) {
     return found;
 }
 
-void unfinished_look(struct results_file *file) {
+static void look_beside(struct results_file *file) {
     char *state = h5_get_text(file->id, "status"), *folder = folder_of(file->path), *beside = NULL;
     int done = 0, listed = 0;
     char **paths = NULL;
@@ -214,8 +216,31 @@ void unfinished_look(struct results_file *file) {
     free(state);
 }
 
-hid_t unfinished_open_part(const struct results_file *file, const struct result_row *row) {
-    for (int i = 0; i < file->count && file->parts; i++)
-        if (file->rows[i].run == row->run) return part_open(file->parts[i]);
-    return H5I_INVALID_HID;
+/* The path that was meant: of OUTPUT.parts, a folder, OUTPUT. The caller frees. */
+static char *output_of(const char *path) {
+    static const char suffix[] = ".parts";
+    struct stat about;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    bool parts = length > sizeof suffix && strncmp(path + length - strlen(suffix), suffix, strlen(suffix)) == 0;
+    if (!parts || stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) return must_strdup(path);
+    return must_printf("%.*s", (int)(length - strlen(suffix)), path);
+}
+
+enum status command_results_open(const char *path, struct results_file **file, struct error *error) {
+    struct results_file *new = must_malloc(sizeof *new);
+    *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
+    *file = new;
+    /* A job that ends meanwhile first puts OUTPUT in place, then removes its parts. */
+    if (access(new->path, F_OK) != 0 && read_parts(new) && (new->count > 0 || access(new->path, F_OK) != 0))
+        return STATUS_OK;
+    enum status status = results_file_open(new->path, file, error);
+    const char *ending = strrchr(path, '.');
+    if (!status) look_beside(*file);
+    if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
+        *error = (struct error){.status = STATUS_OK};
+        fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);
+    }
+    results_file_close(new);
+    return status;
 }
