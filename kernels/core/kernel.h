@@ -235,11 +235,11 @@ struct kernel {
      * below and one above. */
     int edges[KERNEL_DIMENSIONS][KERNEL_MAX_EDGES];
     enum accuracy accuracy;
-    double speed;           /* for the plan's prediction: a multiple of the data type's ordinary flops; 0 means 1 */
-    bool atomic_order;      /* the result's last bits depend on timing; false: the same bits every run */
-    bool divisible;         /* an element of the result has the same bits, whatever others a launch computes beside it
+    double speed;      /* for the plan's prediction: a multiple of the data type's ordinary flops; 0 means 1 */
+    bool atomic_order; /* the result's last bits depend on timing; false: the same bits every run */
+    bool divisible;    /* an element of the result has the same bits, whatever others a launch computes beside it
                                (16 at least along each axis): so panels and several GPUs may divide a task */
-    bool limit;             /* a speed limit, not the operation: timed, but never verified, kept or chosen by `auto` */
+    bool is_roof; /* a bound on the speed, not the operation: timed, but never verified, kept or chosen by `auto` */
     int compute_capability; /* the least that it needs: 80 is 8.0; 0: any, or the CPU */
     int only_below;         /* the first compute capability that can no longer run it; 0: none */
     /* Modelled global memory traffic, without caches: in words, and the bytes of a launch (which must not depend on

@@ -18,7 +18,7 @@ KERNEL(transpose_copy) = {
     .dtypes = DTYPES_ALL,
     .edges = {{1}, {1}},
     .accuracy = ACCURACY_FULL,
-    .limit = true,
+    .is_roof = true,
     .compute_capability = 80,
     .launch = transpose_copy_launch,
 };

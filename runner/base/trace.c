@@ -2,10 +2,10 @@
  * each run, a thread for each slot of a stage, times in microseconds since the trace began. */
 #include "trace.h"
 
+#include "atomic_file.h"
 #include "clock.h"
 #include "fail.h"
 #include "json.h"
-#include "whole.h"
 #if TILERUN_CUDA
 #include <nvtx3/nvToolsExt.h>
 #endif
@@ -48,7 +48,7 @@ struct recorded {
 static const char beginning[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 
 struct trace {
-    struct whole file; /* opened at once, written at the end */
+    struct atomic_file file; /* opened at once, written at the end */
     double started_s;
     pthread_mutex_t mutex; /* guards all below */
     char **runs;
@@ -61,7 +61,7 @@ enum status trace_open(const char *path, bool overwrite, struct trace **trace, s
     struct trace *it = must_malloc(sizeof *it);
     *it = (struct trace){.started_s = now_s()};
     pthread_mutex_init(&it->mutex, NULL);
-    enum status status = whole_open("trace", path, beginning, overwrite, &it->file, error);
+    enum status status = atomic_file_open("trace", path, beginning, overwrite, &it->file, error);
     if (status) {
         trace_discard(it);
         it = NULL;
@@ -145,7 +145,7 @@ static void write_spans(const struct trace *trace, FILE *file, bool *any) {
 
 enum status trace_close(struct trace *trace, struct error *error) {
     if (!trace) return STATUS_OK;
-    enum status status = whole_begin(&trace->file, error);
+    enum status status = atomic_file_begin(&trace->file, error);
     if (!status) {
         FILE *to = trace->file.to;
         bool any = false;
@@ -153,7 +153,7 @@ enum status trace_close(struct trace *trace, struct error *error) {
         write_names(trace, to, &any);
         write_spans(trace, to, &any);
         fputs("\n]}\n", to);
-        status = whole_close(&trace->file, error);
+        status = atomic_file_close(&trace->file, error);
     }
     trace_discard(trace);
     return status;
@@ -164,7 +164,7 @@ void trace_discard(struct trace *trace) {
     for (int i = 0; i < trace->run_count; i++) free(trace->runs[i]);
     free(trace->runs);
     free(trace->spans);
-    whole_discard(&trace->file);
+    atomic_file_discard(&trace->file);
     pthread_mutex_destroy(&trace->mutex);
     free(trace);
 }

@@ -51,7 +51,7 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
     printf("            types: ");
     print_dtypes(kernel->dtypes);
     print_operators(kernel, operations[kernel->op]->operators);
-    if (kernel->limit)
+    if (kernel->is_roof)
         printf("; a limit: timed beside the others, never verified, never a result\n");
     else
         printf("; accuracy: %s; %s\n", accuracy_names[kernel->accuracy],

@@ -1,7 +1,7 @@
 /* report.c - `tilerun report RESULTS...`: results as one HTML page, or the first of its plots. */
 #include "../report/report.h"
+#include "../base/atomic_file.h"
 #include "../base/text.h"
-#include "../base/whole.h"
 #include "command.h"
 #include "results_open.h"
 
@@ -40,17 +40,17 @@ static bool is_plot(const char *name) {
 
 static enum status write_file(const char *name, bool overwrite, struct results_file *const *files, char *const names[],
                               int count, struct error *error) {
-    struct whole page;
+    struct atomic_file page;
     TRY(check_apart(name, names, count, error));
     const char *beginning = is_plot(name) ? report_plot_beginning : report_beginning;
-    enum status status = whole_open("report", name, beginning, overwrite, &page, error);
-    if (!status) status = whole_begin(&page, error);
+    enum status status = atomic_file_open("report", name, beginning, overwrite, &page, error);
+    if (!status) status = atomic_file_begin(&page, error);
     if (!status) status = (is_plot(name) ? report_write_plot : report_write)(files, count, page.to, error);
     if (status) {
-        whole_discard(&page);
+        atomic_file_discard(&page);
         return status;
     }
-    TRY(whole_close(&page, error));
+    TRY(atomic_file_close(&page, error));
     text_say("tilerun: report %s\n", name);
     return STATUS_OK;
 }

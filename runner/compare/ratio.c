@@ -2,7 +2,7 @@
 #include "ratio.h"
 
 #include "../base/fail.h"
-#include "../base/order.h"
+#include "../base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 

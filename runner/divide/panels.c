@@ -4,7 +4,7 @@
 #include "../../kernels/core/axes.h"
 #include "../base/fail.h"
 #include "../plan/plan_tiles.h"
-#include "../plan/ways.h"
+#include "../plan/same_bits.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static bool is_divisible(const struct plan *plan, const struct task *task, int p
     for (int i = 0; i < task->geometry.inputs; i++)
         if (!operand_is_plain(&task->geometry.in[i])) return false;
     for (int r = task->first_run; r < task->first_run + task->run_count; r++)
-        if (!ways_agree_in_parts(&task->geometry, &plan->runs[r], loop, panels)) return false;
+        if (!same_bits_in_parts(&task->geometry, &plan->runs[r], loop, panels)) return false;
     return true;
 }
 

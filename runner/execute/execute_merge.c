@@ -11,9 +11,9 @@
 static void take_row(struct execution *execution, const struct run *run) {
     const struct result_row *row = &execution->rows[run->number];
     int *result_run = &execution->result_run[run->task];
-    bool skipped = strcmp(row->status, "skipped") == 0, limit = run->kernel && run->kernel->limit;
+    bool skipped = strcmp(row->status, "skipped") == 0, is_roof = run->kernel && run->kernel->is_roof;
     if (result_row_done(row)) {
-        if (!limit && *result_run < 0) *result_run = run->number;
+        if (!is_roof && *result_run < 0) *result_run = run->number;
     } else if (!skipped || execution_lacks(execution, &execution->plan->tasks[run->task])) {
         execution->failed = true;
     }

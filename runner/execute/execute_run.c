@@ -127,7 +127,7 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
 static void say_result_losses(struct execution *execution, const struct trial *trial, const struct task *task) {
     struct reader *reader = &execution->readers.of[task->out];
     const struct casts casts = part_casts(trial->part);
-    if (trial->run->kernel->limit) return;
+    if (trial->run->kernel->is_roof) return;
     reader_casts_set(reader, &casts);
     execution_say_values(execution, reader);
 }
@@ -241,7 +241,7 @@ static enum status conclude(struct execution *execution, const struct run *run, 
     bool done = result_row_done(row);
     TRY(keep_row(execution, run, row, error));
     atomic_store(&execution->final[run->number], true);
-    if (done && !run->kernel->limit && execution->result_run[run->task] < 0) {
+    if (done && !run->kernel->is_roof && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
         if (task->wanted) results_load_output(execution->results, run);
     }
@@ -297,15 +297,15 @@ static enum status settle_inputs(struct execution *execution, const struct task 
 static enum status keep_trial(struct execution *execution, struct trial *trial, struct error *error) {
     const struct run *run = trial->run;
     const struct task *task = &execution->plan->tasks[run->task];
-    bool limit = run->kernel->limit, checked = strcmp(trial->row->verify, "none") != 0;
+    bool is_roof = run->kernel->is_roof, checked = strcmp(trial->row->verify, "none") != 0;
     fill_times(trial->row, &trial->times, &trial->measurement.samples);
     result_row_bound(trial->row, run->kernel, &task->geometry, execution->plan->facts[run->device].limits);
     execution_say(trial->row, checked ? "ok" : "unchecked", run->note ? run->note : task->panel ? task->panel : "");
-    if (limit)
+    if (is_roof)
         snprintf(trial->row->message, sizeof trial->row->message, "a limit, not a %s",
                  operations[task->geometry.op]->name);
     execution_note_values(execution, task, trial->row);
-    bool is_result = !limit && execution->result_run[run->task] < 0;
+    bool is_result = !is_roof && execution->result_run[run->task] < 0;
     TRY(settle_inputs(execution, task, error));
     struct part *part = trial->part;
     trial->part = NULL;

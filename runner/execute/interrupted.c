@@ -12,8 +12,8 @@ static bool *find_results(const struct plan *plan, const struct result_row *rows
     for (int i = 0; i < plan->task_count; i++) has_result[i] = false;
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
-        bool limit = run->kernel && run->kernel->limit;
-        if (!limit && (result_row_done(&rows[i]) || kept[i])) has_result[run->task] = true;
+        bool is_roof = run->kernel && run->kernel->is_roof;
+        if (!is_roof && (result_row_done(&rows[i]) || kept[i])) has_result[run->task] = true;
     }
     return has_result;
 }

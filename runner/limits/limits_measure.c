@@ -411,7 +411,7 @@ static void find_roofs(struct device_limits *limits) {
     for (int i = 0; i < limits->count; i++) {
         const struct kernel_rate *rate = &limits->rates[i];
         bool by_flops = operations[rate->kernel->op]->rate == RATE_FLOPS;
-        if (by_flops && (rate->kernel->accuracy != ACCURACY_FULL || rate->kernel->limit)) continue;
+        if (by_flops && (rate->kernel->accuracy != ACCURACY_FULL || rate->kernel->is_roof)) continue;
         for (int p = 0; p < rate->count; p++) {
             double speed = rate->work[p] / rate->seconds[p];
             if (by_flops)

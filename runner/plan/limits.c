@@ -128,7 +128,7 @@ static double flops_roof(const struct device_limits *limits, const struct kernel
     if (operations[kernel->op]->rate != RATE_FLOPS) return roof;
     for (int i = 0; i < limits->count; i++) {
         const struct kernel_rate *rate = &limits->rates[i];
-        bool like = rate->kernel->op == kernel->op && rate->dtype == dtype && !rate->kernel->limit;
+        bool like = rate->kernel->op == kernel->op && rate->dtype == dtype && !rate->kernel->is_roof;
         if (!like || rate->kernel->accuracy != kernel->accuracy) continue;
         for (int p = 0; p < rate->count; p++) roof = fmax(roof, rate->work[p] / rate->seconds[p]); /* skips NaN */
     }

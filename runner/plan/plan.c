@@ -177,7 +177,7 @@ static const char *refusal_of(const struct plan *plan, const struct task *task, 
 
 /* May `auto` choose this kernel? It must run here, have the data type's own accuracy and not be a speed limit. */
 static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel, const struct geometry *geometry) {
-    if (kernel->op != geometry->op || kernel->accuracy != ACCURACY_FULL || kernel->limit) return false;
+    if (kernel->op != geometry->op || kernel->accuracy != ACCURACY_FULL || kernel->is_roof) return false;
     char *why = kernel_unfit(kernel, geometry);
     if (!why) why = kernel_cannot_run(plan, kernel);
     bool can = !why;
@@ -312,7 +312,7 @@ static void add_fallback(struct plan *plan, int task_index) {
     int skipped = 0;
     for (int i = 0; i < task->run_count; i++) {
         const struct run *run = &plan->runs[task->first_run + i];
-        if (!run->skip && !run->kernel->limit) return;
+        if (!run->skip && !run->kernel->is_roof) return;
         skipped += run->skip != NULL;
     }
     if (skipped == 0) return; /* a job whose variants are all limits wants no result */

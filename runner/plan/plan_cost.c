@@ -79,7 +79,7 @@ static double repeats_seconds(const struct run_options *options, const struct de
 /* Is it the first of its task's runs that is not skipped? */
 static bool first_of_task(const struct plan *plan, const struct run *run) {
     for (int r = plan->tasks[run->task].first_run; r < run->number; r++)
-        if (!plan->runs[r].skip && !plan->runs[r].kernel->limit) return false;
+        if (!plan->runs[r].skip && !plan->runs[r].kernel->is_roof) return false;
     return true;
 }
 
@@ -88,7 +88,7 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
     const struct geometry *geometry = &task->geometry;
     double threads = fmax(1, plan->facts[DEVICE_CPU].host_threads), out = (double)shape_elements(&geometry->out.shape);
     double in = 0, bytes = 0, again = 0, out_bytes = out * (double)dtype_size(geometry->out.dtype);
-    if (task->operation->run.verify == VERIFY_NONE || run->kernel->limit) return 0;
+    if (task->operation->run.verify == VERIFY_NONE || run->kernel->is_roof) return 0;
     for (int i = 0; i < geometry->inputs; i++) {
         double elements = (double)shape_elements(&geometry->in[i].shape);
         in += elements;

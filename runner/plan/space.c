@@ -26,7 +26,7 @@ static bool writes(const struct plan *plan, const struct run *run) {
     const struct run_options *options = &plan->tasks[run->task].operation->run;
     if (run->skip) return false;
     if (options->verify != VERIFY_NONE) return true;
-    return !run->kernel->limit && (options->store == STORE_ALL || plan->tasks[run->task].wanted);
+    return !run->kernel->is_roof && (options->store == STORE_ALL || plan->tasks[run->task].wanted);
 }
 
 /* Does the operation's result lie on the output's file system? */
@@ -51,7 +51,7 @@ double space_needed(const struct plan *plan) {
             if (!writes(plan, run)) continue;
             double bytes = output_bytes(plan, run);
             if (kept + bytes > peak) peak = kept + bytes;
-            if (run->kernel->limit) continue;
+            if (run->kernel->is_roof) continue;
             bool keep = store == STORE_ALL || (!has_result && task->wanted);
             bool stored = store == STORE_ALL || (!has_result && store == STORE_FIRST);
             bool own = !has_result && task->operation->to_file;

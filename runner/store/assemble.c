@@ -128,7 +128,7 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
                                 struct scales *scales, struct error *error) {
     const struct job_operation *operation = results->plan->tasks[run->task].operation;
     enum job_store store = operation->run.store;
-    if (store == STORE_NONE || (store == STORE_FIRST && !is_result) || run->kernel->limit) return STATUS_OK;
+    if (store == STORE_NONE || (store == STORE_FIRST && !is_result) || run->kernel->is_roof) return STATUS_OK;
     char *variants = results_path_of("variants", operation->label, operation->id);
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);

@@ -68,7 +68,7 @@ static enum status part_close(struct part *part, struct error *error) {
 
 /* Will the output of this run be read, if it is right? A limit's never is. */
 static bool wants_output(const struct results *results, const struct run *run) {
-    if (run->kernel->limit) return false;
+    if (run->kernel->is_roof) return false;
     const struct task *task = &results->plan->tasks[run->task];
     enum job_store store = task->operation->run.store;
     if (task->panel) return task->wanted || store == STORE_ALL; /* in another panel an earlier variant may be wrong */

@@ -190,7 +190,7 @@ static bool holds_outputs(const struct results *results, const struct previous *
     char *variants = results_path_of("variants", operation->label, operation->id);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
         const struct run *run = &previous->plan->runs[i];
-        if (!result_row_done(&previous->rows[i]) || !run->kernel || run->kernel->limit) continue;
+        if (!result_row_done(&previous->rows[i]) || !run->kernel || run->kernel->is_roof) continue;
         char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
         bool there = (!first || holds(results, previous, run, result)) &&
                      (store == STORE_FIRST || holds(results, previous, run, path));

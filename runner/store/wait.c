@@ -159,7 +159,7 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
     *result_run = -1;
     for (int runs = awaited->results->plan->tasks[awaited->task].run_count; awaited->variant < runs;) {
         const struct run *run = awaited_run(awaited, 0);
-        enum finding found = run->skip || run->kernel->limit ? NOT_MADE : look_for_all(awaited);
+        enum finding found = run->skip || run->kernel->is_roof ? NOT_MADE : look_for_all(awaited);
         if (found == MISSING) return false;
         if (found == MADE) return place(awaited), *result_run = run->number, true;
         if (++awaited->variant < runs) find_paths(awaited);

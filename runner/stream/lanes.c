@@ -1,7 +1,7 @@
 /* lanes.c - cuts steps into bands. */
 #include "lanes.h"
 
-#include "../plan/ways.h"
+#include "../plan/same_bits.h"
 #include <math.h>
 
 /* A band has at least so many elements along its loop (kernel->divisible), and of a large tile whole tiles of any
@@ -44,8 +44,8 @@ static bool bands_agree(const struct bands *bands, const struct team *team, cons
     for (int lane = 0; lane < bands->lanes; lane++)
         sizes[lane + 1] = band_end(bands, count, lane) - band_end(bands, count, lane - 1);
     for (int lane = 0; lane < bands->lanes; lane++)
-        if (!ways_agree(geometry, run, tiling, bands->loop, sizes, bands->lanes + 1,
-                        team->devices[lane]->facts.multiprocessors))
+        if (!same_bits_at_sizes(geometry, run, tiling, bands->loop, sizes, bands->lanes + 1,
+                                team->devices[lane]->facts.multiprocessors))
             return false;
     return true;
 }

@@ -5,7 +5,7 @@
  *
  * The loop that is cut is the first of the result's that the tile has more than one element of, so that the bands are
  * stored in the order of the elements. A faster device gets a wider band. Tiles are a lone device's, and a run is
- * shared only where its kernel gives each element the same bits in a band (ways.h): then so does the team. */
+ * shared only where its kernel gives each element the same bits in a band (same_bits.h): then so does the team. */
 #ifndef RUNNER_LANES_H
 #define RUNNER_LANES_H
 

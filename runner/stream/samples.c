@@ -2,7 +2,7 @@
 #include "samples.h"
 
 #include "../base/fail.h"
-#include "../base/order.h"
+#include "../base/sort.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

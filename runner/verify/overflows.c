@@ -35,7 +35,7 @@ struct overflows overflows_begin(const struct run *run, const struct geometry *g
     const struct operation *operation = operations[geometry->op];
     bool computes = dtype_is_float(geometry->out.dtype) && !operation->exact &&
                     operation->tolerance(geometry, ACCURACY_FULL).relative > 0; /* what is only selected has none */
-    return (struct overflows){.geometry = computes && !run->kernel->limit ? geometry : NULL};
+    return (struct overflows){.geometry = computes && !run->kernel->is_roof ? geometry : NULL};
 }
 
 struct look {

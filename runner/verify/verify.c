@@ -271,7 +271,7 @@ struct watch verify_begin(const struct plan *plan, const struct run *run, struct
     bool whole = plan_checks_whole(task) || operations[geometry->op]->product, later = false;
     for (int i = 0; i < geometry->inputs; i++) later = later || plan->arrays[task->in[i]].last_reader > run->task;
     gather_begin(gather, plan, run);
-    if (run->kernel->limit || task->operation->run.verify == VERIFY_NONE || cache->wanted_task == run->task)
+    if (run->kernel->is_roof || task->operation->run.verify == VERIFY_NONE || cache->wanted_task == run->task)
         return gather_watch(gather);
     cache->wanted_task = run->task;
     bool held = (whole || later) && reads_dearly(task, run) && gather_want_whole(gather);
@@ -286,7 +286,7 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     const struct operation *operation = operations[geometry->op];
     const struct run_options *options = &task->operation->run;
     *verdict = (struct verdict){.right = true, .error = NAN, .tolerance = NAN, .how = "none"};
-    if (run->kernel->limit) return STATUS_OK; /* a limit has no truth */
+    if (run->kernel->is_roof) return STATUS_OK; /* a limit has no truth */
     struct tolerance tolerance = operation->tolerance(geometry, run->kernel->accuracy);
     if (!isnan(options->tolerance)) tolerance.relative = options->tolerance;
     verdict->tolerance = tolerance.relative;

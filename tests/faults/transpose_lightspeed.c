@@ -14,6 +14,6 @@ KERNEL(transpose_lightspeed) = {
     .device = DEVICE_CPU,
     .summary = "a copy: the speed limit of a transpose",
     .dtypes = DTYPES_ALL,
-    .limit = true,
+    .is_roof = true,
     .launch = transpose_lightspeed_launch,
 };

@@ -87,7 +87,7 @@ static bool is_library(const struct kernel *kernel) {
 }
 
 static bool can_judge(const struct trial *trial) {
-    if (trial->kernel->limit) return false;
+    if (trial->kernel->is_roof) return false;
     return trial->problem->values == VALUES_INTEGERS || !is_library(trial->kernel);
 }
 
@@ -287,7 +287,7 @@ static void run_panel(const struct trial *whole) {
     struct trial trial = *whole;
     struct guarded *out = &suite->memory[OUT];
     bool says = operations[geometry->op]->exact;
-    if (whole->kernel->limit || !draw_panel(whole, &trial.panel)) return;
+    if (whole->kernel->is_roof || !draw_panel(whole, &trial.panel)) return;
     struct tile tile = tile_of(&trial, 0);
     if (!says) { /* of each piece of the reduction */
         says = true;

@@ -1,5 +1,5 @@
-/* order.c - numbers in order. */
-#include "order.h"
+/* sort.c - numbers in order. */
+#include "sort.h"
 
 #include "fail.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* order.h - numbers in order. */
-#ifndef RUNNER_ORDER_H
-#define RUNNER_ORDER_H
+/* sort.h - numbers in order. */
+#ifndef RUNNER_SORT_H
+#define RUNNER_SORT_H
 
 /* Sorts numbers, the least first; none may be NaN. */
 void sort_doubles(double *values, int count);

@@ -1,5 +1,5 @@
-/* ways.c - compares the launches of a whole and of its parts. */
-#include "ways.h"
+/* same_bits.c - compares the launches of a whole and of its parts. */
+#include "same_bits.h"
 
 #include <string.h>
 
@@ -19,9 +19,9 @@ static struct launch launch_of(const struct geometry *geometry, const struct run
     return launch;
 }
 
-bool ways_agree(const struct geometry *geometry, const struct run *run, const struct tiling *tiling, int loop,
-                const int64_t *sizes, int count, int multiprocessors) {
-    if (operations[geometry->op]->exact || run->skip || !run->kernel || run->kernel->limit) return true;
+bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, const struct tiling *tiling, int loop,
+                        const int64_t *sizes, int count, int multiprocessors) {
+    if (operations[geometry->op]->exact || run->skip || !run->kernel || run->kernel->is_roof) return true;
     if (!run->kernel->divisible) return false;
     if (!run->kernel->way) return true;
     for (unsigned last = 0; last < 1u << LOOPS; last++) { /* a set of loops: those along which the tile is the last */
@@ -42,7 +42,7 @@ bool ways_agree(const struct geometry *geometry, const struct run *run, const st
     return true;
 }
 
-bool ways_agree_in_parts(const struct geometry *geometry, const struct run *run, int loop, int parts) {
+bool same_bits_in_parts(const struct geometry *geometry, const struct run *run, int loop, int parts) {
     const struct tiling *tiling = &run->tiling;
     int64_t tile = tiling->tile[loop], extent = geometry->extent[loop], sizes[6];
     if (run->skip || !run->kernel) return true;
@@ -54,6 +54,6 @@ bool ways_agree_in_parts(const struct geometry *geometry, const struct run *run,
         sizes[3 + 2 * longer] = of_part > 0 ? part % of_part : 0;
     }
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        if (!ways_agree(geometry, run, tiling, loop, sizes, 6, common[i])) return false;
+        if (!same_bits_at_sizes(geometry, run, tiling, loop, sizes, 6, common[i])) return false;
     return true;
 }

@@ -1,5 +1,5 @@
-/* test_whole.c - what is written straight to where it goes: a pipe with a slow reader, a device. */
-#include "../../runner/base/whole.h"
+/* test_atomic_file.c - files written directly where they go: a pipe with a slow reader, a device. */
+#include "../../runner/base/atomic_file.h"
 #include "scratch.h"
 
 #include <fcntl.h>
@@ -31,25 +31,25 @@ static void *read_slowly(void *descriptor) {
 static void a_pipe_is_waited_for(void **state) {
     (void)state;
     struct error error = {STATUS_OK, ""};
-    struct whole whole;
+    struct atomic_file file;
     pthread_t thread;
     void *same;
     char path[128];
     snprintf(path, sizeof path, "%s", in_folder("pipe"));
     assert_int_equal(mkfifo(path, 0666), 0);
-    assert_int_equal(whole_open("report", path, "<!", false, &whole, &error), STATUS_USAGE);
+    assert_int_equal(atomic_file_open("report", path, "<!", false, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "nobody reads from this pipe"));
-    whole_discard(&whole);
+    atomic_file_discard(&file);
     error = (struct error){STATUS_OK, ""};
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     assert_true(reader >= 0);
-    assert_int_equal(whole_open("report", path, "<!", false, &whole, &error), STATUS_OK);
-    assert_int_equal(fcntl(whole.descriptor, F_GETFL) & (O_NONBLOCK | O_APPEND | O_ACCMODE), O_WRONLY);
+    assert_int_equal(atomic_file_open("report", path, "<!", false, &file, &error), STATUS_OK);
+    assert_int_equal(fcntl(file.descriptor, F_GETFL) & (O_NONBLOCK | O_APPEND | O_ACCMODE), O_WRONLY);
     assert_int_equal(fcntl(reader, F_SETFL, 0), 0);
     assert_int_equal(pthread_create(&thread, NULL, read_slowly, &reader), 0);
-    assert_int_equal(whole_begin(&whole, &error), STATUS_OK);
-    for (int i = 0; i < BYTES; i++) fputc(byte_at(i), whole.to);
-    assert_int_equal(whole_close(&whole, &error), STATUS_OK);
+    assert_int_equal(atomic_file_begin(&file, &error), STATUS_OK);
+    for (int i = 0; i < BYTES; i++) fputc(byte_at(i), file.to);
+    assert_int_equal(atomic_file_close(&file, &error), STATUS_OK);
     assert_int_equal(pthread_join(thread, &same), 0);
     assert_true(*(bool *)same);
     close(reader);
@@ -60,11 +60,11 @@ static void a_device_is_written_to(void **state) {
     static const char *const paths[] = {"/dev/null", "/dev/full"};
     for (int i = 0; i < 2; i++) {
         struct error error = {STATUS_OK, ""};
-        struct whole whole;
-        assert_int_equal(whole_open("report", paths[i], "<!", false, &whole, &error), STATUS_OK);
-        assert_int_equal(whole_begin(&whole, &error), STATUS_OK);
-        fputs("text", whole.to);
-        assert_int_equal(whole_close(&whole, &error), i ? STATUS_IO : STATUS_OK);
+        struct atomic_file file;
+        assert_int_equal(atomic_file_open("report", paths[i], "<!", false, &file, &error), STATUS_OK);
+        assert_int_equal(atomic_file_begin(&file, &error), STATUS_OK);
+        fputs("text", file.to);
+        assert_int_equal(atomic_file_close(&file, &error), i ? STATUS_IO : STATUS_OK);
         if (i) assert_non_null(strstr(error.text, "report /dev/full: cannot be written: No space left"));
     }
 }
@@ -74,5 +74,5 @@ int main(void) {
         cmocka_unit_test(a_pipe_is_waited_for),
         cmocka_unit_test(a_device_is_written_to),
     };
-    return cmocka_run_group_tests_name("whole", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("atomic_file", tests, make_folder, remove_folder);
 }

@@ -1,5 +1,5 @@
-/* whole.c - writes a file under another name and renames it, or writes directly what a rename cannot replace. */
-#include "whole.h"
+/* atomic_file.c - writes a file under another name and renames it, or writes directly what a rename cannot replace. */
+#include "atomic_file.h"
 
 #include "fail.h"
 
@@ -36,13 +36,13 @@ static enum status open_directly(const struct place *place, int *descriptor, str
     return STATUS_OK;
 }
 
-enum status whole_open(const char *kind, const char *name, const char *beginning, bool overwrite, struct whole *whole,
-                       struct error *error) {
-    *whole = (struct whole){.descriptor = -1};
-    TRY(place_find(kind, name, &whole->place, error));
-    const struct place *place = &whole->place;
-    if (place->exists && !S_ISDIR(place->about.st_mode)) TRY(open_directly(place, &whole->descriptor, error));
-    if (whole->descriptor >= 0) return STATUS_OK;
+enum status atomic_file_open(const char *kind, const char *name, const char *beginning, bool overwrite,
+                             struct atomic_file *file, struct error *error) {
+    *file = (struct atomic_file){.descriptor = -1};
+    TRY(place_find(kind, name, &file->place, error));
+    const struct place *place = &file->place;
+    if (place->exists && !S_ISDIR(place->about.st_mode)) TRY(open_directly(place, &file->descriptor, error));
+    if (file->descriptor >= 0) return STATUS_OK;
     TRY(place_check(place, error));
     if (place->exists && !overwrite && !is_ours(place->path, beginning))
         return fail(error, STATUS_USAGE, "%s %s: exists and is not a %s; --overwrite replaces it", kind, name, kind);
@@ -65,40 +65,39 @@ static int make_file(const struct place *place, char **path) {
     return descriptor;
 }
 
-static enum status cannot_write(const struct whole *whole, int number, struct error *error) {
-    return fail(error, STATUS_IO, "%s %s: cannot be written: %s", whole->place.kind, whole->place.name,
-                strerror(number));
+static enum status cannot_write(const struct atomic_file *file, int number, struct error *error) {
+    return fail(error, STATUS_IO, "%s %s: cannot be written: %s", file->place.kind, file->place.name, strerror(number));
 }
 
-enum status whole_begin(struct whole *whole, struct error *error) {
-    if (whole->descriptor < 0) whole->descriptor = make_file(&whole->place, &whole->path);
-    whole->to = whole->descriptor >= 0 ? fdopen(whole->descriptor, "w") : NULL;
-    if (!whole->to) return cannot_write(whole, errno, error);
-    whole->descriptor = -1; /* fclose closes it */
+enum status atomic_file_begin(struct atomic_file *file, struct error *error) {
+    if (file->descriptor < 0) file->descriptor = make_file(&file->place, &file->path);
+    file->to = file->descriptor >= 0 ? fdopen(file->descriptor, "w") : NULL;
+    if (!file->to) return cannot_write(file, errno, error);
+    file->descriptor = -1; /* fclose closes it */
     return STATUS_OK;
 }
 
-enum status whole_close(struct whole *whole, struct error *error) {
+enum status atomic_file_close(struct atomic_file *file, struct error *error) {
     enum status status = STATUS_OK;
-    bool failed = ferror(whole->to) != 0;
+    bool failed = ferror(file->to) != 0;
     errno = 0;
-    failed = fclose(whole->to) != 0 || failed;
-    whole->to = NULL;
-    if (failed) status = cannot_write(whole, errno ? errno : EIO, error);
-    if (!status && whole->path) status = place_put(&whole->place, whole->path, error);
+    failed = fclose(file->to) != 0 || failed;
+    file->to = NULL;
+    if (failed) status = cannot_write(file, errno ? errno : EIO, error);
+    if (!status && file->path) status = place_put(&file->place, file->path, error);
     if (!status) {
-        free(whole->path); /* no such file is left to be removed */
-        whole->path = NULL;
+        free(file->path); /* no such file is left to be removed */
+        file->path = NULL;
     }
-    whole_discard(whole);
+    atomic_file_discard(file);
     return status;
 }
 
-void whole_discard(struct whole *whole) {
-    if (whole->to) fclose(whole->to);
-    if (whole->descriptor >= 0) close(whole->descriptor);
-    if (whole->path) unlink(whole->path);
-    free(whole->path);
-    place_free(&whole->place);
-    *whole = (struct whole){.descriptor = -1};
+void atomic_file_discard(struct atomic_file *file) {
+    if (file->to) fclose(file->to);
+    if (file->descriptor >= 0) close(file->descriptor);
+    if (file->path) unlink(file->path);
+    free(file->path);
+    place_free(&file->place);
+    *file = (struct atomic_file){.descriptor = -1};
 }

@@ -1,6 +1,6 @@
-/* test_ways.c - when the parts of a run have the bits of the whole: by what the kernel says of its launches, for every
- * size that the parts, and the last tiles along the other loops, can have. */
-#include "../../runner/plan/ways.h"
+/* test_same_bits.c - when the parts of a run have the same bits as the whole: checks what the kernel says of its launches,
+ * for every size that the parts, and the last tiles along the other loops, can have. */
+#include "../../runner/plan/same_bits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static int set_up(void **state) {
 
 static bool agree(int64_t whole, int64_t part, int64_t rest, int multiprocessors) {
     const int64_t sizes[] = {whole, part, rest};
-    return ways_agree(&geometry, &run, &run.tiling, LOOP_M, sizes, 3, multiprocessors);
+    return same_bits_at_sizes(&geometry, &run, &run.tiling, LOOP_M, sizes, 3, multiprocessors);
 }
 
 static uint64_t by_rows(const struct launch *launch) {
@@ -85,19 +85,19 @@ static void what_needs_no_question(void **state) {
     kernel.way = by_rows;
     kernel.divisible = false;
     assert_false(agree(40, 40, 0, 10));
-    kernel.limit = true;
+    kernel.is_roof = true;
     assert_true(agree(40, 15, 0, 10));
-    kernel.limit = false;
+    kernel.is_roof = false;
     run.skip = "why";
     assert_true(agree(40, 15, 0, 10));
     run.skip = NULL;
     run.kernel = NULL;
     assert_true(agree(40, 15, 0, 10));
-    assert_true(ways_agree_in_parts(&geometry, &run, LOOP_M, 7));
+    assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 7));
     run.kernel = &kernel;
-    assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 7));
+    assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 7));
     run.skip = "why";
-    assert_true(ways_agree_in_parts(&geometry, &run, LOOP_M, 7));
+    assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 7));
 }
 
 static int wanted; /* a number of multiprocessors */
@@ -110,23 +110,23 @@ static uint64_t by_rows_there(const struct launch *launch) {
 static void parts_have_sizes_of_their_own(void **state) {
     (void)state;
     kernel.way = by_rows;
-    assert_true(ways_agree_in_parts(&geometry, &run, LOOP_M, 1));  /* 40 and 20 */
-    assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 2)); /* 50: 40 and 10 */
-    assert_true(ways_agree_in_parts(&geometry, &run, LOOP_M, 3));  /* 33 and 34 */
-    assert_true(ways_agree_in_parts(&geometry, &run, LOOP_M, 6));  /* 16 and 17 */
-    assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 7)); /* 14 and 15 */
-    run.tiling.tile[LOOP_M] = 45;                                  /* the whole leaves 10 */
-    assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 3));
+    assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 1));  /* 40 and 20 */
+    assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 2)); /* 50: 40 and 10 */
+    assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 3));  /* 33 and 34 */
+    assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 6));  /* 16 and 17 */
+    assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 7)); /* 14 and 15 */
+    run.tiling.tile[LOOP_M] = 45;                                 /* the whole leaves 10 */
+    assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 3));
     run.tiling.tile[LOOP_M] = 32; /* 96 and 4; 33: 32 and 1 */
-    assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 3));
+    assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 3));
     run.tiling.tile[LOOP_M] = 25;
-    assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 4)); /* 26: 25 and 1 */
+    assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 4)); /* 26: 25 and 1 */
     run.tiling.tile[LOOP_M] = 40;
     kernel.way = by_rows_there;
     for (int i = 0, common[] = {108, 114, 132, 148}; i < 4; i++) { /* A100, H100, H200, B200 */
         wanted = common[i];
-        assert_false(ways_agree_in_parts(&geometry, &run, LOOP_M, 7));
-        assert_true(ways_agree_in_parts(&geometry, &run, LOOP_M, 6));
+        assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 7));
+        assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 6));
     }
 }
 
