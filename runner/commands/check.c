@@ -1,25 +1,23 @@
-/* check.c - `tilerun check JOB...`: is a job good? Silent when it is. */
+/* check.c - `tilerun check JOB...`: prints what is wrong with jobs. */
 #include "../base/text.h"
 #include "../store/store.h"
 #include "command.h"
 
-#include <getopt.h>
+struct check_settings {
+    struct job_settings job;
+};
 
-static enum status check(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {OVERRIDE_SET, {0}};
-    struct command_overrides overrides = {.job = {0}};
+static enum status check(const struct invocation *invocation, struct error *error) {
+    const struct check_settings *settings = invocation->settings;
     enum status worst = STATUS_OK;
-    for (int code; !worst && (code = getopt_long(argc, argv, ":", options, NULL)) != -1;)
-        worst = command_override(&command_check, code, argv, &overrides, error);
-    if (!worst) worst = command_operands(&command_check, argc, 1, -1, error);
-    if (worst) return worst;
-    for (int i = optind; i < argc; i++) {
+    for (int i = 0; i < invocation->count; i++) {
+        const char *path = invocation->operands[i];
         struct job *job;
         struct plan *plan;
-        enum status status = command_load(argv[i], &overrides.job, false, &job, &plan, error);
+        enum status status = command_load(path, &settings->job, false, &job, &plan, error);
         struct error clash = {.status = STATUS_OK};
         if (!status) status = results_check_output(job->output, plan, &clash);
-        if (clash.text[0]) text_say("%s: %s\n", argv[i], clash.text);
+        if (clash.text[0]) text_say("%s: %s\n", path, clash.text);
         if (status) worst = status;
         plan_free(plan);
         job_free(job);
@@ -27,10 +25,13 @@ static enum status check(int argc, char **argv, struct error *error) {
     return worst;
 }
 
+static const struct option_row rows[] = {ROW_SET(struct check_settings), {0}};
+
 const struct command command_check = {
     .name = "check",
-    .arguments = "[--set NAME=VALUE]... JOB...",
-    .summary = "parse, resolve and shape-check jobs and open their inputs; silent when good",
-    .help = HELP_SET,
+    .summary = "Check jobs: parse them, resolve parameters, check shapes, open inputs. Print nothing if they are good.",
+    .operands = {"JOB...", WORD_JOB, .least = 1, .most = -1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct check_settings),
     .run = check,
 };

@@ -1,67 +1,96 @@
-/* command.c - what the commands share: usage errors, and loading a job for the devices that are there. */
-#include "help.h"
+/* command.c - the parts that commands share: parsing a command line, and loading a job for the devices that are there.
+ */
+#include "command.h"
 
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../stream/device.h"
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum status command_misused(const struct command *command, int code, char **argv, struct error *error) {
-    char option[64]; /* "--repaet=3" */
-    if (optopt > 0 && optopt < 256)
-        snprintf(option, sizeof option, "-%c", optopt);
-    else
-        snprintf(option, sizeof option, "%s", argv[optind - 1]);
-    if (code == ':') return fail(error, STATUS_USAGE, "%s: option '%s' needs a value", command->name, option);
-    char near[HELP_NAME_BYTES];
-    if (help_nearest(command, option, near))
-        return fail(error, STATUS_USAGE, "%s: unknown option '%s' (did you mean '--%s'?)", command->name, option, near);
-    return fail(error, STATUS_USAGE, "%s: unknown option '%s'; `tilerun %s --help` lists them", command->name, option,
-                command->name);
-}
+const struct command *const commands[] = {
+#define COMMAND(name) &command_##name,
+#include "commands.def"
+#undef COMMAND
+    NULL,
+};
 
-enum status command_override(const struct command *command, int code, char **argv, struct command_overrides *overrides,
-                             struct error *error) {
-    struct job_overrides *job = &overrides->job;
-    switch (code) {
-    case OPTION_SET:
-        if (job->set_count == COMMAND_MAX_SETS)
-            return fail(error, STATUS_USAGE, "%s: more than %d --set", command->name, COMMAND_MAX_SETS);
-        overrides->sets[job->set_count++] = optarg;
-        job->sets = overrides->sets;
-        return STATUS_OK;
-    case OPTION_DEVICE: job->device = optarg; return STATUS_OK;
-    case OPTION_MEMORY: job->memory = optarg; return STATUS_OK;
-    case OPTION_ONLY: job->only = optarg; return STATUS_OK;
-    case OPTION_REPEAT: job->repeat = optarg; return STATUS_OK;
-    case OPTION_WARMUP: job->warmup = optarg; return STATUS_OK;
-    case OPTION_VERIFY: job->verify = optarg; return STATUS_OK;
-    case OPTION_ONCE:
-        overrides->once = true;
-        job->warmup = "0";
-        job->repeat = "1";
-        job->verify = "sampled";
-        return STATUS_OK;
-    default: return command_misused(command, code, argv, error);
+/* ---- the command line --------------------------------------------------------------------------------------------- */
+
+enum status command_find(const char *name, const struct command **command, struct error *error) {
+    const char *names[sizeof commands / sizeof *commands];
+    int count = 0;
+    for (; commands[count]; count++) {
+        names[count] = commands[count]->name;
+        if (strcmp(names[count], name) == 0) return *command = commands[count], STATUS_OK;
     }
+    const char *near = nearest_name(name, names, count);
+    if (near) return fail(error, STATUS_USAGE, "unknown command '%s' (did you mean '%s'?)", name, near);
+    return fail(error, STATUS_USAGE, "unknown command '%s'; `tilerun --help` lists them", name);
 }
 
-enum status command_operands(const struct command *command, int argc, int least, int most, struct error *error) {
-    int count = argc - optind;
-    if (count >= least && (most < 0 || count <= most)) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: %s\nusage: tilerun %s %s", command->name,
-                count < least ? "a file is missing" : "too many files", command->name, command->arguments);
+static char *line_of(int argc, char **argv) {
+    char *line = NULL;
+    size_t length;
+    FILE *to = must_stream(&line, &length);
+    fputs("tilerun", to);
+    for (int i = 0; i < argc; i++) fprintf(to, " %s", argv[i]);
+    fclose(to);
+    return line;
 }
 
-enum status command_operands_only(const struct command *command, int argc, char **argv, int most, struct error *error) {
-    static const struct option none[] = {{0}};
-    int code = getopt_long(argc, argv, ":", none, NULL);
-    if (code != -1) return command_misused(command, code, argv, error);
-    return command_operands(command, argc, 0, most, error);
+enum status command_parse(const struct command *command, int argc, char **argv, struct invocation *invocation,
+                          struct error *error) {
+    *invocation = (struct invocation){.command = command, .line = line_of(argc, argv)};
+    invocation->settings = must_malloc(command->settings_bytes + 1);
+    if (command->defaults)
+        memcpy(invocation->settings, command->defaults, command->settings_bytes);
+    else
+        memset(invocation->settings, 0, command->settings_bytes);
+    int first = argc;
+    enum status status = options_parse(command->rows, command->name, argc, argv, invocation->settings, &first, error);
+    invocation->operands = argv + first;
+    invocation->count = argc - first;
+    return status;
 }
+
+char *command_usage(const struct command *command) {
+    return must_printf("tilerun %s%s%s%s", command->name, command->rows[0].name ? " [OPTION...]" : "",
+                       command->operands.names[0] ? " " : "", command->operands.names);
+}
+
+enum status command_validate(const struct invocation *invocation, struct error *error) {
+    const struct command *command = invocation->command;
+    struct error wrong = {.status = STATUS_OK};
+    if (command->validate && command->validate(invocation->settings, &wrong))
+        return fail(error, wrong.status, "%s: %s", command->name, wrong.text);
+    const struct operands *operands = &command->operands;
+    bool missing = invocation->count < operands->least;
+    if (!missing && (operands->most < 0 || invocation->count <= operands->most)) return STATUS_OK;
+    char *usage = command_usage(command);
+    fail(error, STATUS_USAGE, "%s: %s\nusage: %s", command->name,
+         missing ? "an operand is missing" : "too many operands", usage);
+    free(usage);
+    return STATUS_USAGE;
+}
+
+void invocation_free(struct invocation *invocation) {
+    free(invocation->settings);
+    free(invocation->line);
+}
+
+enum status command_once(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    struct job_settings *settings = field;
+    (void)row, (void)argument, (void)error;
+    settings->once = true;
+    settings->overrides.warmup = "0";
+    settings->overrides.repeat = "1";
+    settings->overrides.verify = "sampled";
+    return STATUS_OK;
+}
+
+/* ---- a job and its plan ------------------------------------------------------------------------------------------- */
 
 int command_cuda_number(const struct job *job) {
     if (job->device == JOB_DEVICE_CPU) return -1;
@@ -111,10 +140,13 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
     return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", missing, here - 1);
 }
 
-enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
+enum status command_load(const char *path, const struct job_settings *settings, bool need_device, struct job **job,
                          struct plan **plan, struct error *error) {
+    struct job_overrides overrides = settings->overrides;
+    overrides.sets = settings->sets.of;
+    overrides.set_count = settings->sets.count;
     fail_about(path);
-    *job = job_load(path, overrides);
+    *job = job_load(path, &overrides);
     return command_plan_job(*job, need_device, plan, error);
 }
 
@@ -141,14 +173,4 @@ void command_name_output(const char *path) {
     struct stat about;
     char size[32];
     if (stat(path, &about) == 0) text_say("tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
-}
-
-char *command_line(int argc, char **argv) {
-    char *line = must_strdup("tilerun");
-    for (int i = 0; i < argc; i++) {
-        char *longer = must_printf("%s %s", line, argv[i]);
-        free(line);
-        line = longer;
-    }
-    return line;
 }

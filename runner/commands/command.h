@@ -5,86 +5,111 @@
 #include "../base/fail.h"
 #include "../job/job.h"
 #include "../plan/plan.h"
+#include "option.h"
+
+struct invocation;
+
+struct operands {
+    const char *names;   /* "BASE NEW..."; "": none */
+    enum word_kind kind; /* of all of them */
+    int least, most;     /* how many; most -1: no limit */
+};
 
 struct command {
     const char *name;
-    const char *arguments; /* "[OPTION...] JOB", for the usage line */
-    const char *summary;   /* one line */
-    const char *help;      /* the options, a line each, in the form that help.h states */
-    /* argv[0] is the command's name. Fills `error` unless what is wrong has been said (a job's located complaints). */
-    enum status (*run)(int argc, char **argv, struct error *error);
+    const char *summary;     /* a verb and its object, on one line */
+    const char *description; /* paragraphs, a line each; an empty line sets them apart; NULL: none */
+    struct operands operands;
+    const struct option_row *rows;
+    unsigned long settings_bytes; /* the size of the struct that the rows fill */
+    const void *defaults;         /* its initial value; NULL: zeros */
+    /* Refuses options that do not go together; NULL: all do. A failure reads "--NAME ...". */
+    enum status (*validate)(const void *settings, struct error *error);
+    /* Fills `error` unless the mistakes are printed already (those of a job, with their places). */
+    enum status (*run)(const struct invocation *invocation, struct error *error);
+};
+
+/* A command line, parsed. */
+struct invocation {
+    const struct command *command;
+    void *settings;  /* the command's own struct */
+    char **operands; /* in argv */
+    int count;       /* of operands */
+    char *line;      /* "tilerun run job.yaml --overwrite", as provenance */
 };
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "commands.def"
 #undef COMMAND
+extern const struct command *const commands[]; /* in the order of commands.def; ends with NULL */
 
-/* ---- the command line, with getopt_long ---- */
+/* "tilerun run [OPTION...] JOB"; the caller frees. */
+char *command_usage(const struct command *command);
+/* STATUS_USAGE, with a hint: there is no such command. */
+enum status command_find(const char *name, const struct command **command, struct error *error);
+/* Parses argv, whose first word is the command's name. The caller calls invocation_free in any case. */
+enum status command_parse(const struct command *command, int argc, char **argv, struct invocation *invocation,
+                          struct error *error);
+/* Checks the number of operands, and that the options go together. */
+enum status command_validate(const struct invocation *invocation, struct error *error);
+void invocation_free(struct invocation *invocation);
 
-/* Options by which several commands override a job: their rows in a command's table, and their lines of help. */
-enum {
-    OPTION_SET = 256,
-    OPTION_DEVICE,
-    OPTION_MEMORY,
-    OPTION_ONLY,
-    OPTION_ONCE,
-    OPTION_REPEAT,
-    OPTION_WARMUP,
-    OPTION_VERIFY,
-    OPTION_OWN /* the first of a command's own */
+/* ---- options that several commands have ---- */
+
+/* Options that override a job: the member `job` of the struct that the command's rows fill. */
+struct job_settings {
+    struct job_overrides overrides; /* without `sets` */
+    struct option_list sets;
+    bool once; /* results are wanted, not times */
 };
-#define OVERRIDE_SET                                                                                                   \
-    { "set", required_argument, NULL, OPTION_SET }
-#define OVERRIDE_ALL                                                                                                   \
-    OVERRIDE_SET, {"device", required_argument, NULL, OPTION_DEVICE},                                                  \
-        {"memory", required_argument, NULL, OPTION_MEMORY}, {"only", required_argument, NULL, OPTION_ONLY},            \
-        {"once", no_argument, NULL, OPTION_ONCE}, {"repeat", required_argument, NULL, OPTION_REPEAT},                  \
-        {"warmup", required_argument, NULL, OPTION_WARMUP}, {                                                          \
-        "verify", required_argument, NULL, OPTION_VERIFY                                                               \
-    }
-#define HELP_SET    "  --set NAME=VALUE   replace a parameter (repeatable; VALUE may be a list: 512,1024)\n"
-#define HELP_DEVICE "  --device D         auto, cpu, cuda, cuda:all, cuda:N or cuda:N,cuda:M\n"
-#define HELP_MEMORY "  --memory SIZE      working set on the device: 8GiB, 500MB or 90%\n"
-#define HELP_ONLY                                                                                                      \
-    "  --only ID[:VARIANT],...\n"                                                                                      \
-    "                     these operations, by that variant alone, and what they read\n"
-#define HELP_RUNS                                                                                                      \
-    "  --once             no warm-up, one pass, a sampled check: for results, not for times\n"                         \
-    "  --repeat N         timed launches of every operation, whatever the job says\n"                                  \
-    "  --warmup N         launches before those, whatever the job says\n"                                              \
-    "  --verify HOW       auto, full, sampled or none, whatever the job says\n"
+/* For the row of `--once`, with a `struct job_settings` as field. */
+enum status command_once(const struct option_row *row, const char *argument, void *field, struct error *error);
 
-#define COMMAND_MAX_SETS 64
-struct command_overrides {
-    struct job_overrides job; /* its `sets` is the array below: not to be copied */
-    const char *sets[COMMAND_MAX_SETS];
-    bool once; /* --once: results are wanted, not times */
-};
-/* Takes one of these options; any other code is command_misused. */
-enum status command_override(const struct command *command, int code, char **argv, struct command_overrides *overrides,
-                             struct error *error);
-/* What to return for '?' and ':'. Says what is wrong and where help is. */
-enum status command_misused(const struct command *command, int code, char **argv, struct error *error);
-/* Checks how many operands are left after the options. */
-enum status command_operands(const struct command *command, int argc, int least, int most, struct error *error);
-/* The same for a command without options. */
-enum status command_operands_only(const struct command *command, int argc, char **argv, int most, struct error *error);
+// clang-format off
+#define TAKE_OVERRIDE(structure, member) TAKE_TEXT(structure, job.overrides.member)
+#define ROW_SET(structure)                                                                                             \
+    {"set", 0, "NAME=VALUE", "replace a parameter (repeatable); VALUE may be a list: 512,1024",                        \
+     TAKE_LIST(structure, job.sets)}
+#define ROW_DEVICE(structure)                                                                                          \
+    {"device", 0, "D", "run on D: auto, cpu, cuda, cuda:all, cuda:N or cuda:N,cuda:M",                           \
+     TAKE_OVERRIDE(structure, device),      CHOICES("auto", "cpu", "cuda", "cuda:all")}
+#define ROWS_JOB(structure)                                                                                            \
+    ROW_SET(structure), ROW_DEVICE(structure),                                                                         \
+    {"memory", 0, "SIZE", "use at most this much memory of the device: 8GiB, 500MB or 90%",                            \
+     TAKE_OVERRIDE(structure, memory)},                                                                                \
+    {"only", 0, "ID[:VARIANT],...", "run only these operations, by that variant alone, and those whose results they "  \
+     "read", TAKE_OVERRIDE(structure, only)},                                                                          \
+    {"once", 0, NULL, "run without warm-up, one pass, with a sampled check: for results, not for times",               \
+     .take = command_once, FIELD_OF(structure, job, struct job_settings)},                                             \
+    {"repeat", 0, "N", "time N launches of every operation, whatever the job says", TAKE_OVERRIDE(structure, repeat)}, \
+    {"warmup", 0, "N", "launch every operation N times before it is timed, whatever the job says",                     \
+     TAKE_OVERRIDE(structure, warmup)},                                                                                \
+    {"verify", 0, "MODE", "verify by MODE: auto, full, sampled or none, whatever the job says",                               \
+     TAKE_OVERRIDE(structure, verify), CHOICES("auto", "full", "sampled", "none")}
+#define ROW_PROGRESS(structure, member)                                                                                \
+    {"progress", 0, "MODE", "show progress on stderr: auto, plain or none", TAKE_CHOICE(structure, member),            \
+     CHOICES("auto", "plain", "none")}
+#define ROW_THRESHOLD(structure, member)                                                                               \
+    {"threshold", 0, "T", "report times that differ by more than T: 5% or 0.05 (default: 3%)",                   \
+     TAKE_SHARE(structure, member)}
+#define DEFAULT_THRESHOLD 0.03
+// clang-format on
 
-/* Loads and plans a job for the devices that it wants and that are there; complaints are printed to stderr.
- * `need_device`: a GPU that the job demands and that is missing is STATUS_DEVICE. *job and *plan are set in any case
- * and are the caller's to free. */
-enum status command_load(const char *path, const struct job_overrides *overrides, bool need_device, struct job **job,
+/* ---- a job and its plan ---- */
+
+/* Loads and plans a job for the devices that it wants and that are there; prints the job's mistakes to stderr.
+ * `need_device`: STATUS_DEVICE if the job demands a GPU that is missing. Sets *job and *plan in any case; the caller
+ * frees them. */
+enum status command_load(const char *path, const struct job_settings *settings, bool need_device, struct job **job,
                          struct plan **plan, struct error *error);
-/* The same for a job that is loaded already; its complaints are printed. */
+/* The same for a job that is loaded already. */
 enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error);
-/* The same for devices that are somewhere else; `cuda` NULL: there is none. */
+/* The same for devices of another machine; `cuda` NULL: it has none. */
 enum status command_plan_for(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                              struct plan **plan, struct error *error);
-/* The last line on stderr: where the results are, and how large. */
-void command_name_output(const char *path);
-/* "tilerun run job.yaml --overwrite", as provenance; call it before getopt reorders the arguments. The caller frees. */
-char *command_line(int argc, char **argv);
 /* The CUDA device number that a job's `device` names; -1: none. */
 int command_cuda_number(const struct job *job);
+/* Prints on stderr where the results are, and how large. */
+void command_name_output(const char *path);
 
 #endif

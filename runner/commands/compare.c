@@ -1,53 +1,15 @@
-/* compare.c - `tilerun compare BASE NEW...`: are the same runs faster or slower, and are their results as good? */
-#include "compare.h"
-#include "../base/text.h"
-
+/* compare.c - `tilerun compare BASE NEW...`: which runs became faster or slower, and which results became worse. */
 #include "../compare/compare.h"
+#include "../base/text.h"
 #include "command.h"
 #include "results_open.h"
 
-#include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { OPTION_THRESHOLD = OPTION_OWN, OPTION_JSON, OPTION_SORT, OPTION_ANY_DEVICE, OPTION_NO_OUTPUTS };
-
-bool command_threshold(const char *text, double *threshold) {
-    char *end;
-    double value = strtod(text, &end);
-    bool percent = *end == '%';
-    *threshold = percent ? value / 100 : value;
-    end += percent;
-    return end > text + percent && !*end && *threshold >= 0 && *threshold <= 10;
-}
-
-struct compare_arguments {
-    struct compare_options options;
-    bool json, sort, any_device;
+struct compare_settings {
+    double threshold;
+    bool sort, any_device, no_outputs, json;
 };
-
-static enum status parse(int argc, char **argv, struct compare_arguments *arguments, struct error *error) {
-    static const struct option options[] = {{"threshold", required_argument, NULL, OPTION_THRESHOLD},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"sort", no_argument, NULL, OPTION_SORT},
-                                            {"any-device", no_argument, NULL, OPTION_ANY_DEVICE},
-                                            {"no-outputs", no_argument, NULL, OPTION_NO_OUTPUTS},
-                                            {0}};
-    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
-        case OPTION_THRESHOLD:
-            if (!command_threshold(optarg, &arguments->options.threshold))
-                return fail(error, STATUS_USAGE, "compare: --threshold is a share such as 5%% or 0.05, not '%s'",
-                            optarg);
-            break;
-        case OPTION_JSON: arguments->json = true; break;
-        case OPTION_SORT: arguments->sort = true; break;
-        case OPTION_ANY_DEVICE: arguments->any_device = true; break;
-        case OPTION_NO_OUTPUTS: arguments->options.outputs = false; break;
-        default: return command_misused(&command_compare, code, argv, error);
-        }
-    return command_operands(&command_compare, argc, 2, -1, error);
-}
 
 static enum status refuse_other_device(const struct comparison *comparison, struct error *error) {
     const struct run_pair *pair = comparison->other_device;
@@ -59,7 +21,7 @@ static enum status refuse_other_device(const struct comparison *comparison, stru
                 *new ? new : "another device");
 }
 
-/* The files of the operands and all that is made of them. */
+/* The open files and what is computed from them. */
 struct material {
     int count; /* of new files */
     struct results_file *base, **news;
@@ -67,7 +29,7 @@ struct material {
     struct context *contexts;
 };
 
-static enum status compare_one(struct material *material, const char *path, const struct compare_arguments *arguments,
+static enum status compare_one(struct material *material, const char *path, const struct compare_settings *settings,
                                struct error *error) {
     int number = material->count;
     TRY(command_results_open(path, &material->news[number], error));
@@ -75,8 +37,9 @@ static enum status compare_one(struct material *material, const char *path, cons
     material->count++;
     comparison_pair(material->base, material->news[number], comparison);
     material->contexts[number] = context_compare(comparison);
-    if (comparison->other_device && !arguments->any_device) return refuse_other_device(comparison, error);
-    return comparison_judge(comparison, &arguments->options, error);
+    if (comparison->other_device && !settings->any_device) return refuse_other_device(comparison, error);
+    const struct compare_options options = {.threshold = settings->threshold, .outputs = !settings->no_outputs};
+    return comparison_judge(comparison, &options, error);
 }
 
 static void material_free(struct material *material) {
@@ -103,7 +66,7 @@ static void print_tables(const struct material *material, bool sort) {
     }
 }
 
-/* A pair of files without common runs must not look as if all was well. */
+/* Two files without common runs are a mistake of the user, not a success. */
 static enum status verdict(const struct material *material, struct error *error) {
     bool bad = false;
     for (int i = 0; i < material->count; i++) {
@@ -116,50 +79,52 @@ static enum status verdict(const struct material *material, struct error *error)
     return bad ? STATUS_RUN : STATUS_OK; /* the table says why */
 }
 
-static enum status compare(int argc, char **argv, struct error *error) {
-    struct compare_arguments arguments = {.options = {.threshold = COMMAND_THRESHOLD, .outputs = true}};
-    enum status status = parse(argc, argv, &arguments, error);
-    if (status) return status;
-    size_t count = (size_t)(argc - optind - 1);
+static enum status compare(const struct invocation *invocation, struct error *error) {
+    const struct compare_settings *settings = invocation->settings;
+    size_t count = (size_t)invocation->count - 1;
     struct material material = {.news = must_malloc(count * sizeof *material.news),
                                 .comparisons = must_malloc(count * sizeof *material.comparisons),
                                 .contexts = must_malloc(count * sizeof *material.contexts)};
-    status = command_results_open(argv[optind], &material.base, error);
-    for (int i = optind + 1; i < argc && !status; i++) status = compare_one(&material, argv[i], &arguments, error);
-    if (!status && arguments.json) {
-        comparisons_print_json(material.comparisons, material.contexts, material.count, arguments.options.threshold,
-                               stdout);
-    } else if (!status) {
-        print_tables(&material, arguments.sort);
-    }
+    enum status status = command_results_open(invocation->operands[0], &material.base, error);
+    for (int i = 1; i < invocation->count && !status; i++)
+        status = compare_one(&material, invocation->operands[i], settings, error);
+    if (!status && settings->json)
+        comparisons_print_json(material.comparisons, material.contexts, material.count, settings->threshold, stdout);
+    else if (!status)
+        print_tables(&material, settings->sort);
     if (!status) status = verdict(&material, error);
     material_free(&material);
     return status;
 }
 
+static const struct option_row rows[] = {
+    ROW_THRESHOLD(struct compare_settings, threshold),
+    {"sort", 0, NULL, "print worse results first, then the slowest runs", TAKE_FLAG(struct compare_settings, sort)},
+    {"any-device", 0, NULL, "compare times of different devices too", TAKE_FLAG(struct compare_settings, any_device)},
+    {"no-outputs", 0, NULL, "do not read the stored outputs", TAKE_FLAG(struct compare_settings, no_outputs)},
+    {"json", 0, NULL, "print all numbers as JSON", TAKE_FLAG(struct compare_settings, json)},
+    {0},
+};
+
 const struct command command_compare = {
     .name = "compare",
-    .arguments = "[OPTION...] BASE NEW...",
-    .summary = "compare the times and outputs of the same runs in results files",
-    /* clang-format off */
-    .help = "  --threshold T      what difference of times matters: 5% or 0.05 (default: 3%)\n"
-            "  --sort             what got worse first, then the slowest\n"
-            "  --any-device       compare times of different devices, too\n"
-            "  --no-outputs       do not read the stored outputs\n"
-            "  --json             all numbers\n"
-            "\n"
-            "Runs are paired by operation, variant, parameters, shape, type and kind of\n"
-            "device. The ratio is the new median by the base's, with its 95 % interval: order\n"
-            "statistics of the samples (Price and Bonett 2002; neighbours that are alike\n"
-            "count once), widened by what two processes differ by anyway: on a GPU 1 %, on a\n"
-            "CPU 2 %, where the clock is too coarse for the samples 1.5 us. Verdicts:\n"
-            "SLOWER, FASTER: the interval excludes 1 and the ratio is beyond the threshold.\n"
-            "SAME: the interval is within the threshold.\n"
-            "UNSURE: neither. +N: so many more samples of each would settle it; floor: no\n"
-            "number would, for two processes differ by that much.\n"
-            "WORSE: the result failed, is gone from a file, has another shape or type, or is\n"
-            "further off than the tolerances allow.\n"
-            "Exit code 1 if a run is slower or a result got worse.\n",
-    /* clang-format on */
+    .summary = "Compare the times and outputs of the same runs in several results files.",
+    .description =
+        "Runs are paired by operation, variant, parameters, shape, type and kind of device. The ratio is the new "
+        "median divided by the base's. Its 95 % interval comes from order statistics of the samples (Price and Bonett "
+        "2002; successive equal samples count once) and is widened by the difference between two processes: 1 % on a "
+        "GPU, 2 % on a CPU, and 1.5 us where the clock is too coarse for the samples.\n"
+        "\n"
+        "SLOWER, FASTER: the interval excludes 1 and the ratio is beyond the threshold.\n"
+        "SAME: the interval is within the threshold.\n"
+        "UNSURE: neither. +N: N more samples of each would settle it; floor: more samples would not help, because two "
+        "processes differ by this much.\n"
+        "WORSE: the result failed, is missing from a file, has another shape or type, or exceeds the tolerances.\n"
+        "\n"
+        "The exit code is 1 if a run is slower or a result is worse.\n",
+    .operands = {"BASE NEW...", WORD_RESULTS, .least = 2, .most = -1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct compare_settings),
+    .defaults = &(const struct compare_settings){.threshold = DEFAULT_THRESHOLD},
     .run = compare,
 };

@@ -1,13 +1,12 @@
-/* devices.c - `tilerun devices`: what a job could run on, and the limits its predictions start from. */
+/* devices.c - `tilerun devices`: the devices of this machine, and the limits that predictions use. */
 #include "../base/interrupt.h"
 #include "../stream/device.h"
 #include "command.h"
 #include "limits_command.h"
 
-#include <getopt.h>
-#include <math.h>
-
-enum { OPTION_MEASURE = OPTION_OWN };
+struct devices_settings {
+    bool measure;
+};
 
 /* ", float32 51.2 TFLOP/s" */
 static void print_flops(enum dtype dtype, double flops_per_s) {
@@ -54,7 +53,7 @@ static void print_device(const struct device_facts *facts) {
         print_assumed(facts);
 }
 
-/* Prints a device with the limits that are kept of it, or that are measured now. `number` -1: the CPU. */
+/* Prints a device with its stored limits, or with `measure` those measured now. `number` -1: the CPU. */
 static enum status show_device(int number, struct device_facts *facts, bool measure, bool *assumed,
                                struct error *error) {
     if (measure) {
@@ -68,14 +67,9 @@ static enum status show_device(int number, struct device_facts *facts, bool meas
     return STATUS_OK;
 }
 
-static enum status devices(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {{"measure", no_argument, NULL, OPTION_MEASURE}, {0}};
-    bool measure = false, assumed = false;
-    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        if (code != OPTION_MEASURE) return command_misused(&command_devices, code, argv, error);
-        measure = true;
-    }
-    TRY(command_operands(&command_devices, argc, 0, 0, error));
+static enum status devices(const struct invocation *invocation, struct error *error) {
+    const struct devices_settings *settings = invocation->settings;
+    bool measure = settings->measure, assumed = false;
     if (measure) TRY(interrupt_begin(error));
     struct device_facts facts;
     device_cpu_facts(&facts);
@@ -90,10 +84,17 @@ static enum status devices(int argc, char **argv, struct error *error) {
     return STATUS_OK;
 }
 
+static const struct option_row rows[] = {
+    {"measure", 0, NULL, "measure the limits, about 1.5 s for each device, and store them for later runs",
+     TAKE_FLAG(struct devices_settings, measure)},
+    {0},
+};
+
 const struct command command_devices = {
     .name = "devices",
-    .arguments = "[--measure]",
-    .summary = "the devices that jobs can run on, with their limits",
-    .help = "  --measure          measure the limits, about 1.5 s for each device, and keep them for later runs\n",
+    .summary = "List the devices that jobs can run on, with their limits.",
+    .operands = {"", WORD_OTHER, .least = 0, .most = 0},
+    .rows = rows,
+    .settings_bytes = sizeof(struct devices_settings),
     .run = devices,
 };

@@ -6,11 +6,12 @@
 #include "../storage/untrusted/h5cf.h"
 #include "../stream/device.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_JOB = OPTION_OWN, OPTION_ALL };
+struct inspect_settings {
+    bool job, all;
+};
 
 static void describe(struct view *view, struct candidate *it, const struct device_facts *cpu) {
     it->described = true;
@@ -197,22 +198,14 @@ static void print_one(struct view *view) {
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-static enum status inspect(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {
-        {"job", no_argument, NULL, OPTION_JOB}, {"all", no_argument, NULL, OPTION_ALL}, {0}};
-    bool job = false, all = false;
-    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        if (code != OPTION_JOB && code != OPTION_ALL) return command_misused(&command_inspect, code, argv, error);
-        job |= code == OPTION_JOB;
-        all |= code == OPTION_ALL;
-    }
-    TRY(command_operands(&command_inspect, argc, 1, 2, error));
-    const char *object = optind + 1 < argc ? argv[optind + 1] : "/";
+static enum status inspect(const struct invocation *invocation, struct error *error) {
+    const struct inspect_settings *settings = invocation->settings;
+    const char *path = invocation->operands[0], *object = invocation->count > 1 ? invocation->operands[1] : "/";
     struct view view;
-    enum status status = look(argv[optind], object, all, &view, error);
-    if (!status && job)
+    enum status status = look(path, object, settings->all, &view, error);
+    if (!status && settings->job)
         status = inspect_print_job(&view, error);
-    else if (!status && view.list.count == 1 && optind + 1 < argc)
+    else if (!status && view.list.count == 1 && invocation->count > 1)
         print_one(&view);
     else if (!status)
         inspect_print_table(&view);
@@ -220,14 +213,24 @@ static enum status inspect(int argc, char **argv, struct error *error) {
     return status;
 }
 
+static const struct option_row rows[] = {
+    {"job", 0, NULL, "print a job to begin with, as the names and shapes suggest",
+     TAKE_FLAG(struct inspect_settings, job)},
+    {"all", 0, NULL,
+     "list every data set: also scalars, netCDF dimensions without a variable, parts of indices, and data sets that "
+     "are "
+     "like others",
+     TAKE_FLAG(struct inspect_settings, all)},
+    {0},
+};
+
 const struct command command_inspect = {
     .name = "inspect",
-    .arguments = "[--job] FILE [DATASET]",
-    .summary = "what of an HDF5 file a job can read: shapes, types, chunks, filters, sizes, rates",
-    .help = "  --job              print a job to begin with, as the names and shapes suggest\n"
-            "  --all              list every data set, also scalars, netCDF's dimensions without a\n"
-            "                     variable, parts of indices, and what is like others\n"
-            "FILE is an HDF5 file. DATASET is one of its data sets, of which more is said, or a group.\n"
-            "Rates are predicted for this machine.\n",
+    .summary = "List the data sets of an HDF5 file that a job can read: shapes, types, chunks, filters, sizes, rates.",
+    .description = "FILE is an HDF5 file. DATASET is one of its data sets, which is described in more detail, or a "
+                   "group. Rates are predictions for this machine.\n",
+    .operands = {"FILE [DATASET]", WORD_FILE, .least = 1, .most = 2},
+    .rows = rows,
+    .settings_bytes = sizeof(struct inspect_settings),
     .run = inspect,
 };

@@ -3,7 +3,6 @@
 #include "../stream/device.h"
 #include "command.h"
 
-#include <getopt.h>
 #include <string.h>
 
 static const char *const accuracy_names[ACCURACY_COUNT] = {"full", "tf32", "float16", "bfloat16"};
@@ -18,7 +17,7 @@ static void print_dtypes(unsigned dtypes) {
         if (dtypes & DTYPE_BIT(i)) printf("%s%s", separator, dtype_name((enum dtype)i)), separator = " ";
 }
 
-/* Nothing where it does all of them. */
+/* Prints nothing if the kernel has all operators. */
 static void print_operators(const struct kernel *kernel, const char *const *names) {
     int count = 0;
     while (names && names[count]) count++;
@@ -28,8 +27,8 @@ static void print_operators(const struct kernel *kernel, const char *const *name
         if (kernel->operators >> i & 1) printf(" %s", names[i]);
 }
 
-/* Where it runs, or why it cannot. */
-static void print_place(const struct kernel *kernel, const struct device_facts *cuda) {
+/* Prints where the kernel runs, or why it cannot run here. */
+static void print_availability(const struct kernel *kernel, const struct device_facts *cuda) {
     const int needs = kernel->compute_capability, below = kernel->only_below,
               here = cuda ? cuda->compute_capability : 0;
     const char *missing = NULL;
@@ -62,10 +61,10 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
         printf(" (%s)\n", kernel->parameters[p].help);
     }
     if (kernel->traffic) printf("            traffic: %s\n", kernel->traffic);
-    print_place(kernel, cuda);
+    print_availability(kernel, cuda);
 }
 
-/* Of what was left out of the build only the names are known. */
+/* The names of the variants that are not in this build. */
 static void print_left_out(enum op op) {
     const char *names[KERNELS_MOST];
     int count = kernel_names(op, names, KERNELS_MOST);
@@ -73,16 +72,14 @@ static void print_left_out(enum op op) {
         if (kernel_left_out(op, names[i])) printf("  %-10s not in this build (needs nvcc)\n", names[i]);
 }
 
-static enum status list(int argc, char **argv, struct error *error) {
-    enum status status = command_operands_only(&command_list, argc, argv, 1, error);
-    if (status) return status;
-    const char *wanted = optind < argc ? argv[optind] : NULL;
+static enum status list(const struct invocation *invocation, struct error *error) {
+    const char *wanted = invocation->count > 0 ? invocation->operands[0] : NULL;
     if (wanted && !operation_find(wanted)) {
         const char *names[OP_COUNT];
         for (int i = 0; i < OP_COUNT; i++) names[i] = operations[i]->name;
         const char *near = nearest_name(wanted, names, OP_COUNT);
         if (near) return fail(error, STATUS_USAGE, "list: unknown operation '%s' (did you mean '%s'?)", wanted, near);
-        return fail(error, STATUS_USAGE, "list: unknown operation '%s'; `tilerun list` shows all", wanted);
+        return fail(error, STATUS_USAGE, "list: unknown operation '%s'; `tilerun list` lists all", wanted);
     }
     struct device_facts cuda;
     bool there = device_cuda_count() > 0 && device_cuda_facts(0, &cuda, error) == STATUS_OK;
@@ -97,10 +94,13 @@ static enum status list(int argc, char **argv, struct error *error) {
     return STATUS_OK;
 }
 
+static const struct option_row rows[] = {{0}};
+
 const struct command command_list = {
     .name = "list",
-    .arguments = "[OPERATION]",
-    .summary = "the variants of each operation: what they do, take and need, and whether they run here",
-    .help = "",
+    .summary = "List the variants of each operation: what they do, which types they take, what they need, and whether "
+               "they run here.",
+    .operands = {"[OPERATION]", WORD_OPERATION, .least = 0, .most = 1},
+    .rows = rows,
     .run = list,
 };

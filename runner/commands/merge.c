@@ -7,31 +7,14 @@
 #include "command.h"
 #include "results_open.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_OVERWRITE = OPTION_OWN, OPTION_LINK, OPTION_PROGRESS, OPTION_JSON };
-
-static enum status parse(int argc, char **argv, struct execute_options *wanted, struct error *error) {
-    static const struct option options[] = {{"overwrite", no_argument, NULL, OPTION_OVERWRITE},
-                                            {"link", no_argument, NULL, OPTION_LINK},
-                                            {"progress", required_argument, NULL, OPTION_PROGRESS},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {0}};
-    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
-        case OPTION_OVERWRITE: wanted->overwrite = true; break;
-        case OPTION_LINK: wanted->link = true; break;
-        case OPTION_PROGRESS:
-            if (!progress_parse(optarg, &wanted->progress))
-                return fail(error, STATUS_USAGE, "merge: --progress is auto, plain or none, not '%s'", optarg);
-            break;
-        case OPTION_JSON: wanted->print = result_print_json; break;
-        default: return command_misused(&command_merge, code, argv, error);
-        }
-    return command_operands(&command_merge, argc, 1, 1, error);
-}
+struct merge_settings {
+    bool overwrite, link, json;
+    enum progress_mode progress;
+};
 
 /* The job as the shards run it, whose text stays theirs: the output is the same file by whatever name. */
 static struct job *load_job(const char *path, const struct shard_job *found) {
@@ -76,16 +59,21 @@ static enum status join(const struct plan *plan, const struct execute_options *o
     return status;
 }
 
-static enum status merge(int argc, char **argv, struct error *error) {
-    struct execute_options options = {.print = result_print_table, .resume = true, .merge = true, .single = true};
-    char *line = command_line(argc, argv);
+static enum status merge(const struct invocation *invocation, struct error *error) {
+    const struct merge_settings *settings = invocation->settings;
+    const char *path = invocation->operands[0];
+    struct execute_options options = {.overwrite = settings->overwrite,
+                                      .link = settings->link,
+                                      .progress = settings->progress,
+                                      .print = settings->json ? result_print_json : result_print_table,
+                                      .resume = true,
+                                      .merge = true,
+                                      .single = true,
+                                      .command_line = invocation->line};
     struct shard_job found = {.partial = false};
     struct job *job = NULL;
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
-    if (!status) status = parse(argc, argv, &options, error);
-    const char *path = argv[optind];
-    options.command_line = line;
     if (!status && !shards_find_job(path, &found)) {
         status = show_done(path, &options, error);
     } else if (!status) {
@@ -102,33 +90,37 @@ static enum status merge(int argc, char **argv, struct error *error) {
     plan_free(plan);
     job_free(job);
     shard_job_free(&found);
-    free(line);
     return status;
 }
 
+static const struct option_row rows[] = {
+    {"overwrite", 0, NULL, "replace any file at RESULTS by the shards' results",
+     TAKE_FLAG(struct merge_settings, overwrite)},
+    {"link", 0, NULL,
+     "leave the outputs in RESULTS.parts, which must then stay beside RESULTS, and link to them: takes seconds instead "
+     "of a copy",
+     TAKE_FLAG(struct merge_settings, link)},
+    ROW_PROGRESS(struct merge_settings, progress),
+    {"json", 0, NULL, "print the summary as JSON instead of a table", TAKE_FLAG(struct merge_settings, json)},
+    {0},
+};
+
 const struct command command_merge = {
     .name = "merge",
-    .arguments = "[OPTION...] RESULTS",
-    .summary = "join what the shards of a job have made (`run --shard`) into one results file",
-    /* clang-format off */
-    .help = "  --overwrite        replace whatever file is there by what the shards have made\n"
-            "  --link             leave the outputs in RESULTS.parts, which must then stay beside\n"
-            "                     RESULTS, and show them there: seconds instead of a copy\n"
-            "  --progress MODE    auto, plain or none\n"
-            "  --json             the summary as JSON instead of a table\n"
-            "\n"
-            "RESULTS is the name that the shards were given with -o. The job, its options and\n"
-            "the devices that it is planned for are those of the shards, so that any machine\n"
-            "that sees the file system will do; nothing is computed. The file is the one that\n"
-            "a single process would have written; /shards says where each run was done. If\n"
-            "runs are missing, it says which shards lack them and where these ran, and exits\n"
-            "with 3; parts of another job, other inputs or another tilerun are named and not\n"
-            "taken.\n"
-            "\n"
-            "The outputs of a linked file are virtual data sets, which HDF5's tools read like\n"
-            "any other. It may be moved together with RESULTS.parts; without it, it has no\n"
-            "outputs, and show, compare and the others say so and exit with 2. merge\n"
-            "--overwrite without --link makes a file of copies of it and removes the parts.\n",
-    /* clang-format on */
+    .summary = "Join the results of a job's shards (`run --shard`) into one results file.",
+    .description =
+        "RESULTS is the name that the shards were given with -o. The job, its options and its devices are those of the "
+        "shards, so any machine that sees the file system can merge; it computes nothing. The file is the one that a "
+        "single process would have written; /shards records where each run was done. If runs are missing, merge names "
+        "the shards that lack them and where these ran, and exits with 3. It names parts of another job, other inputs "
+        "or another tilerun, and ignores them.\n"
+        "\n"
+        "The outputs of a linked file are virtual data sets, which HDF5's tools read like any other. It can be moved "
+        "together with RESULTS.parts. Without RESULTS.parts it has no outputs, and show, compare and the others report "
+        "that and exit with 2. `merge --overwrite` without --link copies the outputs into the file and removes the "
+        "parts.\n",
+    .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct merge_settings),
     .run = merge,
 };

@@ -1,4 +1,4 @@
-/* plan.c - `tilerun plan JOB`: what a run would do, without doing it. */
+/* plan.c - `tilerun plan JOB`: predicts what a run would do, without running it. */
 #include "../base/table.h"
 #include "command.h"
 #include "limits_command.h"
@@ -6,104 +6,94 @@
 #include "plan_table.h"
 #include "shard_option.h"
 
-#include <getopt.h>
-#include <stdlib.h>
+enum plan_view { VIEW_TABLE, VIEW_DETAIL, VIEW_JSON, VIEW_RESOLVED };
 
-enum { OPTION_RESOLVED = OPTION_OWN, OPTION_DETAIL, OPTION_JSON, OPTION_SHARDS, OPTION_BY, OPTION_BANDWIDTH };
-
-struct view {
-    int kind;                     /* OPTION_RESOLVED, OPTION_DETAIL, OPTION_JSON; 0: the table */
-    struct division_terms shards; /* shards.shards 0: of runs, not of shards */
+struct plan_settings {
+    struct job_settings job;
+    enum plan_view view;
+    struct division_terms division; /* shards 0: --shards is not given */
 };
 
-static enum status read_bandwidth(const char *text, double *bytes_per_s, struct error *error) {
+/* Takes "40GB" into a double. */
+static enum status option_bandwidth(const struct option_row *row, const char *argument, void *field,
+                                    struct error *error) {
     int64_t bytes;
     double fraction;
     char message[256];
-    if (!job_parse_memory(text, &bytes, &fraction, message) || bytes == 0)
-        return fail(error, STATUS_USAGE, "plan: --bandwidth is bytes a second, such as 40GB, not '%s'", text);
-    *bytes_per_s = (double)bytes;
+    if (!job_parse_memory(argument, &bytes, &fraction, message) || bytes == 0)
+        return fail(error, STATUS_USAGE, "--%s is bytes a second, such as 40GB, not '%s'", row->name, argument);
+    *(double *)field = (double)bytes;
     return STATUS_OK;
 }
 
-static enum status check_view(const struct view *view, struct error *error) {
-    const struct division_terms *shards = &view->shards;
-    if (shards->shards > 0 && view->kind != 0 && view->kind != OPTION_JSON)
-        return fail(error, STATUS_USAGE, "plan: --shards goes with --json, not with --%s",
-                    view->kind == OPTION_DETAIL ? "detail" : "resolved");
-    if (shards->shards == 0 && (shards->by != SHARD_AUTO || shards->bytes_per_s > 0))
-        return fail(error, STATUS_USAGE, "plan: --%s goes with --shards",
-                    shards->by != SHARD_AUTO ? "by" : "bandwidth");
+static enum status validate(const void *settings, struct error *error) {
+    const struct plan_settings *given = settings;
+    const struct division_terms *division = &given->division;
+    if (division->shards > 0 && (given->view == VIEW_DETAIL || given->view == VIEW_RESOLVED))
+        return fail(error, STATUS_USAGE, "--shards goes with --json, not with --%s",
+                    given->view == VIEW_DETAIL ? "detail" : "resolved");
+    if (division->shards == 0 && (division->by != SHARD_AUTO || division->bytes_per_s > 0))
+        return fail(error, STATUS_USAGE, "--%s goes with --shards", division->by != SHARD_AUTO ? "by" : "bandwidth");
     return STATUS_OK;
 }
 
-static void print_shards(const struct plan *plan, const struct view *view) {
-    if (view->kind == OPTION_JSON)
-        plan_print_shards_json(plan, &view->shards, stdout);
+static void print_shards(const struct plan *plan, const struct plan_settings *settings) {
+    if (settings->view == VIEW_JSON)
+        plan_print_shards_json(plan, &settings->division, stdout);
     else
-        plan_print_shards(plan, &view->shards, table_room(), stdout);
+        plan_print_shards(plan, &settings->division, table_room(), stdout);
 }
 
-static void print_runs(struct plan *plan, int kind) {
-    if (kind != OPTION_RESOLVED) command_predict(plan);
-    switch (kind) {
-    case OPTION_RESOLVED: fputs(plan->job->resolved, stdout); break;
-    case OPTION_DETAIL: plan_print_detail(plan, stdout); break;
-    case OPTION_JSON: plan_print_json(plan, stdout); break;
-    default: plan_print_table(plan, table_room(), stdout);
+static void print_runs(struct plan *plan, enum plan_view view) {
+    if (view != VIEW_RESOLVED) command_predict(plan);
+    switch (view) {
+    case VIEW_TABLE: plan_print_table(plan, table_room(), stdout); break;
+    case VIEW_DETAIL: plan_print_detail(plan, stdout); break;
+    case VIEW_JSON: plan_print_json(plan, stdout); break;
+    case VIEW_RESOLVED: fputs(plan->job->resolved, stdout); break;
     }
 }
 
-static enum status plan_command(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {OVERRIDE_ALL,
-                                            {"resolved", no_argument, NULL, OPTION_RESOLVED},
-                                            {"detail", no_argument, NULL, OPTION_DETAIL},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"shards", required_argument, NULL, OPTION_SHARDS},
-                                            {"by", required_argument, NULL, OPTION_BY},
-                                            {"bandwidth", required_argument, NULL, OPTION_BANDWIDTH},
-                                            {0}};
-    struct command_overrides overrides = {.job = {0}};
-    struct view view = {0};
-    enum status status = STATUS_OK;
-    for (int code; !status && (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
-        case OPTION_RESOLVED:
-        case OPTION_DETAIL:
-        case OPTION_JSON: view.kind = code; break;
-        case OPTION_SHARDS:
-            status = command_shard_count(&command_plan, "--shards", optarg, &view.shards.shards, error);
-            break;
-        case OPTION_BY: status = command_shard_by(&command_plan, optarg, &view.shards.by, error); break;
-        case OPTION_BANDWIDTH: status = read_bandwidth(optarg, &view.shards.bytes_per_s, error); break;
-        default: status = command_override(&command_plan, code, argv, &overrides, error);
-        }
-    if (!status) status = check_view(&view, error);
-    if (!status) status = command_operands(&command_plan, argc, 1, 1, error);
-    if (status) return status;
+static enum status plan_command(const struct invocation *invocation, struct error *error) {
+    const struct plan_settings *settings = invocation->settings;
     struct job *job;
     struct plan *plan;
-    status = command_load(argv[optind], &overrides.job, false, &job, &plan, error);
-    if (!status && view.shards.shards > 0)
-        print_shards(plan, &view);
+    enum status status = command_load(invocation->operands[0], &settings->job, false, &job, &plan, error);
+    if (!status && settings->division.shards > 0)
+        print_shards(plan, settings);
     else if (!status)
-        print_runs(plan, view.kind);
+        print_runs(plan, settings->view);
     plan_free(plan);
     job_free(job);
     return status;
 }
 
+static const struct option_row rows[] = {
+    ROWS_JOB(struct plan_settings),
+    {"detail", 0, NULL, "print the tiles, bytes, flops, memory and bound of each run",
+     TAKE_NUMBER(struct plan_settings, view, VIEW_DETAIL)},
+    {"json", 0, NULL, "print the predictions as JSON", TAKE_NUMBER(struct plan_settings, view, VIEW_JSON)},
+    {"shards", 0, "N",
+     "print a row for each of N shards: its runs, bytes and predicted time; then how even they are, and how many "
+     "shards "
+     "make the job faster",
+     .take = option_shard_count, FIELD_OF(struct plan_settings, division.shards, int)},
+    ROW_BY(struct plan_settings, division.by, "with --shards: how to divide the job, as for `run`"),
+    {"bandwidth", 0, "RATE",
+     "with --shards: bytes a second that the file system gives to all shards together, such as 40GB (default: 3GB for "
+     "reads, 1.5GB for writes)",
+     .take = option_bandwidth, FIELD_OF(struct plan_settings, division.bytes_per_s, double)},
+    {"resolved", 0, NULL, "print the job after parameters, defaults and merges",
+     TAKE_NUMBER(struct plan_settings, view, VIEW_RESOLVED)},
+    {0},
+};
+
 const struct command command_plan = {
     .name = "plan",
-    .arguments = "[OPTION...] JOB",
-    .summary = "print each run with its predicted time, memory and share of the machine's limits",
-    .help = HELP_SET HELP_DEVICE HELP_MEMORY HELP_ONLY HELP_RUNS
-    "  --detail           the tiles, bytes, flops, memory and bound of each run\n"
-    "  --json             the predictions as JSON\n"
-    "  --shards N         a row for each of N shards: runs, bytes and predicted time of each; how\n"
-    "                     even they are, and how many shards are of use\n"
-    "  --by runs|tiles    with --shards: what is dealt out, as for `run`\n"
-    "  --bandwidth RATE   with --shards: bytes a second that the file system gives to all shards\n"
-    "                     together, such as 40GB (default: 3GB reading, 1.5GB writing)\n"
-    "  --resolved         print the job after parameters, defaults and merges\n",
+    .summary = "Print each run with its predicted time, memory and share of the machine's limits.",
+    .operands = {"JOB", WORD_JOB, .least = 1, .most = 1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct plan_settings),
+    .validate = validate,
     .run = plan_command,
 };

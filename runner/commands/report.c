@@ -5,12 +5,14 @@
 #include "command.h"
 #include "results_open.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_OVERWRITE = OPTION_OWN };
+struct report_settings {
+    const char *output; /* NULL: default_output */
+    bool overwrite;
+};
 
 /* NAME.html in the current folder, for a results file NAME.h5. The caller frees. */
 static char *default_output(const char *results) {
@@ -64,42 +66,39 @@ static enum status write_output(const char *output, bool overwrite, struct resul
     return status;
 }
 
-static enum status report(int argc, char **argv, struct error *error) {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'}, {"overwrite", no_argument, NULL, OPTION_OVERWRITE}, {0}};
-    const char *output = NULL;
-    bool overwrite = false;
-    for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) {
-        if (code == 'o')
-            output = optarg;
-        else if (code == OPTION_OVERWRITE)
-            overwrite = true;
-        else
-            return command_misused(&command_report, code, argv, error);
-    }
-    TRY(command_operands(&command_report, argc, 1, -1, error));
-    int count = argc - optind, opened = 0;
+static enum status report(const struct invocation *invocation, struct error *error) {
+    const struct report_settings *settings = invocation->settings;
+    int count = invocation->count, opened = 0;
     struct results_file **files = must_malloc((size_t)count * sizeof *files);
     enum status status = STATUS_OK;
     while (opened < count && !status) {
-        status = command_results_open(argv[optind + opened], &files[opened], error);
+        status = command_results_open(invocation->operands[opened], &files[opened], error);
         opened += status == STATUS_OK;
     }
-    if (!status) status = write_output(output, overwrite, files, argv + optind, count, error);
+    if (!status)
+        status = write_output(settings->output, settings->overwrite, files, invocation->operands, count, error);
     for (int i = 0; i < opened; i++) results_file_close(files[i]);
     free(files);
     return status;
 }
 
+static const struct option_row rows[] = {
+    {"output", 'o', "FILE",
+     "write the page to FILE (default: NAME.html here, for NAME.h5); - is standard output; NAME.svg gets the first "
+     "plot "
+     "of rates alone, for other pages",
+     TAKE_TEXT(struct report_settings, output), .kind = WORD_FILE},
+    {"overwrite", 0, NULL, "replace a FILE that is no report; an earlier report is replaced anyway",
+     TAKE_FLAG(struct report_settings, overwrite)},
+    {0},
+};
+
 const struct command command_report = {
     .name = "report",
-    .arguments = "[-o FILE] [--overwrite] RESULTS...",
-    .summary = "write results as one HTML page: tables, plots, the job, where it ran",
-    .help =
-        "  -o, --output FILE  the page (default: NAME.html here, for NAME.h5); - is standard output; NAME.svg is the\n"
-        "                     first plot of rates alone, for other pages\n"
-        "  --overwrite        replace a FILE that is no report; an earlier report is replaced anyway\n"
-        "\n"
-        "The page needs no network and no other file. Several RESULTS are shown together, as A, B, ...\n",
+    .summary = "Write results as one HTML page: tables, plots, the job, where it ran.",
+    .description = "The page needs no network and no other file. Several RESULTS are shown together, as A, B, ...\n",
+    .operands = {"RESULTS...", WORD_RESULTS, .least = 1, .most = -1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct report_settings),
     .run = report,
 };

@@ -1,5 +1,5 @@
-/* reproduce.c - `tilerun reproduce RESULTS`: runs the job that a results file holds once more, on the recorded inputs,
- * and says whether outputs and times come out the same, and if not what has changed. */
+/* reproduce.c - `tilerun reproduce RESULTS`: runs the job of a results file again on the recorded inputs, and reports
+ * whether outputs and times are the same, and if not what has changed. */
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compare/compare.h"
@@ -7,59 +7,28 @@
 #include "../show/recorded.h"
 #include "../show/result_view.h"
 #include "command.h"
-#include "compare.h"
 #include "results_open.h"
 
 #include <ftw.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_INPUTS = OPTION_OWN, OPTION_THRESHOLD, OPTION_KEEP, OPTION_OVERWRITE, OPTION_PROGRESS };
-
-struct reproduction {
-    const char *path;   /* of the results that are to be reproduced */
-    const char *inputs; /* folder; NULL: none */
-    bool keep;
+struct reproduce_settings {
+    struct job_settings job; /* output, device */
+    const char *inputs;      /* folder; NULL: where they were */
     double threshold;
-    struct job_overrides job;
-    struct execute_options execute;
-    char *folder; /* the temporary one that the new results are in; NULL: none */
-    char *output;
-    struct results_file *base, *new;
+    bool keep, overwrite;
+    enum progress_mode progress;
 };
 
-static enum status parse(int argc, char **argv, struct reproduction *r, struct error *error) {
-    static const struct option options[] = {{"inputs", required_argument, NULL, OPTION_INPUTS},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"threshold", required_argument, NULL, OPTION_THRESHOLD},
-                                            {"device", required_argument, NULL, OPTION_DEVICE},
-                                            {"keep", no_argument, NULL, OPTION_KEEP},
-                                            {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
-                                            {"progress", required_argument, NULL, OPTION_PROGRESS},
-                                            {0}};
-    for (int code; (code = getopt_long(argc, argv, ":o:", options, NULL)) != -1;) switch (code) {
-        case OPTION_INPUTS: r->inputs = optarg; break;
-        case 'o': r->job.output = optarg; break;
-        case OPTION_DEVICE: r->job.device = optarg; break;
-        case OPTION_KEEP: r->keep = true; break;
-        case OPTION_OVERWRITE: r->execute.overwrite = true; break;
-        case OPTION_THRESHOLD:
-            if (!command_threshold(optarg, &r->threshold))
-                return fail(error, STATUS_USAGE, "reproduce: --threshold is a share such as 5%% or 0.05, not '%s'",
-                            optarg);
-            break;
-        case OPTION_PROGRESS:
-            if (!progress_parse(optarg, &r->execute.progress))
-                return fail(error, STATUS_USAGE, "reproduce: --progress is auto, plain or none, not '%s'", optarg);
-            break;
-        default: return command_misused(&command_reproduce, code, argv, error);
-        }
-    TRY(command_operands(&command_reproduce, argc, 1, 1, error));
-    r->path = argv[optind];
-    return STATUS_OK;
-}
+struct reproduction {
+    const struct reproduce_settings *settings;
+    const char *path; /* of the original results */
+    char *folder;     /* the temporary folder of the new results; NULL: none */
+    char *output;     /* path of the new results */
+    struct results_file *base, *new;
+};
 
 /* ---- where the new results go ------------------------------------------------------------------------------------ */
 
@@ -68,7 +37,7 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
     return remove(path);
 }
 
-/* A temporary folder beside the results, or where these are in a read-only one, where temporary files go. */
+/* Makes a temporary folder beside the results or, if that folder is read-only, where temporary files go. */
 static enum status make_folder(struct reproduction *r, struct error *error) {
     const char *slash = strrchr(r->path, '/'), *elsewhere = getenv("TMPDIR");
     int length = slash ? (int)(slash + 1 - r->path) : 0;
@@ -92,15 +61,14 @@ static char *kept_name(const char *path) {
 }
 
 static enum status choose_output(struct reproduction *r, struct error *error) {
-    if (r->job.output) {
-        r->output = must_strdup(r->job.output);
-    } else if (r->keep) {
+    if (r->settings->job.overrides.output) {
+        r->output = must_strdup(r->settings->job.overrides.output);
+    } else if (r->settings->keep) {
         r->output = kept_name(r->path);
     } else {
         TRY(make_folder(r, error));
         r->output = must_printf("%s/out.h5", r->folder);
     }
-    r->job.output = r->output;
     return STATUS_OK;
 }
 
@@ -109,8 +77,9 @@ static enum status choose_output(struct reproduction *r, struct error *error) {
 static enum status load_job(const struct reproduction *r, struct job **job, struct error *error) {
     char *text = results_file_job(r->base, true);
     *job = NULL;
-    if (!text) return fail(error, STATUS_USAGE, "%s: it holds no job that could be run again", r->path);
-    *job = job_parse(r->path, text, &r->job);
+    if (!text) return fail(error, STATUS_USAGE, "%s: it holds no job to run again", r->path);
+    *job = job_parse(r->path, text,
+                     &(struct job_overrides){.output = r->output, .device = r->settings->job.overrides.device});
     free(text);
     for (int i = 0; i < (*job)->operation_count; i++) { /* the original's files stay as they are */
         struct job_operation *operation = &(*job)->operations[i];
@@ -118,12 +87,17 @@ static enum status load_job(const struct reproduction *r, struct job **job, stru
         operation->to_file = NULL;
     }
     if (yaml_error_count((*job)->document) > 0) return STATUS_OK; /* planning prints what is wrong */
-    return recorded_inputs_find(r->base, *job, r->inputs, error);
+    return recorded_inputs_find(r->base, *job, r->settings->inputs, error);
 }
 
-static enum status run_again(struct reproduction *r, const struct plan *plan, struct error *error) {
+static enum status run_again(struct reproduction *r, const struct plan *plan, char *line, struct error *error) {
+    const struct execute_options options = {.overwrite = r->settings->overwrite,
+                                            .progress = r->settings->progress,
+                                            .print = result_print_table,
+                                            .single = true,
+                                            .command_line = line};
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
-    enum status status = execute_plan(plan, &r->execute, rows, NULL, error);
+    enum status status = execute_plan(plan, &options, rows, NULL, error);
     free(rows);
     if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
     if (!status) status = command_results_open(r->output, &r->new, error);
@@ -255,7 +229,7 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
     struct context context = context_compare(&comparison);
     context_forget(&context, "command_line"); /* it was `run` then, and is `reproduce` now */
     comparison.inputs_differ = false;         /* their values were checked; only how they are generated could differ */
-    enum status status = comparison_judge(&comparison, &(struct compare_options){r->threshold, true}, error);
+    enum status status = comparison_judge(&comparison, &(struct compare_options){r->settings->threshold, true}, error);
     if (!status) {
         bool other_device = comparison.other_device != NULL;
         for (int i = 0; i < comparison.count && other_device; i++) comparison.pairs[i].ratio.verdict = RATIO_UNKNOWN;
@@ -273,22 +247,17 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
     return status;
 }
 
-static enum status reproduce(int argc, char **argv, struct error *error) {
-    struct reproduction r = {.threshold = COMMAND_THRESHOLD, .execute = {.print = result_print_table, .single = true}};
-    char *line = command_line(argc, argv);
+static enum status reproduce(const struct invocation *invocation, struct error *error) {
+    struct reproduction r = {.settings = invocation->settings, .path = invocation->operands[0]};
     struct job *job = NULL;
     struct plan *plan = NULL;
     enum status status = interrupt_begin(error);
-    if (!status) status = parse(argc, argv, &r, error);
     if (!status) status = command_results_open(r.path, &r.base, error);
     if (!status) status = choose_output(&r, error);
     if (!status) status = load_job(&r, &job, error);
     if (!status) status = command_plan_job(job, true, &plan, error);
     if (!status) status = recorded_inputs_check(r.base, plan, error);
-    if (!status) {
-        r.execute.command_line = line;
-        status = run_again(&r, plan, error);
-    }
+    if (!status) status = run_again(&r, plan, invocation->line, error);
     if (!status) status = judge(&r, plan, error);
     plan_free(plan);
     job_free(job);
@@ -297,28 +266,37 @@ static enum status reproduce(int argc, char **argv, struct error *error) {
     if (r.folder) nftw(r.folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     free(r.folder);
     free(r.output);
-    free(line);
     return status;
 }
 
+static const struct option_row rows[] = {
+    {"inputs", 0, "DIR", "read the inputs from DIR (default: where they were)",
+     TAKE_TEXT(struct reproduce_settings, inputs), .kind = WORD_FOLDER},
+    {"output", 'o', "FILE", "keep the new results in FILE", TAKE_TEXT(struct reproduce_settings, job.overrides.output),
+     .kind = WORD_FILE},
+    {"keep", 0, NULL, "keep the new results beside RESULTS, as NAME.reproduced.h5",
+     TAKE_FLAG(struct reproduce_settings, keep)},
+    {"overwrite", 0, NULL, "replace the file that is kept, if there is one",
+     TAKE_FLAG(struct reproduce_settings, overwrite)},
+    ROW_THRESHOLD(struct reproduce_settings, threshold),
+    ROW_DEVICE(struct reproduce_settings),
+    ROW_PROGRESS(struct reproduce_settings, progress),
+    {0},
+};
+
 const struct command command_reproduce = {
     .name = "reproduce",
-    .arguments = "[OPTION...] RESULTS",
-    .summary = "run the job of a results file again and compare outputs and times",
-    /* clang-format off */
-    .help = "  --inputs DIR       where the inputs are now (default: where they were)\n"
-            "  -o, --output FILE  keep the new results in FILE\n"
-            "  --keep             keep them beside RESULTS, as NAME.reproduced.h5\n"
-            "  --overwrite        replace the file that is kept, if there is one\n"
-            "  --threshold T      what difference of times matters: 5% or 0.05 (default: 3%)\n"
-            HELP_DEVICE
-            "  --progress MODE    auto, plain or none\n"
-            "\n"
-            "The job is the one that ran, with what the command line had set. Inputs must\n"
-            "have the recorded values. Outputs are compared bit for bit where the variant\n"
-            "promises that and program and device are the same, else within the tolerances;\n"
-            "times as `compare` does. Runs that made no result then do not count. Exit code 1\n"
-            "if an output differs, was not made or is gone from RESULTS, or a run is slower.\n",
-    /* clang-format on */
+    .summary = "Run the job of a results file again and compare outputs and times.",
+    .description =
+        "The job is the one that ran, with the settings of its command line. Inputs must have the recorded values. "
+        "Outputs are compared bit for bit if the variant promises the same bits and program and device are the same, "
+        "else within the tolerances. Times are compared as `compare` does. Runs that failed in the original do not "
+        "count.\n"
+        "\n"
+        "The exit code is 1 if an output differs, was not made or is missing from RESULTS, or if a run is slower.\n",
+    .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct reproduce_settings),
+    .defaults = &(const struct reproduce_settings){.threshold = DEFAULT_THRESHOLD},
     .run = reproduce,
 };

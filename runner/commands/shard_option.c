@@ -1,4 +1,4 @@
-/* shard_option.c - which shard this process is: from the command line, or from the variables of a batch system. */
+/* shard_option.c - reads which shard this process is from the command line or from the variables of a batch system. */
 #include "shard_option.h"
 
 #include <ctype.h>
@@ -16,14 +16,14 @@ static bool read_number(const char **text, int *number) {
     return true;
 }
 
-/* The number in a variable; false: it is not set, or is no number. */
+/* Reads the number in an environment variable; false: it is not set, or is no number. */
 static bool variable(const char *name, int *number) {
     const char *text = getenv(name);
     return text && read_number(&text, number) && *text == '\0';
 }
 
-/* Slurm numbers an array as the user likes (--array=1-8): its least number is shard 0. With a step (0-6:2) the numbers
- * are that far apart. */
+/* The user chooses the numbers of a Slurm array (--array=1-8): the smallest is shard 0. A step (0-6:2) sets them apart.
+ */
 static bool from_array(int *index, int *count) {
     int number, least, step = 1;
     if (!variable("SLURM_ARRAY_TASK_ID", &number) || !variable("SLURM_ARRAY_TASK_MIN", &least) ||
@@ -46,63 +46,51 @@ static bool from_batch_system(int *index, int *count, const char **source) {
     return false;
 }
 
-static enum status check_count(const struct command *command, const char *option, const char *text, int count,
-                               struct error *error) {
+static enum status check_count(const struct option_row *row, const char *argument, int count, struct error *error) {
     if (count >= 1 && count <= MOST_SHARDS) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: %s %s: the number of shards is from 1 to %d", command->name, option, text,
-                MOST_SHARDS);
+    return fail(error, STATUS_USAGE, "--%s %s: the number of shards is from 1 to %d", row->name, argument, MOST_SHARDS);
 }
 
-enum status command_shard_count(const struct command *command, const char *option, const char *text, int *count,
-                                struct error *error) {
-    const char *rest = text;
+enum status option_shard_count(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    const char *rest = argument;
+    int *count = field;
     if (!read_number(&rest, count) || *rest != '\0')
-        return fail(error, STATUS_USAGE, "%s: %s is a number of shards, such as 8, not '%s'", command->name, option,
-                    text);
-    return check_count(command, option, text, *count, error);
+        return fail(error, STATUS_USAGE, "--%s is a number of shards, such as 8, not '%s'", row->name, argument);
+    return check_count(row, argument, *count, error);
 }
 
-enum status command_shard(const struct command *command, const char *text, int *index, int *count,
-                          struct error *error) {
-    const char *rest = text, *source = NULL;
-    if (strcmp(text, "auto") == 0) {
-        if (!from_batch_system(index, count, &source))
-            return fail(error, STATUS_USAGE,
-                        "%s: --shard auto: no batch system says which shard this is; set are neither "
-                        "SLURM_ARRAY_TASK_ID, _MIN and _COUNT nor SLURM_PROCID and SLURM_NTASKS, "
-                        "OMPI_COMM_WORLD_RANK and _SIZE, PMI_RANK and PMI_SIZE",
-                        command->name);
-        if (*index >= 0 && *index < *count && *count <= MOST_SHARDS) return STATUS_OK;
+static enum status shard_of_environment(struct shard *shard, struct error *error) {
+    const char *source = NULL;
+    if (!from_batch_system(&shard->index, &shard->count, &source))
         return fail(error, STATUS_USAGE,
-                    "%s: --shard auto: %s makes this shard %d of %d; shards are numbered without gaps, from 0",
-                    command->name, source, *index, *count);
-    }
-    bool form = read_number(&rest, index) && *rest++ == '/' && read_number(&rest, count) && *rest == '\0';
-    if (!form)
-        return fail(error, STATUS_USAGE, "%s: --shard is I/N, such as 0/4, or auto, not '%s'", command->name, text);
-    TRY(check_count(command, "--shard", text, *count, error));
-    if (*index >= *count)
-        return fail(error, STATUS_USAGE, "%s: --shard %s: shards are numbered from 0, so the last of %d is %d/%d",
-                    command->name, text, *count, *count - 1, *count);
+                    "--shard auto: no batch system says which shard this is; none of these sets is complete: "
+                    "SLURM_ARRAY_TASK_ID, _MIN and _COUNT; SLURM_PROCID and SLURM_NTASKS; OMPI_COMM_WORLD_RANK and "
+                    "_SIZE; PMI_RANK and PMI_SIZE");
+    if (shard->index >= 0 && shard->index < shard->count && shard->count <= MOST_SHARDS) return STATUS_OK;
+    return fail(error, STATUS_USAGE,
+                "--shard auto: %s makes this shard %d of %d; shards are numbered without gaps, from 0", source,
+                shard->index, shard->count);
+}
+
+enum status option_shard(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    struct shard *shard = field;
+    const char *rest = argument;
+    if (strcmp(argument, "auto") == 0) return shard_of_environment(shard, error);
+    bool form = read_number(&rest, &shard->index) && *rest++ == '/' && read_number(&rest, &shard->count) && !*rest;
+    if (!form) return fail(error, STATUS_USAGE, "--shard is I/N, such as 0/4, or auto, not '%s'", argument);
+    TRY(check_count(row, argument, shard->count, error));
+    if (shard->index >= shard->count)
+        return fail(error, STATUS_USAGE, "--shard %s: shards are numbered from 0, so the last of %d is %d/%d", argument,
+                    shard->count, shard->count - 1, shard->count);
     return STATUS_OK;
 }
 
-enum status command_shard_by(const struct command *command, const char *text, enum shard_by *by, struct error *error) {
-    if (strcmp(text, "runs") == 0)
-        *by = SHARD_BY_RUNS;
-    else if (strcmp(text, "tiles") == 0)
-        *by = SHARD_BY_TILES;
-    else
-        return fail(error, STATUS_USAGE, "%s: --by is runs or tiles, not '%s'", command->name, text);
-    return STATUS_OK;
-}
-
-enum status command_shard_wait(const struct command *command, const char *text, double *seconds, struct error *error) {
+enum status option_seconds(const struct option_row *row, const char *argument, void *field, struct error *error) {
     int number;
-    const char *rest = text;
+    const char *rest = argument;
     if (!read_number(&rest, &number) || *rest != '\0')
-        return fail(error, STATUS_USAGE, "%s: --wait is a whole number of seconds, such as 3600, not '%s'",
-                    command->name, text);
-    *seconds = number;
+        return fail(error, STATUS_USAGE, "--%s is a whole number of seconds, such as 3600, not '%s'", row->name,
+                    argument);
+    *(double *)field = number;
     return STATUS_OK;
 }

@@ -1,21 +1,23 @@
-/* shard_option.h - the value of `--shard`: I/N, or `auto` for what the batch system says of this process; and N alone.
- */
+/* shard_option.h - the arguments of `--shard`, `--shards` and `--wait`. */
 #ifndef RUNNER_SHARD_OPTION_H
 #define RUNNER_SHARD_OPTION_H
 
 #include "../divide/shard.h"
-#include "command.h"
+#include "option.h"
 
-/* Reads "3/8" (zero-based) or "auto": Slurm's array, Slurm's ranks, those of Open MPI, those of PMI, in this order.
- * STATUS_USAGE: it is neither, or no variable is set. */
-enum status command_shard(const struct command *command, const char *text, int *index, int *count, struct error *error);
-/* Reads the value of `--by`. STATUS_USAGE: it is neither "runs" nor "tiles". */
-enum status command_shard_by(const struct command *command, const char *text, enum shard_by *by, struct error *error);
-/* Reads the value of `--wait`. STATUS_USAGE: it is no number of seconds. */
-enum status command_shard_wait(const struct command *command, const char *text, double *seconds, struct error *error);
-#define SHARD_WAIT_S 86400.0 /* without the option; the tasks of an array may begin hours apart */
-/* Reads the number of shards that an option such as "--shards" gives. STATUS_USAGE: it is none, or out of range. */
-enum status command_shard_count(const struct command *command, const char *option, const char *text, int *count,
-                                struct error *error);
+/* For option_row.take, with a `struct shard` as field: "3/8" (shard 3 of 8, from 0) or "auto", which reads the variables
+ * of a Slurm array, Slurm's ranks, Open MPI or PMI, in this order. STATUS_USAGE: it is neither, or no variable is set.
+ */
+enum status option_shard(const struct option_row *row, const char *argument, void *field, struct error *error);
+/* A number of shards, into an int. */
+enum status option_shard_count(const struct option_row *row, const char *argument, void *field, struct error *error);
+/* A whole number of seconds, into a double. */
+enum status option_seconds(const struct option_row *row, const char *argument, void *field, struct error *error);
+
+#define DEFAULT_WAIT_S 86400.0 /* tasks of an array may begin hours apart */
+
+/* "runs" or "tiles", into an enum shard_by. */
+#define ROW_BY(structure, member, help)                                                                                \
+    { "by", 0, "runs|tiles", help, TAKE_CHOICE(structure, member), CHOICES("runs", "tiles"), .number = SHARD_BY_RUNS }
 
 #endif

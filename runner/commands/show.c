@@ -1,4 +1,4 @@
-/* show.c - `tilerun show RESULTS`: the rows of a results file, or of a job that is not done, as a table. */
+/* show.c - `tilerun show RESULTS`: prints the rows of a results file, or of an unfinished job, as a table. */
 #include "../base/table.h"
 #include "../base/text.h"
 #include "../show/result_file.h"
@@ -6,79 +6,46 @@
 #include "command.h"
 #include "results_open.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 
-enum {
-    OPTION_CSV = OPTION_OWN,
-    OPTION_JSON,
-    OPTION_MARKDOWN,
-    OPTION_COLUMNS,
-    OPTION_BASELINE,
-    OPTION_SORT,
-    OPTION_WHERE
-};
-enum { MOST_WHERE = 32 };
+enum show_format { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
 
-struct show_arguments {
-    int format; /* OPTION_CSV, OPTION_JSON, OPTION_MARKDOWN; 0: a table */
-    struct view_options view;
-    const char *where[MOST_WHERE];
+struct show_settings {
+    enum show_format format;
+    const char *columns, *baseline, *sort;
+    struct option_list where;
 };
 
-static enum status parse(int argc, char **argv, struct show_arguments *arguments, struct error *error) {
-    static const struct option options[] = {
-        {"csv", no_argument, NULL, OPTION_CSV},
-        {"json", no_argument, NULL, OPTION_JSON},
-        {"md", no_argument, NULL, OPTION_MARKDOWN},
-        {"columns", required_argument, NULL, OPTION_COLUMNS},
-        {"baseline", required_argument, NULL, OPTION_BASELINE},
-        {"sort", required_argument, NULL, OPTION_SORT},
-        {"where", required_argument, NULL, OPTION_WHERE},
-        {0},
-    };
-    struct view_options *view = &arguments->view;
-    view->where = arguments->where;
-    for (int code; (code = getopt_long(argc, argv, ":", options, NULL)) != -1;) switch (code) {
-        case OPTION_CSV:
-        case OPTION_JSON:
-        case OPTION_MARKDOWN: arguments->format = code; break;
-        case OPTION_COLUMNS: view->columns = optarg; break;
-        case OPTION_BASELINE: view->baseline = optarg; break;
-        case OPTION_SORT: view->sort = optarg; break;
-        case OPTION_WHERE:
-            if (view->where_count == MOST_WHERE)
-                return fail(error, STATUS_USAGE, "show: more than %d --where", MOST_WHERE);
-            arguments->where[view->where_count++] = optarg;
-            break;
-        default: return command_misused(&command_show, code, argv, error);
-        }
-    bool table = arguments->format == 0 || arguments->format == OPTION_MARKDOWN;
-    if (!table && (view->columns || view->baseline))
-        return fail(error, STATUS_USAGE,
-                    "show: %s is of tables; --csv and --json have all columns of /runs, and no ratio",
-                    view->columns ? "--columns" : "--baseline");
-    return command_operands(&command_show, argc, 1, 1, error);
+/* Does a program read the output? */
+static bool is_data(enum show_format format) {
+    return format == FORMAT_CSV || format == FORMAT_JSON;
 }
 
-static void print(const struct view *view, int format, FILE *to) {
-    if (format == 0) {
+static enum status validate(const void *settings, struct error *error) {
+    const struct show_settings *given = settings;
+    if (!is_data(given->format) || !(given->columns || given->baseline)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "--%s is for tables; --csv and --json print all columns of /runs, and no ratio",
+                given->columns ? "columns" : "baseline");
+}
+
+static void print(const struct view *view, enum show_format format, FILE *to) {
+    if (format == FORMAT_TABLE) {
         view_print(view, table_room(), "--columns chooses", to);
-    } else if (format == OPTION_MARKDOWN) {
+    } else if (format == FORMAT_MARKDOWN) {
         view_print_markdown(view, to);
     } else {
         int count;
         struct result_row *rows = view_rows(view, &count);
-        (format == OPTION_CSV ? result_print_csv : result_print_json)(rows, count, to);
+        (format == FORMAT_CSV ? result_print_csv : result_print_json)(rows, count, to);
         free(rows);
     }
 }
 
-/* How far the job is stands above the table; where a program reads the rows, on stderr. */
-static void print_standing(const char *standing, int format) {
-    if (format == OPTION_CSV || format == OPTION_JSON) {
+/* Prints how far an unfinished job is: above the table, or on stderr if a program reads the rows. */
+static void print_standing(const char *standing, enum show_format format) {
+    if (is_data(format)) {
         text_say("tilerun: %s\n", standing);
-    } else if (format == OPTION_MARKDOWN) {
+    } else if (format == FORMAT_MARKDOWN) {
         text_print_markdown(standing, stdout);
         fputs("\n\n", stdout);
     } else {
@@ -86,43 +53,55 @@ static void print_standing(const char *standing, int format) {
     }
 }
 
-static enum status show(int argc, char **argv, struct error *error) {
-    struct show_arguments arguments = {0};
-    TRY(parse(argc, argv, &arguments, error));
+static enum status show(const struct invocation *invocation, struct error *error) {
+    const struct show_settings *settings = invocation->settings;
+    const struct view_options options = {.columns = settings->columns,
+                                         .baseline = settings->baseline,
+                                         .sort = settings->sort,
+                                         .where = settings->where.of,
+                                         .where_count = settings->where.count};
     struct results_file *file;
     struct view *view = NULL;
-    TRY(command_results_open(argv[optind], &file, error));
-    struct error what = {STATUS_OK, ""};
-    enum status status = view_make(file->rows, file->count, &arguments.view, &view, &what);
-    if (status) fail(error, status, "show: %s", what.text);
-    if (!status && file->standing) print_standing(file->standing, arguments.format);
-    bool empty =
-        file->count == 0 && file->standing && arguments.format != OPTION_CSV && arguments.format != OPTION_JSON;
-    if (!status && !empty) print(view, arguments.format, stdout);
+    struct error wrong = {.status = STATUS_OK};
+    TRY(command_results_open(invocation->operands[0], &file, error));
+    enum status status = view_make(file->rows, file->count, &options, &view, &wrong);
+    if (status) fail(error, status, "show: %s", wrong.text);
+    if (!status && file->standing) print_standing(file->standing, settings->format);
+    bool empty = file->count == 0 && file->standing && !is_data(settings->format);
+    if (!status && !empty) print(view, settings->format, stdout);
     view_free(view);
     results_file_close(file);
     return status;
 }
 
+static const struct option_row rows[] = {
+    {"columns", 0, "A,B,...", "print these columns: of the table, of /runs, or parameters (n or p_n)",
+     TAKE_TEXT(struct show_settings, columns)},
+    {"baseline", 0, "VARIANT", "divide by this variant's time for ratios (default: the first variant)",
+     TAKE_TEXT(struct show_settings, baseline)},
+    {"sort", 0, "COLUMN", "print the smallest first; -COLUMN: the largest first",
+     TAKE_TEXT(struct show_settings, sort)},
+    {"where", 0, "COLUMN=VALUE", "print only these runs (repeatable; also != < <= > >=): op=matmul, n>=512, total<2ms",
+     TAKE_LIST(struct show_settings, where)},
+    {"md", 0, NULL, "print a table in GitHub's Markdown", TAKE_NUMBER(struct show_settings, format, FORMAT_MARKDOWN)},
+    {"csv", 0, NULL, "print all columns of /runs, comma-separated",
+     TAKE_NUMBER(struct show_settings, format, FORMAT_CSV)},
+    {"json", 0, NULL, "print an array of objects, one for each run",
+     TAKE_NUMBER(struct show_settings, format, FORMAT_JSON)},
+    {0},
+};
+
 const struct command command_show = {
     .name = "show",
-    .arguments = "[OPTION...] RESULTS",
-    .summary = "print the summary of a results file as a table",
-    /* clang-format off */
-    .help = "  --columns A,B,...    these: of the table, of /runs, parameters (n or p_n)\n"
-            "  --baseline VARIANT   what ratios refer to (default: the first variant)\n"
-            "  --sort COLUMN        smallest first; -COLUMN: largest first\n"
-            "  --where COLUMN=VALUE these runs (repeatable; also != < <= > >=):\n"
-            "                       op=matmul, n>=512, total<2ms\n"
-            "  --md                 a table in GitHub's Markdown\n"
-            "  --csv                all columns of /runs, comma-separated\n"
-            "  --json               an array of objects, one a run\n"
-            "\n"
-            "Columns of the table: operation, parameters, variant, shape, median, ci (half\n"
-            "of the median's 95 % interval), rate, roof (share of the measured limit),\n"
-            "ratio, total (wall time from reading to writing), error, flags, status. A\n"
-            "terminal that is too narrow gets fewer, a pipe gets all. RESULTS may be the\n"
-            "output of a job that is not done: its finished runs are shown.\n",
-    /* clang-format on */
+    .summary = "Print the summary of a results file as a table.",
+    .description =
+        "Columns of the table: operation, parameters, variant, shape, median, ci (half of the median's 95 % interval), "
+        "rate, roof (share of the measured limit), ratio, total (wall time from reading to writing), error, flags, "
+        "status. A narrow terminal gets fewer columns, a pipe gets all. RESULTS may be the output of an unfinished "
+        "job: show prints its finished runs.\n",
+    .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
+    .rows = rows,
+    .settings_bytes = sizeof(struct show_settings),
+    .validate = validate,
     .run = show,
 };

@@ -58,58 +58,8 @@ def test_help_of_commands(command):
     assert said.startswith(f"usage: tilerun {command}") and said == quiet(command, "-h") == quiet("help", command)
 
 
-def test_help_names_every_option():
-    said = quiet("run", "--help")
-    for option in "--output --device --memory --set --only --once --repeat --resume --overwrite --progress --json".split():
-        assert option in said
-
-
 def test_version():
     assert re.fullmatch(r"tilerun \S+ \(\S+\)\n(no CUDA|CUDA \d+\.\d+), HDF5 \d+\.\d+\.\d+\n", quiet("--version"))
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["rum"], r"unknown command 'rum' \(did you mean 'run'\?\)"),
-        (["help", "rum"], r"unknown command 'rum' \(did you mean 'run'\?\)"),
-        (["frobnicate"], r"unknown command 'frobnicate'; `tilerun --help` lists them"),
-        (["run"], r"run: a file is missing\nusage: tilerun run "),
-        (["run", "a", "b"], r"run: too many files\nusage: tilerun run "),
-        (["run", "--resum", "--zzz", "a"], r"run: unknown option '--zzz'; `tilerun run --help` lists them"),
-        (["run", "-z", "a"], r"run: unknown option '-z'"),
-        (["run", "--repaet", "3", "a"], r"run: unknown option '--repaet' \(did you mean '--repeat'\?\)\n"),
-        (["run", "--repaet=3", "a"], r"run: unknown option '--repaet=3' \(did you mean '--repeat'\?\)\n"),
-        (["list", "--zzz"], r"list: unknown option '--zzz'; `tilerun list --help` lists them"),
-        (["list", "blocked"], r"list: unknown operation 'blocked'; `tilerun list` shows all\n"),
-        (["run", "a", "--set"], r"run: option '--set' needs a value"),
-        (["run", "a", "--progress", "loud"], r"run: --progress is auto, plain or none, not 'loud'"),
-        (["list", "matmull"], r"list: unknown operation 'matmull' \(did you mean 'matmul'\?\)"),
-        (["show", "nowhere.h5"], r"nowhere\.h5: No such file or directory"),
-        (["show", "--csw", "a"], r"show: unknown option '--csw'"),
-        (["devices", "a"], r"devices: too many files"),
-        (["run", *65 * ["--set", "a=1"], "a"], r"run: more than 64 --set\n"),
-        (["show", *33 * ["--where", "a=1"], "a"], r"show: more than 32 --where\n"),
-        (["run", "--by", "rows", "--shard", "0/2", "a"], r"run: --by is runs or tiles, not 'rows'\n"),
-        (["run", "--by", "tiles", "a"], r"run: --by says what --shard deals out; there is no --shard\n"),
-        (["run", "--wait", "x", "--shard", "0/2", "a"], r"run: --wait is a whole number of seconds, such as 3600"),
-        (["run", "--wait", "5", "a"], r"run: --wait says how long a shard waits for another; there is no --shard\n"),
-        (["run", "--wait", "0", "a"], r"run: --wait says how long a shard waits for another; there is no --shard\n"),
-        (["plan", "--by", "tiles", "a"], r"plan: --by goes with --shards\n"),
-        (["plan", "--bandwidth", "1MB", "a"], r"plan: --bandwidth goes with --shards\n"),
-        (["merge", "--progress", "loud", "a"], r"merge: --progress is auto, plain or none, not 'loud'\n"),
-        (["reproduce", "--progress", "loud", "a"], r"reproduce: --progress is auto, plain or none, not 'loud'\n"),
-        (["reproduce", "--threshold", "7x", "a"], r"reproduce: --threshold is a share such as 5% or 0\.05, not '7x'\n"),
-        *[
-            ([command, "--zzz", "a"], rf"{command}: unknown option '--zzz'; `tilerun {command} --help` lists them\n")
-            for command in ["check", "plan", "devices", "inspect", "report", "compare", "merge", "reproduce"]
-        ],
-    ],
-)
-def test_mistakes(arguments, message):
-    done = harness.tilerun(*arguments)
-    assert done.returncode == USAGE and done.stdout == ""
-    assert re.match("tilerun: " + message, done.stderr), done.stderr
 
 
 def test_nothing_asked():

@@ -457,13 +457,6 @@ def test_bare_files(base, new):
     as_json(new, new)
 
 
-def test_mistakes(base):
-    assert "a file is missing" in compare(base, expect=USAGE).stderr
-    for text in ["-1%", "5x", "", "%", "1e9", "nan"]:
-        assert "--threshold" in compare(base, base, "--threshold", text, expect=USAGE).stderr
-    assert "unknown option" in compare(base, base, "--thresold", "5%", expect=USAGE).stderr
-
-
 def test_odd_names_and_a_read_only_folder(original, folder):
     odd = folder / "bäse \"quoted\" 100%.h5"
     shutil.copy(original, odd)

@@ -51,11 +51,11 @@ def test_other_shells(shell):
 
 
 def choices(option):
-    """The values in a description like "auto, cpu or cuda:N (...)"."""
+    """The values in a description like "how: auto, cpu or cuda:N (...)"."""
     if not option.value:
         return []
-    found = re.match(r"((?:[\w:]+, )*[\w:]+,? or [\w:]+)(?:$|[,;.:]| \()", option.text)
-    words = re.split(r", or |, | or ", found[1]) if found else []
+    found = re.search(r": ((?:[\w:]+, )*[\w:]+ or [\w:]+)(?:$|[,;.:]| \()", option.text)
+    words = re.split(r", | or ", found[1]) if found else []
     return [word for word in words if word == word.lower()]
 
 

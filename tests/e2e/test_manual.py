@@ -1,5 +1,5 @@
-"""Help and the manual page: both name every command and every option that the program takes; what `make install` puts
-where, and `make uninstall` removes."""
+"""Help fits a terminal, the manual page is good roff; what `make install` puts where, and `make uninstall` removes.
+unit/test_commands.c checks that both hold every option."""
 
 import os
 import re
@@ -31,13 +31,6 @@ def plain(roff):
     return " ".join(roff.split())
 
 
-def section(manual, command):
-    text = manual.read_text()
-    found = re.search(rf"^\.SS {command}\n(.*?)(?=^\.S[SH] )", text, re.M | re.S)
-    assert found, f"{command} is not in the manual"
-    return plain(found[1])
-
-
 def test_usage_lists_the_commands():
     """They are those of commands.def, and each says what it is for."""
     table = (harness.ROOT / "runner/commands/commands.def").read_text()
@@ -49,45 +42,6 @@ def test_usage_lists_the_commands():
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_fits_80_columns(command):
     assert [line for line in commands.help_of(*command.split()).splitlines() if len(line) > 80] == []
-
-
-def getopt_table(command):
-    """Of the source: {name: does it take a value}, and the letters."""
-    folder = harness.ROOT / "runner/commands"
-    [source] = [text for text in (path.read_text() for path in folder.glob("*.c")) if f"command_{command} = {{" in text]
-    shared = (folder / "command.h").read_text()
-
-    def rows(text):
-        found = {name: kind == "required" for name, kind in re.findall(r'"([\w-]+)",\s*(no|required)_argument', text)}
-        for macro in set(re.findall(r"\bOVERRIDE_\w+", text)):
-            definition = re.search(rf"#define {macro}\b((?:.*\\\n)*.*\n)", shared)
-            found.update(rows(definition[1]))
-        return found
-
-    tables = re.findall(r"struct option \w+\[\] = (\{.*?\});", source, re.S)
-    letters = "".join(re.findall(r'getopt_long\(argc, argv, ":([\w:]*)"', source))
-    return rows(" ".join(tables)), {letter: bool(colon) for letter, colon in re.findall(r"(\w)(:?)", letters)}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_lists_the_options(command):
-    """All that getopt is given, with a word for the value where it takes one, and no other."""
-    options, letters = getopt_table(command)
-    said = commands.options(command)
-    assert {option.name: bool(option.value) for option in said} == options
-    assert {option.letter: bool(option.value) for option in said if option.letter} == letters
-    assert all(option.text for option in said)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_manual_says_what_help_says(manual, command):
-    text = section(manual, command)
-    for option in commands.options(command):
-        letter = f"-{option.letter}, " if option.letter else ""
-        value = f" {option.value}" if option.value else ""
-        assert f".TP {letter}--{option.name}{value} {option.text}" in text
-    usage = re.match(r"usage: (.*)", commands.help_of(command))[1]
-    assert text.startswith(usage) and plain(manual.read_text()).count(usage) >= 2
 
 
 def test_manual_says_the_exit_codes(manual):

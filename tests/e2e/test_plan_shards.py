@@ -13,7 +13,7 @@ import pytest
 
 import drawn_jobs
 import harness
-from harness import OK, USAGE
+from harness import OK
 from shards import plain_environment
 
 CASES = int(os.environ.get("TILERUN_CASES", 8))
@@ -393,32 +393,6 @@ def test_eight_shards_of_a_mixed_job(folder):
         measured.append(sum(row["total_s"] + row["repeats"] * row["kernel_median_s"] for row in rows))
     ratio = max(measured) / (sum(measured) / 8)
     print(f"longest / mean: predicted {found['longest_over_mean']:.2f}, measured {ratio:.2f}", measured)
-
-
-# ---- the command line ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (["--shards", "x"], "plan: --shards is a number of shards, such as 8, not 'x'"),
-        (["--shards", ""], "plan: --shards is a number of shards, such as 8, not ''"),
-        (["--shards", "-3"], "plan: --shards is a number of shards, such as 8, not '-3'"),
-        (["--shards", "1/8"], "plan: --shards is a number of shards, such as 8, not '1/8'"),
-        (["--shards", "0"], "plan: --shards 0: the number of shards is from 1 to 100000"),
-        (["--shards", "100001"], "plan: --shards 100001: the number of shards is from 1 to 100000"),
-        (["--shards", "8", "--detail"], "plan: --shards goes with --json, not with --detail"),
-        (["--resolved", "--shards", "8"], "plan: --shards goes with --json, not with --resolved"),
-        (["--shards", "8", "--bandwidth", "5%"], "plan: --bandwidth is bytes a second, such as 40GB, not '5%'"),
-        (["--shards", "8", "--bandwidth", "fast"], "plan: --bandwidth is bytes a second, such as 40GB, not 'fast'"),
-        (["--by", "tiles"], "plan: --by goes with --shards"),
-        (["--shards", "8", "--by", "halves"], "plan: --by is runs or tiles, not 'halves'"),
-        (["--bandwidth", "40GB"], "plan: --bandwidth goes with --shards"),
-    ],
-)
-def test_bad_values(folder, arguments, words):
-    done = harness.tilerun("plan", spread_job(folder), *arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (USAGE, "", f"tilerun: {words}\n")
 
 
 def test_short_operations_whose_panels_cost_much_stay_whole(folder):

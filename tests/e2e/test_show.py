@@ -154,23 +154,6 @@ def test_order_and_conditions_hold_in_all_forms(results):
     assert show(results, "--where", "n=7", "--csv").count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--where", "n"], "show: --where n: should be COLUMN=VALUE"),
-        (["--where", "m=3"], "show: no column 'm'; there are median, ci, "),
-        (["--where", "n>x"], "show: --where n>x: 'x' is no number"),
-        (["--where", "op>x"], "show: --where op>x: column 'op' holds texts"),
-        (["--sort", "rat"], r"show: no column 'rat' (did you mean 'rate'?)"),
-        (["--columns", ""], "show: no column ''"),
-        (["--csv", "--columns", "n"], "show: --columns is of tables"),
-        (["--json", "--baseline", "naive"], "show: --baseline is of tables"),
-    ],
-)
-def test_mistakes(results, arguments, message):
-    assert show(results, *arguments, expect=USAGE).startswith(f"tilerun: {message}")
-
-
 def test_markdown(results):
     with h5py.File(shutil.copy(results, results.parent / "md.h5"), "r+") as file:
         rows = file["runs"][:]

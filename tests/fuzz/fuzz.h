@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +97,11 @@ static enum status fuzz_command(const struct command *command, char *words[]) {
     while (words[count]) count++;
     fflush(stderr);
     dup2(quiet, STDERR_FILENO);
-    optind = 0;
-    enum status status = command->run(count, words, &error);
+    struct invocation invocation;
+    enum status status = command_parse(command, count, words, &invocation, &error);
+    if (!status) status = command_validate(&invocation, &error);
+    if (!status) status = command->run(&invocation, &error);
+    invocation_free(&invocation);
     fflush(stdout);
     fflush(stderr);
     dup2(shown, STDERR_FILENO);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command command = {.name = "run"};
+static const struct option_row row = {.name = "shard"};
 
 static void set_variables(const char *const variables[][2]) {
     static const char *const all[] = {"SLURM_ARRAY_TASK_ID",
@@ -30,11 +30,11 @@ static void set_variables(const char *const variables[][2]) {
 /* Reads the text; `expected`: "1/3", or a part of the complaint. */
 static void assert_shard(const char *text, const char *expected) {
     struct error error = {STATUS_OK, ""};
-    int index = 77, count = 88;
+    struct shard shard = {.index = 77, .count = 88};
     char numbers[32];
-    enum status status = command_shard(&command, text, &index, &count, &error);
+    enum status status = option_shard(&row, text, &shard, &error);
     assert_int_equal(status, error.status);
-    snprintf(numbers, sizeof numbers, "%d/%d", index, count);
+    snprintf(numbers, sizeof numbers, "%d/%d", shard.index, shard.count);
     if (status == STATUS_OK ? strcmp(numbers, expected) != 0 : !strstr(error.text, expected))
         fail_msg("'%s' is '%s', not '%s'", text, status ? error.text : numbers, expected);
 }
@@ -45,7 +45,7 @@ static void words(void **state) {
                                            {"3/4", "3/4"},
                                            {"0/1", "0/1"},
                                            {"007/010", "7/10"},
-                                           {"4/4", "run: --shard 4/4: shards are numbered from 0, so the last of 4 is"},
+                                           {"4/4", "--shard 4/4: shards are numbered from 0, so the last of 4 is"},
                                            {"0/0", "from 1 to"},
                                            {"0/999999999", "--shard 0/999999999: the number of shards is from 1 to"},
                                            {"0/0000000003", "not '0/0000000003'"},
@@ -103,7 +103,7 @@ static void batch_systems(void **state) {
         {{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}, "0/1"},
         {{{"PMI_RANK", "1"}, {"PMI_SIZE", "3 "}}, "no batch system says"},
         {{{"PMI_RANK", "-1"}, {"PMI_SIZE", "3"}}, "no batch system says"},
-        {{{NULL}}, "run: --shard auto: no batch system says which shard this is; set are neither"},
+        {{{NULL}}, "--shard auto: no batch system says which shard this is; none of these sets is complete"},
         /* Numbers that are no shards. */
         {{{"SLURM_ARRAY_TASK_ID", "9"}, {"SLURM_ARRAY_TASK_MIN", "0"}, {"SLURM_ARRAY_TASK_COUNT", "3"}},
          "SLURM_ARRAY_TASK_ID makes this shard 9 of 3; shards are numbered without gaps, from 0"},
@@ -121,51 +121,43 @@ static void batch_systems(void **state) {
     set_variables(NULL);
 }
 
-static void counts_ways_and_waits(void **state) {
+static void counts_and_waits(void **state) {
     (void)state;
     struct error error = {STATUS_OK, ""};
-    enum shard_by by = SHARD_AUTO;
     double seconds = -1;
     int count = -1;
-    assert_int_equal(command_shard_count(&command, "--shards", "8", &count, &error), STATUS_OK);
+    assert_int_equal(option_shard_count(&row, "8", &count, &error), STATUS_OK);
     assert_int_equal(count, 8);
-    assert_int_equal(command_shard_by(&command, "runs", &by, &error), STATUS_OK);
-    assert_int_equal(by, SHARD_BY_RUNS);
-    assert_int_equal(command_shard_by(&command, "tiles", &by, &error), STATUS_OK);
-    assert_int_equal(by, SHARD_BY_TILES);
-    assert_int_equal(command_shard_wait(&command, "3600", &seconds, &error), STATUS_OK);
+    assert_int_equal(option_seconds(&row, "3600", &seconds, &error), STATUS_OK);
     assert_true(seconds == 3600);
-    assert_int_equal(command_shard_wait(&command, "0", &seconds, &error), STATUS_OK);
+    assert_int_equal(option_seconds(&row, "0", &seconds, &error), STATUS_OK);
     assert_true(seconds == 0);
     assert_int_equal(error.status, STATUS_OK);
     static const char *const bad[] = {"", "-1", "x", "8x", "1.5", "9999999999", NULL};
     for (int i = 0; bad[i]; i++) {
-        char words[3][64] = {"--shards is a number of shards, such as 8, not '%s'", "--by is runs or tiles, not '%s'",
-                             "--wait is a whole number of seconds, such as 3600, not '%s'"};
-        for (int what = 0; what < 3; what++) {
-            char expected[128];
+        char quoted[32];
+        snprintf(quoted, sizeof quoted, "not '%s'", bad[i]);
+        for (int what = 0; what < 2; what++) {
             error = (struct error){STATUS_OK, ""};
-            enum status status = what == 0   ? command_shard_count(&command, "--shards", bad[i], &count, &error)
-                                 : what == 1 ? command_shard_by(&command, bad[i], &by, &error)
-                                             : command_shard_wait(&command, bad[i], &seconds, &error);
+            enum status status = what ? option_seconds(&row, bad[i], &seconds, &error)
+                                      : option_shard_count(&row, bad[i], &count, &error);
             assert_int_equal(status, STATUS_USAGE);
-            snprintf(expected, sizeof expected, words[what], bad[i]);
-            assert_non_null(strstr(error.text, expected));
+            assert_non_null(strstr(error.text, quoted));
         }
     }
     char most[32], more[32];
     snprintf(most, sizeof most, "%d", MOST_SHARDS);
     snprintf(more, sizeof more, "%d", MOST_SHARDS + 1);
     error = (struct error){STATUS_OK, ""};
-    assert_int_equal(command_shard_count(&command, "--shards", most, &count, &error), STATUS_OK);
-    assert_int_equal(command_shard_count(&command, "--shards", more, &count, &error), STATUS_USAGE);
+    assert_int_equal(option_shard_count(&row, most, &count, &error), STATUS_OK);
+    assert_int_equal(option_shard_count(&row, more, &count, &error), STATUS_USAGE);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words),
         cmocka_unit_test(batch_systems),
-        cmocka_unit_test(counts_ways_and_waits),
+        cmocka_unit_test(counts_and_waits),
     };
     return cmocka_run_group_tests_name("shard_option", tests, NULL, NULL);
 }

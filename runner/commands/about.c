@@ -1,0 +1,81 @@
+/* about.c - what the program prints about itself: help and version, and behind hidden flags the documents that the
+ * build makes. */
+#include "about.h"
+
+#include "../record/environment.h"
+#include "../storage/h5/h5.h"
+#include "help.h"
+#include <string.h>
+
+#if TILERUN_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+void about_print_help(FILE *to) {
+    help_print_program(commands, to);
+}
+
+static enum status print_help(const struct invocation *invocation, struct error *error) {
+    const struct command *command;
+    if (invocation->count == 0) return about_print_help(stdout), STATUS_OK;
+    TRY(command_find(invocation->operands[0], &command, error));
+    help_print_command(command, stdout);
+    return STATUS_OK;
+}
+
+static enum status print_version(const struct invocation *invocation, struct error *error) {
+    char hdf5[H5_VERSION_TEXT];
+    (void)invocation, (void)error;
+    h5_version(hdf5);
+    printf("tilerun %s (%s)\n", tilerun_version, tilerun_git_commit);
+#if TILERUN_CUDA
+    printf("CUDA %d.%d, HDF5 %s\n", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, hdf5);
+#else
+    printf("no CUDA, HDF5 %s\n", hdf5);
+#endif
+    return STATUS_OK;
+}
+
+/* For tests/generate.sh. */
+static enum status print_schema(const struct invocation *invocation, struct error *error) {
+    (void)invocation, (void)error;
+    job_print_schema(stdout);
+    return STATUS_OK;
+}
+
+static enum status print_reference(const struct invocation *invocation, struct error *error) {
+    (void)invocation, (void)error;
+    job_print_reference(stdout);
+    return STATUS_OK;
+}
+
+/* For `make install`. */
+static enum status print_manual(const struct invocation *invocation, struct error *error) {
+    (void)invocation, (void)error;
+    manual_print(commands, stdout);
+    return STATUS_OK;
+}
+
+static enum status print_completion(const struct invocation *invocation, struct error *error) {
+    return completion_print(commands, invocation->count > 0 ? invocation->operands[0] : "", stdout, error);
+}
+
+static const struct option_row no_rows[] = {{0}};
+#define FLAG(word, print)                                                                                              \
+    { .name = (word), .operands = {"", WORD_OTHER, .most = -1}, .rows = no_rows, .run = (print) }
+static const struct command flags[] = {
+    FLAG("help", print_help),
+    FLAG("--help", print_help),
+    FLAG("-h", print_help),
+    FLAG("--version", print_version),
+    FLAG("--print-schema", print_schema),
+    FLAG("--print-reference", print_reference),
+    FLAG("--print-manual", print_manual),
+    FLAG("--print-completion", print_completion),
+};
+
+const struct command *about_find(const char *word) {
+    for (unsigned long i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(flags[i].name, word) == 0) return &flags[i];
+    return NULL;
+}

@@ -1,0 +1,122 @@
+/* option.c - parses the options of a command by the rows of its table. */
+#include "option.h"
+
+#include "../base/text.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    (void)row, (void)argument, (void)error;
+    *(bool *)field = true;
+    return STATUS_OK;
+}
+
+enum status option_number(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    (void)argument, (void)error;
+    *(int *)field = row->number;
+    return STATUS_OK;
+}
+
+enum status option_text(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    (void)row, (void)error;
+    *(const char **)field = argument;
+    return STATUS_OK;
+}
+
+enum status option_list(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    struct option_list *list = field;
+    int most = sizeof list->of / sizeof *list->of;
+    if (list->count == most) return fail(error, STATUS_USAGE, "more than %d --%s", most, row->name);
+    list->of[list->count++] = argument;
+    return STATUS_OK;
+}
+
+enum status option_choice(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    char all[128] = "";
+    for (int i = 0; row->choices[i]; i++) {
+        if (strcmp(row->choices[i], argument) == 0) return *(int *)field = row->number + i, STATUS_OK;
+        const char *separator = i == 0 ? "" : row->choices[i + 1] ? ", " : " or ";
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", separator, row->choices[i]);
+    }
+    return fail(error, STATUS_USAGE, "--%s is %s, not '%s'", row->name, all, argument);
+}
+
+enum status option_share(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    char *end;
+    double value = strtod(argument, &end);
+    bool percent = end > argument && *end == '%';
+    double share = percent ? value / 100 : value;
+    if (end == argument || end[percent] || !(share >= 0 && share <= 10))
+        return fail(error, STATUS_USAGE, "--%s is a share such as 5%% or 0.05, not '%s'", row->name, argument);
+    *(double *)field = share;
+    return STATUS_OK;
+}
+
+/* ---- the parser --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_ROWS = 32, FIRST_CODE = 256 /* getopt's code for the first row, above all letters */ };
+
+static void make_tables(const struct option_row *rows, struct option longs[MOST_ROWS + 1], char letters[]) {
+    *letters++ = ':';
+    for (int i = 0; i < MOST_ROWS && rows[i].name; i++) {
+        int takes = rows[i].argument ? required_argument : no_argument;
+        longs[i] = (struct option){rows[i].name, takes, NULL, FIRST_CODE + i};
+        if (rows[i].letter) *letters++ = rows[i].letter;
+        if (rows[i].letter && rows[i].argument) *letters++ = ':';
+    }
+    *letters = '\0';
+}
+
+static const struct option_row *find_row(const struct option_row *rows, int code) {
+    if (code >= FIRST_CODE) return &rows[code - FIRST_CODE];
+    for (; rows->name; rows++)
+        if (rows->letter == code) return rows;
+    return NULL;
+}
+
+/* The option whose name is most like the one given ("--repaet=3"); NULL: none is like it. */
+static const char *nearest_option(const struct option_row *rows, const char *given) {
+    const char *names[MOST_ROWS];
+    char word[32];
+    int count = 0;
+    if (strncmp(given, "--", 2) != 0) return NULL;
+    for (; count < MOST_ROWS && rows[count].name; count++) names[count] = rows[count].name;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(given + 2, "="), given + 2);
+    return nearest_name(word, names, count);
+}
+
+/* For getopt's '?' and ':'. */
+static enum status fail_misused(const struct option_row *rows, const char *command, int code, char **argv,
+                                struct error *error) {
+    char option[64];
+    if (optopt > 0 && optopt < FIRST_CODE)
+        snprintf(option, sizeof option, "-%c", optopt);
+    else
+        snprintf(option, sizeof option, "%s", argv[optind - 1]);
+    if (code == ':') return fail(error, STATUS_USAGE, "%s: option '%s' needs an argument", command, option);
+    const char *near = nearest_option(rows, option);
+    if (near) return fail(error, STATUS_USAGE, "%s: unknown option '%s' (did you mean '--%s'?)", command, option, near);
+    return fail(error, STATUS_USAGE, "%s: unknown option '%s'; `tilerun %s --help` lists them", command, option,
+                command);
+}
+
+enum status options_parse(const struct option_row *rows, const char *command, int argc, char **argv, void *options,
+                          int *operands, struct error *error) {
+    struct option longs[MOST_ROWS + 1] = {{0}};
+    char letters[2 * MOST_ROWS + 2];
+    make_tables(rows, longs, letters);
+    optind = 0; /* getopt begins anew */
+    for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
+        const struct option_row *row = find_row(rows, code);
+        struct error wrong = {.status = STATUS_OK};
+        if (!row) return fail_misused(rows, command, code, argv, error);
+        if (row->take(row, optarg, (char *)options + row->field, &wrong))
+            return fail(error, wrong.status, "%s: %s", command, wrong.text);
+    }
+    *operands = optind;
+    return STATUS_OK;
+}

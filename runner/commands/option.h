@@ -1,0 +1,69 @@
+/* option.h - the options of a command as rows of a table. The parser, `--help`, the manual page and the shells'
+ * completions are all made from these rows: a new option is one row. */
+#ifndef RUNNER_COMMANDS_OPTION_H
+#define RUNNER_COMMANDS_OPTION_H
+
+#include "../base/fail.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What an argument of an option or an operand names; shells complete it. */
+enum word_kind { WORD_OTHER, WORD_JOB, WORD_RESULTS, WORD_FILE, WORD_FOLDER, WORD_OPERATION };
+
+struct option_row {
+    const char *name;     /* "output"; NULL ends the table */
+    char letter;          /* 'o' for `-o`; '\0': none */
+    const char *argument; /* "FILE"; NULL: the option takes none */
+    const char *help;
+    /* Checks the argument and stores it in `field`. A failure reads "--NAME ...": the parser puts the command in front.
+     */
+    enum status (*take)(const struct option_row *row, const char *argument, void *field, struct error *error);
+    size_t field;               /* its offset in the struct that the command's options fill */
+    enum word_kind kind;        /* of the argument */
+    const char *const *choices; /* words that the argument may be, then NULL; NULL: unknown */
+    int number;                 /* what option_number stores, or option_choice for the first word */
+};
+
+/* The last part of a row: how the argument is checked, and into which member of the command's struct it goes. A member
+ * of another type does not compile. */
+#define FIELD_OF(structure, member, type)                                                                              \
+    .field = offsetof(structure, member) + 0 * sizeof((type *)NULL == &((structure *)NULL)->member)
+#define ENUM_OF(structure, member)                                                                                     \
+    .field = offsetof(structure, member) + 0 * sizeof(char[sizeof(((structure *)NULL)->member) == sizeof(int) ? 1 : -1])
+#define TAKE_FLAG(structure, member)         .take = option_flag, FIELD_OF(structure, member, bool)
+#define TAKE_TEXT(structure, member)         .take = option_text, FIELD_OF(structure, member, const char *)
+#define TAKE_LIST(structure, member)         .take = option_list, FIELD_OF(structure, member, struct option_list)
+#define TAKE_SHARE(structure, member)        .take = option_share, FIELD_OF(structure, member, double)
+#define TAKE_NUMBER(structure, member, what) .take = option_number, ENUM_OF(structure, member), .number = (what)
+#define TAKE_CHOICE(structure, member)       .take = option_choice, ENUM_OF(structure, member)
+#define CHOICES(...)                                                                                                   \
+    .choices = (const char *const[]) {                                                                                 \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+
+/* Arguments of an option that may be given several times. */
+struct option_list {
+    int count;
+    const char *of[64];
+};
+
+/* ---- for `take` ---- */
+
+enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error);
+enum status option_number(const struct option_row *row, const char *argument, void *field, struct error *error);
+enum status option_text(const struct option_row *row, const char *argument, void *field, struct error *error);
+enum status option_list(const struct option_row *row, const char *argument, void *field, struct error *error);
+/* One of row->choices, as an enum that begins with row->number. */
+enum status option_choice(const struct option_row *row, const char *argument, void *field, struct error *error);
+/* "5%" or "0.05", from 0 to 10. */
+enum status option_share(const struct option_row *row, const char *argument, void *field, struct error *error);
+
+/* ---- the parser ---- */
+
+/* Takes the options among argv[1 .. argc-1] with getopt_long and stores them in `options`. Moves the operands to
+ * argv[*operands] and after. `command` is for messages. */
+enum status options_parse(const struct option_row *rows, const char *command, int argc, char **argv, void *options,
+                          int *operands, struct error *error);
+
+#endif
