@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scale of an input, or of a band of it, in the results file. */
+/* A scale in the results file: a copy of an input's, or of a band of it, or a placeholder. */
 struct scale_copy {
-    dev_t device; /* the scale's file... */
+    char *name;   /* of its link */
+    char *wish;   /* of a placeholder: the name that it has unless that is taken */
+    dev_t device; /* of a copy: the scale's file... */
     ino_t inode;
     haddr_t address;            /* ...and its place in it */
-    int64_t first, count, step; /* what is taken; count -1: the whole scale */
+    int64_t first, count, step; /* what is taken */
     hobj_ref_t reference;       /* to the copy */
     int attached_count;
     struct h5_attached *attached;
@@ -29,6 +31,12 @@ struct axis_copies {
     int *copies; /* their numbers */
 };
 
+/* An output without a scale. */
+struct bare {
+    const struct array *array;
+    char *path;
+};
+
 struct scales {
     const struct results *results;
     hid_t file;
@@ -36,6 +44,8 @@ struct scales {
     int count;
     struct scale_copy *copies;
     struct axis_copies (*of)[MAX_RANK]; /* by number of the array */
+    int bare_count;
+    struct bare *bare;
 };
 
 struct scales *scales_create(const struct results *results, hid_t file, const char *group) {
@@ -47,9 +57,15 @@ struct scales *scales_create(const struct results *results, hid_t file, const ch
 }
 
 void scales_free(struct scales *scales) {
-    for (int i = 0; i < scales->count; i++) free(scales->copies[i].attached);
+    for (int i = 0; i < scales->count; i++) {
+        free(scales->copies[i].name);
+        free(scales->copies[i].wish);
+        free(scales->copies[i].attached);
+    }
     for (int i = 0; i < scales->results->plan->array_count; i++)
         for (int axis = 0; axis < MAX_RANK; axis++) free(scales->of[i][axis].copies);
+    for (int i = 0; i < scales->bare_count; i++) free(scales->bare[i].path);
+    free(scales->bare);
     free(scales->copies);
     free(scales->of);
     free(scales);
@@ -71,14 +87,13 @@ static bool is_free(const struct scales *scales, hid_t outputs, const char *name
     return true;
 }
 
-/* The name of a scale's copy; the caller frees. */
-static char *choose_name(const struct scales *scales, hid_t outputs, hid_t scale) {
-    char *own = h5_scale_name(scale), *name = must_strdup(own);
+/* The name, with a number if it is taken; the caller frees. */
+static char *choose_name(const struct scales *scales, hid_t outputs, const char *wish) {
+    char *name = must_strdup(wish);
     for (int i = 2; !is_free(scales, outputs, name); i++) {
         free(name);
-        name = must_printf("%s_%d", own, i);
+        name = must_printf("%s_%d", wish, i);
     }
-    free(own);
     return name;
 }
 
@@ -99,26 +114,36 @@ static int find_copy(const struct scales *scales, const struct scale_copy *wante
     for (int i = 0; i < scales->count; i++) {
         const struct scale_copy *copy = &scales->copies[i];
         if (copy->device == wanted->device && copy->inode == wanted->inode && copy->address == wanted->address &&
-            copy->first == wanted->first && copy->count == wanted->count && copy->step == wanted->step)
+            copy->first == wanted->first && copy->count == wanted->count && copy->step == wanted->step &&
+            !copy->wish == !wanted->wish && (!copy->wish || strcmp(copy->wish, wanted->wish) == 0))
             return i;
     }
     return -1;
 }
 
-/* The number of a scale's copy, which it makes if it is not there yet; -1: it cannot, and *why says why. `length`: of
- * the axis that the scale belongs to, in the input's data set. */
-static int copy_scale(struct scales *scales, hid_t scale, int64_t length, const struct scale_copy *wanted,
+/* The number of a scale's copy or of a placeholder, which it makes if it is not there yet; -1: it cannot, and *why says
+ * why. `scale`: to copy, which belongs to an axis of that length in the input's data set; negative: a placeholder. */
+static int make_scale(struct scales *scales, hid_t scale, int64_t length, const struct scale_copy *wanted,
                       const char **why) {
     int found = find_copy(scales, wanted);
     if (found >= 0) return found;
     struct scale_copy copy = *wanted;
+    struct error error = {STATUS_OK, ""};
     hid_t outputs = H5Gopen2(scales->file, scales->group, H5P_DEFAULT);
-    char *name = choose_name(scales, outputs, scale);
-    *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, name);
-    if (!*why && H5Rcreate(&copy.reference, outputs, name, H5R_OBJECT, -1) < 0) *why = h5_words();
+    char *wish = copy.wish ? must_strdup(copy.wish) : h5_scale_name(scale);
+    copy.name = choose_name(scales, outputs, wish);
+    free(wish);
+    if (!copy.wish)
+        *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, copy.name);
+    else
+        *why = h5_create_placeholder(outputs, copy.name, copy.count, &error) ? h5_words() : NULL;
+    if (!*why && H5Rcreate(&copy.reference, outputs, copy.name, H5R_OBJECT, -1) < 0) *why = h5_words();
     H5Gclose(outputs);
-    free(name);
-    if (*why) return -1;
+    if (*why) {
+        free(copy.name);
+        return -1;
+    }
+    if (copy.wish) copy.wish = must_strdup(copy.wish);
     scales->copies = must_realloc(scales->copies, (size_t)(scales->count + 1) * sizeof *scales->copies);
     scales->copies[scales->count] = copy;
     return scales->count++;
@@ -161,7 +186,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
             continue;
         }
         struct scale_copy wanted = {.first = part ? view->first[axis->number] : 0,
-                                    .count = part ? input->shape.size[seen] : -1,
+                                    .count = part ? input->shape.size[seen] : length,
                                     .step = part ? view->step[axis->number] : 1};
         identify(opened[i], &wanted);
         struct h5_guard guard;
@@ -170,7 +195,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
         enum status refused = h5_guard_check_open(&guard, "scale", opened[i], &error);
         h5_guard_end(&guard);
         const char *why = error.text;
-        int copy = refused ? -1 : copy_scale(scales, opened[i], length, &wanted, &why);
+        int copy = refused ? -1 : make_scale(scales, opened[i], length, &wanted, &why);
         if (copy >= 0)
             copies->copies[copies->count++] = copy;
         else
@@ -183,15 +208,38 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
 
-static void note_attached(struct scale_copy *copy, hobj_ref_t dataset, int axis) {
+static void attach(struct scales *scales, int number, hobj_ref_t dataset, int axis, struct h5_axis_list *list) {
+    struct scale_copy *copy = &scales->copies[number];
+    list->scales = must_realloc(list->scales, (size_t)(list->count + 1) * sizeof *list->scales);
+    list->scales[list->count++] = copy->reference;
     copy->attached = must_realloc(copy->attached, (size_t)(copy->attached_count + 1) * sizeof *copy->attached);
     copy->attached[copy->attached_count++] = (struct h5_attached){dataset, axis};
 }
 
-enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error) {
+static enum status attach_placeholder(struct scales *scales, const struct array *array, hobj_ref_t dataset, int axis,
+                                      const char *label, struct h5_axis_list *list, struct error *error) {
+    bool names = label && !strchr(label, '/') && strcmp(label, ".") != 0;
+    char *wish = names ? must_strdup(label) : must_printf("axis_%d", axis);
+    struct scale_copy wanted = {.wish = wish, .count = array->shape.size[axis]};
+    const char *why = NULL;
+    int number = make_scale(scales, H5I_INVALID_HID, 0, &wanted, &why);
+    free(wish);
+    if (number < 0) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", why);
+    attach(scales, number, dataset, axis, list);
+    return STATUS_OK;
+}
+
+static void note_bare(struct scales *scales, const struct array *array, const char *path) {
+    scales->bare = must_realloc(scales->bare, (size_t)(scales->bare_count + 1) * sizeof *scales->bare);
+    scales->bare[scales->bare_count++] = (struct bare){array, must_strdup(path)};
+}
+
+/* `last`: an output without scales of its own gets placeholders. */
+static enum status attach_all(struct scales *scales, const struct array *array, const char *path, bool last,
+                              struct error *error) {
     struct h5_axis_list lists[MAX_RANK] = {{0, NULL}};
     char *labels[MAX_RANK] = {NULL};
-    bool any = false, labelled = false;
+    bool any = last, labelled = false;
     int rank = array->shape.rank;
     hobj_ref_t reference;
     hid_t output = H5Dopen2(scales->file, path, H5P_DEFAULT);
@@ -202,25 +250,50 @@ enum status scales_attach(struct scales *scales, const struct array *array, cons
     for (int axis = 0; axis < rank; axis++) {
         if (!array->axes[axis].of) continue;
         const struct axis_copies *copies = copies_of(scales, &array->axes[axis]);
-        struct h5_axis_list *list = &lists[axis];
-        list->scales = must_malloc((size_t)copies->count * sizeof *list->scales + 1);
-        for (int i = 0; i < copies->count; i++) {
-            list->scales[list->count++] = scales->copies[copies->copies[i]].reference;
-            note_attached(&scales->copies[copies->copies[i]], reference, axis);
-        }
+        for (int i = 0; i < copies->count; i++) attach(scales, copies->copies[i], reference, axis, &lists[axis]);
         labels[axis] = array->axes[axis].label;
-        any = any || list->count > 0;
+        any = any || copies->count > 0;
         labelled = labelled || labels[axis];
     }
-    enum status status = any ? h5_set_scales(output, rank, lists, error) : STATUS_OK;
+    if (!any && rank > 0) note_bare(scales, array, path);
+    enum status status = STATUS_OK;
+    for (int axis = 0; axis < rank && any && !status; axis++)
+        if (lists[axis].count == 0)
+            status = attach_placeholder(scales, array, reference, axis, labels[axis], &lists[axis], error);
+    if (!status && any) status = h5_set_scales(output, rank, lists, error);
     if (!status && labelled) status = h5_set_axis_labels(output, rank, labels, error);
     for (int axis = 0; axis < rank; axis++) free(lists[axis].scales);
     H5Dclose(output);
     return status;
 }
 
+enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error) {
+    return attach_all(scales, array, path, false, error);
+}
+
+/* netCDF looks for the dimensions of a data set in its group and those above. */
+static enum status link_from_variants(const struct scales *scales, struct error *error) {
+    if (strcmp(scales->group, "/outputs") != 0 || H5Lexists(scales->file, "variants", H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    hid_t outputs = H5Gopen2(scales->file, "outputs", H5P_DEFAULT);
+    hid_t variants = H5Gopen2(scales->file, "variants", H5P_DEFAULT);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < scales->count && !status; i++) {
+        const char *name = scales->copies[i].name;
+        if (H5Lcreate_hard(outputs, name, variants, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
+            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_words());
+    }
+    H5Gclose(variants);
+    H5Gclose(outputs);
+    return status;
+}
+
 enum status scales_finish(struct scales *scales, struct error *error) {
     enum status status = STATUS_OK;
+    if (scales->count > 0)
+        for (int i = 0; i < scales->bare_count && !status; i++)
+            status = attach_all(scales, scales->bare[i].array, scales->bare[i].path, true, error);
+    if (!status) status = link_from_variants(scales, error);
     for (int i = 0; i < scales->count && !status; i++) {
         const struct scale_copy *copy = &scales->copies[i];
         hid_t scale = H5Rdereference2(scales->file, H5P_DEFAULT, H5R_OBJECT, &copy->reference);

@@ -3,8 +3,13 @@
  *
  *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; of an input's band of rows the
  *                         part of the scale that belongs to it. NAME is the scale's own, "NAME_2" where that is taken
+ *     /variants/NAME      hard links to the same, if there are variants' outputs
  *
  * In a file of a `to` (to.h) they lie in its root.
+ *
+ * netCDF and xarray refuse data sets with scales on some axes only, and scales of another shape than their axis; an
+ * axis without a scale they take for another one that has a scale and the same length. So where a file has a scale,
+ * each other axis of an output has netCDF's placeholder, which is named after the axis's label, else "axis_1".
  *
  * Scales are read from the inputs during the assembly. What cannot be read any more is left out, with a word on stderr:
  * results must not be lost for it. */

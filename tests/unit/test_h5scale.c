@@ -1,6 +1,7 @@
-/* test_h5scale.c - dimension scales: what is read of them, copies whole and cut, and attached to more data sets than
- * the oldest headers of HDF5 have room for. */
+/* test_h5scale.c - dimension scales: what is read of them, copies whole and cut, placeholders, and scales attached to
+ * more data sets than the oldest headers of HDF5 have room for. */
 #include "../../runner/storage/h5/h5scale.h"
+#include "../../runner/storage/untrusted/h5kind.h"
 #include "scratch.h"
 
 #include <string.h>
@@ -65,16 +66,22 @@ static void test_copies(void **state) {
     free(name);
 
     assert_int_equal(h5_create_file(in_folder("out.h5"), &file, &error), STATUS_OK);
-    assert_null(h5_copy_scale(scales[0], LENGTH, 0, -1, 1, file, "whole"));
+    assert_null(h5_copy_scale(scales[0], LENGTH, 0, LENGTH, 1, file, "whole"));
     assert_null(h5_copy_scale(scales[0], LENGTH, 1, 3, 1, file, "band"));
     assert_null(h5_copy_scale(scales[0], LENGTH, 2, 0, 1, file, "nothing"));
-    assert_null(h5_copy_scale(scales[0], LENGTH + 1, 1, 3, 1, file, "of another length"));
+    assert_non_null(h5_copy_scale(scales[0], LENGTH + 1, 1, 3, 1, file, "of another length"));
     assert_elements(file, "whole", LENGTH, values);
     assert_elements(file, "band", 3, values + 1);
     assert_elements(file, "nothing", 0, values);
-    assert_elements(file, "of another length", LENGTH, values);
-    assert_non_null(h5_copy_scale(scales[0], LENGTH, 0, -1, 1, file, "whole")); /* the name is taken */
+    assert_true(H5Lexists(file, "of another length", H5P_DEFAULT) == 0);
+    assert_non_null(h5_copy_scale(scales[0], LENGTH, 0, LENGTH, 1, file, "whole")); /* the name is taken */
     assert_elements(file, "whole", LENGTH, values);
+
+    assert_int_equal(h5_create_placeholder(file, "hollow", 7, &error), STATUS_OK);
+    hid_t hollow = H5Dopen2(file, "hollow", H5P_DEFAULT);
+    assert_int_equal(h5_marks(hollow), H5_MARK_SCALE | H5_MARK_PLACEHOLDER);
+    assert_true(H5Dget_storage_size(hollow) == 0);
+    H5Dclose(hollow);
 
     struct h5_attached *axes = calloc(OUTPUTS, sizeof *axes), *found = calloc(OUTPUTS, sizeof *found);
     assert_true(axes && found);

@@ -4,6 +4,7 @@
 
 #include "../../base/fail.h"
 #include "h5type.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,26 +159,19 @@ bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name
            H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_one, &copying) >= 0;
 }
 
-/* Copies `rows` of the first axis, every step-th from `first` on, piece by piece; of a scalar its element. */
-static bool copy_elements(hid_t from, hid_t to, hid_t type, int rank, const hsize_t size[], hsize_t first, hsize_t rows,
-                          hsize_t step) {
-    hsize_t row = 1, start[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK] = {1};
-    hsize_t steps[H5S_MAX_RANK];
-    for (int i = 0; i < rank; i++) steps[i] = i ? 1 : step;
-    for (int i = 1; i < rank; i++) row *= count[i] = size[i];
-    size_t row_bytes = (size_t)row * H5Tget_size(type);
-    hsize_t most = row_bytes > 0 && row_bytes < PIECE_BYTES ? PIECE_BYTES / row_bytes : 1;
+/* Copies `count` elements, every step-th from `first` on, piece by piece. */
+static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize_t count, hsize_t step) {
+    size_t bytes = H5Tget_size(type);
+    hsize_t most = bytes < PIECE_BYTES ? PIECE_BYTES / bytes : 1, now;
     bool good = true;
-    for (hsize_t done = 0; done < rows && row_bytes > 0 && good; done += count[0]) {
-        count[0] = rows - done < most ? rows - done : most;
-        hid_t memory = rank ? H5Screate_simple(rank, count, NULL) : H5Screate(H5S_SCALAR);
-        hid_t old = H5Dget_space(from), new = H5Dget_space(to);
-        char *data = calloc((size_t)count[0], row_bytes);
-        start[0] = first + done * step;
-        good = data && (!rank || H5Sselect_hyperslab(old, H5S_SELECT_SET, start, steps, count, NULL) >= 0);
-        start[0] = done;
-        good = good && (!rank || H5Sselect_hyperslab(new, H5S_SELECT_SET, start, NULL, count, NULL) >= 0);
-        good = good && H5Dread(from, type, memory, old, H5P_DEFAULT, data) >= 0;
+    for (hsize_t done = 0; done < count && good; done += now) {
+        now = count - done < most ? count - done : most;
+        hsize_t start = first + done * step;
+        hid_t memory = H5Screate_simple(1, &now, NULL), old = H5Dget_space(from), new = H5Dget_space(to);
+        char *data = calloc((size_t)now, bytes);
+        good = data && H5Sselect_hyperslab(old, H5S_SELECT_SET, &start, &step, &now, NULL) >= 0 &&
+               H5Sselect_hyperslab(new, H5S_SELECT_SET, &done, NULL, &now, NULL) >= 0 &&
+               H5Dread(from, type, memory, old, H5P_DEFAULT, data) >= 0;
         if (good) {
             good = H5Dwrite(to, type, memory, new, H5P_DEFAULT, data) >= 0;
             H5Dvlen_reclaim(type, memory, H5P_DEFAULT, data);
@@ -201,47 +195,57 @@ static bool is_unwritten(hid_t scale) {
     return here && fill == H5D_FILL_VALUE_DEFAULT && H5Dget_storage_size(scale) == 0;
 }
 
-static void set_class(hid_t scale) {
-    static const char class[] = "DIMENSION_SCALE"; /* as H5DSset_scale writes it */
-    hid_t type = H5Tcopy(H5T_C_S1), scalar = H5Screate(H5S_SCALAR);
-    H5Tset_size(type, sizeof class);
-    hid_t attribute = H5Acreate2(scale, "CLASS", type, scalar, H5P_DEFAULT, H5P_DEFAULT);
-    H5Awrite(attribute, type, class);
-    H5Aclose(attribute);
-    H5Sclose(scalar);
-    H5Tclose(type);
+/* As H5DSset_scale writes `CLASS` and `NAME`. */
+static enum status set_fixed_text(hid_t scale, const char *name, const char *value, struct error *error) {
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, strlen(value) + 1);
+    return h5_set_attribute(scale, name, type, H5Screate(H5S_SCALAR), value, error);
 }
 
 /* A new data set and not H5Ocopy's: the header of a copy may be of HDF5's first version, which has no room for what
  * many outputs add to REFERENCE_LIST. */
 const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
                           const char *name) {
-    hsize_t size[H5S_MAX_RANK] = {1}, kept[H5S_MAX_RANK];
+    hsize_t size[H5S_MAX_RANK], kept = (hsize_t)count;
+    struct error ignored = {STATUS_OK, ""};
     hid_t held = H5Dget_type(scale), type = H5Tcopy(held), space = H5Dget_space(scale);
-    hid_t creation = h5_creation(H5P_DATASET_CREATE), new = H5I_INVALID_HID;
-    int rank = H5Sget_simple_extent_dims(space, size, NULL);
-    bool part = count >= 0 && rank > 0 && size[0] == (hsize_t)length;
-    memcpy(kept, size, sizeof kept);
-    if (part) kept[0] = (hsize_t)count;
-    hid_t new_space = rank > 0 ? H5Screate_simple(rank, kept, NULL) : H5Scopy(space);
-    const char *why = H5Tdetect_class(type, H5T_REFERENCE) > 0 ? "it holds references" : NULL;
-    if (!why) new = H5Dcreate2(group, name, type, new_space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    bool empty = H5Sget_simple_extent_type(space) == H5S_NULL || is_unwritten(scale);
+    hid_t creation = h5_creation(H5P_DATASET_CREATE), new = H5I_INVALID_HID, line = H5Screate_simple(1, &kept, NULL);
+    const char *why = NULL;
+    if (H5Sget_simple_extent_dims(space, size, NULL) != 1 || size[0] != (hsize_t)length)
+        why = "it has another shape than the axis";
+    else if (H5Tdetect_class(type, H5T_REFERENCE) > 0)
+        why = "it holds references";
+    if (!why) new = H5Dcreate2(group, name, type, line, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (!why && new < 0) why = h5_words();
-    if (!why && !empty &&
-        !copy_elements(scale, new, type, rank, size, part ? (hsize_t)first : 0, kept[0], part ? (hsize_t)step : 1))
+    if (!why && !is_unwritten(scale) && !copy_elements(scale, new, type, (hsize_t)first, kept, (hsize_t)step))
         why = h5_words();
     if (!why && !h5_copy_attributes(scale, new, NULL))
         why = "this HDF5 cannot read its attributes, which a later one has written";
-    if (!why && H5Aexists(new, "CLASS") <= 0) set_class(new);
+    if (!why && H5Aexists(new, "CLASS") <= 0) set_fixed_text(new, "CLASS", "DIMENSION_SCALE", &ignored);
     if (new >= 0) H5Dclose(new);
     if (new >= 0 && why) H5Ldelete(group, name, H5P_DEFAULT);
-    H5Sclose(new_space);
+    H5Sclose(line);
     H5Pclose(creation);
     H5Sclose(space);
     H5Tclose(type);
     H5Tclose(held);
     return why;
+}
+
+enum status h5_create_placeholder(hid_t group, const char *name, int64_t length, struct error *error) {
+    char text[96];
+    const hsize_t size = (hsize_t)length;
+    hid_t creation = h5_creation(H5P_DATASET_CREATE), line = H5Screate_simple(1, &size, NULL);
+    hid_t new = H5Dcreate2(group, name, H5T_IEEE_F32BE, line, H5P_DEFAULT, creation, H5P_DEFAULT);
+    snprintf(text, sizeof text, H5_PLACEHOLDER_NAME ".%10lld", (long long)length);
+    enum status status = STATUS_OK;
+    if (new < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_words());
+    if (!status) status = set_fixed_text(new, "CLASS", "DIMENSION_SCALE", error);
+    if (!status) status = set_fixed_text(new, "NAME", text, error);
+    if (new >= 0) H5Dclose(new);
+    H5Sclose(line);
+    H5Pclose(creation);
+    return status;
 }
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */

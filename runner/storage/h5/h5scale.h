@@ -22,12 +22,14 @@ bool h5_axis_has_scales(hid_t dataset, int axis);
 /* The name to give to a copy: that of the scale's link in its file. The caller frees. */
 char *h5_scale_name(hid_t scale);
 
-/* Copies a scale of any type, with its attributes, into a group of a file of h5_create_file. If `count` is not
- * negative and the scale is as long as the axis that it is attached to, `length`, only every step-th of its elements
- * from `first` on is copied, as many as `count`. Returns NULL, or why it cannot be copied; nothing is then left of the
- * copy. */
+/* Copies every step-th element of a scale of any type from `first` on, `count` of them, with its attributes, into a
+ * group of a file of h5_create_file. `length`: of the axis that the scale belongs to. Returns NULL, or why it cannot be
+ * copied; nothing is then left of the copy. */
 const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
                           const char *name);
+/* netCDF's "dimension without a variable": a scale without coordinates. Its NAME begins with these words. */
+#define H5_PLACEHOLDER_NAME "This is a netCDF dimension but not a netCDF variable"
+enum status h5_create_placeholder(hid_t group, const char *name, int64_t length, struct error *error);
 
 /* The scales of each axis of a data set: references to data sets of its file. */
 struct h5_axis_list {

@@ -116,11 +116,15 @@ static bool has_netcdf_scales(hid_t dataset, int rank) {
     return has;
 }
 
+/* Files of tilerun may hold netCDF's scales too, but state every fill value that they have. */
 static bool is_netcdf(const struct h5_dataset *dataset) {
     hid_t file = H5Iget_file_id(dataset->id);
+    char *schema = h5_get_text(file, "schema");
+    bool own = schema && strncmp(schema, "tilerun-", 8) == 0;
+    free(schema);
     bool marked = H5Aexists_by_name(file, "/", "_NCProperties", H5P_DEFAULT) > 0;
     H5Fclose(file);
-    return marked || has_netcdf_scales(dataset->id, dataset->shape.rank);
+    return !own && (marked || has_netcdf_scales(dataset->id, dataset->shape.rank));
 }
 
 static void read_all(const struct h5_dataset *dataset, struct cf *cf, char **ignored) {

@@ -2,6 +2,7 @@
 #define H5_USE_110_API
 #include "h5kind.h"
 
+#include "../h5/h5scale.h"
 #include "../h5/h5type.h"
 #include "h5list.h"
 #include <fnmatch.h>
@@ -44,8 +45,7 @@ unsigned h5_marks(hid_t dataset) {
     if (H5Oget_info2(dataset, &about, H5O_INFO_NUM_ATTRS) < 0 || about.num_attrs == 0) return 0;
     if (begins(dataset, "CLASS", "DIMENSION_SCALE")) {
         marks |= H5_MARK_SCALE;
-        if (begins(dataset, "NAME", "This is a netCDF dimension but not a netCDF variable"))
-            marks |= H5_MARK_PLACEHOLDER;
+        if (begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;
     }
     char *class = h5_get_text(dataset, "MATLAB_class");
     if (!class) return marks;
