@@ -68,9 +68,9 @@ static enum status flush_output(struct error *error) {
 /* Prints the error and flushes stdout; returns the exit code. */
 static int print_outcome(enum status status, const struct error *error) {
     struct error lost = {.status = STATUS_OK};
-    if (error->text[0]) text_say_lines(error->text);
+    if (error->text[0]) text_print_message(error->text);
     enum status printed = flush_output(&lost);
-    if (printed) text_say_lines(lost.text);
+    if (printed) text_print_message(lost.text);
     if (status == STATUS_OK) status = printed;
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
     enum status status = parse(argc, argv, &invocation, &error);
     if (!status) status = command_validate(&invocation, &error);
     if (!status) {
-        fail_about(invocation.count > 0 ? invocation.operands[0] : NULL);
+        fail_set_subject(invocation.count > 0 ? invocation.operands[0] : NULL);
         h5_prepare();
         status = invocation.command->run(&invocation, &error);
     }

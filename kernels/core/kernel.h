@@ -263,7 +263,7 @@ struct kernel {
      * NULL: not stated. */
     double (*seconds)(const struct launch *launch);
     /* Starts the work on launch->stream and returns without waiting. Returns 0 or a cudaError_t. On the CPU: returns 0
-     * when done. The stream may be under capture, to rehearse the launch (device.h). */
+     * when done. The stream may be under capture, to preload the launch (device.h). */
     int (*launch)(const struct launch *launch);
 };
 

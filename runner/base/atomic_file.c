@@ -21,10 +21,10 @@ static bool is_ours(const char *path, const char *beginning) {
 }
 
 /* Opens at once what a rename cannot replace: a device, a pipe, or the file that is our standard output or error. */
-static enum status open_directly(const struct place *place, int *descriptor, struct error *error) {
+static enum status open_directly(const struct destination *place, int *descriptor, struct error *error) {
     struct stat about;
     for (int standard = 1; standard <= 2 && *descriptor < 0; standard++)
-        if (fstat(standard, &about) == 0 && place_is_at(place->name, &about)) *descriptor = dup(standard);
+        if (fstat(standard, &about) == 0 && path_is_file(place->name, &about)) *descriptor = dup(standard);
     if (*descriptor >= 0 || S_ISREG(place->about.st_mode)) return STATUS_OK;
     if (!S_ISCHR(place->about.st_mode) && !S_ISFIFO(place->about.st_mode))
         return fail(error, STATUS_USAGE, "%s %s: is not a regular file", place->kind, place->name);
@@ -39,18 +39,18 @@ static enum status open_directly(const struct place *place, int *descriptor, str
 enum status atomic_file_open(const char *kind, const char *name, const char *beginning, bool overwrite,
                              struct atomic_file *file, struct error *error) {
     *file = (struct atomic_file){.descriptor = -1};
-    TRY(place_find(kind, name, &file->place, error));
-    const struct place *place = &file->place;
+    TRY(destination_find(kind, name, &file->place, error));
+    const struct destination *place = &file->place;
     if (place->exists && !S_ISDIR(place->about.st_mode)) TRY(open_directly(place, &file->descriptor, error));
     if (file->descriptor >= 0) return STATUS_OK;
-    TRY(place_check(place, error));
+    TRY(destination_check(place, error));
     if (place->exists && !overwrite && !is_ours(place->path, beginning))
         return fail(error, STATUS_USAGE, "%s %s: exists and is not a %s; --overwrite replaces it", kind, name, kind);
     return STATUS_OK;
 }
 
 /* Creates a file of an unused name in the folder that the file goes to. */
-static int make_file(const struct place *place, char **path) {
+static int make_file(const struct destination *place, char **path) {
     int descriptor = -1;
     for (int number = 0; descriptor < 0; number++) {
         *path = must_printf("%s/.tilerun-%s-%d-%d", place->folder, place->kind, (int)getpid(), number);
@@ -84,7 +84,7 @@ enum status atomic_file_close(struct atomic_file *file, struct error *error) {
     failed = fclose(file->to) != 0 || failed;
     file->to = NULL;
     if (failed) status = cannot_write(file, errno ? errno : EIO, error);
-    if (!status && file->path) status = place_put(&file->place, file->path, error);
+    if (!status && file->path) status = destination_put(&file->place, file->path, error);
     if (!status) {
         free(file->path); /* no such file is left to be removed */
         file->path = NULL;
@@ -98,6 +98,6 @@ void atomic_file_discard(struct atomic_file *file) {
     if (file->descriptor >= 0) close(file->descriptor);
     if (file->path) unlink(file->path);
     free(file->path);
-    place_free(&file->place);
+    destination_free(&file->place);
     *file = (struct atomic_file){.descriptor = -1};
 }

@@ -4,12 +4,12 @@
 #ifndef RUNNER_ATOMIC_FILE_H
 #define RUNNER_ATOMIC_FILE_H
 
-#include "place.h"
+#include "destination.h"
 
 #include <stdio.h>
 
 struct atomic_file {
-    struct place place;
+    struct destination place;
     int descriptor; /* of what is written directly; -1: a file, created by atomic_file_begin */
     char *path;     /* of the unfinished file; NULL: none */
     FILE *to;       /* NULL: not begun */

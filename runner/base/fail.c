@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const char *_Atomic subject; /* of fail_about */
+static const char *_Atomic subject; /* of fail_set_subject */
 
 enum status fail_write(struct error *error, const char *path, int number) {
     struct rlimit limit;
@@ -32,13 +32,13 @@ enum status fail_call(struct error *error, enum status status, const char *expre
     return fail(error, status, "%s%s%s failed: %s (%s:%d)", about, colon, expression, words, file, line);
 }
 
-enum status fail_within(struct error *error, const char *kind, const char *name) {
+enum status fail_prefix(struct error *error, const char *kind, const char *name) {
     const struct error inner = *error;
     *error = (struct error){.status = STATUS_OK};
     return fail(error, inner.status, "%s %s: %s", kind, name, inner.text);
 }
 
-const char *fail_about(const char *what) {
+const char *fail_set_subject(const char *what) {
     return atomic_exchange(&subject, what);
 }
 

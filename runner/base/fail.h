@@ -21,10 +21,10 @@ enum status fail_call(struct error *error, enum status status, const char *expre
 
 /* What is being worked on, an operation or a file: FAIL_CALL, memory that is missing and a library that gives up say
  * it. The text must live until it is taken back. Returns what was said before; NULL: nothing. */
-const char *fail_about(const char *what);
+const char *fail_set_subject(const char *what);
 const char *fail_subject(void);
 /* Puts "KIND NAME: " before the sentence. Returns the status. */
-enum status fail_within(struct error *error, const char *kind, const char *name);
+enum status fail_prefix(struct error *error, const char *kind, const char *name);
 
 /* Memory that cannot be missing: prints and ends the process with STATUS_DEVICE when the host has none left (only for
  * small bookkeeping; buffers for data are allocated with plain malloc and checked). */

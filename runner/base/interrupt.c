@@ -16,16 +16,16 @@
 #include <unistd.h>
 
 #define GRACE_S 0.7 /* from the first signal until the watch ends the process */
-#define SAY_MS  400 /* that interrupt_say waits for a pipe to take more text */
+#define SAY_MS  400 /* that interrupt_write waits for a pipe to take more text */
 
-/* Until interrupt_leave_by names functions that know the plan. There is no answer: what the job does by the time it
+/* Until interrupt_set_handlers names functions that know the plan. There is no answer: what the job does by the time it
  * takes leave is not known yet. */
 static void answer_unbegun(void *unused, int number) {
     (void)unused, (void)number;
 }
 static void leave_unbegun(void *unused) {
     (void)unused;
-    interrupt_say(STDERR_FILENO, "tilerun: interrupted before the first run\n");
+    interrupt_write(STDERR_FILENO, "tilerun: interrupted before the first run\n");
 }
 
 static struct {
@@ -38,7 +38,7 @@ static struct {
 } interrupt = {
     .mutex = PTHREAD_MUTEX_INITIALIZER, .status = STATUS_INTERRUPTED, .answer = answer_unbegun, .leave = leave_unbegun};
 
-void interrupt_ask(int number) {
+void interrupt_request(int number) {
     atomic_store(&interrupt.number, number);
 }
 
@@ -47,7 +47,7 @@ enum status interrupt_check(struct error *error) {
     return number == 0 ? STATUS_OK : fail(error, STATUS_INTERRUPTED, "interrupted by signal %d", number);
 }
 
-void interrupt_leave_by(void (*answer)(void *context, int number), void (*leave)(void *context), void *context) {
+void interrupt_set_handlers(void (*answer)(void *context, int number), void (*leave)(void *context), void *context) {
     pthread_mutex_lock(&interrupt.mutex);
     interrupt.answer = answer;
     interrupt.leave = leave;
@@ -61,14 +61,14 @@ static void take_leave(void) {
     interrupt.leave = NULL;
 }
 
-void interrupt_settle(enum status status) {
+void interrupt_finish(enum status status) {
     pthread_mutex_lock(&interrupt.mutex);
     interrupt.status = status;
     take_leave();
     pthread_mutex_unlock(&interrupt.mutex);
 }
 
-void interrupt_say(int descriptor, const char *text) {
+void interrupt_write(int descriptor, const char *text) {
     for (size_t left = strlen(text); left > 0;) {
         struct pollfd ready = {.fd = descriptor, .events = POLLOUT};
         if (poll(&ready, 1, SAY_MS) != 1) return;
@@ -114,7 +114,7 @@ static void *watch(void *unused) {
     }
     double until = now_s() + GRACE_S;
     pthread_mutex_lock(&interrupt.mutex); /* so that nobody takes leave before the answer is out */
-    interrupt_ask(number);
+    interrupt_request(number);
     if (interrupt.leave) interrupt.answer(interrupt.context, number);
     pthread_mutex_unlock(&interrupt.mutex);
     wait_to_leave(&signals, until);

@@ -11,7 +11,7 @@
  * a signal ends the process within about a second, whatever it is doing.
  *
  * Either way one function takes leave: it tidies up and prints how much is done. It is called once: by
- * interrupt_settle() where the work stopped by itself, or by the watch if that comes first. */
+ * interrupt_finish() where the work stopped by itself, or by the watch if that comes first. */
 #ifndef RUNNER_INTERRUPT_H
 #define RUNNER_INTERRUPT_H
 
@@ -27,7 +27,7 @@ enum status interrupt_begin(struct error *error);
 /* STATUS_INTERRUPTED once a signal has come. From any thread. */
 enum status interrupt_check(struct error *error);
 /* Sets the flag, as a signal does; number 0 clears it (for tests). */
-void interrupt_ask(int number);
+void interrupt_request(int number);
 
 /* "SIGTERM". */
 const char *interrupt_name(int number);
@@ -35,11 +35,11 @@ const char *interrupt_name(int number);
 /* Names the functions that answer a signal with a line and that take leave. When the watch calls them, all other
  * threads are still running. A signal is answered before anything takes leave because of it, and not once the work is
  * over. Before this call there is no answer, and the leave is one line. */
-void interrupt_leave_by(void (*answer)(void *context, int number), void (*leave)(void *context), void *context);
+void interrupt_set_handlers(void (*answer)(void *context, int number), void (*leave)(void *context), void *context);
 /* The work is over with this status; STATUS_INTERRUPTED takes leave. A later signal can end the process sooner but not
  * change its exit code. Does not return once the watch has begun to end the process. */
-void interrupt_settle(enum status status);
+void interrupt_finish(enum status status);
 /* For `answer` and `leave`: writes text without stdio's locks; drops what a pipe does not take within SAY_MS. */
-void interrupt_say(int descriptor, const char *text);
+void interrupt_write(int descriptor, const char *text);
 
 #endif

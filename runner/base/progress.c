@@ -250,7 +250,8 @@ void progress_outcome(struct progress *progress, int number, const char *outcome
     if (progress->plain) progress->drawn_s = progress->told_s;
     pthread_mutex_unlock(&progress->mutex);
     if (progress->plain) /* this may wait for a pipe, which a holder of the lock must not */
-        text_say("[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number], outcome);
+        text_print_stderr("[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number],
+                          outcome);
 }
 
 void progress_assemble(struct progress *progress) {
@@ -262,26 +263,26 @@ void progress_assemble(struct progress *progress) {
 
 /* ---- other text -------------------------------------------------------------------------------------------------- */
 
-void progress_hold(struct progress *progress) {
+void progress_pause(struct progress *progress) {
     pthread_mutex_lock(&progress->mutex);
     clear(progress);
     progress->held = true;
     pthread_mutex_unlock(&progress->mutex);
 }
 
-void progress_release(struct progress *progress) {
+void progress_resume(struct progress *progress) {
     pthread_mutex_lock(&progress->mutex);
     progress->held = false;
     pthread_mutex_unlock(&progress->mutex);
 }
 
 void progress_note(struct progress *progress, const char *text) {
-    progress_hold(progress);
-    text_say("tilerun: %s\n", text);
-    progress_release(progress);
+    progress_pause(progress);
+    text_print_stderr("tilerun: %s\n", text);
+    progress_resume(progress);
 }
 
-void progress_answer(struct progress *progress, int number) {
+void progress_announce_signal(struct progress *progress, int number) {
     char where[96] = "";
     pthread_mutex_lock(&progress->mutex);
     const struct progress_view *view = &progress->view;
@@ -302,7 +303,7 @@ void progress_answer(struct progress *progress, int number) {
                     progress->shown ? CLEAR : "", interrupt_name(number), in, number == SIGINT ? "again " : "");
     progress->shown = false;
     progress->over = true;
-    interrupt_say(STDERR_FILENO, sentence);
+    interrupt_write(STDERR_FILENO, sentence);
     pthread_mutex_unlock(&progress->mutex);
     free(sentence);
     free(in);

@@ -70,10 +70,10 @@ void progress_assemble(struct progress *progress);
 /* Prints a line for the user in every mode. */
 void progress_note(struct progress *progress, const char *text);
 /* Between these two calls the caller may print on stderr. */
-void progress_hold(struct progress *progress);
-void progress_release(struct progress *progress);
+void progress_pause(struct progress *progress);
+void progress_resume(struct progress *progress);
 /* Says at once, in every mode, that a signal (SIGINT, say) has come and what is in hand; nothing is drawn afterwards.
  * From the thread that handles signals. */
-void progress_answer(struct progress *progress, int number);
+void progress_announce_signal(struct progress *progress, int number);
 
 #endif

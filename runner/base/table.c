@@ -319,7 +319,7 @@ void table_print_markdown(const struct table *table, FILE *to) {
     fit_free(&fit);
 }
 
-int table_room(void) {
+int table_terminal_width(void) {
     const char *columns = getenv("COLUMNS");
     struct winsize size;
     long wanted = columns ? strtol(columns, NULL, 10) : 0;

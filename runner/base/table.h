@@ -7,7 +7,7 @@
  *     table_row(table);
  *     table_cell(table, 0, "%s", "naive");
  *     table_cell(table, 1, "%.2f us", 3.5);
- *     table_print(table, table_room(), "--columns chooses", stdout);
+ *     table_print(table, table_terminal_width(), "--columns chooses", stdout);
  *     table_free(table); */
 #ifndef RUNNER_TABLE_H
 #define RUNNER_TABLE_H
@@ -47,6 +47,6 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
 void table_print_markdown(const struct table *table, FILE *to);
 
 /* The width of what stdout goes to: the environment's COLUMNS, else that of the terminal; 0: it is no terminal. */
-int table_room(void);
+int table_terminal_width(void);
 
 #endif

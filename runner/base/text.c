@@ -57,7 +57,7 @@ const char *size_text(double bytes, char text[32]) {
     return text;
 }
 
-const char *time_words(double seconds, char text[32]) {
+const char *duration_text(double seconds, char text[32]) {
     static const struct {
         double least, unit;
         const char *name;
@@ -151,14 +151,14 @@ void text_print(FILE *to, const char *format, ...) {
     va_end(arguments);
 }
 
-void text_say(const char *format, ...) {
+void text_print_stderr(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     print_clean(stderr, format, arguments);
     va_end(arguments);
 }
 
-void text_say_lines(const char *text) {
+void text_print_message(const char *text) {
     char *clean = clean_copy(text, true);
     fprintf(stderr, "tilerun: %s\n", clean);
     free(clean);

@@ -13,7 +13,7 @@ const char *nearest_name(const char *word, const char *const names[], int count)
 /* "1.5 GiB"; into `text`, which is returned. */
 const char *size_text(double bytes, char text[32]);
 /* Three digits and a unit: "1.23 ms", "45.6 s", "3.2 h"; into `text`, which is returned. */
-const char *time_words(double seconds, char text[32]);
+const char *duration_text(double seconds, char text[32]);
 
 /* Bytes of the UTF-8 character at `text`, of which `length` bytes are left; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);
@@ -32,9 +32,9 @@ char *text_clean(const char *text);
  * messages. */
 void text_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same on stderr. */
-void text_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void text_print_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message of one or a few lines on stderr, clean but for their ends. */
-void text_say_lines(const char *text);
+void text_print_message(const char *text);
 
 /* The columns that a text takes on a terminal: accents that join a letter take none, East Asian characters two. */
 int text_width(const char *text);

@@ -17,7 +17,7 @@ static enum status check(const struct invocation *invocation, struct error *erro
         enum status status = command_load(path, &settings->job, false, &job, &plan, error);
         struct error clash = {.status = STATUS_OK};
         if (!status) status = results_check_output(job->output, plan, &clash);
-        if (clash.text[0]) text_say("%s: %s\n", path, clash.text);
+        if (clash.text[0]) text_print_stderr("%s: %s\n", path, clash.text);
         if (status) worst = status;
         plan_free(plan);
         job_free(job);

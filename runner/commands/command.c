@@ -145,7 +145,7 @@ enum status command_load(const char *path, const struct job_settings *settings, 
     struct job_overrides overrides = settings->overrides;
     overrides.sets = settings->sets.of;
     overrides.set_count = settings->sets.count;
-    fail_about(path);
+    fail_set_subject(path);
     *job = job_load(path, &overrides);
     return command_plan_job(*job, need_device, plan, error);
 }
@@ -172,5 +172,6 @@ enum status command_plan_for(const struct job *job, const struct device_facts *c
 void command_name_output(const char *path) {
     struct stat about;
     char size[32];
-    if (stat(path, &about) == 0) text_say("tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
+    if (stat(path, &about) == 0)
+        text_print_stderr("tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
 }

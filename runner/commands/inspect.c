@@ -189,7 +189,7 @@ static void print_one(struct view *view) {
         print_axes(it);
         printf("  %-10s %s, about %.1f GB/s: %s\n", "reading",
                it->array.direct ? "on all cores" : "by HDF5, on one core", it->bytes_per_s / 1e9,
-               time_words(inspect_bytes(it) / it->bytes_per_s, time));
+               duration_text(inspect_bytes(it) / it->bytes_per_s, time));
     }
     inspect_print_remarks(view);
     free(clean);

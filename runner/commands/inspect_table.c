@@ -193,7 +193,7 @@ static void print_rows(struct view *view) {
     printf("\n");
     for (int i = 0; i < view->list.count; i++)
         if (!view->of[i].hidden) add_row(table, view, &view->of[i]);
-    table_print(table, table_room(), NULL, stdout);
+    table_print(table, table_terminal_width(), NULL, stdout);
     table_free(table);
 }
 

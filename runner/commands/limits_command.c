@@ -25,14 +25,14 @@ struct device_limits *command_limits(const struct device_facts *facts) {
 enum status command_measure(const struct device_facts *facts, int number, bool say, struct device_limits **limits,
                             struct error *error) {
     double begin = now_s();
-    if (say) text_say("tilerun: measuring the limits of %s, once", facts->id);
+    if (say) text_print_stderr("tilerun: measuring the limits of %s, once", facts->id);
     fflush(stderr);
     enum status status = limits_measure(number, limits, error);
     if (say) fprintf(stderr, status ? ": not done\n" : " (%.1f s)\n", now_s() - begin);
     if (status) return status;
     char *name = program();
     if (!limits_save(facts, name, *limits) && say)
-        text_say("tilerun: the limits cannot be kept: %s\n", strerror(errno));
+        text_print_stderr("tilerun: the limits cannot be kept: %s\n", strerror(errno));
     free(name);
     return STATUS_OK;
 }
@@ -61,7 +61,7 @@ enum status command_predict_measured(struct plan *plan, int cuda_number, bool sa
         enum status status = command_measure(&plan->facts[kind], number, say, &limits, error);
         if (status == STATUS_INTERRUPTED) return status;
         if (status) {
-            text_say("tilerun: %s\n", error->text);
+            text_print_stderr("tilerun: %s\n", error->text);
             *error = (struct error){.status = STATUS_OK};
         }
         plan_use_limits(plan, (enum kernel_device)kind, limits);

@@ -38,10 +38,10 @@ static enum status show_done(const char *path, const struct execute_options *opt
     char *outcome = results_file_text(file, "/", "status");
     bool failed = outcome && strcmp(outcome, "failed") == 0;
     if (options->progress != PROGRESS_NONE)
-        text_say("tilerun: %s is %s, and no shard has left anything beside it: nothing to do\n", path,
-                 failed    ? "complete, with failed runs"
-                 : outcome ? outcome
-                           : "unfinished");
+        text_print_stderr("tilerun: %s is %s, and no shard has left anything beside it: nothing to do\n", path,
+                          failed    ? "complete, with failed runs"
+                          : outcome ? outcome
+                                    : "unfinished");
     options->print(file->rows, file->count, stdout);
     free(outcome);
     results_file_close(file);

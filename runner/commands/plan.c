@@ -41,13 +41,13 @@ static void print_shards(const struct plan *plan, const struct plan_settings *se
     if (settings->view == VIEW_JSON)
         plan_print_shards_json(plan, &settings->division, stdout);
     else
-        plan_print_shards(plan, &settings->division, table_room(), stdout);
+        plan_print_shards(plan, &settings->division, table_terminal_width(), stdout);
 }
 
 static void print_runs(struct plan *plan, enum plan_view view) {
     if (view != VIEW_RESOLVED) command_predict(plan);
     switch (view) {
-    case VIEW_TABLE: plan_print_table(plan, table_room(), stdout); break;
+    case VIEW_TABLE: plan_print_table(plan, table_terminal_width(), stdout); break;
     case VIEW_DETAIL: plan_print_detail(plan, stdout); break;
     case VIEW_JSON: plan_print_json(plan, stdout); break;
     case VIEW_RESOLVED: fputs(plan->job->resolved, stdout); break;

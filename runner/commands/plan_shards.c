@@ -37,8 +37,8 @@ static struct shown show(const struct numbered_load *numbered) {
     snprintf(shown.runs, sizeof shown.runs, "%d", load->runs);
     size_text(load->read_bytes, shown.reads);
     size_text(load->write_bytes, shown.writes);
-    if (load->runs > 0) time_words(load->seconds, shown.seconds);
-    if (numbered->waits_s > 0) time_words(numbered->waits_s, shown.waits);
+    if (load->runs > 0) duration_text(load->seconds, shown.seconds);
+    if (numbered->waits_s > 0) duration_text(numbered->waits_s, shown.waits);
     return shown;
 }
 
@@ -116,12 +116,12 @@ static const char *plural(int count) {
 
 static void print_balance(const struct division *division, int width, FILE *to) {
     char a[32], b[32];
-    print_line(must_printf("longest %s%s, mean %s: longest / mean %.2f", time_words(division->longest_s, a),
+    print_line(must_printf("longest %s%s, mean %s: longest / mean %.2f", duration_text(division->longest_s, a),
                            division->waits ? " with its waits for results of other shards" : "",
-                           time_words(division->mean_s, b), division->uneven),
+                           duration_text(division->mean_s, b), division->uneven),
                width, to);
     print_line(must_printf("all at once: %s; one process: %s, %.3g times as long",
-                           time_words(division->all_at_once_s, a), time_words(division->one_process_s, b),
+                           duration_text(division->all_at_once_s, a), duration_text(division->one_process_s, b),
                            division->all_at_once_s > 0 ? division->one_process_s / division->all_at_once_s : 1),
                width, to);
     if (division->idle > 0)
@@ -157,7 +157,7 @@ static void print_files(const struct division *division, int width, FILE *to) {
     print_line(must_printf("files: reading %s and writing %s takes %s, however fast the shards compute, where the file "
                            "system reads %.3g GB/s and writes %.3g GB/s for all of them together (--bandwidth)",
                            size_text(division->sum.read_bytes, a), size_text(division->sum.write_bytes, b),
-                           time_words(division->files_s, c), division->read_bytes_per_s / 1e9,
+                           duration_text(division->files_s, c), division->read_bytes_per_s / 1e9,
                            division->write_bytes_per_s / 1e9),
                width, to);
     if (division->files_shards == 0)

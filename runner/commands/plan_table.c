@@ -35,9 +35,9 @@ static void add_row(struct table *table, const struct plan *plan, const struct r
     table_cell(table, VARIANT, "%s", run->label);
     table_cell(table, SHAPE, "%s", task->geometry.shape_text);
     table_cell(table, DEVICE, "%s", plan->facts[run->device].id);
-    table_cell(table, PASS, "%s", time_words(cost->pass_s, text));
-    table_cell(table, KERNEL, "%s", time_words(cost->kernel_s, text));
-    table_cell(table, TOTAL, "%s", time_words(cost->total_s, text));
+    table_cell(table, PASS, "%s", duration_text(cost->pass_s, text));
+    table_cell(table, KERNEL, "%s", duration_text(cost->kernel_s, text));
+    table_cell(table, TOTAL, "%s", duration_text(cost->total_s, text));
     table_cell(table, MEMORY, "%s", size_text((double)run->tiling.memory_bytes, text));
     double share = cost->bound_s / cost->kernel_s;
     if (share >= 0 && isfinite(share)) table_cell(table, ROOF, share < 0.1 ? "%.1f%%" : "%.0f%%", 100 * share);
@@ -109,8 +109,9 @@ static void print_sum(const struct plan *plan, int width, FILE *to) {
     bool least = false;
     struct cost sum = sum_of(plan, &runs, &least);
     print_line(must_printf("%d run%s: %s%s (passes %s, warm-up and repeats %s, verification %s)", runs,
-                           runs == 1 ? "" : "s", least ? "at least " : "", time_words(sum.total_s, a),
-                           time_words(sum.pass_s, b), time_words(sum.repeats_s, c), time_words(sum.verify_s, d)),
+                           runs == 1 ? "" : "s", least ? "at least " : "", duration_text(sum.total_s, a),
+                           duration_text(sum.pass_s, b), duration_text(sum.repeats_s, c),
+                           duration_text(sum.verify_s, d)),
                width, to);
     double free_bytes;
     char *folder = space_folder(plan->job->output);

@@ -23,15 +23,15 @@ static char *default_output(const char *results) {
 
 /* The page goes over none of the files that it tells of, even with --overwrite and where one is still to come. */
 static enum status check_apart(const char *name, char *const results[], int count, struct error *error) {
-    struct place page, other;
-    enum status status = place_find("report", name, &page, error);
+    struct destination page, other;
+    enum status status = destination_find("report", name, &page, error);
     for (int i = 0; i < count && !status; i++) {
-        status = place_find("results", results[i], &other, error);
-        if (!status && place_same(&page, &other))
+        status = destination_find("results", results[i], &other, error);
+        if (!status && destination_same(&page, &other))
             status = fail(error, STATUS_USAGE, "report %s: is one of the results files", name);
-        place_free(&other);
+        destination_free(&other);
     }
-    place_free(&page);
+    destination_free(&page);
     return status;
 }
 
@@ -53,7 +53,7 @@ static enum status write_file(const char *name, bool overwrite, struct results_f
         return status;
     }
     TRY(atomic_file_close(&page, error));
-    text_say("tilerun: report %s\n", name);
+    text_print_stderr("tilerun: report %s\n", name);
     return STATUS_OK;
 }
 

@@ -2,8 +2,8 @@
  * writing, it reads the finished runs that lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or
  * changed there. */
 #include "results_open.h"
+#include "../base/destination.h"
 #include "../base/fail.h"
-#include "../base/place.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
@@ -116,10 +116,10 @@ static char *how_far(const struct found_parts *parts) {
 }
 
 static char *folder_of(const char *output) {
-    struct place place;
+    struct destination place;
     struct error ignored = {STATUS_OK, ""};
-    char *folder = place_find("output", output, &place, &ignored) ? NULL : must_printf("%s.parts", place.path);
-    place_free(&place);
+    char *folder = destination_find("output", output, &place, &ignored) ? NULL : must_printf("%s.parts", place.path);
+    destination_free(&place);
     return folder;
 }
 

@@ -32,7 +32,7 @@ static enum status execute(const struct plan *plan, const struct execute_options
     struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
     for (int i = 0; i < plan->run_count; i++) {
         if (plan->runs[i].note)
-            text_say("tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
+            text_print_stderr("tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
     }
     bool wrote;
     enum status status = execute_plan(plan, options, rows, &wrote, error);
@@ -83,10 +83,11 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
     int runs = shard_runs(&shard, plan);
     enum status status = runs > 0 ? execute(plan, &options, error) : STATUS_OK;
     if (runs == 0)
-        text_say("tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard.index, shard.count);
+        text_print_stderr("tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard.index,
+                          shard.count);
     else if (options.progress != PROGRESS_NONE && (status == STATUS_OK || status == STATUS_RUN))
-        text_say("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n", shard.index,
-                 shard.count, runs, plan->run_count, plan->job->output);
+        text_print_stderr("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n",
+                          shard.index, shard.count, runs, plan->run_count, plan->job->output);
     free(shard.of_task);
     panels_free(panels);
     return status;

@@ -30,7 +30,7 @@ static enum status validate(const void *settings, struct error *error) {
 
 static void print(const struct view *view, enum show_format format, FILE *to) {
     if (format == FORMAT_TABLE) {
-        view_print(view, table_room(), "--columns chooses", to);
+        view_print(view, table_terminal_width(), "--columns chooses", to);
     } else if (format == FORMAT_MARKDOWN) {
         view_print_markdown(view, to);
     } else {
@@ -44,12 +44,12 @@ static void print(const struct view *view, enum show_format format, FILE *to) {
 /* Prints how far an unfinished job is: above the table, or on stderr if a program reads the rows. */
 static void print_standing(const char *standing, enum show_format format) {
     if (is_data(format)) {
-        text_say("tilerun: %s\n", standing);
+        text_print_stderr("tilerun: %s\n", standing);
     } else if (format == FORMAT_MARKDOWN) {
         text_print_markdown(standing, stdout);
         fputs("\n\n", stdout);
     } else {
-        text_print_wrapped(standing, 0, table_room(), stdout);
+        text_print_wrapped(standing, 0, table_terminal_width(), stdout);
     }
 }
 

@@ -41,9 +41,9 @@ void context_print(const struct context *context, FILE *to) {
             text_print(to, "  %s\n", line);
         } else {
             text_print(to, "  %s:\n", item->what);
-            text_print_wrapped(base, 4, table_room(), to);
+            text_print_wrapped(base, 4, table_terminal_width(), to);
             fputs("  ->\n", to);
-            text_print_wrapped(new, 4, table_room(), to);
+            text_print_wrapped(new, 4, table_terminal_width(), to);
         }
         free(line);
     }
@@ -155,7 +155,7 @@ static void print_pairs(const struct comparison *comparison, bool sort, FILE *to
         cell_output(table, OUTPUT, &pair->output);
         if (pair->note[0]) table_remark(table, pair->note);
     }
-    table_print(table, table_room(), "--json has all", to);
+    table_print(table, table_terminal_width(), "--json has all", to);
     table_free(table);
     free(pairs);
 }
@@ -251,7 +251,7 @@ static void print_history(const struct comparison *news, int count, bool sort, F
     if (sort) qsort(order, (size_t)rows, sizeof *order, compare_history_rows);
     struct table *table = table_create(columns, FIRST_OWN + count);
     for (int i = 0; i < rows; i++) fill_history_row(table, news, count, order[i].row);
-    table_print(table, table_room(), "--json has all", to);
+    table_print(table, table_terminal_width(), "--json has all", to);
     table_free(table);
     free(order);
     free(columns);

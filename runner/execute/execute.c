@@ -94,7 +94,7 @@ static void show_finished(struct execution *execution) {
 
 static void answer(void *context, int number) {
     struct execution *execution = context;
-    progress_answer(&execution->progress, number);
+    progress_announce_signal(&execution->progress, number);
 }
 
 /* Ends the job after a signal: releases the lock on the output, prints the rows and how many runs are done. Other
@@ -128,8 +128,8 @@ static void leave(void *context) {
     FILE *to = must_stream(&table, &length);
     execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
     fclose(to);
-    interrupt_say(STDOUT_FILENO, table);
-    interrupt_say(STDERR_FILENO, sentences);
+    interrupt_write(STDOUT_FILENO, table);
+    interrupt_write(STDERR_FILENO, sentences);
     free(sentences);
     free(kept);
     free(table);
@@ -153,9 +153,9 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
         status = results_write_manifest(execution->results, options->command_line, options->restricted, error);
     if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
     if (!status && options->resume) {
-        progress_hold(&execution->progress); /* it may print a line */
+        progress_pause(&execution->progress); /* it may print a line */
         status = results_resume(execution->results, options->restricted, &done, error);
-        progress_release(&execution->progress);
+        progress_resume(&execution->progress);
         atomic_store(&execution->looked, !status);
     }
     if (status || done) forget_trace(execution);
@@ -171,7 +171,7 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
                          bool *wrote, struct error *error) {
     struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
     execution.stop_reason = "a signal came first";
-    const char *before = fail_about(plan->job->output);
+    const char *before = fail_set_subject(plan->job->output);
     if (wrote) *wrote = false;
     readers_init(&execution.readers, plan->arrays, plan->array_count);
     execution.final = must_malloc((unsigned long)plan->run_count * sizeof *execution.final + 1);
@@ -204,11 +204,11 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
         }
         progress_begin(&execution.progress, options->progress, work, plan->run_count);
         free(work);
-        interrupt_leave_by(answer, leave, &execution);
+        interrupt_set_handlers(answer, leave, &execution);
         status = carry_out(&execution, wrote, error);
         progress_end(&execution.progress);
     }
-    interrupt_settle(status);
+    interrupt_finish(status);
     if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* `leave` has printed it */
     close_devices(&execution);
     results_close(execution.results);
@@ -221,6 +221,6 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     free(execution.awaited);
     free(execution.hashed);
     free(execution.final);
-    fail_about(before);
+    fail_set_subject(before);
     return status;
 }

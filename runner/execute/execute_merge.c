@@ -33,9 +33,9 @@ enum status execution_collect(struct execution *execution, struct error *error) 
         if (!status && !missing[i]) take_row(execution, run);
     }
     if (!status && lacks > 0) {
-        progress_hold(&execution->progress); /* it prints lines */
+        progress_pause(&execution->progress); /* it prints lines */
         status = results_lack(execution->results, missing, error);
-        progress_release(&execution->progress);
+        progress_resume(&execution->progress);
     } else if (!status && execution->options->later) {
         status =
             fail(error, STATUS_IO,

@@ -27,12 +27,12 @@ static enum status open_team(struct execution *execution, enum kernel_device kin
         team->residents[i] = residents_create(team->devices[i], execution->plan->budget[kind]);
         team->count = i + 1;
     }
-    team->reach = true;
+    team->peers = true;
     for (int i = 0; i < team->count; i++)
         for (int other = 0; other < team->count; other++)
             if (i != other)
-                team->reach =
-                    team->devices[i]->operations->reach(team->devices[i], team->devices[other]) && team->reach;
+                team->peers =
+                    team->devices[i]->operations->enable_peer(team->devices[i], team->devices[other]) && team->peers;
     return STATUS_OK;
 }
 
@@ -471,8 +471,8 @@ static enum status take_task(struct execution *execution, const struct task *tas
 }
 
 enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error) {
-    const char *before = fail_about(task->operation->id);
+    const char *before = fail_set_subject(task->operation->id);
     enum status status = take_task(execution, task, error);
-    fail_about(before);
+    fail_set_subject(before);
     return status;
 }

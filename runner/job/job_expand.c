@@ -1,9 +1,9 @@
 /* job_expand.c - reading inputs and operations under each combination of swept parameters. */
 #include "job_expand.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
-#include "../base/place.h"
 #include "../base/text.h"
 #include "job_only.h"
 #include "job_to.h"
@@ -71,7 +71,7 @@ static void read_input(struct reader *reader, const struct definition *definitio
     if (random) read_random(reader, random, input);
     input->concatenated = yaml_get(node, "concatenate") != NULL;
     char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
-    if (input->file_as_written) input->file = place_beside(job_path, input->file_as_written);
+    if (input->file_as_written) input->file = path_beside(job_path, input->file_as_written);
     free(job_path);
 }
 

@@ -1,8 +1,8 @@
 /* job_to.c - `to: FILE:/GROUP/NAME` of operations, and that no two results go to one place. */
 #include "job_to.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
-#include "../base/place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ void job_read_to(struct reader *reader, const struct yaml_node *node, struct job
     } else {
         *colon = '\0';
         operation->to_where = node;
-        operation->to_file = place_beside(reader->job->path, text);
+        operation->to_file = path_beside(reader->job->path, text);
         operation->to_name = must_strdup(colon + 1);
     }
     free(text);

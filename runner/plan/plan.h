@@ -6,7 +6,7 @@
  *
  * Planning calls no device, writes no file and leaves no file open. A plan does not change once it is made: opening
  * files, hashing and running short of memory belong to the execution. A run's tiles do not depend on the device that
- * executes them: several GPUs take bands of its steps (stream/lanes.h). */
+ * executes them: several GPUs take bands of its steps (stream/bands.h). */
 #ifndef RUNNER_PLAN_H
 #define RUNNER_PLAN_H
 
@@ -163,13 +163,13 @@ bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *
 /* Bytes that a run's launches move in device memory, as kernel->traffic_bytes (not NULL) models them. */
 double plan_modelled_bytes(const struct plan *plan, const struct run *run);
 
-/* Streaming passes a tile through STAGES pinned host buffers each way, piece by piece. */
-#define STAGES      4
-#define STAGE_BYTES (INT64_C(16) << 20) /* 0.3 ms on the bus; the stage of a larger filtered chunk is larger */
+/* Streaming passes a tile through STAGING_BUFFERS pinned host buffers each way, piece by piece. */
+#define STAGING_BUFFERS 4
+#define STAGING_BYTES   (INT64_C(16) << 20) /* 0.3 ms on the bus; the stage of a larger filtered chunk is larger */
 /* What one stage holds of an operand, in elements and in bytes. `element`: bytes of an element; `tile_bytes`: of a
  * tile. */
-int64_t plan_stage_elements(const struct storage *storage, int64_t element);
-int64_t plan_stage_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes);
+int64_t plan_staging_elements(const struct storage *storage, int64_t element);
+int64_t plan_staging_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes);
 /* Bytes of pinned host memory that a run on a GPU uses. */
 int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling);
 

@@ -166,7 +166,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
                      (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
         /* A stage holds a part of such a chunk, which is decoded for each. */
         bool staged = facts->kind == DEVICE_CUDA && tiling->in_storage[i].grain.rank > tiling->in_storage[i].chunk.rank;
-        if (staged) one *= fmax(1, tile / (double)STAGE_BYTES);
+        if (staged) one *= fmax(1, tile / (double)STAGING_BYTES);
         double bytes = loads / tile_count(in, tiling->tiles) * operand_bytes(in);
         bytes_in += bytes;
         if (tiling->in_storage[i].generated)
@@ -184,7 +184,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double bytes_out = operand_bytes(out);
     bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
     tiling->read_s = read;
-    /* Devices that share the run (stream/lanes.h). */
+    /* Devices that share the run (stream/bands.h). */
     bool shared = out->shape.rank > 0 && (run->kernel->divisible || operations[geometry->op]->exact);
     double devices = facts->kind == DEVICE_CUDA && facts->team > 1 && shared ? facts->team : 1;
     double copy_in = bytes_in / devices / copy_rate, copy_out = bytes_out / devices / copy_rate;

@@ -118,7 +118,8 @@ enum status recorded_inputs_check(const struct results_file *file, const struct 
         if (!array->input || array->input->random) continue;
         char hash[READER_HASH_TEXT], *object = results_path_of("inputs", array->label, array->name);
         char *recorded = results_file_text(file, object, "xxh3");
-        if (!recorded) text_say("tilerun: no hash of input '%s' is recorded, so it may have changed\n", array->name);
+        if (!recorded)
+            text_print_stderr("tilerun: no hash of input '%s' is recorded, so it may have changed\n", array->name);
         if (recorded) status = hash_now(array, hash, error);
         if (recorded && !status && strcmp(recorded, hash) != 0) {
             append_sentence(&changed, count++,

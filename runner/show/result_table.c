@@ -320,6 +320,6 @@ void result_print_table(const struct result_row *rows, int count, FILE *to) {
     struct error error = {STATUS_OK, ""};
     struct view *view;
     if (view_make(rows, count, &(struct view_options){0}, &view, &error) == STATUS_OK)
-        view_print(view, table_room(), "`tilerun show --columns` chooses", to);
+        view_print(view, table_terminal_width(), "`tilerun show --columns` chooses", to);
     view_free(view);
 }

@@ -304,7 +304,7 @@ static enum status sync_parts(const struct results *results, struct error *error
     enum status status = STATUS_OK;
     parts_list(results->whole, &paths, &count);
     for (int i = 0; i < count; i++) {
-        char *folder = place_folder_of(paths[i]);
+        char *folder = path_folder(paths[i]);
         if (!status) status = results_sync_file(paths[i], error);
         if (!status && strcmp(folder, last) != 0) status = results_sync_folder(folder, error);
         free(last);
@@ -338,7 +338,7 @@ static enum status write_and_name(hid_t file, const char *path, struct results *
     bool final = false;
     h5_journal_hold(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
     status = to_put(results, &final, error);
-    if (!status) status = place_put(&results->place, path, error);
+    if (!status) status = destination_put(&results->place, path, error);
     h5_journal_release(results->journal, !status || final);
     return status;
 }
@@ -355,7 +355,7 @@ enum status results_assemble(struct results *results, const struct result_summar
     if (status && !adopted) unlink(path); /* else results_leave restores the part */
     free(path);
     if (!status && results->plan->job->sync && (status = results_sync_folder(results->place.folder, error)))
-        fail_within(error, "output", results->place.name);
+        fail_prefix(error, "output", results->place.name);
     if (!status && !results->links) remove_parts(results);
     return status;
 }

@@ -44,7 +44,7 @@ static void copy_from(const struct results *results, const struct array *array, 
                                                        : is_of_itself))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
-    if (status) text_say("tilerun: input '%s': a result lacks its attributes: %s\n", input->name, error.text);
+    if (status) text_print_stderr("tilerun: input '%s': a result lacks its attributes: %s\n", input->name, error.text);
 }
 
 enum status carry_attributes(const struct results *results, const struct array *array, hid_t output,

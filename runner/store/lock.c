@@ -34,7 +34,7 @@ static enum status check_folder(const struct results *results, const char *path,
     if (!S_ISDIR(parts.st_mode))
         return fail(error, STATUS_USAGE, "%s: is not a folder, and finished runs would be kept in one of this name",
                     path);
-    char *around = place_folder_of(path);
+    char *around = path_folder(path);
     bool open_to_all = stat(around, &folder) == 0 && folder.st_mode & S_IWOTH;
     free(around);
     if (open_to_all && parts.st_uid != geteuid())
@@ -115,7 +115,7 @@ static enum status try_lock(const struct results *results, const char *folder, b
     else if (lock >= 0 && (fstat(lock, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > 0))
         status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
     else if (lock >= 0 && !(status = hold(results, shared, lock, error)))
-        *again = !place_is_at(path, &about);
+        *again = !path_is_file(path, &about);
     if (lock >= 0 && (status || *again))
         close(lock);
     else if (lock >= 0)
@@ -177,8 +177,8 @@ void results_leave(struct results *results) {
         if (results->shard && counted && parts == 0) shard_forget(results);
         gone = leave_folder(results->parts, &results->lock);
         if (!gone && results->cleared && counted && parts == 0 && foreign > 0)
-            text_say("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
-                     foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
+            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
+                              foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
     }
     leave_shared(results, gone);
 }

@@ -16,10 +16,10 @@
 
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
-    struct place place;
-    enum status status = place_find("output", output, &place, error);
+    struct destination place;
+    enum status status = destination_find("output", output, &place, error);
     if (!status) status = clash_check(&place, plan, error);
-    place_free(&place);
+    destination_free(&place);
     const char *last = "";
     for (int i = 0; i < job->operation_count && !status; i++) {
         const char *file = job->operations[i].to_file;
@@ -29,51 +29,53 @@ enum status results_check_output(const char *output, const struct plan *plan, st
 }
 
 /* A file that no result goes to must not be one that results go to. */
-static enum status check_results(const struct place *place, const struct plan *plan, struct error *error) {
+static enum status check_results(const struct destination *place, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
     enum status status = STATUS_OK;
     const char *last = "";
     for (int i = 0; i < job->operation_count && !status; i++) {
         const char *file = job->operations[i].to_file;
-        struct place other;
+        struct destination other;
         if (!file || strcmp(file, last) == 0) continue;
-        status = place_find("file", last = file, &other, error);
-        if (!status && place_same(place, &other))
+        status = destination_find("file", last = file, &other, error);
+        if (!status && destination_same(place, &other))
             status = fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
                           job->operations[i].id);
-        place_free(&other);
+        destination_free(&other);
     }
     return status;
 }
 
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error) {
-    struct place place, target, parts;
+    struct destination place, target, parts;
     struct stat about;
-    enum status status = place_find(kind, name, &place, error), found = place_find("output", output, &target, error);
+    enum status status = destination_find(kind, name, &place, error),
+                found = destination_find("output", output, &target, error);
     if (!status) status = found;
     char *folder = must_printf("%s.parts", target.path);
-    found = place_find("output", folder, &parts, error);
+    found = destination_find("output", folder, &parts, error);
     if (!status) status = found;
     if (!status) status = clash_check(&place, plan, error);
-    if (!status && place_same(&place, &target))
+    if (!status && destination_same(&place, &target))
         status = fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
-    if (!status && (place_same(&place, &parts) || (stat(folder, &about) == 0 && place_is_at(place.folder, &about))))
+    if (!status &&
+        (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about))))
         status = fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
     if (!status && strcmp(kind, "trace") == 0) status = check_results(&place, plan, error);
     free(folder);
-    place_free(&place);
-    place_free(&target);
-    place_free(&parts);
+    destination_free(&place);
+    destination_free(&target);
+    destination_free(&parts);
     return status;
 }
 
 /* May OUTPUT be created or replaced? With --resume, results_resume checks later, when the inputs are hashed, whose
  * results it holds. */
 static enum status check_output(struct results *results, bool overwrite, bool resume, struct error *error) {
-    struct place *place = &results->place;
-    TRY(place_look(place, error));
-    TRY(place_check(place, error));
+    struct destination *place = &results->place;
+    TRY(destination_look(place, error));
+    TRY(destination_check(place, error));
     if (!place->exists) return STATUS_OK;
     if (!S_ISREG(place->about.st_mode))
         return fail(error, STATUS_USAGE, "output %s: is not a regular file", place->name);
@@ -102,8 +104,8 @@ static enum status check_parts(const struct results *results, bool asked, struct
         bool inside = false;
         const char *file;
         for (int number = 0; !inside && (file = array_file(&results->plan->arrays[i], number)); number++) {
-            char *real = must_realpath(file), *around = real ? place_folder_of(real) : NULL;
-            inside = place_is_at(around, &folder);
+            char *real = must_realpath(file), *around = real ? path_folder(real) : NULL;
+            inside = path_is_file(around, &folder);
             free(around);
             free(real);
         }
@@ -122,10 +124,11 @@ static enum status check_parts(const struct results *results, bool asked, struct
 static enum status drop_linked(struct results *results, struct error *error) {
     if (unlink(results->place.path) != 0)
         return fail(error, STATUS_USAGE, "output %s: cannot be removed: %s", results->place.name, strerror(errno));
-    text_say("tilerun: output %s: is removed now, because its outputs lie in %s, which --overwrite throws away\n",
-             results->place.name, results->whole);
+    text_print_stderr(
+        "tilerun: output %s: is removed now, because its outputs lie in %s, which --overwrite throws away\n",
+        results->place.name, results->whole);
     results->linked = false;
-    return place_look(&results->place, error);
+    return destination_look(&results->place, error);
 }
 
 enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
@@ -135,7 +138,7 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     *results = (struct results){.lock = -1, .shared_lock = -1, .plan = plan, .shard = shard, .readers = readers};
     results->overwrite = overwrite;
     results->keys = keys_create(plan, readers);
-    enum status status = place_find("output", output, &results->place, error);
+    enum status status = destination_find("output", output, &results->place, error);
     results->whole = must_printf("%s.parts", results->place.path);
     results->parts = shard_own_folder(results->whole, shard);
     sha256_hex(plan->job->resolved, strlen(plan->job->resolved), results->job_sha256);
@@ -154,8 +157,8 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     if (!status) results_clear(results, !resume);
     if (!status && !shard && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
-        text_say("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
-                 (long)results->place.about.st_nlink);
+        text_print_stderr("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
+                          (long)results->place.about.st_nlink);
     if (status) {
         results_close(results);
         results = NULL;
@@ -216,10 +219,10 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
         if (parts == 0) results_clear(results, true); /* the folders of shards too */
     }
     if (parts > ours && !results->linked)
-        text_say("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
-                 "are now%s\n",
-                 results->parts, parts - ours, parts - ours == 1 ? "" : "s",
-                 *done ? "" : "; removed when it is complete");
+        text_print_stderr("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
+                          "are now%s\n",
+                          results->parts, parts - ours, parts - ours == 1 ? "" : "s",
+                          *done ? "" : "; removed when it is complete");
     return STATUS_OK;
 }
 
@@ -235,7 +238,7 @@ void results_close(struct results *results) {
     to_close(results);
     keys_free(results->keys);
     h5_journal_free(results->journal);
-    place_free(&results->place);
+    destination_free(&results->place);
     shards_free_parts(results);
     free(results->whole);
     free(results->parts);

@@ -120,7 +120,7 @@ void results_sweep(const char *output) {
     struct error ignored = {STATUS_OK, ""};
     struct results results = {.lock = -1, .shared_lock = -1};
     int parts, foreign;
-    if (place_find("output", output, &results.place, &ignored) == STATUS_OK) {
+    if (destination_find("output", output, &results.place, &ignored) == STATUS_OK) {
         results.whole = must_printf("%s.parts", results.place.path);
         results.parts = results.whole;
         if (access(results.parts, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
@@ -129,7 +129,7 @@ void results_sweep(const char *output) {
         results_leave(&results);
         free(results.whole);
     }
-    place_free(&results.place);
+    destination_free(&results.place);
 }
 
 static void add_parts(const char *parts, char ***paths, int *count) {

@@ -148,7 +148,7 @@ static char *shown_file(const struct results *results, const struct previous *pr
     *name = is ? h5_get_text(output, LINK_TO_DATASET) : NULL;
     if (output >= 0) H5Oclose(output);
     if (!way || *way == '/') return way;
-    char *folder = place_folder_of(results->place.path), *file = must_printf("%s/%s", folder, way);
+    char *folder = path_folder(results->place.path), *file = must_printf("%s/%s", folder, way);
     free(folder);
     free(way);
     return file;
@@ -195,8 +195,8 @@ static bool holds_outputs(const struct results *results, const struct previous *
         bool there = (!first || holds(results, previous, run, result)) &&
                      (store == STORE_FIRST || holds(results, previous, run, path));
         if ((first || store == STORE_ALL) && !there) {
-            text_say("tilerun: output %s: %s is gone, or has another type or shape, and must be made again\n",
-                     results->place.name, path);
+            text_print_stderr("tilerun: output %s: %s is gone, or has another type or shape, and must be made again\n",
+                              results->place.name, path);
             all = false;
         }
         first = false;
@@ -212,7 +212,7 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
     struct keys *keys = results->keys;
     /* A shard that does panels for others has nothing of OUTPUT, but sees whether the whole job is done. */
     bool whole = results->shard && counterpart_keys(results, &plan, &keys);
-    struct place *place = &results->place;
+    struct destination *place = &results->place;
     struct error ignored = {STATUS_OK, ""};
     struct previous *previous = must_malloc(sizeof *previous);
     char instead[512];

@@ -7,7 +7,7 @@
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
-#include "../base/place.h"
+#include "../base/destination.h"
 #include "../record/origin.h"
 #include "store.h"
 
@@ -24,11 +24,11 @@ struct stored;
 #define SHARD_MANIFEST_NEW "shard.tmp"
 
 struct results {
-    struct place place; /* OUTPUT */
-    char *whole;        /* path of OUTPUT.parts, beside the target if OUTPUT is a link */
-    char *parts;        /* the folder that parts are written to: `whole`, or a shard's own in it */
-    int lock;           /* descriptor of `parts`/lock; -1: not taken */
-    int shared_lock;    /* of a shard: of `whole`/lock; -1: not taken */
+    struct destination place; /* OUTPUT */
+    char *whole;              /* path of OUTPUT.parts, beside the target if OUTPUT is a link */
+    char *parts;              /* the folder that parts are written to: `whole`, or a shard's own in it */
+    int lock;                 /* descriptor of `parts`/lock; -1: not taken */
+    int shared_lock;          /* of a shard: of `whole`/lock; -1: not taken */
     char job_sha256[65];
     bool overwrite; /* OUTPUT may be replaced whatever it holds */
     bool cleared;   /* all parts were removed */

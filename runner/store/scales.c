@@ -150,8 +150,9 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
 }
 
 static void say_left_out(const struct array *input, int axis, const char *why) {
-    text_say("tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n",
-             input->name, axis, why);
+    text_print_stderr(
+        "tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n", input->name,
+        axis, why);
 }
 
 /* The copies of the scales of an input's axis. */

@@ -215,13 +215,13 @@ static void tell_shards(const struct results *results, const struct plan *plan, 
         const struct job_operation *operation = plan->tasks[first->task].operation;
         char *folder = shard_folder(results->whole, s, count), *where = where_it_ran(folder);
         const char *panel = plan->tasks[first->task].panel;
-        text_say("tilerun: shard %d of %d has %d of %d runs; %s; first missing: '%s %s%s%s'%s%s\n", s, count,
-                 of[s].runs - of[s].lacks, of[s].runs, where, operation->id, first->label,
-                 operation->label[0] ? " " : "", operation->label, panel ? ", " : "", panel ? panel : "");
+        text_print_stderr("tilerun: shard %d of %d has %d of %d runs; %s; first missing: '%s %s%s%s'%s%s\n", s, count,
+                          of[s].runs - of[s].lacks, of[s].runs, where, operation->id, first->label,
+                          operation->label[0] ? " " : "", operation->label, panel ? ", " : "", panel ? panel : "");
         free(where);
         free(folder);
     }
-    if (more > 0) text_say("tilerun: and %d more shards lack runs\n", more);
+    if (more > 0) text_print_stderr("tilerun: and %d more shards lack runs\n", more);
     free(of_task);
     free(of);
 }
@@ -253,7 +253,7 @@ static void tell_foreign(const struct results *results) {
     for (int i = 0; i < results->found_count && told < MOST_LINES; i++) {
         if (is_of_job(results, results->found[i].key)) continue;
         char *origin = origin_of(results, results->found[i].path);
-        text_say("tilerun: %s: refused: %s\n", results->found[i].path, origin);
+        text_print_stderr("tilerun: %s: refused: %s\n", results->found[i].path, origin);
         free(origin);
         told++;
     }

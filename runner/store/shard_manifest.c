@@ -305,9 +305,9 @@ static char *find_later(const struct manifest *manifests, int count, const struc
 
 bool shards_find_job(const char *output, struct shard_job *job) {
     struct error ignored = {STATUS_OK, ""};
-    struct place place;
+    struct destination place;
     *job = (struct shard_job){.partial = false};
-    if (place_find("output", output, &place, &ignored)) return false;
+    if (destination_find("output", output, &place, &ignored)) return false;
     char *whole = must_printf("%s.parts", place.path);
     int count;
     char **folders = list_folders(whole, &count);
@@ -320,7 +320,7 @@ bool shards_find_job(const char *output, struct shard_job *job) {
     free(manifests);
     free(folders);
     free(whole);
-    place_free(&place);
+    destination_free(&place);
     return found;
 }
 
@@ -355,7 +355,7 @@ struct provenance {
 
 static void list_part(void *context, int run, const char *path) {
     struct provenance *provenance = context;
-    char *folder = place_folder_of(path);
+    char *folder = path_folder(path);
     char *const *found = bsearch(&folder, provenance->folders, (size_t)provenance->count, sizeof folder, compare_texts);
     free(folder);
     if (!found) return;

@@ -24,7 +24,7 @@
 #define TO_SCHEMA "tilerun-to"
 
 struct to_file {
-    struct place place;
+    struct destination place;
     char *real;       /* its absolute path, links of folders followed: by it files are told apart */
     char *unfinished; /* where it is written at first */
     int first, count; /* its operations, in `sorted` */
@@ -42,7 +42,7 @@ struct to_files {
 /* ---- which files there are --------------------------------------------------------------------------------------- */
 
 /* The file's real path. The caller frees. */
-static char *real_path(const struct place *place) {
+static char *real_path(const struct destination *place) {
     const char *slash = strrchr(place->path, '/');
     char *folder = must_realpath(place->folder);
     char *real = must_printf("%s/%s", folder ? folder : place->folder, slash ? slash + 1 : place->path);
@@ -68,13 +68,13 @@ static enum status find_file(struct to_files *to, const struct job_operation *op
         *number = last;
         return STATUS_OK;
     }
-    enum status status = place_find("file", operation->to_file, &file.place, error);
+    enum status status = destination_find("file", operation->to_file, &file.place, error);
     file.real = status ? NULL : real_path(&file.place);
     for (*number = 0; !status && *number < to->count; ++*number)
         if (strcmp(to->of[*number].real, file.real) == 0) break;
     if (status || *number < to->count) {
         free(file.real);
-        place_free(&file.place);
+        destination_free(&file.place);
         return status;
     }
     to->of = must_realloc(to->of, (size_t)(to->count + 1) * sizeof *to->of);
@@ -158,9 +158,9 @@ static enum status refuse(const struct to_file *file, bool resume, struct error 
 }
 
 static enum status check_file(const struct results *results, struct to_file *file, bool resume, struct error *error) {
-    TRY(place_look(&file->place, error));
+    TRY(destination_look(&file->place, error));
     TRY(results_check_other(results->place.name, results->plan, "file", file->place.name, error));
-    TRY(place_check(&file->place, error));
+    TRY(destination_check(&file->place, error));
     if (!file->place.exists) return STATUS_OK;
     if (!S_ISREG(file->place.about.st_mode))
         return fail(error, STATUS_USAGE, "file %s: is not a regular file", file->place.name);
@@ -198,7 +198,7 @@ void to_close(struct results *results) {
     struct to_files *to = results->to;
     if (!to) return;
     for (int i = 0; i < to->count; i++) {
-        place_free(&to->of[i].place);
+        destination_free(&to->of[i].place);
         free(to->of[i].real);
         free(to->of[i].unfinished);
     }
@@ -343,7 +343,7 @@ static enum status write_file(struct results *results, const struct result_summa
     enum status status = h5_create_file(file->unfinished, &id, error);
     if (!status) status = fill_file(results, summary, file, id, file->unfinished, error);
     file->written = !status;
-    return status ? fail_within(error, "file", file->place.name) : status;
+    return status ? fail_prefix(error, "file", file->place.name) : status;
 }
 
 /* The first of a file's operations that made no result; NULL: all did. */
@@ -421,8 +421,8 @@ enum status to_write(struct results *results, const struct result_summary *summa
         struct to_file *file = &results->to->of[i];
         const char *lacks = lacking(results, summary, file);
         if (lacks)
-            text_say("tilerun: file %s: is not written, because '%s' has no result%s\n", file->place.name, lacks,
-                     file->count > 1 ? "; what there is of the others lies in the output" : "");
+            text_print_stderr("tilerun: file %s: is not written, because '%s' has no result%s\n", file->place.name,
+                              lacks, file->count > 1 ? "; what there is of the others lies in the output" : "");
         else if (file->adopted)
             file->written = true; /* to_adopt writes it, when all else has been taken out of the part */
         else
@@ -463,7 +463,7 @@ enum status to_name(const struct results *results, int task, hid_t output, struc
 }
 
 /* A file that came there, or was changed, while the job ran. */
-static bool is_new(const struct place *place) {
+static bool is_new(const struct destination *place) {
     struct stat now;
     if (stat(place->path, &now) != 0) return false;
     return !place->exists || now.st_ino != place->about.st_ino || now.st_mtim.tv_sec != place->about.st_mtim.tv_sec ||
@@ -482,13 +482,13 @@ enum status to_put(const struct results *results, bool *final, struct error *err
         const struct to_file *file = &to->of[i];
         if (!file->written) continue;
         char *part = file->adopted ? results_part_path(results, file->adopted) : NULL;
-        enum status status = place_put(&file->place, part ? part : file->unfinished, error);
+        enum status status = destination_put(&file->place, part ? part : file->unfinished, error);
         *final |= part && !status;
         free(part);
         if (status) return status;
     }
     for (int i = 0; to && i < to->count && results->plan->job->sync; i++)
         if (to->of[i].written && results_sync_folder(to->of[i].place.folder, error))
-            return fail_within(error, "file", to->of[i].place.name);
+            return fail_prefix(error, "file", to->of[i].place.name);
     return STATUS_OK;
 }

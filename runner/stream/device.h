@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_SHARE, QUEUE_COUNT };
+enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_PEER, QUEUE_COUNT };
 
 /* Copies `rows` runs of `bytes` each; successive runs begin to_pitch and from_pitch bytes apart. If both pitches equal
  * `bytes` the copy is one run. */
@@ -48,10 +48,10 @@ struct device_operations {
     void (*release_host)(struct device *device, void *memory);
     enum status (*upload)(struct device *device, const struct copy *copy, struct error *error);
     enum status (*download)(struct device *device, const struct copy *copy, struct error *error);
-    /* Copies from the memory of another device into this one's, on QUEUE_SHARE. */
-    enum status (*share)(struct device *device, const struct copy *copy, struct error *error);
+    /* Copies from the memory of another device into this one's, on QUEUE_PEER. */
+    enum status (*copy_from_peer)(struct device *device, const struct copy *copy, struct error *error);
     /* Lets `share` read the other device's memory without passing through the host's; false: it cannot. */
-    bool (*reach)(struct device *device, struct device *other);
+    bool (*enable_peer)(struct device *device, struct device *other);
     enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
     /* Sets launch->stream and multiprocessors and starts the kernel on QUEUE_COMPUTE. STATUS_RUN, now or at the next
      * wait: the kernel did not start, and the device still works. STATUS_INTERRUPTED, likewise: a signal came before
@@ -60,7 +60,7 @@ struct device_operations {
                           struct error *error);
     /* Brings a kernel's code onto the device before its first launch, without running it; from one thread at a time.
      * NULL: the device needs no such call. An error here is not reported: it comes again at the launch. */
-    void (*rehearse)(struct device *device, const struct kernel *kernel, struct launch *launch);
+    void (*preload)(struct device *device, const struct kernel *kernel, struct launch *launch);
     /* Prepares `count` launches of a kernel, one after the other, to be started by one call, so that the host's time
      * for each launch does not count. NULL, also for the functions: they can only be launched one by one. */
     struct batch *(*batch_create)(struct device *device, const struct kernel *kernel, struct launch *launch, int count);
@@ -73,7 +73,7 @@ struct device_operations {
     enum status (*event_record)(struct device *device, struct event *event, enum queue queue, struct error *error);
     /* Later work on this device's `queue` waits for the latest record of the event, which may be another device's. An
      * event that was never recorded counts as passed. */
-    enum status (*event_order)(struct device *device, struct event *event, enum queue queue, struct error *error);
+    enum status (*queue_wait_event)(struct device *device, struct event *event, enum queue queue, struct error *error);
     enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* the host waits */
     /* Seconds from one event to another; both must have passed. */
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,

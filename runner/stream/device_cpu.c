@@ -187,12 +187,12 @@ static enum status cpu_download(struct device *device, const struct copy *copy, 
     return submit(device, QUEUE_DOWNLOAD, &(struct work){.run = do_copy, .copy = *copy});
 }
 
-static enum status cpu_share(struct device *device, const struct copy *copy, struct error *error) {
+static enum status cpu_copy_from_peer(struct device *device, const struct copy *copy, struct error *error) {
     (void)error;
-    return submit(device, QUEUE_SHARE, &(struct work){.run = do_copy, .copy = *copy});
+    return submit(device, QUEUE_PEER, &(struct work){.run = do_copy, .copy = *copy});
 }
 
-static bool cpu_reach(struct device *device, struct device *other) {
+static bool cpu_enable_peer(struct device *device, struct device *other) {
     (void)device, (void)other;
     return true;
 }
@@ -236,7 +236,8 @@ static enum status cpu_event_record(struct device *device, struct event *event, 
     return submit(device, queue, &(struct work){.run = do_record, .event = event});
 }
 
-static enum status cpu_event_order(struct device *device, struct event *event, enum queue queue, struct error *error) {
+static enum status cpu_queue_wait_event(struct device *device, struct event *event, enum queue queue,
+                                        struct error *error) {
     (void)error;
     return submit(device, queue, &(struct work){.run = do_order, .event = event});
 }
@@ -299,15 +300,15 @@ static const struct device_operations cpu_operations = {
     .release_host = cpu_release,
     .upload = cpu_upload,
     .download = cpu_download,
-    .share = cpu_share,
-    .reach = cpu_reach,
+    .copy_from_peer = cpu_copy_from_peer,
+    .enable_peer = cpu_enable_peer,
     .zero = cpu_zero,
     .launch = cpu_launch,
     .flush_cache = cpu_flush_cache,
     .event_create = cpu_event_create,
     .event_destroy = cpu_event_destroy,
     .event_record = cpu_event_record,
-    .event_order = cpu_event_order,
+    .queue_wait_event = cpu_queue_wait_event,
     .event_wait = cpu_event_wait,
     .event_elapsed = cpu_event_elapsed,
     .synchronize = cpu_synchronize,

@@ -30,7 +30,7 @@ struct cuda_device {
     int number;
     cudaStream_t streams[QUEUE_COUNT];
     void *evictor;   /* memory that flush_cache overwrites */
-    bool *rehearsed; /* by a kernel's number in the registry */
+    bool *preloaded; /* by a kernel's number in the registry */
     struct nvml nvml;
 };
 
@@ -52,7 +52,7 @@ static void cuda_close(struct device *device) {
     for (int queue = 0; queue < QUEUE_COUNT; queue++)
         if (cuda->streams[queue]) cudaStreamDestroy(cuda->streams[queue]);
     cudaFree(cuda->evictor);
-    free(cuda->rehearsed);
+    free(cuda->preloaded);
     nvml_close(&cuda->nvml);
     free(cuda);
 }
@@ -140,12 +140,12 @@ static enum status cuda_download(struct device *device, const struct copy *copy,
     return cuda_copy(device, copy, QUEUE_DOWNLOAD, error);
 }
 
-static enum status cuda_share(struct device *device, const struct copy *copy, struct error *error) {
-    return cuda_copy(device, copy, QUEUE_SHARE, error);
+static enum status cuda_copy_from_peer(struct device *device, const struct copy *copy, struct error *error) {
+    return cuda_copy(device, copy, QUEUE_PEER, error);
 }
 
 /* For the device's life in this process. */
-static bool cuda_reach(struct device *device, struct device *other) {
+static bool cuda_enable_peer(struct device *device, struct device *other) {
     int from = cuda_of(other)->number, can = 0;
     if (cudaDeviceCanAccessPeer(&can, cuda_of(device)->number, from) != cudaSuccess || !can ||
         cudaSetDevice(cuda_of(device)->number) != cudaSuccess)
@@ -176,21 +176,21 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
                 cudaGetErrorString(code));
 }
 
-/* Marks a kernel of the registry as rehearsed; false: it was already, or it is not in the registry. */
-static bool rehearse_first(struct cuda_device *cuda, const struct kernel *kernel) {
+/* Marks a kernel of the registry as preloaded; false: it was already, or it is not in the registry. */
+static bool preload_first(struct cuda_device *cuda, const struct kernel *kernel) {
     int number = 0;
     while (number < kernel_count && kernel_registry[number] != kernel) number++;
-    if (number == kernel_count || cuda->rehearsed[number]) return false;
-    cuda->rehearsed[number] = true;
+    if (number == kernel_count || cuda->preloaded[number]) return false;
+    cuda->preloaded[number] = true;
     return true;
 }
 
 /* The driver loads all kernels of a file at the first launch of one: 30 ms for a large file with line numbers, while
  * the launching thread is blocked. Capturing a launch into a graph loads them too, and runs nothing. */
-static void cuda_rehearse(struct device *device, const struct kernel *kernel, struct launch *launch) {
+static void cuda_preload(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
-    if (!rehearse_first(cuda_of(device), kernel)) return;
+    if (!preload_first(cuda_of(device), kernel)) return;
     launch->multiprocessors = device->facts.multiprocessors;
     if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess || kernel_refusal(kernel, launch) ||
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
@@ -262,7 +262,8 @@ static enum status cuda_event_record(struct device *device, struct event *event,
     return STATUS_OK;
 }
 
-static enum status cuda_event_order(struct device *device, struct event *event, enum queue queue, struct error *error) {
+static enum status cuda_queue_wait_event(struct device *device, struct event *event, enum queue queue,
+                                         struct error *error) {
     CUDA(cudaStreamWaitEvent(cuda_of(device)->streams[queue], cuda_event(event), 0));
     return STATUS_OK;
 }
@@ -299,11 +300,11 @@ static const struct device_operations cuda_operations = {
     .release_host = cuda_release_host,
     .upload = cuda_upload,
     .download = cuda_download,
-    .share = cuda_share,
-    .reach = cuda_reach,
+    .copy_from_peer = cuda_copy_from_peer,
+    .enable_peer = cuda_enable_peer,
     .zero = cuda_zero,
     .launch = cuda_launch,
-    .rehearse = cuda_rehearse,
+    .preload = cuda_preload,
     .batch_create = cuda_batch_create,
     .batch_launch = cuda_batch_launch,
     .batch_destroy = cuda_batch_destroy,
@@ -311,7 +312,7 @@ static const struct device_operations cuda_operations = {
     .event_create = cuda_event_create,
     .event_destroy = cuda_event_destroy,
     .event_record = cuda_event_record,
-    .event_order = cuda_event_order,
+    .queue_wait_event = cuda_queue_wait_event,
     .event_wait = cuda_event_wait,
     .event_elapsed = cuda_event_elapsed,
     .synchronize = cuda_synchronize,
@@ -330,8 +331,8 @@ enum status device_cuda_open(int number, struct device **device, struct error *e
     struct cuda_device *cuda = must_malloc(sizeof *cuda);
     *cuda =
         (struct cuda_device){.base = {.operations = &cuda_operations, .conditions = cuda_conditions}, .number = number};
-    cuda->rehearsed = must_malloc((unsigned long)kernel_count * sizeof *cuda->rehearsed);
-    for (int i = 0; i < kernel_count; i++) cuda->rehearsed[i] = false;
+    cuda->preloaded = must_malloc((unsigned long)kernel_count * sizeof *cuda->preloaded);
+    for (int i = 0; i < kernel_count; i++) cuda->preloaded[i] = false;
     enum status status = cuda_start(cuda, error);
     if (status != STATUS_OK) cuda_close(&cuda->base);
     *device = status == STATUS_OK ? &cuda->base : NULL;

@@ -43,8 +43,8 @@ void residents_free(struct residents *residents) {
     struct device *device = residents->device;
     while (residents->first) remove_entry(residents, &residents->first);
     for (int direction = 0; direction < DIRECTIONS; direction++)
-        for (int i = 0; i < STAGES; i++) {
-            struct pinned *stage = &residents->stages[direction][i];
+        for (int i = 0; i < STAGING_BUFFERS; i++) {
+            struct pinned *stage = &residents->staging[direction][i];
             if (stage->memory) device->operations->release_host(device, stage->memory);
         }
     free(residents);
@@ -130,10 +130,11 @@ void residents_adopt(struct residents *residents, const struct array *array, con
                              .array = array, .as = *as, .box = *box, .memory = memory, .bytes = bytes, .loaded = true});
 }
 
-enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error) {
+enum status residents_reserve_staging(struct residents *residents, enum direction direction, int64_t bytes,
+                                      struct error *error) {
     const struct device_operations *ops = residents->device->operations;
-    for (int i = 0; i < STAGES; i++) {
-        struct pinned *stage = &residents->stages[direction][i];
+    for (int i = 0; i < STAGING_BUFFERS; i++) {
+        struct pinned *stage = &residents->staging[direction][i];
         if (stage->bytes >= bytes) continue;
         if (stage->memory) ops->release_host(residents->device, stage->memory);
         *stage = (struct pinned){.memory = NULL};

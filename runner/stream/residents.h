@@ -28,7 +28,7 @@ struct residents {
     struct device *device;
     int64_t budget, used;   /* bytes: the most, and those that residents and streams take now */
     struct resident *first; /* the most recently used first */
-    struct pinned stages[DIRECTIONS][STAGES];
+    struct pinned staging[DIRECTIONS][STAGING_BUFFERS];
 };
 
 /* Allocates device memory for a run. When the budget or the device is full, residents without users are evicted, the
@@ -51,6 +51,7 @@ void residents_adopt(struct residents *residents, const struct array *array, con
                      const struct box *box, void *memory, int64_t bytes);
 
 /* Makes the pinned host buffers of one direction at least `bytes` large each. */
-enum status residents_stage(struct residents *residents, enum direction direction, int64_t bytes, struct error *error);
+enum status residents_reserve_staging(struct residents *residents, enum direction direction, int64_t bytes,
+                                      struct error *error);
 
 #endif

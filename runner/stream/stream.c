@@ -1,10 +1,10 @@
 /* stream.c - one pass over a run's steps, with all stages at work at once: on the device's three queues, on this thread
  * and on the writer's (stream_store.c).
  *
- *     rehearsal       brings the kernel's code onto the device during the first loads
+ *     preload       brings the kernel's code onto the device during the first loads
  *     this thread     read step i+1 into a stage, on all cores
  *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
- *     QUEUE_SHARE     another device's operand buffer -> this one's
+ *     QUEUE_PEER     another device's operand buffer -> this one's
  *     QUEUE_COMPUTE   launches of steps up to i
  *     QUEUE_DOWNLOAD  output buffer of an earlier step -> stage
  *     writer          stage -> sink
@@ -14,7 +14,7 @@
  * its tile. Boxes pass through small pinned stages in pieces, so host memory does not grow with the tiles. Operands
  * whose box never changes are whole arrays and live among the residents.
  *
- * Each device of a team has a lane: queues, buffers and a band of every step (lanes.h). What all lanes need is read
+ * Each device of a team has a lane: queues, buffers and a band of every step (bands.h). What all lanes need is read
  * once. Its pieces are uploaded to one lane after another, which pass them on to the others: the bus carries them once
  * in all, not once a device.
  *
@@ -70,8 +70,8 @@ struct load {
 
 static enum status load_piece(struct stream *stream, const struct load *load, int64_t number, struct error *error) {
     struct input *in = &stream->in[load->input];
-    int stage = (int)(stream->next_upload++ % STAGES);
-    void *staged = stream_stage(stream, UP, stage);
+    int stage = (int)(stream->next_upload++ % STAGING_BUFFERS);
+    void *staged = staging_buffer(stream, UP, stage);
     struct box piece = cut_piece(&load->cut, number);
     int64_t bytes = box_elements(&piece) * in->element;
     for (int i = 0; i < stream->bands.lanes; i++)
@@ -89,9 +89,9 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
     for (int i = 0; i < load->count && load->passed_on; i++) {
         struct lane *lane = load->lanes[i];
         if (lane == owner) continue;
-        TRY(lane->device->operations->event_order(lane->device, owner->uploads[stage].end, QUEUE_SHARE, error));
-        TRY(stream_share(lane, &load->box, lane->in[load->input].memory[load->buffer], &piece,
-                         owner->in[load->input].memory[load->buffer], in->element, error));
+        TRY(lane->device->operations->queue_wait_event(lane->device, owner->uploads[stage].end, QUEUE_PEER, error));
+        TRY(stream_copy_from_peer(lane, &load->box, lane->in[load->input].memory[load->buffer], &piece,
+                                  owner->in[load->input].memory[load->buffer], in->element, error));
     }
     return STATUS_OK;
 }
@@ -101,18 +101,18 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
     const struct input *in = &stream->in[load->input];
     const struct storage *storage = &stream->tiling->in_storage[load->input];
     struct grid grid = plan_grid(in->reader->array, in->operand, storage);
-    load->cut = cut_box(&load->box, &grid, plan_stage_elements(storage, in->element));
-    load->passed_on = load->count > 1 && stream->team->reach;
+    load->cut = cut_box(&load->box, &grid, plan_staging_elements(storage, in->element));
+    load->passed_on = load->count > 1 && stream->team->peers;
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
         const struct device_operations *ops = lane->device->operations;
         const struct lane_input *own = &lane->in[load->input];
-        TRY(ops->event_order(lane->device, own->used[load->buffer], QUEUE_UPLOAD, error));
+        TRY(ops->queue_wait_event(lane->device, own->used[load->buffer], QUEUE_UPLOAD, error));
         if (!load->passed_on) continue;
-        TRY(ops->event_order(lane->device, own->used[load->buffer], QUEUE_SHARE, error));
+        TRY(ops->queue_wait_event(lane->device, own->used[load->buffer], QUEUE_PEER, error));
         for (int other = 0; other < load->count; other++)
-            TRY(ops->event_order(lane->device, load->lanes[other]->in[load->input].shared[load->buffer], QUEUE_UPLOAD,
-                                 error));
+            TRY(ops->queue_wait_event(lane->device, load->lanes[other]->in[load->input].shared[load->buffer],
+                                      QUEUE_UPLOAD, error));
     }
     return STATUS_OK;
 }
@@ -123,8 +123,8 @@ static enum status end_load(const struct load *load, struct error *error) {
         const struct device_operations *ops = lane->device->operations;
         const struct lane_input *own = &lane->in[load->input];
         if (load->passed_on) {
-            TRY(ops->event_record(lane->device, own->shared[load->buffer], QUEUE_SHARE, error));
-            TRY(ops->event_order(lane->device, own->shared[load->buffer], QUEUE_UPLOAD, error));
+            TRY(ops->event_record(lane->device, own->shared[load->buffer], QUEUE_PEER, error));
+            TRY(ops->queue_wait_event(lane->device, own->shared[load->buffer], QUEUE_UPLOAD, error));
         }
         TRY(ops->event_record(lane->device, own->loaded[load->buffer], QUEUE_UPLOAD, error));
     }
@@ -192,26 +192,26 @@ static void describe_launch(const struct lane *lane, const struct step *step, st
     launch->timed = job_is_timed(&stream->task->operation->run);
 }
 
-static void *rehearse(void *argument) {
+static void *preload_main(void *argument) {
     struct lane *lane = argument;
-    lane->device->operations->rehearse(lane->device, lane->stream->run->kernel, &lane->rehearsal.launch);
+    lane->device->operations->preload(lane->device, lane->stream->run->kernel, &lane->preload.launch);
     return NULL;
 }
 
-static void rehearsals_begin(struct stream *stream) {
+static void preloads_begin(struct stream *stream) {
     for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
-        if (!lane->device->operations->rehearse || !lane->works) continue;
-        describe_launch(lane, &lane->band, &lane->rehearsal.launch);
-        lane->rehearsal.started = pthread_create(&lane->rehearsal.thread, NULL, rehearse, lane) == 0;
+        if (!lane->device->operations->preload || !lane->works) continue;
+        describe_launch(lane, &lane->band, &lane->preload.launch);
+        lane->preload.started = pthread_create(&lane->preload.thread, NULL, preload_main, lane) == 0;
     }
 }
 
-static void rehearsals_end(struct stream *stream) {
+static void preloads_end(struct stream *stream) {
     for (int i = 0; i < stream->bands.lanes; i++) {
-        struct rehearsal *rehearsal = &stream->lanes[i].rehearsal;
-        if (rehearsal->started) pthread_join(rehearsal->thread, NULL);
-        rehearsal->started = false;
+        struct preload *preload = &stream->lanes[i].preload;
+        if (preload->started) pthread_join(preload->thread, NULL);
+        preload->started = false;
     }
 }
 
@@ -223,7 +223,7 @@ static enum status compute_band(struct lane *lane, struct error *error) {
     struct span *span = &lane->launches[slot];
     for (int i = 0; i < inputs; i++) {
         struct lane *of = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
-        TRY(ops->event_order(device, of->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));
+        TRY(ops->queue_wait_event(device, of->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));
     }
     describe_launch(lane, &lane->band, &lane->launch);
     TRY(span_begin(lane, span, STAGE_KERNEL, lane->band.number, 0, error));
@@ -237,7 +237,7 @@ static enum status compute_band(struct lane *lane, struct error *error) {
 static enum status compute(struct stream *stream, const struct step *step, struct error *error) {
     struct output *out = &stream->out;
     int slot = (int)(step->number % LAUNCHES);
-    rehearsals_end(stream);
+    preloads_end(stream);
     for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
         TRY(span_collect(lane, &lane->launches[slot], slot, &lane->kernel_s, error));
@@ -258,7 +258,7 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
     TRY(interrupt_check(error));
     plan_step(geometry, stream->tiling, number, &step);
     for (int i = 0; i < stream->bands.lanes; i++)
-        stream->lanes[i].works = lanes_band(&stream->bands, geometry, &step, i, &stream->lanes[i].band);
+        stream->lanes[i].works = bands_step(&stream->bands, geometry, &step, i, &stream->lanes[i].band);
     for (int i = 0; i < geometry->inputs; i++)
         if (!step.reuse[i]) TRY(load(stream, i, &step, error));
     TRY(compute(stream, &step, error));
@@ -277,7 +277,7 @@ static enum status take_all_steps(struct stream *stream, struct error *error) {
     for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(take_step(stream, number, error));
     for (int l = 0; l < stream->bands.lanes; l++) {
         struct lane *lane = &stream->lanes[l];
-        for (int i = 0; i < STAGES; i++) TRY(span_collect(lane, &lane->uploads[i], i, &lane->h2d_s, error));
+        for (int i = 0; i < STAGING_BUFFERS; i++) TRY(span_collect(lane, &lane->uploads[i], i, &lane->h2d_s, error));
         for (int i = 0; i < LAUNCHES; i++) TRY(span_collect(lane, &lane->launches[i], i, &lane->kernel_s, error));
     }
     return STATUS_OK;
@@ -290,11 +290,11 @@ static enum status take_pass(struct stream *stream, struct error *error) {
     }
     TRY(stream_open_buffers(stream, error));
     TRY(store_begin(stream, error));
-    rehearsals_begin(stream);
+    preloads_begin(stream);
     rawread_limit_plain(stream->bands.lanes > 1 && !stream->lanes[0].device->unified ? TEAM_READERS : 0);
     enum status status = take_all_steps(stream, error);
     rawread_limit_plain(0);
-    rehearsals_end(stream);
+    preloads_end(stream);
     enum status stored = store_end(stream, status != STATUS_OK, error);
     if (status == STATUS_OK) status = stored;
     for (int i = 0; i < stream->bands.lanes && status == STATUS_OK; i++)
@@ -325,7 +325,7 @@ static struct stream *stream_create(const struct team *team, const struct pass *
     const struct task *task = &pass->plan->tasks[pass->run->task];
     struct stream *new = must_malloc(sizeof *new);
     *new = (struct stream){.team = team,
-                           .bands = lanes_divide(team, &task->geometry, pass->run, tiling),
+                           .bands = bands_divide(team, &task->geometry, pass->run, tiling),
                            .plan = pass->plan,
                            .run = pass->run,
                            .tiling = tiling,

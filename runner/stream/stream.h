@@ -19,7 +19,7 @@ struct team {
     int count;
     struct device *devices[MOST_DEVICES];
     struct residents *residents[MOST_DEVICES];
-    bool reach; /* each reaches the memory of all others (device.h) */
+    bool peers; /* each reaches the memory of all others (device.h) */
 };
 
 /* Takes a run's finished output boxes and progress reports. */

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-void *stream_stage(const struct stream *stream, enum direction direction, int number) {
-    return stream->lanes[0].residents->stages[direction][number].memory;
+void *staging_buffer(const struct stream *stream, enum direction direction, int number) {
+    return stream->lanes[0].residents->staging[direction][number].memory;
 }
 
 /* A piece of a packed tile as runs of rows, one for each matrix. */
@@ -48,8 +48,8 @@ enum status stream_copy(struct lane *lane, enum direction direction, const struc
     return STATUS_OK;
 }
 
-enum status stream_share(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
-                         const void *other, int64_t element, struct error *error) {
+enum status stream_copy_from_peer(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
+                                  const void *other, int64_t element, struct error *error) {
     struct runs runs = runs_of(tile, piece, element);
     for (int64_t i = 0; i < runs.matrices; i++) {
         int64_t at = runs.offset * element + i * runs.tile_rows * runs.tile_row;
@@ -59,7 +59,7 @@ enum status stream_share(struct lane *lane, const struct box *tile, void *memory
                             .rows = runs.rows,
                             .to_pitch = runs.tile_row,
                             .from_pitch = runs.tile_row};
-        TRY(lane->device->operations->share(lane->device, &copy, error));
+        TRY(lane->device->operations->copy_from_peer(lane->device, &copy, error));
     }
     return STATUS_OK;
 }
@@ -142,8 +142,8 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
         TRY(ops->event_create(lane->device, &own->shared[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
-    return residents_stage(lane->residents, UP, plan_stage_bytes(&stream->tiling->in_storage[i], in->element, bytes),
-                           error);
+    return residents_reserve_staging(lane->residents, UP,
+                                     plan_staging_bytes(&stream->tiling->in_storage[i], in->element, bytes), error);
 }
 
 static enum status open_output(struct lane *lane, struct error *error) {
@@ -155,8 +155,8 @@ static enum status open_output(struct lane *lane, struct error *error) {
         TRY(lane->device->operations->event_create(lane->device, &lane->computed[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
-    return residents_stage(lane->residents, DOWN, plan_stage_bytes(&stream->tiling->out_storage, out->element, bytes),
-                           error);
+    return residents_reserve_staging(lane->residents, DOWN,
+                                     plan_staging_bytes(&stream->tiling->out_storage, out->element, bytes), error);
 }
 
 static enum status open_lane(struct lane *lane, struct error *error) {
@@ -177,7 +177,7 @@ static enum status open_lane(struct lane *lane, struct error *error) {
         TRY(residents_allocate(lane->residents, tiling->workspace_bytes, &lane->workspace, error));
         TRY(ops->zero(lane->device, lane->workspace, tiling->workspace_bytes, error));
     }
-    for (int i = 0; i < STAGES; i++) {
+    for (int i = 0; i < STAGING_BUFFERS; i++) {
         TRY(open_span(lane, &lane->uploads[i], error));
         TRY(open_span(lane, &lane->downloads[i], error));
     }
@@ -194,7 +194,7 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
     plan_step(&stream->task->geometry, stream->tiling, 0, &first);
     for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
-        lane->works = lanes_band(&stream->bands, &stream->task->geometry, &first, i, &lane->band);
+        lane->works = bands_step(&stream->bands, &stream->task->geometry, &first, i, &lane->band);
         TRY(open_lane(lane, error));
     }
     return STATUS_OK;
@@ -247,7 +247,7 @@ static void close_lane(struct lane *lane, bool keep) {
     close_output(lane, keep);
     if (lane->partial) residents_release(lane->residents, lane->partial, stream->tiling->partial_bytes);
     if (lane->workspace) residents_release(lane->residents, lane->workspace, stream->tiling->workspace_bytes);
-    for (int i = 0; i < STAGES; i++) {
+    for (int i = 0; i < STAGING_BUFFERS; i++) {
         close_span(lane, &lane->uploads[i]);
         close_span(lane, &lane->downloads[i]);
     }

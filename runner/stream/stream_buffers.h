@@ -5,7 +5,7 @@
 
 #include "../../kernels/core/cut.h"
 #include "../base/trace.h"
-#include "lanes.h"
+#include "bands.h"
 #include "residents.h"
 
 #include <pthread.h>
@@ -46,7 +46,7 @@ struct lane_input {
 };
 
 /* A thread that brings the kernel's code onto the device while the first step is loaded. */
-struct rehearsal {
+struct preload {
     pthread_t thread;
     bool started;
     struct launch launch;
@@ -64,8 +64,8 @@ struct lane {
     struct step band;     /* of the step under way */
     bool works;           /* the band is not empty */
     struct launch launch; /* the latest */
-    struct span uploads[STAGES], downloads[STAGES], launches[LAUNCHES];
-    struct rehearsal rehearsal;
+    struct span uploads[STAGING_BUFFERS], downloads[STAGING_BUFFERS], launches[LAUNCHES];
+    struct preload preload;
     struct event *epoch; /* passed when the host's clock read epoch_s */
     double epoch_s;
     double h2d_s, kernel_s;
@@ -114,7 +114,7 @@ struct stream {
 };
 
 /* The pinned host buffers, which all lanes copy through. */
-void *stream_stage(const struct stream *stream, enum direction direction, int number);
+void *staging_buffer(const struct stream *stream, enum direction direction, int number);
 
 /* Allocates buffers, spans and events. After a failure stream_free frees what was allocated. */
 enum status stream_open_buffers(struct stream *stream, struct error *error);
@@ -123,8 +123,8 @@ enum status stream_open_buffers(struct stream *stream, struct error *error);
 enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error);
 /* Copies the piece from the same tile in another lane's memory. */
-enum status stream_share(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
-                         const void *other, int64_t element, struct error *error);
+enum status stream_copy_from_peer(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
+                                  const void *other, int64_t element, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
 enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,

@@ -3,7 +3,7 @@
  *
  *     computed tile -> download -> stage -> sink            (a unified device: computed tile -> sink)
  *
- * Up to STAGES downloads are queued while one piece is written. An output buffer is free again when its tile is
+ * Up to STAGING_BUFFERS downloads are queued while one piece is written. An output buffer is free again when its tile is
  * written: a slow disk holds up the device only in store_reserve, and with two buffers only when both wait. */
 #include "stream_buffers.h"
 
@@ -32,7 +32,7 @@ static enum status ask_piece(struct lane *lane, const struct finished *tile, int
     int64_t bytes = box_elements(piece) * stream->out.element;
     TRY(span_begin(lane, span, STAGE_D2H, tile->step, bytes, error));
     enum status asked = stream_copy(lane, DOWN, &tile->box[lane->number], lane->out[tile->buffer], piece,
-                                    stream_stage(stream, DOWN, stage), stream->out.element, error);
+                                    staging_buffer(stream, DOWN, stage), stream->out.element, error);
     return span_end(lane, span, asked, error);
 }
 
@@ -45,19 +45,19 @@ static enum status store_band(struct lane *lane, const struct finished *tile, st
         TRY(ops->event_wait(lane->device, lane->computed[tile->buffer], error));
         return write_piece(stream, tile, tile->buffer, box, lane->out[tile->buffer], error);
     }
-    TRY(ops->event_order(lane->device, lane->computed[tile->buffer], QUEUE_DOWNLOAD, error));
+    TRY(ops->queue_wait_event(lane->device, lane->computed[tile->buffer], QUEUE_DOWNLOAD, error));
     const struct storage *storage = &stream->tiling->out_storage;
     struct grid grid = {.grain = storage->chunk};
-    struct cut cut = cut_box(box, &grid, plan_stage_elements(storage, stream->out.element));
+    struct cut cut = cut_box(box, &grid, plan_staging_elements(storage, stream->out.element));
     for (int64_t asked = 0, written = 0; written < cut.pieces; written++) {
-        for (; asked < cut.pieces && asked - written < STAGES; asked++) {
+        for (; asked < cut.pieces && asked - written < STAGING_BUFFERS; asked++) {
             struct box piece = cut_piece(&cut, asked);
-            TRY(ask_piece(lane, tile, (int)((store->next + asked) % STAGES), &piece, error));
+            TRY(ask_piece(lane, tile, (int)((store->next + asked) % STAGING_BUFFERS), &piece, error));
         }
-        int stage = (int)((store->next + written) % STAGES);
+        int stage = (int)((store->next + written) % STAGING_BUFFERS);
         struct box piece = cut_piece(&cut, written);
         TRY(span_collect(lane, &lane->downloads[stage], stage, &lane->d2h_s, error));
-        TRY(write_piece(stream, tile, stage, &piece, stream_stage(stream, DOWN, stage), error));
+        TRY(write_piece(stream, tile, stage, &piece, staging_buffer(stream, DOWN, stage), error));
     }
     store->next += cut.pieces;
     return STATUS_OK;

@@ -32,7 +32,7 @@ struct fixture {
 static void open_team(struct fixture *f, int devices, bool unified, int64_t budget) {
     memset(f, 0, sizeof *f);
     error = (struct error){.status = STATUS_OK};
-    f->team = (struct team){.count = devices, .reach = true};
+    f->team = (struct team){.count = devices, .peers = true};
     for (int i = 0; i < devices; i++) {
         assert_int_equal(device_cpu_open(&f->team.devices[i], &error), STATUS_OK);
         f->team.devices[i]->unified = unified;
@@ -142,7 +142,7 @@ static enum status collect(void *context, const struct box *box, const void *dat
 
 static void collect_step(void *context, int64_t bytes) {
     struct collected *c = context;
-    if (++c->steps == c->interrupt_at) interrupt_ask(15);
+    if (++c->steps == c->interrupt_at) interrupt_request(15);
     c->step_bytes += bytes;
 }
 

@@ -114,10 +114,10 @@ static void events_order_queues(void **state) {
         struct launch launch = slow_launch(100, &operand, &result);
         ops->upload(device, &(struct copy){&operand, &source, sizeof operand, 1, 0, 0}, &error);
         ops->event_record(device, uploaded, QUEUE_UPLOAD, &error);
-        ops->event_order(device, uploaded, QUEUE_COMPUTE, &error);
+        ops->queue_wait_event(device, uploaded, QUEUE_COMPUTE, &error);
         ops->launch(device, &slow, &launch, &error);
         ops->event_record(device, computed, QUEUE_COMPUTE, &error);
-        ops->event_order(device, computed, QUEUE_DOWNLOAD, &error);
+        ops->queue_wait_event(device, computed, QUEUE_DOWNLOAD, &error);
         ops->download(device, &(struct copy){&target, &result, sizeof target, 1, 0, 0}, &error);
         assert_int_equal(ops->synchronize(device, &error), STATUS_OK);
         assert_int_equal(target, round);
@@ -145,7 +145,7 @@ static void an_event_never_recorded_has_passed(void **state) {
     struct device *device = *state;
     struct event *event = new_event(device);
     assert_int_equal(device->operations->event_wait(device, event, &error), STATUS_OK);
-    assert_int_equal(device->operations->event_order(device, event, QUEUE_DOWNLOAD, &error), STATUS_OK);
+    assert_int_equal(device->operations->queue_wait_event(device, event, QUEUE_DOWNLOAD, &error), STATUS_OK);
     assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
     device->operations->event_destroy(device, event);
 }
@@ -189,9 +189,9 @@ static void a_signal_empties_the_queue(void **state) {
     assert_int_equal(device->operations->launch(device, &slow, &under_way, &error), STATUS_OK);
     assert_int_equal(device->operations->launch(device, &slow, &waiting, &error), STATUS_OK);
     while (begun == 0) usleep(100);
-    interrupt_ask(15);
+    interrupt_request(15);
     assert_int_equal(device->operations->synchronize(device, &error), STATUS_INTERRUPTED);
-    interrupt_ask(0);
+    interrupt_request(0);
     assert_int_equal(first, 1);
     assert_int_equal(second, 0);
     assert_int_equal(begun, 1);

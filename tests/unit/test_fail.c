@@ -24,13 +24,13 @@ static void calls_say_what_failed_in_what(void **state) {
                  {"product", NULL, "product: open(x) failed (here.c:12)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct error error = {STATUS_OK, ""};
-        assert_null(fail_about(cases[i].about));
+        assert_null(fail_set_subject(cases[i].about));
         assert_ptr_equal(fail_subject(), cases[i].about);
         assert_int_equal(fail_call(&error, STATUS_IO, "open(x)", cases[i].words, "here.c", 12), STATUS_IO);
-        assert_ptr_equal(fail_about(NULL), cases[i].about);
+        assert_ptr_equal(fail_set_subject(NULL), cases[i].about);
         assert_int_equal(error.status, STATUS_IO);
         assert_string_equal(error.text, cases[i].expected);
-        assert_int_equal(fail_within(&error, "input", "X"), STATUS_IO);
+        assert_int_equal(fail_prefix(&error, "input", "X"), STATUS_IO);
         assert_int_equal(error.status, STATUS_IO);
         assert_non_null(strstr(error.text, cases[i].expected));
         assert_true(strncmp(error.text, "input X: ", 9) == 0);
@@ -68,7 +68,7 @@ static void assert_ends(const char *about, const char *expected) {
     pid_t child = fork();
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
-        fail_about(about);
+        fail_set_subject(about);
         must_have(NULL);
         _exit(77);
     }

@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
-struct place {
+struct destination {
     char root[64], groups[96];
 };
 
 static int make_place(void **state) {
-    struct place *place = calloc(1, sizeof *place);
+    struct destination *place = calloc(1, sizeof *place);
     *state = place;
     if (!place) return -1;
     snprintf(place->root, sizeof place->root, "/tmp/tilerun-cgroup-XXXXXX");
@@ -29,7 +29,7 @@ static int make_place(void **state) {
 }
 
 static int remove_place(void **state) {
-    struct place *place = *state;
+    struct destination *place = *state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", place->root);
     int code = system(command); // NOLINT(cert-env33-c): a folder of our own
@@ -38,7 +38,7 @@ static int remove_place(void **state) {
 }
 
 /* Writes ROOT/path, creating its folders. */
-static void write_file(const struct place *place, const char *path, const char *text) {
+static void write_file(const struct destination *place, const char *path, const char *text) {
     char whole[512];
     snprintf(whole, sizeof whole, "%s/%s", place->root, path);
     for (char *slash = strchr(whole + strlen(place->root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -52,12 +52,12 @@ static void write_file(const struct place *place, const char *path, const char *
     fclose(file);
 }
 
-static int64_t limit(const struct place *place) {
+static int64_t limit(const struct destination *place) {
     return host_memory_limit(place->groups, place->root);
 }
 
 static void without_groups_there_is_no_limit(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     assert_int_equal(limit(place), INT64_MAX);
     write_file(place, "self", "");
     assert_int_equal(limit(place), INT64_MAX);
@@ -67,7 +67,7 @@ static void without_groups_there_is_no_limit(void **state) {
 }
 
 static void version_1_is_read(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     write_file(place, "self", "9:name=systemd:/\n4:cpu,memory:/slurm/job\n0::/\n");
     write_file(place, "memory/slurm/job/memory.limit_in_bytes", "9223372036854771712\n");
     assert_int_equal(limit(place), INT64_C(9223372036854771712));
@@ -78,7 +78,7 @@ static void version_1_is_read(void **state) {
 }
 
 static void version_2_is_read(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     write_file(place, "self", "0::/a/b/c\n");
     write_file(place, "a/b/c/memory.max", "max\n");
     assert_int_equal(limit(place), INT64_MAX);
@@ -90,7 +90,7 @@ static void version_2_is_read(void **state) {
 
 /* Chains of up to 8 groups in both versions, each with a limit, "max" or no file: the least limit counts. */
 static void the_least_of_all_counts(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     unsigned seed = (unsigned)time(NULL);
     print_message("seed %u\n", seed);
     srand(seed);
@@ -128,8 +128,8 @@ static int cache_of(const struct machine *machine, int cpu) {
     return machine->neighbours ? cpu * machine->caches / machine->processors : cpu % machine->caches;
 }
 
-static void write_cache(const struct place *place, const struct machine *machine, int cpu, int index, const char *name,
-                        const char *text) {
+static void write_cache(const struct destination *place, const struct machine *machine, int cpu, int index,
+                        const char *name, const char *text) {
     char path[128];
     snprintf(path, sizeof path, "m%d/cpu%d/cache/index%d/%s", machine->number, cpu, index, name);
     write_file(place, path, text);
@@ -150,7 +150,7 @@ static void list_processors(const struct machine *machine, int cache, char text[
 }
 
 /* Index 0 and 1 are of level 1, the last is of the last level. */
-static void write_caches(const struct place *place, const struct machine *machine, int cpu) {
+static void write_caches(const struct destination *place, const struct machine *machine, int cpu) {
     int size = machine->size[cache_of(machine, cpu)];
     char text[128];
     for (int index = 0; index <= machine->levels; index++) {
@@ -167,7 +167,7 @@ static void write_caches(const struct place *place, const struct machine *machin
 
 /* Drawn machines of up to 12 processors, some of which a process may run on: each cache of these counts once. */
 static void caches_count_once(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     unsigned seed = (unsigned)time(NULL);
     print_message("seed %u\n", seed);
     srand(seed);
@@ -196,7 +196,7 @@ static void caches_count_once(void **state) {
 
 /* Linux may tell of no other. */
 static void a_first_level_alone_is_the_last(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(0, &set);
@@ -207,7 +207,7 @@ static void a_first_level_alone_is_the_last(void **state) {
 
 /* As in /proc/cpuinfo and /etc/os-release. */
 static void values_are_found_by_key(void **state) {
-    const struct place *place = *state;
+    const struct destination *place = *state;
     char path[96];
     snprintf(path, sizeof path, "%s/facts", place->root);
     assert_null(host_file_value(path, "NAME", '='));

@@ -55,7 +55,7 @@ static enum status sim_launch(struct device *device, const struct kernel *kernel
     (void)launch;
     struct simulated *sim = simulated_of(device);
     if (kernel == sim->refused) return (fail)(error, STATUS_RUN, "refused");
-    if (sim->launches + 1 == sim->interrupt_at) interrupt_ask(15);
+    if (sim->launches + 1 == sim->interrupt_at) interrupt_request(15);
     sim->time_s += (sim->launch_s + (sim->launches % 2 ? sim->jitter_s : 0)) * pow(1 + sim->drift, sim->launches);
     if (sim->launches % 20 == 0) sim->stretch = sim->wander * normal(sim->seed);
     sim->time_s += sim->launch_s * (sim->noise * normal(sim->seed) + sim->stretch);
@@ -392,7 +392,7 @@ static void a_signal_ends_it_without_samples(void **state) {
             .kernel = &kernel, .on = {{&sim.base, &launch}}, .devices = 1, .options = &options};
         sim.interrupt_at = at;
         enum status status = measure_kernels(&measurement, 1, NULL, &error);
-        interrupt_ask(0);
+        interrupt_request(0);
         assert_int_equal(status, at < 23 ? STATUS_INTERRUPTED : STATUS_OK);
         assert_int_equal(sim.launches, at);
         assert_int_equal(sim.created, 0);

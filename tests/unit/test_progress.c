@@ -398,7 +398,7 @@ static void assert_answered(struct progress *progress, const struct caught *caug
     pthread_mutex_lock(&progress->mutex);
     progress->over = false;
     pthread_mutex_unlock(&progress->mutex);
-    progress_answer(progress, number);
+    progress_announce_signal(progress, number);
     const char *text = told_so_far(caught);
     if (strcmp(text, expected) != 0) {
         dup2(caught->error_output, STDERR_FILENO);
@@ -441,7 +441,7 @@ static void a_signal_is_answered_with_what_is_in_hand(void **state) {
 }
 
 static void *answer(void *progress) {
-    progress_answer(progress, SIGTERM);
+    progress_announce_signal(progress, SIGTERM);
     return NULL;
 }
 

@@ -190,21 +190,21 @@ static void residents_give_way(void **state) {
     close_fixture(&f);
 }
 
-/* ---- rehearsal --------------------------------------------------------------------------------------------------- */
+/* ---- preload --------------------------------------------------------------------------------------------------- */
 
 /* The CPU device with two functions replaced, so that it acts as a device that kernel code must be brought to. */
 static struct {
     struct device_operations operations;
     const struct device_operations *real;
-    atomic_int rehearsals, over, launches; /* rehearsals: begun; over: ended */
-    int64_t rows, cols;                    /* of the launch that was rehearsed */
-    bool early;                            /* a launch came before the rehearsal was over */
+    atomic_int preloads, over, launches; /* preloads: begun; over: ended */
+    int64_t rows, cols;                  /* of the launch that was preloaded */
+    bool early;                          /* a launch came before the preload was over */
 } stage;
 
-static void slow_rehearsal(struct device *device, const struct kernel *kernel, struct launch *launch) {
+static void slow_preload(struct device *device, const struct kernel *kernel, struct launch *launch) {
     (void)device;
     (void)kernel;
-    stage.rehearsals++;
+    stage.preloads++;
     stage.rows = launch->args.transpose.rows;
     stage.cols = launch->args.transpose.cols;
     usleep(20000);
@@ -214,36 +214,36 @@ static void slow_rehearsal(struct device *device, const struct kernel *kernel, s
 static enum status watched_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
                                   struct error *why) {
     stage.launches++;
-    if (stage.over != stage.rehearsals) stage.early = true;
+    if (stage.over != stage.preloads) stage.early = true;
     return stage.real->launch(device, kernel, launch, why);
 }
 
-static void a_pass_is_rehearsed_before_its_first_launch(void **state) {
+static void kernel_code_is_loaded_before_the_first_launch(void **state) {
     (void)state;
     struct fixture f;
     struct stream_result result;
     open_fixture(&f, false, 1 << 20);
     stage.real = f.team.devices[0]->operations;
     stage.operations = *stage.real;
-    stage.operations.rehearse = slow_rehearsal;
+    stage.operations.preload = slow_preload;
     stage.operations.launch = watched_launch;
     f.team.devices[0]->operations = &stage.operations;
     set_input(&f, 0, INT32, (struct shape){2, {20, 30}});
     set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
     set_run(&f, tilings[2]);
     stream_free(stream_and_compare(&f, &result), false);
-    assert_int_equal(stage.rehearsals, 1);
+    assert_int_equal(stage.preloads, 1);
     assert_int_equal(stage.launches, f.run.tiling.steps);
     assert_true(f.run.tiling.steps > 1 && !stage.early);
     struct step first;
     plan_step(&f.task.geometry, &f.run.tiling, 0, &first);
     assert_int_equal(stage.rows * stage.cols, box_elements(&first.store));
 
-    /* The rehearsal has ended when a pass has failed. */
+    /* The preload has ended when a pass has failed. */
     struct collected c = {.array = &f.arrays[2], .data = new_values(&f.arrays[2]), .fail_at = 1};
     struct stream *stream;
     assert_int_equal(run_stream(&f, &c, &result, &stream), STATUS_IO);
-    assert_int_equal(stage.rehearsals, 2);
+    assert_int_equal(stage.preloads, 2);
     assert_int_equal(stage.over, 2);
     free(c.data);
     close_fixture(&f);
@@ -302,7 +302,7 @@ static void a_signal_ends_a_pass_between_steps(void **state) {
             assert_null(stream);
             assert_int_equal(c.steps, at);
             assert_true(c.boxes <= at);
-            interrupt_ask(0);
+            interrupt_request(0);
             error = (struct error){.status = STATUS_OK};
             stream_free(stream_and_compare(&f, &result), false);
             free(c.data);
@@ -353,7 +353,7 @@ int main(void) {
         cmocka_unit_test(whole_inputs_are_read_once),
         cmocka_unit_test(a_kept_result_is_the_next_input),
         cmocka_unit_test(residents_give_way),
-        cmocka_unit_test(a_pass_is_rehearsed_before_its_first_launch),
+        cmocka_unit_test(kernel_code_is_loaded_before_the_first_launch),
         cmocka_unit_test(failures_leave_a_usable_device),
         cmocka_unit_test(a_signal_ends_a_pass_between_steps),
         cmocka_unit_test(a_single_step_is_repeated_and_a_pass_is_one_sample),

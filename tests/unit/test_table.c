@@ -153,7 +153,7 @@ static void test_wrapping(void **state) {
 static void test_room(void **state) {
     (void)state;
     setenv("COLUMNS", "72", 1);
-    assert_int_equal(table_room(), 72);
+    assert_int_equal(table_terminal_width(), 72);
     unsetenv("COLUMNS");
     setenv("LC_ALL", "", 1);
     setenv("LC_CTYPE", "de_DE.utf8", 1);
@@ -297,7 +297,7 @@ static void test_where_stdout_goes(void **state) {
         unsetenv("COLUMNS");
         if (cases[i].columns) setenv("COLUMNS", cases[i].columns, 1);
         dup2(ends[1], STDOUT_FILENO);
-        int room = table_room();
+        int room = table_terminal_width();
         dup2(saved, STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);

@@ -32,7 +32,7 @@ static void times_have_a_unit(void **state) {
     };
     char text[32];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_string_equal(time_words(cases[i].seconds, text), cases[i].words);
+        assert_string_equal(duration_text(cases[i].seconds, text), cases[i].words);
 }
 
 /* Of any time the words say three digits, in the largest unit that is not too large. */
@@ -42,7 +42,7 @@ static void times_are_told_to_three_digits(void **state) {
     for (int i = 0; i < 20000; i++) {
         double seconds = pow(10, draw() * 14 - 6);
         char text[32], *end;
-        double value = strtod(time_words(seconds, text), &end);
+        double value = strtod(duration_text(seconds, text), &end);
         int u = 0;
         while (u < UNITS && strcmp(end + 1, units[u].name) != 0) u++;
         assert_true(*end == ' ' && u < UNITS);

@@ -3,8 +3,8 @@
 #define H5_USE_110_API
 #include "h5guard.h"
 
+#include "../../base/destination.h"
 #include "../../base/fail.h"
-#include "../../base/place.h"
 #include "../../base/text.h"
 #include "../h5/h5virtual.h"
 #include "h5blocks.h"
@@ -29,9 +29,9 @@ void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *
 static void find_folders(struct h5_guard *guard) {
     if (guard->placed) return;
     guard->placed = true;
-    char *folder = place_folder_of(guard->path), *real = must_realpath(guard->path);
+    char *folder = path_folder(guard->path), *real = must_realpath(guard->path);
     guard->folder[0] = must_realpath(folder);
-    guard->folder[1] = real ? place_folder_of(real) : NULL;
+    guard->folder[1] = real ? path_folder(real) : NULL;
     free(folder);
     free(real);
 }

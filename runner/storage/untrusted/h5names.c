@@ -1,8 +1,8 @@
 /* h5names.c - looks for files as HDF5 does. */
 #include "h5names.h"
 
+#include "../../base/destination.h"
 #include "../../base/fail.h"
-#include "../../base/place.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void add_folders(struct h5_names *names, const char *variable, const char
 }
 
 static char *folder_behind(const char *from) {
-    char *real = must_realpath(from), *folder = place_folder_of(real ? real : from);
+    char *real = must_realpath(from), *folder = path_folder(real ? real : from);
     free(real);
     return folder;
 }
@@ -36,7 +36,7 @@ static char *folder_behind(const char *from) {
 struct h5_names h5_names_of(const char *from, const char *name, const char *variable) {
     const char *slash = strrchr(name, '/'), *relative = *name == '/' ? slash + 1 : name;
     struct h5_names names = {0};
-    char *beside = place_folder_of(from), *behind = folder_behind(from);
+    char *beside = path_folder(from), *behind = folder_behind(from);
     if (relative != name) add_in(&names, NULL, name);
     add_folders(&names, variable, behind, relative);
     add_in(&names, beside, relative);

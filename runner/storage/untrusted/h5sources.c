@@ -3,8 +3,8 @@
 #define H5_USE_110_API
 #include "h5sources.h"
 
+#include "../../base/destination.h"
 #include "../../base/fail.h"
-#include "../../base/place.h"
 #include "../h5/h5virtual.h"
 #include "h5claims.h"
 #include "h5names.h"
@@ -32,7 +32,7 @@ static bool look_at(struct search *search, const struct h5_names *names) {
     struct stat about;
     for (int i = 0; i < names->count; i++) {
         any |= stat(names->path[i], &about) == 0;
-        search->found |= place_is_at(names->path[i], search->wanted);
+        search->found |= path_is_file(names->path[i], search->wanted);
     }
     return any;
 }
@@ -98,7 +98,7 @@ static void search_dataset(struct search *search, const char *path, const char *
     if (dataset >= 0 && H5Iget_type(dataset) == H5I_DATASET) {
         char real[PATH_MAX] = "";
         H5Fget_name(dataset, real, sizeof real);
-        search->found |= place_is_at(real, search->wanted);
+        search->found |= path_is_file(real, search->wanted);
         hid_t creation = H5Dget_create_plist(dataset);
         search_external(search, creation, real);
         if (!search->found) h5_each_source(creation, NULL, search_source, &(struct sources){search, real});
@@ -111,7 +111,7 @@ static void search_dataset(struct search *search, const char *path, const char *
 
 bool h5_reads_file(const char *path, const char *name, const struct stat *file) {
     struct search search = {.wanted = file};
-    search.found = place_is_at(path, file);
+    search.found = path_is_file(path, file);
     if (!search.found) search_dataset(&search, path, name);
     return search.found;
 }

@@ -1,14 +1,14 @@
 /* place.h - where a file that a job writes really goes, and what must not be overwritten there. A symbolic link stays:
  * the new file is first written beside the link's target, and a rename then replaces that target. */
-#ifndef RUNNER_PLACE_H
-#define RUNNER_PLACE_H
+#ifndef RUNNER_DESTINATION_H
+#define RUNNER_DESTINATION_H
 
 #include "fail.h"
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
-struct place {
+struct destination {
     const char *kind;  /* "output", "trace": messages begin with it and the name */
     char *name;        /* as the user wrote it */
     char *path;        /* the file itself, behind symbolic links */
@@ -17,25 +17,25 @@ struct place {
     struct stat about; /* then what it is */
 };
 
-/* Follows links and looks at what lies there; changes nothing. STATUS_USAGE: stat fails. The caller calls place_free,
+/* Follows links and looks at what lies there; changes nothing. STATUS_USAGE: stat fails. The caller calls destination_free,
  * whatever the status. */
-enum status place_find(const char *kind, const char *name, struct place *place, struct error *error);
+enum status destination_find(const char *kind, const char *name, struct destination *place, struct error *error);
 /* Looks again at what lies there. */
-enum status place_look(struct place *place, struct error *error);
-void place_free(struct place *place);
+enum status destination_look(struct destination *place, struct error *error);
+void destination_free(struct destination *place);
 /* Can a file be created there, or renamed to it? STATUS_USAGE: a directory lies there, or its
  * folder is missing or not writable. */
-enum status place_check(const struct place *place, struct error *error);
+enum status destination_check(const struct destination *place, struct error *error);
 /* Do two places name the same file, whether it exists yet or not? */
-bool place_same(const struct place *one, const struct place *other);
+bool destination_same(const struct destination *one, const struct destination *other);
 /* Puts a finished file in place, with the mode of the one that it replaces. STATUS_IO. */
-enum status place_put(const struct place *place, const char *finished, struct error *error);
+enum status destination_put(const struct destination *place, const char *finished, struct error *error);
 
 /* Is there a file at `path`, links followed, and is it this one? */
-bool place_is_at(const char *path, const struct stat *file);
+bool path_is_file(const char *path, const struct stat *file);
 /* The folder that a path is in, "." for a bare name; the caller frees. */
-char *place_folder_of(const char *path);
+char *path_folder(const char *path);
 /* A path that counts from the folder of `file`, from the current directory; the caller frees. */
-char *place_beside(const char *file, const char *path);
+char *path_beside(const char *file, const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* place.c - follows links, checks folders, tells whether two places are one, puts finished files in place. */
-#include "place.h"
+#include "destination.h"
 
 #include "fail.h"
 
@@ -12,12 +12,12 @@
 
 enum { MOST_LINKS = 40 }; /* the kernel's own limit */
 
-bool place_is_at(const char *path, const struct stat *file) {
+bool path_is_file(const char *path, const struct stat *file) {
     struct stat about;
     return path && stat(path, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
 }
 
-char *place_folder_of(const char *path) {
+char *path_folder(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash) return must_strdup(".");
     return must_printf("%.*s", slash == path ? 1 : (int)(slash - path), path);
@@ -27,7 +27,7 @@ char *place_folder_of(const char *path) {
  * link in a sticky folder, but readlink does. */
 static bool is_planted(const char *path, const struct stat *link) {
     struct stat about;
-    char *folder = place_folder_of(path);
+    char *folder = path_folder(path);
     bool planted = link->st_uid != geteuid() && stat(folder, &about) == 0 && about.st_mode & S_IWOTH &&
                    about.st_uid != link->st_uid;
     free(folder);
@@ -43,7 +43,7 @@ static char *follow(const char *name, bool *planted) {
         ssize_t length = readlink(path, target, sizeof target - 1);
         if (length < 0) break;
         target[length] = '\0';
-        char *folder = place_folder_of(path);
+        char *folder = path_folder(path);
         char *next = target[0] == '/' ? must_strdup(target) : must_printf("%s/%s", folder, target);
         free(folder);
         free(path);
@@ -52,32 +52,32 @@ static char *follow(const char *name, bool *planted) {
     return path;
 }
 
-enum status place_find(const char *kind, const char *name, struct place *place, struct error *error) {
+enum status destination_find(const char *kind, const char *name, struct destination *place, struct error *error) {
     bool planted = false;
-    *place = (struct place){.kind = kind, .name = must_strdup(name), .path = follow(name, &planted)};
-    place->folder = place_folder_of(place->path);
+    *place = (struct destination){.kind = kind, .name = must_strdup(name), .path = follow(name, &planted)};
+    place->folder = path_folder(place->path);
     if (planted)
         return fail(error, STATUS_USAGE,
                     "%s %s: is a symbolic link that another user has put into a folder in which everybody may write",
                     kind, name);
-    return place_look(place, error);
+    return destination_look(place, error);
 }
 
-enum status place_look(struct place *place, struct error *error) {
+enum status destination_look(struct destination *place, struct error *error) {
     place->exists = stat(place->name, &place->about) == 0;
     if (!place->exists && errno != ENOENT && errno != ENOTDIR)
         return fail(error, STATUS_USAGE, "%s %s: %s", place->kind, place->name, strerror(errno));
     return STATUS_OK;
 }
 
-void place_free(struct place *place) {
+void destination_free(struct destination *place) {
     free(place->name);
     free(place->path);
     free(place->folder);
-    *place = (struct place){.exists = false};
+    *place = (struct destination){.exists = false};
 }
 
-enum status place_check(const struct place *place, struct error *error) {
+enum status destination_check(const struct destination *place, struct error *error) {
     const char *kind = place->kind, *name = place->name, *folder = place->folder;
     size_t length = strlen(place->path);
     struct stat about;
@@ -93,16 +93,16 @@ enum status place_check(const struct place *place, struct error *error) {
     return STATUS_OK;
 }
 
-bool place_same(const struct place *one, const struct place *other) {
+bool destination_same(const struct destination *one, const struct destination *other) {
     struct stat folder;
     if (one->exists && other->exists)
         return one->about.st_dev == other->about.st_dev && one->about.st_ino == other->about.st_ino;
     const char *slash = strrchr(one->path, '/'), *other_slash = strrchr(other->path, '/');
     return strcmp(slash ? slash + 1 : one->path, other_slash ? other_slash + 1 : other->path) == 0 &&
-           stat(one->folder, &folder) == 0 && place_is_at(other->folder, &folder);
+           stat(one->folder, &folder) == 0 && path_is_file(other->folder, &folder);
 }
 
-enum status place_put(const struct place *place, const char *finished, struct error *error) {
+enum status destination_put(const struct destination *place, const char *finished, struct error *error) {
     struct stat about; /* of what is there by now */
     if (stat(place->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
         return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, place->path, strerror(errno));
@@ -111,7 +111,7 @@ enum status place_put(const struct place *place, const char *finished, struct er
     return STATUS_OK;
 }
 
-char *place_beside(const char *file, const char *path) {
+char *path_beside(const char *file, const char *path) {
     const char *slash = strrchr(file, '/');
     if (*path == '/' || !slash) return must_strdup(path);
     return must_printf("%.*s%s", (int)(slash + 1 - file), file, path);

@@ -1,5 +1,5 @@
-/* lanes.c - cuts steps into bands. */
-#include "lanes.h"
+/* bands.c - cuts steps into bands. */
+#include "bands.h"
 
 #include "../plan/same_bits.h"
 #include <math.h>
@@ -50,7 +50,7 @@ static bool bands_agree(const struct bands *bands, const struct team *team, cons
     return true;
 }
 
-struct bands lanes_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
+struct bands bands_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
                           const struct tiling *tiling) {
     const struct bands alone = {.lanes = 1, .grain = 1, .end = {1}};
     const struct operand *out = &geometry->out;
@@ -74,7 +74,7 @@ struct bands lanes_divide(const struct team *team, const struct geometry *geomet
     return agree ? bands : alone;
 }
 
-bool lanes_band(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
+bool bands_step(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
                 struct step *band) {
     *band = *step;
     if (bands->lanes == 1) return lane == 0;

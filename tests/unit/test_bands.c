@@ -1,8 +1,8 @@
-/* test_lanes.c - several devices share a run: every byte is a lone device's, and what all need is read once.
+/* test_bands.c - several devices share a run: every byte is a lone device's, and what all need is read once.
  *
  * CPU devices stand in for GPUs. Where they are not unified each has memory of its own, which pieces are uploaded to,
  * or passed on to from another's. */
-#include "../../runner/stream/lanes.h"
+#include "../../runner/stream/bands.h"
 #include "draws.h"
 #include "stream_fixture.h"
 
@@ -51,7 +51,7 @@ static void every_byte_is_a_lone_device_s(void **state) {
         int devices = 2 + (int)(seed % 4);
         bool unified = seed % 3 == 0;
         open_team(&f, devices, unified, 1 << 24);
-        f.team.reach = seed % 5 != 0;
+        f.team.peers = seed % 5 != 0;
         draw_run(&f, seed);
         for (int i = 0; i < devices && seed % 2; i++) /* some are faster */
             f.team.devices[i]->facts.flops_per_s[FLOAT32] = 1e12 * (1 + draw_below(9));
@@ -113,12 +113,12 @@ static struct {
 static enum status watched_share(struct device *device, const struct copy *copy, struct error *why) {
     assert_ptr_not_equal(copy->to, copy->from); /* nobody passes on to itself */
     watch.bytes += copy->bytes * copy->rows;
-    return watch.real->share(device, copy, why);
+    return watch.real->copy_from_peer(device, copy, why);
 }
 
 static enum status watched_order(struct device *device, struct event *event, enum queue queue, struct error *why) {
-    watch.orders += queue == QUEUE_SHARE;
-    return watch.real->event_order(device, event, queue, why);
+    watch.orders += queue == QUEUE_PEER;
+    return watch.real->queue_wait_event(device, event, queue, why);
 }
 
 /* Of what all need each device uploads a part, and gets the rest from the others; a lone one has nobody to wait for. */
@@ -129,11 +129,11 @@ static void pieces_are_passed_on_to_the_others(void **state) {
             struct fixture f;
             struct stream_result result;
             open_team(&f, devices, false, 1 << 24);
-            f.team.reach = reach;
+            f.team.peers = reach;
             watch.real = f.team.devices[0]->operations;
             watch.operations = *watch.real;
-            watch.operations.share = watched_share;
-            watch.operations.event_order = watched_order;
+            watch.operations.copy_from_peer = watched_share;
+            watch.operations.queue_wait_event = watched_order;
             watch.bytes = watch.orders = 0;
             for (int i = 0; i < devices; i++) f.team.devices[i]->operations = &watch.operations;
             set_input(&f, 0, FLOAT32, (struct shape){2, {320, 200}});
@@ -183,13 +183,13 @@ static void a_faster_device_gets_more(void **state) {
     set_run(&f, whole);
     const double rates[] = {3e12, 1e12, 4e12};
     for (int i = 0; i < 3; i++) f.team.devices[i]->facts.flops_per_s[FLOAT32] = rates[i];
-    struct bands bands = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
+    struct bands bands = bands_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
     struct step step, band;
     plan_step(&f.task.geometry, &f.run.tiling, 0, &step);
     assert_int_equal(bands.lanes, 3);
     int64_t next = 0;
     for (int i = 0; i < 3; i++) {
-        assert_true(lanes_band(&bands, &f.task.geometry, &step, i, &band));
+        assert_true(bands_step(&bands, &f.task.geometry, &step, i, &band));
         assert_int_equal(band.tile.start[LOOP_M], next);
         assert_true(llabs(band.tile.count[LOOP_M] - (int64_t)(1600 * rates[i] / 8e12)) <= 16);
         next += band.tile.count[LOOP_M];
@@ -237,7 +237,7 @@ static void bands_end_where_whole_chunks_do(void **state) {
             if (beside) tiling->in_storage[A] = tiling->out_storage = (struct storage){{2, {18, 18}}, .filtered = true};
             *(cases[i].operand == C ? &tiling->out_storage : &tiling->in_storage[cases[i].operand]) =
                 (struct storage){cases[i].chunk, .filtered = cases[i].filtered};
-            struct bands bands = lanes_divide(&f.team, &f.task.geometry, &f.run, tiling);
+            struct bands bands = bands_divide(&f.team, &f.task.geometry, &f.run, tiling);
             assert_int_equal(bands.lanes, 2);
             assert_int_equal(bands.loop, LOOP_M);
             if (bands.grain != (beside ? cases[i].beside : cases[i].grain))
@@ -255,7 +255,7 @@ static void matrices_of_a_stack_are_divided_singly(void **state) {
         set_task(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, 0, 0, 2);
         set_run(&f, whole);
         f.run.tiling.in_storage[0] = (struct storage){.chunk = {3, {chunk, 20, 30}}, .filtered = true};
-        struct bands bands = lanes_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
+        struct bands bands = bands_divide(&f.team, &f.task.geometry, &f.run, &f.run.tiling);
         assert_true(bands.lanes == 2 && bands.loop == LOOP_B);
         assert_int_equal(bands.grain, chunk <= 3 ? chunk : 1);
         close_fixture(&f);
