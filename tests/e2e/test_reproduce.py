@@ -254,7 +254,7 @@ def test_what_makes_no_result_now_counts(run):
 def test_files_that_hold_no_job(run, folder):
     with h5py.File(run, "r+") as file:
         del file["job_resolved"]
-    assert "it holds no job that could be run again" in reproduce(run, expect=USAGE).stderr
+    assert "it holds no job to run again" in reproduce(run, expect=USAGE).stderr
     (folder / "job.yaml").write_text("version: 1\n")
     reproduce(folder / "job.yaml", expect=USAGE)
     reproduce(folder / "absent.h5", expect=USAGE)
