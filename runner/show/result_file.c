@@ -226,7 +226,9 @@ enum status results_file_samples(const struct results_file *file, const struct r
     FENCE(file->path);
     *samples = (struct samples){.count = 0};
     if (!file->parts) return read_samples(file, row->run, samples, error);
-    struct results_file part = {.path = file->path, .id = h5_open_unlocked(file->parts[row - file->rows])};
+    int at = 0; /* `row` may be a copy */
+    while (at < file->count - 1 && file->rows[at].run != row->run) at++;
+    struct results_file part = {.path = file->path, .id = h5_open_unlocked(file->parts[at])};
     enum status status = read_samples(&part, -1, samples, error);
     if (part.id >= 0) H5Fclose(part.id);
     return status;
