@@ -1,7 +1,7 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
-# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS CUDA=0 DEFLATE=0 LZF=0 SANITIZE V=1,
-# and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob concerns is
-# rebuilt.
+# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS VARIANTS CUDA=0 DEFLATE=0 LZF=0
+# SANITIZE V=1, and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob
+# concerns is rebuilt.
 
 # On all cores, unless the command line says how many; but of several goals one after the other.
 MAKEFLAGS  += $(if $(word 2,$(MAKECMDGOALS)),,-j$(shell nproc))
@@ -9,7 +9,6 @@ MAKEFLAGS  += $(if $(word 2,$(MAKECMDGOALS)),,-j$(shell nproc))
 PREFIX     ?= /usr/local
 CUDA_HOME  ?= $(patsubst %/bin/nvcc,%,$(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc)))
 CUDA       ?= $(if $(wildcard $(CUDA_HOME)/bin/nvcc),1,0)
-CUDA_ARCHS ?= 80 90a
 SANITIZE   ?= $(if $(filter sanitize,$(MAKECMDGOALS)),1)
 COVERAGE   ?= $(if $(filter coverage,$(MAKECMDGOALS)),1)
 BUILD      ?= build$(if $(COVERAGE),-coverage,$(if $(SANITIZE),-$(if $(filter thread,$(SANITIZE)),threads,sanitize)))
@@ -49,22 +48,50 @@ SAN      := $(if $(SANITIZE),-fsanitize=$(CHECKS) -fno-omit-frame-pointer)
 override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) $(SAN)
 LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
-GENCODE   = $(foreach a,$(filter-out native,$(CUDA_ARCHS)),-gencode arch=compute_$(a),code=sm_$(a)) \
-            $(if $(filter native,$(CUDA_ARCHS)),-arch=native,-gencode arch=compute_80$(comma)code=compute_80)
-NVCC     := $(CUDA_HOME)/bin/nvcc
-NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms longer to load a large kernel file
-override NVFLAGS += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
-override NVFLAGS += -DTILERUN_SM90A=$(if $(filter 90a,$(CUDA_ARCHS)),1,0) # is there code for wgmma
-
-SOURCES := $(wildcard runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c kernels/*/*/*.c) $(if $(filter 1,$(CUDA)),$(wildcard kernels/*/*.cu kernels/*/*/*.cu),)
+SOURCES := $(wildcard runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c kernels/*/*/*.c)
+KERNELS := $(wildcard kernels/*/*.cu kernels/*/*/*.cu)
+DEMO    :=
 ifneq ($(CUDA),1)
 SOURCES := $(filter-out runner/stream/device_cuda.c runner/stream/nvml.c,$(SOURCES))
 else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
+GPUS    := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p')
+
+# The first `make demo` compiles only the variants that its job names, for this machine's GPU, in a folder of its own:
+# the objects of `make` stay as they are.
+ifeq ($(MAKECMDGOALS),demo)
+ifneq ($(filter-out $(wildcard $(KERNELS:%=$(BUILD)/%.o)),$(KERNELS:%=$(BUILD)/%.o)),)
+DEMO       := demo/
+CUDA_ARCHS ?= $(if $(GPUS),native,80)
+VARIANTS   ?= $(filter $(subst /tuned/,/,$(KERNELS:kernels/%.cu=%)),$(shell tr -c 'a-z_\n' ' ' < configs/quickstart.yaml | \
+                  awk '{ for (i = 1; i <= NF; i++) if ($$i == "op") op = $$++i; else print op "/" $$i }'))
 endif
-KERNELS := $(wildcard kernels/*/*.c kernels/*/*/*.c kernels/*/*.cu kernels/*/*/*.cu) # whether they are compiled or not
-OBJECTS := $(patsubst %,$(BUILD)/%.o,$(SOURCES))
+endif
+
+# VARIANTS="matmul/naive reduce/tree" compiles these alone: kernels/OP/NAME.cu and NAME_*.cu, in OP/ or OP/tuned/.
+files    = $(foreach d,$(dir $(1)) $(dir $(1))tuned/,kernels/$(d)$(notdir $(1)).cu kernels/$(d)$(notdir $(1))_%.cu)
+COMPILED := $(if $(VARIANTS),$(sort $(foreach v,$(VARIANTS),$(or $(filter $(call files,$(v)),$(KERNELS)),$(error VARIANTS: no CUDA variant is called $(v))))),$(KERNELS))
+
+# CUDA_ARCHS="80 90": compute capabilities, the highest also as PTX, for GPUs to come; native: this machine's, no PTX.
+# wgmma exists in 9.0a alone, and 9.0a cannot become PTX for others: what only Hopper runs is compiled for 9.0a instead.
+CUDA_ARCHS ?= 80 90
+ARCHS    := $(sort $(patsubst 90a,90,$(patsubst native,$(or $(GPUS),$(if $(filter native,$(CUDA_ARCHS)),$(error CUDA_ARCHS=native: nvidia-smi shows no GPU))),$(CUDA_ARCHS))))
+PTX      := $(if $(filter native,$(CUDA_ARCHS)),,$(shell printf '%s\n' $(ARCHS) | sort -n | tail -n 1 | tr -d a-z))
+gencode   = $(foreach a,$(1),-gencode arch=compute_$(a),code=sm_$(a)) $(foreach a,$(2),-gencode arch=compute_$(a),code=compute_$(a))
+GENCODE   = $(call gencode,$(ARCHS),$(PTX))
+HOPPER   := $(shell grep -l 'only_below = 100' $(COMPILED))
+HOPPER   += $(foreach f,$(HOPPER),$(filter $(f:.cu=_%.cu),$(COMPILED)))
+NVCC     := $(CUDA_HOME)/bin/nvcc
+NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms longer to load a large kernel file
+override NVFLAGS += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
+override NVFLAGS += -DTILERUN_SM90A=$(if $(filter 90,$(ARCHS)),1,0) # is there code for compute capability 9.0
+endif
+VARIANT_FILES := $(wildcard kernels/*/*.c kernels/*/*/*.c) $(KERNELS)
+
+# registry.awk describes the variants that are not compiled.
+LEFT_OUT := $(BUILD)/kernels/core/left_out.c
+OBJECTS := $(SOURCES:%=$(BUILD)/%.o) $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(LEFT_OUT).o
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -94,8 +121,9 @@ endif
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
-# One line a step; `make V=1` shows the commands.
-say = $(if $(V),,@echo "  $(1) $@";)
+# One line a step, for the demo one line in all, on a terminal; `make V=1` shows the commands.
+tell = $(if $(filter demo,$(MAKECMDGOALS)),[ ! -t 1 ] || printf '\r\033[K%s\r' "  $(1) $@",echo "  $(1) $@")
+say  = $(if $(V),,@$(tell);)
 
 # Flags are prerequisites too: BUILD/NAME holds the words of a command, and is made anew when they have changed.
 # The words name the compiler's release, since another one may have taken its place. No newline ends them, for make 4.3
@@ -103,6 +131,7 @@ say = $(if $(V),,@echo "  $(1) $@";)
 CC_WORDS   := $(CC) $(CFLAGS) \# $(shell $(CC) --version 2>/dev/null | head -n 1)
 NVCC_WORDS := $(if $(filter 1,$(CUDA)),$(NVCC) $(NVFLAGS) \# $(shell $(NVCC) --version 2>/dev/null | tail -n 1))
 LINK_WORDS := $(CC) $(OBJECTS) $(LDLIBS)
+VARIANT_WORDS := $(VARIANT_FILES) \# $(COMPILED)
 COMMIT     := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 define stamp
 $(BUILD)/$(1): $$(if $$(call same,$$(file < $(BUILD)/$(1)),$$($(2))),,force)
@@ -111,25 +140,21 @@ $(BUILD)/$(1): $$(if $$(call same,$$(file < $(BUILD)/$(1)),$$($(2))),,force)
 endef
 same = $(and $(findstring |$(1)|,|$(2)|),$(findstring |$(2)|,|$(1)|))
 $(eval $(call stamp,cc.flags,CC_WORDS))
-$(eval $(call stamp,nvcc.flags,NVCC_WORDS))
+$(eval $(call stamp,$(DEMO)nvcc.flags,NVCC_WORDS))
 $(eval $(call stamp,link.flags,LINK_WORDS))
 $(eval $(call stamp,commit,COMMIT))
-$(eval $(call stamp,variants,KERNELS))
+$(eval $(call stamp,variants,VARIANT_WORDS))
 
 # A variant without its line in registry.def would be built, but never found.
-REGISTRY := kernels/core/registry.def
-$(BUILD)/registered: $(REGISTRY) $(KERNELS) $(BUILD)/variants
-	@awk -F'[()]' -v registry=$(REGISTRY) '\
-	    FILENAME == registry { if (/^(CPU|CUDA)\(/) line[$$2] = $$1 "(" $$2 ")"; next } \
-	    sub(/^(KERNEL\(|const struct kernel )/, "") && match($$0, /^[A-Za-z0-9_]+/) { \
-	        name = substr($$0, 1, RLENGTH); \
-	        wanted = (FILENAME ~ /\.cu$$/ ? "CUDA(" : "CPU(") name ")"; \
-	        if (line[name] == wanted) next; \
-	        if (line[name] == "") print FILENAME ": add " wanted " to " registry; \
-	        else print FILENAME ": change " line[name] " in " registry " to " wanted; \
-	        bad = 1 } \
-	    END { exit bad }' $(REGISTRY) $(KERNELS) >&2
+REGISTRY := kernels/core/registry
+$(BUILD)/registered: $(REGISTRY).awk $(REGISTRY).def $(VARIANT_FILES) $(BUILD)/variants
+	@mkdir -p $(LEFT_OUT:%/left_out.c=%)
+	@awk -v not_compiled='$(filter-out $(COMPILED),$(KERNELS))' -f $(REGISTRY).awk $(REGISTRY).def $(VARIANT_FILES) > $(LEFT_OUT).new
+	@cmp -s $(LEFT_OUT).new $(LEFT_OUT) || mv $(LEFT_OUT).new $(LEFT_OUT)
+	@rm -f $(LEFT_OUT).new
 	@touch $@
+$(LEFT_OUT): $(BUILD)/registered
+	@:
 
 $(PROGRAM): $(OBJECTS) $(BUILD)/link.flags | $(BUILD)/registered
 	$(call say,link)$(CC) -o $@ $(OBJECTS) $(LDLIBS)
@@ -138,7 +163,12 @@ $(BUILD)/%.c.o: %.c $(BUILD)/cc.flags
 	@mkdir -p $(@D)
 	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
 
-$(BUILD)/%.cu.o: %.cu $(BUILD)/nvcc.flags
+$(LEFT_OUT).o: override CFLAGS += -Ikernels/core
+$(LEFT_OUT).o: $(LEFT_OUT) $(BUILD)/cc.flags
+	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
+
+$(HOPPER:%=$(BUILD)/$(DEMO)%.o): GENCODE = $(call gencode,$(patsubst 90,90a,$(ARCHS)),$(filter-out 90,$(PTX)))
+$(BUILD)/$(DEMO)%.cu.o: %.cu $(BUILD)/$(DEMO)nvcc.flags
 	@mkdir -p $(@D)
 	$(call say,nvcc)$(NVCC) $(NVFLAGS) -c -o $@ $<
 
@@ -162,6 +192,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flag
 	$(call say,test)$(CC) $(CFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
 demo: $(PROGRAM) ## run a small job on a real data set and show what it wrote
+	@[ ! -t 1 ] || printf '\033[K'
 	@tests/demo.sh $(PROGRAM)
 
 test: $(PROGRAM) $(UNITS) ## unit, golden, end-to-end, Slurm and GPU tests; what cannot run here is skipped and counted

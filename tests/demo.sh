@@ -9,7 +9,9 @@ show() {
     "$@"
 }
 
-show "$program" run configs/quickstart.yaml --overwrite -o "$results"
+progress=auto
+[ -t 2 ] || progress=none
+show "$program" run configs/quickstart.yaml --progress "$progress" --overwrite -o "$results"
 if command -v h5dump > /dev/null; then
     show h5dump -A 0 -d /outputs/means -s 24 -c 8 "$results"
     show h5dump -A 0 -d /outputs/gram -s 24,24 -c 5,5 "$results"

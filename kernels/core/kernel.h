@@ -279,23 +279,24 @@ struct kernel {
     DECLARE_KERNEL(name);                                                                                              \
     const struct kernel name
 
-/* The registry: every variant that was compiled in, grouped by operation, each group from the simplest to the fastest
- * (registry.def). `auto` takes the one that predicts the least time; of those that predict none, the last that can
- * run. */
+/* The registry: every variant, grouped by operation, each group from the simplest to the fastest (registry.def). `auto`
+ * takes the one that predicts the least time; of those that predict none, the last that can run. A CUDA variant that
+ * this build did not compile has no functions, edges or traffic. For its other members registry.awk reads the .cu file,
+ * so they may use only the words of this header. */
 extern const struct kernel *const kernel_registry[];
 extern const int kernel_count;
 /* The variant of `op` called `name`; NULL: there is none. */
 const struct kernel *kernel_find(enum op op, const char *name);
-/* The names of an operation's variants in registry.def, whether this build has them or not; returns how many. */
+/* Sets `names` to those of an operation's variants, at most `most`; returns how many. */
 #define KERNELS_MOST 64 /* of an operation */
 int kernel_names(enum op op, const char *names[], int most);
-/* Is it in registry.def, but not in this build (a CUDA variant in a build without CUDA)? */
-bool kernel_left_out(enum op op, const char *name);
+/* Why this build has no code for the variant; NULL: it has. */
+const char *kernel_left_out(const struct kernel *kernel);
 /* The bytes that one launch of the kernel needs beside its operands. */
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch);
 /* Have the elements that two launches share the same bits? As kernel->divisible and kernel->way say. */
 bool kernel_same_bits(const struct kernel *kernel, const struct launch *one, const struct launch *other);
-/* What this machine lacks for it; NULL: nothing. */
+/* What this build or this machine lacks for it; NULL: nothing. */
 const char *kernel_missing(const struct kernel *kernel);
 /* The reason why it cannot do this launch here; NULL: it can. */
 const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch);

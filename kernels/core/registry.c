@@ -1,4 +1,5 @@
-/* registry.c - every variant that was compiled in, in the order of registry.def. */
+/* registry.c - every variant of kernels/, in the order of registry.def. Of those that this build did not compile,
+ * registry.awk has made descriptors without functions. */
 #include "operation.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,8 @@
 #undef CUDA
 
 const struct kernel *const kernel_registry[] = {
-#define CPU(name) &(name),
-#if TILERUN_CUDA
+#define CPU(name)  &(name),
 #define CUDA(name) &(name),
-#else
-#define CUDA(name)
-#endif
 #include "registry.def"
 #undef CPU
 #undef CUDA
@@ -31,28 +28,15 @@ const struct kernel *kernel_find(enum op op, const char *name) {
 }
 
 int kernel_names(enum op op, const char *names[], int most) {
-    /* A descriptor is called OPERATION_VARIANT. */
-    static const char *const descriptors[] = {
-#define CPU(name_)  #name_,
-#define CUDA(name_) #name_,
-#include "registry.def"
-#undef CPU
-#undef CUDA
-    };
-    size_t length = strlen(operations[op]->name);
     int count = 0;
-    for (unsigned i = 0; i < sizeof descriptors / sizeof descriptors[0] && count < most; i++)
-        if (strncmp(descriptors[i], operations[op]->name, length) == 0 && descriptors[i][length] == '_')
-            names[count++] = descriptors[i] + length + 1;
+    for (int i = 0; i < kernel_count && count < most; i++)
+        if (kernel_registry[i]->op == op) names[count++] = kernel_registry[i]->name;
     return count;
 }
 
-bool kernel_left_out(enum op op, const char *name) {
-    const char *names[KERNELS_MOST];
-    int count = kernel_names(op, names, KERNELS_MOST);
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return kernel_find(op, name) == NULL;
-    return false;
+const char *kernel_left_out(const struct kernel *kernel) {
+    if (kernel->launch) return NULL;
+    return TILERUN_CUDA ? "not in this build: run `make`" : "this build has no CUDA";
 }
 
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch) {
@@ -64,7 +48,8 @@ bool kernel_same_bits(const struct kernel *kernel, const struct launch *one, con
 }
 
 const char *kernel_missing(const struct kernel *kernel) {
-    return kernel->missing ? kernel->missing() : NULL;
+    const char *left_out = kernel_left_out(kernel);
+    return left_out || !kernel->missing ? left_out : kernel->missing();
 }
 
 const char *kernel_refusal(const struct kernel *kernel, const struct launch *launch) {

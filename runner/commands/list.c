@@ -31,9 +31,11 @@ static void print_operators(const struct kernel *kernel, const char *const *name
 static void print_availability(const struct kernel *kernel, const struct device_facts *cuda) {
     const int needs = kernel->compute_capability, below = kernel->only_below,
               here = cuda ? cuda->compute_capability : 0;
-    const char *missing = NULL;
+    const char *missing = kernel_left_out(kernel);
     printf("            ");
-    if (kernel->device == DEVICE_CUDA && !cuda)
+    if (missing)
+        printf("cannot run here: %s\n", missing);
+    else if (kernel->device == DEVICE_CUDA && !cuda)
         printf("cannot run here: needs a CUDA GPU\n");
     else if (needs > here)
         printf("cannot run here: needs compute capability %d.%d\n", needs / 10, needs % 10);
@@ -64,14 +66,6 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
     print_availability(kernel, cuda);
 }
 
-/* The names of the variants that are not in this build. */
-static void print_left_out(enum op op) {
-    const char *names[KERNELS_MOST];
-    int count = kernel_names(op, names, KERNELS_MOST);
-    for (int i = 0; i < count; i++)
-        if (kernel_left_out(op, names[i])) printf("  %-10s not in this build (needs nvcc)\n", names[i]);
-}
-
 static enum status list(const struct invocation *invocation, struct error *error) {
     const char *wanted = invocation->count > 0 ? invocation->operands[0] : NULL;
     if (wanted && !operation_find(wanted)) {
@@ -89,7 +83,6 @@ static enum status list(const struct invocation *invocation, struct error *error
         printf("%s: %s\n", operations[op]->name, operations[op]->summary);
         for (int i = 0; i < kernel_count; i++)
             if ((int)kernel_registry[i]->op == op) print_kernel(kernel_registry[i], there ? &cuda : NULL);
-        print_left_out((enum op)op);
     }
     return STATUS_OK;
 }

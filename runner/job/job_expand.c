@@ -129,15 +129,14 @@ static void sweep_variant(struct reader *reader, struct job_operation *operation
     job_variant_free(&variant);
 }
 
-/* Complains of a name that no variant of the operation has, in a build with CUDA either. */
+/* Complains of a name that no variant of the operation has. */
 static void check_variant(struct reader *reader, const struct yaml_node *where, const char *name, enum op op) {
     const char *names[KERNELS_MOST], *kind = operations[op]->name;
-    if (kernel_find(op, name) || kernel_left_out(op, name)) return;
+    if (kernel_find(op, name)) return;
     int count = kernel_names(op, names, KERNELS_MOST);
     const char *near = nearest_name(name, names, count);
     if (near)
-        reader_error(reader, where, "unknown variant '%s' of %s (did you mean '%s'?%s)", name, kind, near,
-                     kernel_left_out(op, near) ? " It is not in this build, which has no CUDA" : "");
+        reader_error(reader, where, "unknown variant '%s' of %s (did you mean '%s'?)", name, kind, near);
     else
         reader_error(reader, where, "unknown variant '%s' of %s; `tilerun list %s` shows them", name, kind, kind);
 }

@@ -265,7 +265,8 @@ static enum status measure_beyond(struct bench *bench, const struct bench_case *
 
 static bool fits_device(const struct bench *bench, const struct kernel *kernel) {
     const struct device_facts *facts = &bench->device->facts;
-    return kernel->device == facts->kind && kernel->compute_capability <= facts->compute_capability &&
+    return !kernel_left_out(kernel) && kernel->device == facts->kind &&
+           kernel->compute_capability <= facts->compute_capability &&
            (kernel->only_below == 0 || kernel->only_below > facts->compute_capability);
 }
 

@@ -143,6 +143,8 @@ static char *kernel_unfit(const struct kernel *kernel, const struct geometry *ge
 
 /* Why a kernel cannot run on this machine; NULL: it can. The caller frees. */
 static char *kernel_cannot_run(const struct plan *plan, const struct kernel *kernel) {
+    const char *left_out = kernel_left_out(kernel);
+    if (left_out) return must_strdup(left_out);
     if (!plan->present[kernel->device]) return must_strdup("needs a CUDA GPU");
     const struct device_facts *facts = &plan->facts[kernel->device];
     if (kernel->compute_capability > facts->compute_capability)
@@ -285,11 +287,6 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
     }
     run->kernel = kernel_find(geometry->op, variant->name);
     run->label = must_strdup(variant->label);
-    if (!run->kernel) { /* the job knows its name */
-        run->skip = must_strdup("this build has no CUDA");
-        run->device = DEVICE_CUDA;
-        return;
-    }
     run->device = run->kernel->device;
     char *unfit = kernel_unfit(run->kernel, geometry);
     if (unfit) yaml_error(plan->job->document, variant->where, "%s", unfit);

@@ -139,8 +139,6 @@ def list_variants():
     for line in done.stdout.splitlines():
         if heading := re.match(r"(\w+): ", line):
             op = heading[1]
-        elif re.match(r"  \w+ +not in this build", line):
-            continue
         elif name := re.match(r"  (\w+) ", line):
             found.append(Variant(op, name[1], [], [], {}, False))
         elif types := re.match(r" {12}types: ([^;]*);(?: operators: ([^;]*);)?", line):
@@ -153,6 +151,8 @@ def list_variants():
             found[-1] = found[-1]._replace(same_bits="; the same bits every run" in line)
         elif re.match(r" {12}traffic: ", line):
             continue
+        elif re.match(r" {12}cannot run here: (this build has no CUDA|not in this build)", line):
+            found.pop()
         elif re.match(r" {12}runs here", line):
             found[-1] = found[-1]._replace(runs_here=True, on_cpu=line.endswith("on the CPU"))
         elif parameter := re.match(r" {12}(\w+): ([\w ]+) \(", line):

@@ -37,7 +37,8 @@ KNOBS = {
     "CUDA": ["0", "1"],
     "CFLAGS": ["-O1", "-O2 -DX='\"a b\"'"],
     "NVFLAGS": ["-O1", "-O3 -lineinfo"],
-    "CUDA_ARCHS": ["80", "90a", "80 90a"],
+    "CUDA_ARCHS": ["80", "90a", "80 90"],
+    "VARIANTS": ["", "core/b"],
     "SANITIZE": ["", "1", "thread"],
     "CC": ["cc", "other-cc"],
     "HDF5_DIR": ["one", "two"],
@@ -66,6 +67,7 @@ class Tree:
             shutil.copytree(harness.ROOT / part, folder / part)
         for name in () if whole else SOURCES:
             self.write(name, f"{name}\n")
+        shutil.copy(harness.ROOT / "kernels/core/registry.awk", folder / "kernels/core")
         (folder / "release").write_text("0")
         # Not what `make test` was given.
         given = [key for key in os.environ if key in KNOBS or re.match("MAKE|MFLAGS|GIT_|V$", key)]
@@ -101,6 +103,13 @@ class Tree:
         else:
             assert done.returncode == 2 and expect in done.stderr.splitlines(), done.stderr
         return [line.removeprefix(f"{build}/") for line in (self.folder / "log").read_text().splitlines()]
+
+    def failure(self, knobs):
+        """What make says, which fails."""
+        words = ["make", f"CUDA_HOME={self.folder}/cuda", *(f"{key}={value}" for key, value in knobs.items())]
+        done = subprocess.run(words, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        assert done.returncode == 2
+        return done.stderr.splitlines()
 
     def built(self, build="build"):
         """What is in BUILD that a program is made of: its name and its content."""
@@ -173,8 +182,75 @@ def test_each_knob_concerns_its_own(tree, knob):
     tree.make(knobs)
     knobs[knob] = next(value for value in KNOBS[knob] if value != knobs[knob])
     made = {kind(name) for name in tree.make(knobs)}
-    expected = {"NVFLAGS": {"cu", "link"}, "CUDA_ARCHS": {"cu", "link"}, "CUDA": {"c", "link"}}
+    expected = {"NVFLAGS": {"cu", "link"}, "CUDA_ARCHS": {"cu", "link"}, "CUDA": {"c", "link"}, "VARIANTS": {"link"}}
     assert made == expected.get(knob, {"c", "link"})
+
+
+def cuda_of(made):
+    return {name.removesuffix(".o") for name in made if name.endswith(".cu.o")}
+
+
+def test_variants_that_are_not_compiled(tmp_path):
+    """Their descriptors are made without functions; a whole build afterwards compiles what is missing and no more."""
+    tree = Tree(tmp_path, whole=True)
+    files = {str(path.relative_to(tmp_path)) for path in (tmp_path / "kernels").rglob("*.cu")}
+    chosen = {"kernels/scale/simple.cu", "kernels/reduce/tree.cu"}
+    knobs = {"CUDA": "1", "VARIANTS": "scale/simple reduce/tree"}
+    assert cuda_of(tree.make(knobs)) == chosen
+    absent = re.findall(r"const struct kernel (\w+) =", (tmp_path / "build/kernels/core/left_out.c").read_text())
+    names = {name: path for path in sorted(files)
+             for name in re.findall(r"^KERNEL\((\w+)\)", (tmp_path / path).read_text(), re.M)}
+    assert sorted(absent) == sorted(name for name, path in names.items() if path not in chosen)
+    assert tree.make(knobs) == []
+    made = tree.make({"CUDA": "1"})
+    assert cuda_of(made) == files - chosen
+    assert {name for name in made if not name.endswith(".cu.o")} == {"kernels/core/left_out.c.o", "tilerun"}
+    other = "kernels/matmul/tuned/split.cu: needs matmul_async: add it to VARIANTS"
+    tree.make(knobs | {"VARIANTS": "matmul/split matmul/exact32"}, expect=other)
+    nothing = next(line for line in tree.failure(knobs | {"VARIANTS": "reduce/three"}) if "VARIANTS" in line)
+    assert nothing.endswith("VARIANTS: no CUDA variant is called reduce/three.  Stop.")
+
+
+def test_the_first_demo_compiles_what_its_job_names(tmp_path):
+    """For this machine's GPU; what `make` compiles stays as it is, and is taken once it is whole."""
+    tree = Tree(tmp_path, whole=True)
+    tree.write("tests/deps.sh", "#!/bin/sh\nmkdir -p build && touch -a build/deps.mk\n").chmod(0o755)
+    tree.write("tests/demo.sh", "#!/bin/sh\n").chmod(0o755)
+    (tmp_path / "configs").mkdir()
+    shutil.copy(harness.ROOT / "configs/quickstart.yaml", tmp_path / "configs")
+    wanted = set()
+    for operation in (tmp_path / "configs/quickstart.yaml").read_text().split("- ")[1:]:
+        op, variants = re.search(r"op: (\w+)", operation), re.search(r"variants: \[(.*)\]", operation)
+        wanted |= {f"kernels/{op[1]}/{name}.cu" for name in re.findall(r"[a-z]+", variants[1] if variants else "")}
+    wanted = {name for name in wanted if (tmp_path / name).exists()}
+    assert len(wanted) >= 8
+    made = tree.make({"CUDA": "1"}, "demo")
+    assert cuda_of(made) == {f"demo/{name}" for name in wanted}
+    assert "code=sm_80" in tree.built()["demo/kernels/scale/simple.cu.o"]
+    tree.write("bin/nvidia-smi", "#!/bin/sh\necho 9.0\necho 9.0\n").chmod(0o755)
+    assert cuda_of(tree.make({"CUDA": "1"}, "demo")) == {f"demo/{name}" for name in wanted}
+    words = tree.built()["demo/kernels/scale/simple.cu.o"].split("\n")[0]
+    assert "code=sm_90 " in words and "code=compute_" not in words
+    rest = tree.make({"CUDA": "1"})
+    assert wanted < cuda_of(rest) and not any(name.endswith(".c.o") and "left_out" not in name for name in rest)
+    assert tree.make({"CUDA": "1"}, "demo") == tree.make({"CUDA": "1"}) == []
+
+
+def test_architectures(tree):
+    """9.0's own instructions are compiled for 9.0a, whichever of the two was named; PTX is of the highest."""
+    tree.write("kernels/core/hopper.cu", "    .only_below = 100,\n")
+    tree.write("kernels/core/hopper_half.cu", "half\n")
+
+    def words(archs, name):
+        tree.make({"CUDA": "1", "CUDA_ARCHS": archs})
+        return re.findall(r"code=(\w+)|-DTILERUN_SM90A=(1)", tree.built()[f"kernels/core/{name}.cu.o"].split("\n")[0])
+
+    for archs in ("90", "90a", "90 90a"):
+        assert words(archs, "b") == [("sm_90", ""), ("compute_90", ""), ("", "1")]
+        assert words(archs, "hopper") == words(archs, "hopper_half") == [("sm_90a", ""), ("", "1")]
+    assert words("80", "b") == words("80", "hopper") == [("sm_80", ""), ("compute_80", "")]
+    assert words("100 80", "b") == [("sm_100", ""), ("sm_80", ""), ("compute_100", "")]
+    assert words("100 90", "hopper") == [("sm_100", ""), ("sm_90a", ""), ("compute_100", ""), ("", "1")]
 
 
 def test_nvcc_that_arrives_later(tree):

@@ -16,16 +16,27 @@ def test_list():
     assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale"}
 
 
-def test_list_names_what_is_not_in_this_build():
-    """GPU variants of a build without CUDA: their names are in the registry, and nothing else of them is there."""
+def test_list_describes_what_is_not_in_this_build():
+    """GPU variants of a build without CUDA: with types and parameters, as any build has them."""
     registry = (harness.ROOT / "kernels/core/registry.def").read_text()
     registered = re.findall(r"^(CPU|CUDA)\(([a-z]+)_(\w+)\)$", registry, re.M)
     for op in ("matmul", "reduce", "transpose", "scale"):
-        listed = re.findall(r"^  (\w+) +(.*)$", quiet("list", op), re.M)
+        listed = re.findall(r"^  (\w+) +\S.*\n(?: {12}.*\n)*? {12}(cannot run here: .*|runs here.*)$", quiet("list", op), re.M)
         assert [name for name, _ in listed] == [name for _, of, name in registered if of == op]
         for name, words in listed:
             left_out = ("CUDA", op, name) in registered and not tree.has_cuda()
-            assert (words == "not in this build (needs nvcc)") == left_out, name
+            assert (words == "cannot run here: this build has no CUDA") == left_out, name
+    tiled = re.search(r"^  tiled .*\n +types: (.*?);.*\n +(tile: 32 16 8) ", quiet("list", "matmul"), re.M)
+    assert tiled and "bfloat16" in tiled[1]
+
+
+def test_a_parameter_is_checked_without_its_code(folder):
+    """Of a variant that is not in this build, as on a login node without nvcc."""
+    for variant, at in [({"name": "tiled", "tile": 17}, "is one of 32, 16, 8"), ({"name": "tiled", "banana": 3}, "no parameter 'banana'")]:
+        operation = {"id": "y", "op": "matmul", "inputs": ["x", "x"], "variants": [variant]}
+        job = harness.write_job(folder / "job.yaml", inputs={"x": {"random": {"shape": [4, 4]}}}, operations=[operation])
+        done = harness.tilerun("check", job)
+        assert done.returncode == harness.USAGE and at in done.stderr, done.stderr
 
 
 def size(text):

@@ -92,9 +92,11 @@ def test_is_known_without_cuda(folder, op, name):
     if (op, name) in {(variant.op, variant.name) for variant in harness.list_variants()}:
         return
     options = {"operator": "sum", "axis": "all"} if op == "reduce" else {}
+    types = re.search(rf"^  {name} .*\n +types: ([\w ]+)", harness.quiet("list", op), re.M)[1].split()
+    dtype = types[0] if types != ["all"] else "float32"
     results = harness.run_job(
         folder,
-        inputs={"x": {"random": {"shape": [3, 3]}}},
+        inputs={"x": {"random": {"shape": [3, 3], "dtype": dtype}}},
         operations=[
             {"id": "y", "op": op, "inputs": ["x"] * (2 if op == "matmul" else 1), "variants": [name], **options}
         ],

@@ -25,8 +25,8 @@ static void suite_open(struct suite *suite, enum kernel_device device, enum op o
     int capability = suite->device->facts.compute_capability;
     for (int i = 0; i < kernel_count; i++) {
         const struct kernel *kernel = kernel_registry[i];
-        bool able =
-            kernel->compute_capability <= capability && (!kernel->only_below || capability < kernel->only_below);
+        bool able = !kernel_left_out(kernel) && kernel->compute_capability <= capability &&
+                    (!kernel->only_below || capability < kernel->only_below);
         if (kernel->op != op || kernel->device != device || !able) continue;
         assert_true(suite->variants.count < VARIANTS);
         suite->variants.kernels[suite->variants.count++] = kernel;
@@ -116,6 +116,7 @@ static void all_variants_name_their_edges(void **state) {
         for (int dimension = 0; dimension < KERNEL_DIMENSIONS; dimension++) {
             const struct kernel *kernel = kernel_registry[i];
             const int *edges = kernel->edges[dimension];
+            if (kernel_left_out(kernel)) continue;
             bool wanted = dimension < operations[kernel->op]->dimensions, ended = !wanted;
             if ((edges[0] > 0) != wanted)
                 fail_msg("%s of %s names %s edges for dimension %d", kernel->name, operations[kernel->op]->name,
