@@ -1,5 +1,4 @@
-/* inspect_job.c - `tilerun inspect --job`: a job to begin with, of what the file's names, axes and shapes say that it
- * is for. */
+/* inspect_job.c - `tilerun inspect --job`: proposes a job from the names, axes and shapes of a file's data sets. */
 #include "../base/match.h"
 #include "../base/text.h"
 #include "inspect.h"
@@ -9,10 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_INPUTS = 8 /* of a job to begin with */ };
+enum { MOST_INPUTS = 8 };
 
-#define GRAM_FLOPS 2e10        /* of a Gram matrix to propose, at most */
-#define COPY_BYTES (1LL << 30) /* of a transposed copy */
+#define GRAM_FLOPS 2e10        /* no larger Gram matrix is proposed... */
+#define COPY_BYTES (1LL << 30) /* ...and no larger transposed copy */
 
 /* An input of the job. */
 struct proposal {
@@ -20,7 +19,7 @@ struct proposal {
     char *name;
 };
 
-/* ---- which data sets --------------------------------------------------------------------------------------------- */
+/* ---- the choice of data sets -------------------------------------------------------------------------------------- */
 
 static bool is_utf8(const char *text) {
     for (int length; *text; text += length)
@@ -34,14 +33,14 @@ static bool fits_job(const struct candidate *it) {
            it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && is_utf8(it->entry->name);
 }
 
-/* Coordinates are for the axes of other data sets. */
+/* Drops coordinates, which are sorted last, unless there is nothing else. Returns how many candidates are left. */
 static int leave_out_coordinates(struct candidate *const sorted[], int count) {
     while (count > 0 && sorted[0]->entry->kind != H5_COORDINATES && sorted[count - 1]->entry->kind == H5_COORDINATES)
         count--;
     return count;
 }
 
-/* Is it named after an axis of another one of its group? NeXus has coordinates so. */
+/* Does it have the name of an axis of another data set in its group? NeXus names coordinates so. */
 static bool is_axis_of(const struct h5_entry *entry, const struct h5_entry *other) {
     size_t group = (size_t)(strrchr(entry->name, '/') - entry->name) + 1;
     if (entry == other || entry->long_axes > 1 || strncmp(entry->name, other->name, group) != 0) return false;
@@ -62,7 +61,7 @@ static int leave_out_axes(struct proposal inputs[], int count) {
 
 /* ---- one data set in several files ----------------------------------------------------------------------------- */
 
-/* Is it the next of the series: another file, the same data set there, the same group here? */
+/* Does its link continue a series: to the same data set in another file, with a name that differs by a number? */
 static bool continues(const struct h5_entry *entry, const struct h5_entry *before) {
     if (!entry->link_file || !before->link_file || strcmp(entry->link_object, before->link_object) != 0 ||
         strcmp(entry->link_file, before->link_file) == 0)
@@ -72,7 +71,7 @@ static bool continues(const struct h5_entry *entry, const struct h5_entry *befor
     return !strchr(a, '/') && !strchr(b, '/') && (isdigit((unsigned char)*a) || isdigit((unsigned char)*b));
 }
 
-/* The pattern that the names of the first and the last file fit: what differs is a number. The caller frees. */
+/* The pattern that matches the names of the first and the last file, which differ by a number. The caller frees. */
 static char *pattern_of(const char *path, const char *first, const char *last) {
     size_t head = 0, tail = 0, length = strlen(first), other = strlen(last);
     while (first[head] && first[head] == last[head]) head++;
@@ -97,7 +96,7 @@ static char *pattern_of(const char *path, const char *first, const char *last) {
     return pattern;
 }
 
-/* Does the pattern match the files of these entries, in this order, and no others? */
+/* Does the pattern match exactly the files of these entries, in this order? */
 static bool matches_all(const char *pattern, struct candidate *const part[], int count) {
     char **paths = NULL;
     int found = match_files(pattern, &paths);
@@ -111,17 +110,18 @@ static bool matches_all(const char *pattern, struct candidate *const part[], int
     return all;
 }
 
-/* Data sets behind external links that only numbers tell apart become one, as a detector's master file has them:
- * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns where the next one may begin. */
-static int join_links(struct view *view, int at) {
-    struct candidate **part = must_malloc((unsigned long)(view->list.count - at) * sizeof *part);
-    struct candidate *first = &view->of[at];
+/* Joins external links that differ only by a number into one concatenated input. A detector's master file has such:
+ * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns the index after the series. */
+static int join_links(struct listing *listing, int at) {
+    struct candidate **part = must_malloc((unsigned long)(listing->list.count - at) * sizeof *part);
+    struct candidate *first = &listing->candidates[at];
     int count = 1;
-    for (part[0] = first; at + count < view->list.count; count++) {
-        part[count] = &view->of[at + count];
+    for (part[0] = first; at + count < listing->list.count; count++) {
+        part[count] = &listing->candidates[at + count];
         if (!continues(part[count]->entry, part[count - 1]->entry)) break;
     }
-    if (count > 1) first->pattern = pattern_of(view->path, first->entry->link_file, part[count - 1]->entry->link_file);
+    if (count > 1)
+        first->pattern = pattern_of(listing->path, first->entry->link_file, part[count - 1]->entry->link_file);
     if (count > 1 && matches_all(first->pattern, part, count)) {
         const struct job_input alone = first->source;
         first->source.concatenated = true;
@@ -150,10 +150,10 @@ static bool same_sizes(const struct shape *one, const struct shape *other) {
     return same;
 }
 
-/* A virtual data set that shows the same is read by HDF5, on one core. */
-static void leave_out_virtual(struct view *view, const struct candidate *joined) {
-    for (int i = 0; i < view->list.count; i++) {
-        struct candidate *it = &view->of[i];
+/* Hides virtual data sets of the same shape and type as the joined input: HDF5 would read them on one core. */
+static void leave_out_virtual(struct listing *listing, const struct candidate *joined) {
+    for (int i = 0; i < listing->list.count; i++) {
+        struct candidate *it = &listing->candidates[i];
         if (strcmp(it->entry->layout, "virtual") == 0 && it->described && !it->unusable.status &&
             it->array.dtype == joined->array.dtype && same_sizes(&it->array.shape, &joined->array.shape))
             it->hidden = true;
@@ -162,12 +162,12 @@ static void leave_out_virtual(struct view *view, const struct candidate *joined)
 
 /* ---- fields of tables -------------------------------------------------------------------------------------------- */
 
-/* The numeric fields of tables and the parts of complex numbers, in their order, but not what their names say to be
- * indices or coordinates. Returns how many there are in `fields`, which the caller frees with free_fields. */
-static int find_fields(const struct view *view, struct candidate fields[MOST_INPUTS]) {
+/* Finds the numeric fields of tables and the parts of complex numbers, except indices and coordinates by their names.
+ * Returns how many are in `fields`, which the caller frees with free_fields. */
+static int find_fields(const struct listing *listing, struct candidate fields[MOST_INPUTS]) {
     int count = 0;
-    for (int i = 0; i < view->list.count && count < MOST_INPUTS; i++) {
-        const struct candidate *of = &view->of[i];
+    for (int i = 0; i < listing->list.count && count < MOST_INPUTS; i++) {
+        const struct candidate *of = &listing->candidates[i];
         static const char table[] = "table: ";
         bool is_table = strncmp(of->entry->type, table, strlen(table)) == 0;
         if (of->hidden || !is_utf8(of->entry->name) || (!is_table && strncmp(of->entry->type, "complex", 7) != 0))
@@ -178,7 +178,8 @@ static int find_fields(const struct view *view, struct candidate fields[MOST_INP
             name += strspn(name, " ");
             *it = (struct candidate){.entry = of->entry, .source = of->source, .described = true};
             it->source.field = must_strdup(name);
-            if (h5_kind_of_field(name) == H5_VALUES && is_utf8(name) && /* the list may be cut, or be of other types */
+            if (h5_kind_of_field(name) == H5_VALUES &&
+                is_utf8(name) && /* the list of fields may be cut short, or name other types */
                 !array_describe(&it->source, &it->array, &it->unusable) && fits_job(it)) {
                 count++;
                 continue;
@@ -198,12 +199,12 @@ static void free_fields(struct candidate fields[], int count) {
     }
 }
 
-/* ---- what for ---------------------------------------------------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------------------------------------------------- */
 
 struct work {
-    FILE *to;        /* the operations */
-    const char *of;  /* the stem of the file's name */
-    bool gram, copy; /* one of them is proposed already */
+    FILE *to;         /* the text of the operations */
+    const char *stem; /* of the file's name */
+    bool gram, copy;  /* one is proposed already */
 };
 
 static void print_reduction(struct work *work, const struct proposal *input, const char *operator, int axis,
@@ -220,7 +221,7 @@ static int time_axis(const struct candidate *it) {
     return -1;
 }
 
-/* A variable over time: its mean over time. */
+/* For a variable over time: its mean over time. */
 static bool propose_climatology(struct work *work, const struct proposal *input) {
     int axis = time_axis(input->it);
     if (axis < 0 || input->it->array.shape.rank == 1) return false;
@@ -228,7 +229,7 @@ static bool propose_climatology(struct work *work, const struct proposal *input)
     return true;
 }
 
-/* Frames of a detector: the mean frame, which of dark frames is the dark, and how much each pixel varies. */
+/* For frames of a detector: the mean frame and the deviation of each pixel. */
 static bool propose_frames(struct work *work, const struct proposal *input) {
     const struct array *array = &input->it->array;
     if (array->shape.rank != 3 || (dtype_is_float(array->dtype) && !input->it->pattern)) return false;
@@ -237,30 +238,30 @@ static bool propose_frames(struct work *work, const struct proposal *input) {
     return true;
 }
 
-/* A matrix of MATLAB's: a copy whose axes are in MATLAB's order, and what mean() is there. */
+/* For a matrix that MATLAB wrote: MATLAB's mean(), and a copy whose axes are in MATLAB's order. */
 static bool propose_copy(struct work *work, const struct proposal *input) {
     const struct array *array = &input->it->array;
     if (!(input->it->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
     print_reduction(work, input, "mean", array->shape.size[1] > 1, false,
                     "MATLAB's mean(): axes are in reverse order here");
-    if (work->copy || inspect_bytes(input->it) > COPY_BYTES) return true;
+    if (work->copy || candidate_bytes(input->it) > COPY_BYTES) return true;
     work->copy = true;
     fprintf(work->to,
             "  - {id: copy_of_%s, op: transpose, inputs: [%s], to: \"%s-in-order.h5:/%s\"} # as MATLAB shows it\n",
-            input->name, input->name, work->of, input->name);
+            input->name, input->name, work->stem, input->name);
     return true;
 }
 
-/* anndata calls them X, and obsm has what was made of them; other tables are long. */
+/* Is it a table of samples? anndata names them X and /obsm/...; other tables have many more rows than columns. */
 static bool is_samples(const struct candidate *it) {
     const struct shape *shape = &it->array.shape;
     if (shape->rank != 2 || it->entry->kind != H5_VALUES || it->entry->axes[0] || it->entry->axes[1]) return false;
     double rows = (double)shape->size[0], columns = (double)shape->size[1];
-    bool called = strcmp(strrchr(it->entry->name, '/'), "/X") == 0 || strncmp(it->entry->name, "/obsm/", 6) == 0;
-    return columns >= 2 && (called || rows >= 4 * columns) && 2 * rows * columns * columns <= GRAM_FLOPS;
+    bool named = strcmp(strrchr(it->entry->name, '/'), "/X") == 0 || strncmp(it->entry->name, "/obsm/", 6) == 0;
+    return columns >= 2 && (named || rows >= 4 * columns) && 2 * rows * columns * columns <= GRAM_FLOPS;
 }
 
-/* Samples x features: the mean of each feature, and the Gram matrix. */
+/* For samples x features: the mean of each feature, and the Gram matrix. */
 static bool propose_samples(struct work *work, const struct proposal *input) {
     if (!is_samples(input->it)) return false;
     print_reduction(work, input, "mean", 0, false, "of each column");
@@ -276,15 +277,15 @@ static bool propose_mean(struct work *work, const struct proposal *input) {
     return true;
 }
 
-/* The first that fits. */
+/* The first that fits proposes. */
 static bool (*const purposes[])(struct work *, const struct proposal *) = {
     propose_climatology, propose_copy, propose_frames, propose_samples, propose_mean,
 };
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-/* The name of a field or the last part of a data set's name as the name of an input; `number` sets it apart. The caller
- * frees. */
+/* Makes the name of an input from a field or the last part of a data set's name; a `number` above 0 makes it unique. The
+ * caller frees. */
 static char *input_name(const struct candidate *it, int number) {
     const char *last = strrchr(it->source.dataset, '/') + 1;
     char *name = must_printf("%.40s", it->source.field ? it->source.field : last);
@@ -295,7 +296,7 @@ static char *input_name(const struct candidate *it, int number) {
     return whole;
 }
 
-/* Names of operations begin so. */
+/* Could it be the name of an operation? */
 static bool is_taken(const char *name) {
     static const char *const taken[] = {"mean_of_", "std_of_", "gram_of_", "copy_of_"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
@@ -303,7 +304,7 @@ static bool is_taken(const char *name) {
     return false;
 }
 
-/* Names that differ from one another, and from those of the operations. */
+/* Gives the inputs names that differ from one another and from those of operations. */
 static void name_inputs(struct proposal inputs[], int count) {
     for (int i = 0; i < count; i++) {
         inputs[i].name = NULL;
@@ -322,17 +323,17 @@ static char *stem_of(const char *path) {
     return must_printf("%.*s", (int)strcspn(file, "."), file);
 }
 
-/* The type to read it as: products are of floats, and a Gram matrix in float32 may lose many digits. */
+/* The type to read it as, NULL: its own. A Gram matrix in float32 would lose many digits. */
 static const char *type_for(const struct proposal *input, const struct work *work) {
     bool gram = !work->gram && is_samples(input->it) && !(input->it->entry->marks & H5_MARK_MATLAB);
     return gram && input->it->array.dtype != FLOAT64 ? "float64" : NULL;
 }
 
-static void print_input(const struct view *view, const struct proposal *input, const char *type) {
+static void print_input(const struct listing *listing, const struct proposal *input, const char *type) {
     const struct candidate *it = input->it;
     char shape[SHAPE_TEXT];
     printf("  %s: {file: ", input->name);
-    job_print_text(stdout, it->pattern ? it->pattern : view->path, true);
+    job_print_text(stdout, it->pattern ? it->pattern : listing->path, true);
     printf(", dataset: ");
     job_print_text(stdout, it->source.dataset, true);
     if (it->source.field) {
@@ -343,29 +344,29 @@ static void print_input(const struct view *view, const struct proposal *input, c
     if (type) printf(", dtype: %s", type);
     printf("} # %s, %s", it->pattern || it->source.field ? shape_format(&it->array.shape, shape) : it->entry->shape,
            it->source.field ? dtype_name(it->array.dtype) : it->entry->type);
-    const char *use = inspect_use(it->entry);
+    const char *use = candidate_use(it->entry);
     printf(*use ? ", %s\n" : "\n", use);
 }
 
-static void print_job(const struct view *view, struct proposal inputs[], int count, int left_out) {
+static void print_job(const struct listing *listing, struct proposal inputs[], int count, int left_out) {
     name_inputs(inputs, count);
-    char *stem = stem_of(view->path), *output = must_printf("mean-of-%s.h5", stem), *lines = NULL;
+    char *stem = stem_of(listing->path), *output = must_printf("mean-of-%s.h5", stem), *lines = NULL;
     size_t length;
-    struct work work = {.to = must_stream(&lines, &length), .of = stem};
+    struct work work = {.to = must_stream(&lines, &length), .stem = stem};
     printf("# Operations to begin with, as the file's names, axes and shapes suggest. Save this file in the current\n"
            "# directory, and see what can be changed in it: operations by `tilerun list`, keys in configs/README.md.\n"
            "version: 1\noutput: ");
     job_print_text(stdout, output, true);
     printf("\ninputs:\n");
     for (int i = 0; i < count; i++) {
-        print_input(view, &inputs[i], type_for(&inputs[i], &work));
+        print_input(listing, &inputs[i], type_for(&inputs[i], &work));
         for (size_t p = 0; !purposes[p](&work, &inputs[i]); p++) continue;
     }
     fclose(work.to);
     if (left_out) printf("  # %d other data set%s left out\n", left_out, left_out == 1 ? "" : "s");
-    for (int i = 0; i < view->list.count; i++)
-        if (view->list.entries[i].note)
-            text_print(stdout, "  # %s: no job reads it; make a dense copy\n", view->list.entries[i].note);
+    for (int i = 0; i < listing->list.count; i++)
+        if (listing->list.entries[i].note)
+            text_print(stdout, "  # %s: no job reads it; make a dense copy\n", listing->list.entries[i].note);
     printf("defaults: {warmup: 0, repeat: 1} # without this line: times\noperations:\n%s", lines);
     for (int i = 0; i < count; i++) free(inputs[i].name);
     free(lines);
@@ -373,27 +374,27 @@ static void print_job(const struct view *view, struct proposal inputs[], int cou
     free(stem);
 }
 
-static enum status fail_nothing(const struct view *view, struct error *error) {
-    if (view->list.count == 1 && view->of[0].unusable.status)
-        return fail(error, STATUS_USAGE, "%s", view->of[0].unusable.text);
-    char *reasons = inspect_reasons(view);
+static enum status fail_nothing(const struct listing *listing, struct error *error) {
+    if (listing->list.count == 1 && listing->candidates[0].unusable.status)
+        return fail(error, STATUS_USAGE, "%s", listing->candidates[0].unusable.text);
+    char *reasons = listing_reasons(listing);
     const char *sparse = NULL;
-    for (int i = 0; i < view->list.count && !sparse; i++) sparse = view->list.entries[i].note;
-    fail(error, STATUS_USAGE, "%s: holds no data set with elements that a job can read%s%s%s%s%s", view->path,
+    for (int i = 0; i < listing->list.count && !sparse; i++) sparse = listing->list.entries[i].note;
+    fail(error, STATUS_USAGE, "%s: holds no data set with elements that a job can read%s%s%s%s%s", listing->path,
          *reasons ? " (" : "", reasons, *reasons ? ")" : "", sparse ? "; " : "", sparse ? sparse : "");
     free(reasons);
     return STATUS_USAGE;
 }
 
-/* The data sets to propose, the most telling first, and fields of tables before indices and codes where none is there
- * for its values; returns how many, and in *left_out how many more fit. */
-static int choose(struct view *view, struct candidate fields[], int field_count, struct proposal inputs[],
+/* Chooses the inputs, best first; fields of tables come before indices and codes if no data set has values. Returns how
+ * many, and in *left_out how many more fit. */
+static int choose(struct listing *listing, struct candidate fields[], int field_count, struct proposal inputs[],
                   int *left_out) {
-    struct candidate **fitting = must_malloc((unsigned long)(view->list.count + field_count) * sizeof *fitting + 1);
+    struct candidate **fitting = must_malloc((unsigned long)(listing->list.count + field_count) * sizeof *fitting + 1);
     int count = 0, chosen = 0;
-    for (int i = 0; i < view->list.count; i++)
-        if (fits_job(&view->of[i])) fitting[count++] = &view->of[i];
-    qsort(fitting, (size_t)count, sizeof(*fitting), inspect_compare);
+    for (int i = 0; i < listing->list.count; i++)
+        if (fits_job(&listing->candidates[i])) fitting[count++] = &listing->candidates[i];
+    qsort(fitting, (size_t)count, sizeof(*fitting), candidate_compare);
     int all = count;
     if (field_count > 0 && (count == 0 || fitting[0]->entry->kind > H5_SINGLE)) {
         memmove(fitting + field_count, fitting, (size_t)count * sizeof(*fitting));
@@ -407,26 +408,26 @@ static int choose(struct view *view, struct candidate fields[], int field_count,
     return chosen;
 }
 
-enum status inspect_print_job(struct view *view, struct error *error) {
+enum status inspect_print_job(struct listing *listing, struct error *error) {
     struct candidate fields[MOST_INPUTS];
     struct h5_entry *which[MOST_INPUTS];
     struct proposal inputs[MOST_INPUTS];
     int left_out;
-    for (int i = 0; i < view->list.count; i = join_links(view, i)) continue;
-    for (int i = 0; i < view->list.count; i++)
-        if (view->of[i].pattern) leave_out_virtual(view, &view->of[i]);
-    int field_count = find_fields(view, fields);
-    int chosen = choose(view, fields, field_count, inputs, &left_out);
+    for (int i = 0; i < listing->list.count; i = join_links(listing, i)) continue;
+    for (int i = 0; i < listing->list.count; i++)
+        if (listing->candidates[i].pattern) leave_out_virtual(listing, &listing->candidates[i]);
+    int field_count = find_fields(listing, fields);
+    int chosen = choose(listing, fields, field_count, inputs, &left_out);
     enum status status = STATUS_OK;
     if (chosen == 0)
-        status = fail_nothing(view, error);
-    else if (!is_utf8(view->path))
-        status = fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", view->path);
+        status = fail_nothing(listing, error);
+    else if (!is_utf8(listing->path))
+        status = fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", listing->path);
     for (int i = 0; i < chosen; i++) which[i] = inputs[i].it->entry;
     if (!status) {
-        h5_list_axes(view->path, &view->list, which, chosen);
+        h5_list_axes(listing->path, &listing->list, which, chosen);
         int kept = leave_out_axes(inputs, chosen);
-        print_job(view, inputs, kept, left_out + chosen - kept);
+        print_job(listing, inputs, kept, left_out + chosen - kept);
     }
     free_fields(fields, field_count);
     return status;

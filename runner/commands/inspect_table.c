@@ -1,124 +1,20 @@
-/* inspect_table.c - the data sets of a file on one screen: those that are alike, and those that no job reads, take a
- * line together. */
+/* inspect_table.c - prints the data sets of a file on one screen, or one data set in detail. */
+#include "inspect.h"
+
 #include "../base/table.h"
 #include "../base/text.h"
 #include "../storage/h5/h5.h"
-#include "inspect.h"
+#include "../storage/untrusted/h5cf.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ROWS = 40,         /* data sets of the table, at most */
-    ALIKE_SHOWN = 2,   /* of those that are alike */
-    LINES = 6,         /* about groups of one kind, at most */
-    FEW_BYTES = 4096,  /* of a chunk that is slow to read ... */
-    MANY_CHUNKS = 1000 /* ... where there are so many */
+    MOST_LINES = 6, /* about hidden data sets of one kind */
+    /* A data set with this many chunks, each smaller than this, is slow to read. */
+    MANY_CHUNKS = 1000,
+    SMALL_CHUNK_BYTES = 4096
 };
-
-/* ---- what is alike ----------------------------------------------------------------------------------------------- */
-
-static int count_listed(const struct view *view) {
-    int count = 0;
-    for (int i = 0; i < view->list.count; i++) count += !view->of[i].hidden;
-    return count;
-}
-
-enum likeness { SAME_BUT_NUMBERS, SAME_BUT_GROUP, SAME_BUT_NAME, LIKENESSES };
-
-/* What data sets that are alike have in common: their names but for what may differ, types and layouts. */
-static char *likeness_of(const struct h5_entry *entry, enum likeness likeness) {
-    char *name = must_strdup(entry->name);
-    if (likeness == SAME_BUT_NUMBERS) {
-        char *to = name;
-        for (const char *c = name; *c; c++)
-            if (!isdigit((unsigned char)*c))
-                *to++ = *c;
-            else if (to == name || to[-1] != '0')
-                *to++ = '0';
-        *to = '\0';
-    } else {
-        char *slash = strrchr(name, '/'), *last = must_strdup(slash);
-        *slash = '\0';
-        char *outer = strrchr(name, '/');
-        if (likeness == SAME_BUT_NAME) /* its shape instead */
-            last[1] = '\0';
-        else if (outer)
-            *outer = '\0';
-        char *key = must_printf("%s%s%s", name, last, likeness == SAME_BUT_NAME ? entry->shape : "");
-        free(last);
-        free(name);
-        name = key;
-    }
-    char *key = must_printf("%s %s %d %.6s %s", name, entry->type, entry->rank, entry->layout, entry->filters);
-    free(name);
-    return key;
-}
-
-struct like {
-    char *key;
-    int at;
-};
-
-static int compare_likes(const void *one, const void *other) {
-    const struct like *a = one, *b = other;
-    int order = strcmp(a->key, b->key);
-    return order ? order : a->at - b->at;
-}
-
-static void hide_alike(struct view *view, enum likeness likeness) {
-    struct like *likes = must_malloc((unsigned long)view->list.count * sizeof *likes + 1);
-    int count = 0;
-    for (int i = 0; i < view->list.count; i++)
-        if (!view->of[i].hidden) likes[count++] = (struct like){likeness_of(view->of[i].entry, likeness), i};
-    qsort(likes, (size_t)count, sizeof *likes, compare_likes);
-    for (int i = 0, end; i < count; i = end) {
-        for (end = i; end < count && strcmp(likes[i].key, likes[end].key) == 0;) end++;
-        if (end - i <= 2 * ALIKE_SHOWN) continue;
-        struct candidate *last_shown = &view->of[likes[i + ALIKE_SHOWN - 1].at];
-        int hidden = 0;
-        for (int j = i; j < end; j++) { /* some stand for others already */
-            struct candidate *it = &view->of[likes[j].at];
-            it->hidden = j >= i + ALIKE_SHOWN;
-            if (it->hidden) it->like = last_shown;
-            hidden += it->alike + it->hidden;
-            it->alike = 0;
-        }
-        last_shown->alike = hidden;
-        last_shown->last_alike = view->of[likes[end - 1].at].entry->name;
-    }
-    for (int i = 0; i < count; i++) free(likes[i].key);
-    free(likes);
-}
-
-int inspect_compare(const void *one, const void *other) {
-    const struct candidate *const *a = one, *const *b = other;
-    if ((*a)->unusable.status != (*b)->unusable.status) return (*a)->unusable.status ? 1 : -1;
-    if ((*a)->entry->kind != (*b)->entry->kind) return (*a)->entry->kind < (*b)->entry->kind ? -1 : 1;
-    double less = inspect_bytes(*a) - inspect_bytes(*b);
-    return less > 0 ? -1 : less < 0 ? 1 : strcmp((*a)->entry->name, (*b)->entry->name);
-}
-
-void inspect_fold(struct view *view) {
-    int count = count_listed(view);
-    for (enum likeness likeness = 0; likeness < LIKENESSES && count > ROWS; likeness++) {
-        hide_alike(view, likeness);
-        count = count_listed(view);
-    }
-    if (count <= ROWS) return;
-    struct candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
-    count = 0;
-    for (int i = 0; i < view->list.count; i++)
-        if (!view->of[i].hidden) listed[count++] = &view->of[i];
-    qsort(listed, (size_t)count, sizeof *listed, inspect_compare);
-    for (int i = ROWS; i < count; i++) {
-        listed[i]->hidden = true;
-        view->left_out += 1 + listed[i]->alike;
-        listed[i]->alike = 0;
-    }
-    free(listed);
-}
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
@@ -128,18 +24,13 @@ static const struct table_column columns[COLUMNS] = {
     [SHAPE] = {.name = "shape"},
     [AXES] = {.name = "axes", .priority = 5},
     [TYPE] = {.name = "type"},
-    [USE] = {.name = "is", .priority = 6},
+    [USE] = {.name = "use", .priority = 6},
     [LAYOUT] = {.name = "layout", .priority = 2},
     [FILTERS] = {.name = "filters", .priority = 3},
     [MEMORY] = {.name = "in memory", .right = true, .priority = 1},
     [DISK] = {.name = "on disk", .right = true, .priority = 4},
     [INPUT] = {.name = "as an input"},
 };
-
-const char *inspect_use(const struct h5_entry *entry) {
-    if (entry->kind >= H5_NO_INPUT) return ""; /* which another column says */
-    return entry->marks & H5_MARK_LOGICAL ? "logical" : h5_kind_name(entry->kind, 1);
-}
 
 /* "time, lat, lon"; the caller frees. */
 static char *axes_text(const struct h5_entry *entry) {
@@ -155,7 +46,7 @@ static char *axes_text(const struct h5_entry *entry) {
     return text;
 }
 
-static void add_row(struct table *table, const struct view *view, const struct candidate *it) {
+static void add_row(struct table *table, const struct listing *listing, const struct candidate *it) {
     const struct h5_entry *entry = it->entry;
     char text[32], *axes = axes_text(entry);
     table_row(table);
@@ -163,7 +54,7 @@ static void add_row(struct table *table, const struct view *view, const struct c
     table_cell(table, SHAPE, "%s", entry->shape);
     table_cell(table, AXES, "%s", axes);
     table_cell(table, TYPE, "%s", entry->type);
-    table_cell(table, USE, "%s", inspect_use(entry));
+    table_cell(table, USE, "%s", candidate_use(entry));
     table_cell(table, LAYOUT, "%s", entry->layout);
     table_cell(table, FILTERS, "%s", entry->filters);
     if (entry->bytes > 0) table_cell(table, MEMORY, "%s", size_text(entry->bytes, text));
@@ -175,32 +66,34 @@ static void add_row(struct table *table, const struct view *view, const struct c
     } else if (!it->unusable.status) {
         table_cell(table, INPUT, "%.1f GB/s", it->bytes_per_s / 1e9);
     } else {
-        char *why = inspect_reason(view, it, true);
+        char *why = candidate_reason(listing, it, true);
         table_cell(table, INPUT, "no: %s", why);
         free(why);
     }
     free(axes);
 }
 
-static void print_rows(struct view *view) {
-    struct h5_entry **which = must_malloc((unsigned long)view->list.count * sizeof *which + 1);
+/* Prints a row for each data set that is not hidden. */
+static void print_rows(struct listing *listing) {
+    struct h5_entry **which = must_malloc((unsigned long)listing->list.count * sizeof *which + 1);
     int count = 0;
-    for (int i = 0; i < view->list.count; i++)
-        if (!view->of[i].hidden) which[count++] = view->of[i].entry;
-    h5_list_axes(view->path, &view->list, which, count);
+    for (int i = 0; i < listing->list.count; i++)
+        if (!listing->candidates[i].hidden) which[count++] = listing->candidates[i].entry;
+    h5_list_axes(listing->path, &listing->list, which, count);
     free(which);
+    if (count == 0) return;
     struct table *table = table_create(columns, COLUMNS);
     printf("\n");
-    for (int i = 0; i < view->list.count; i++)
-        if (!view->of[i].hidden) add_row(table, view, &view->of[i]);
+    for (int i = 0; i < listing->list.count; i++)
+        if (!listing->candidates[i].hidden) add_row(table, listing, &listing->candidates[i]);
     table_print(table, table_terminal_width(), NULL, stdout);
     table_free(table);
 }
 
-/* ---- what is not in the table ------------------------------------------------------------------------------------ */
+/* ---- hidden data sets --------------------------------------------------------------------------------------------- */
 
-/* The group whose data sets of this kind take one line: that of an index, and of all that cells refer to, as a whole.
- * The caller frees. */
+/* The group that gets one line for its data sets of this kind: their own group, the group of a whole index, or the group
+ * of everything that cells refer to. The caller frees. */
 static char *group_of(const struct h5_entry *entry) {
     const char *end = strrchr(entry->name, '/'), *index = strstr(entry->name, "/_i_");
     if (entry->kind == H5_SEARCH_INDEX && index) end = index + 1 + strcspn(index + 1, "/");
@@ -212,16 +105,16 @@ static int compare_texts(const void *one, const void *other) {
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-static void print_kind(const struct view *view, enum h5_kind kind) {
-    char **groups = must_malloc((unsigned long)view->list.count * sizeof *groups + 1);
+static void print_kind(const struct listing *listing, enum h5_kind kind) {
+    char **groups = must_malloc((unsigned long)listing->list.count * sizeof *groups + 1);
     int count = 0, lines = 0;
-    for (int i = 0; i < view->list.count; i++)
-        if (view->list.entries[i].kind == kind) groups[count++] = group_of(&view->list.entries[i]);
+    for (int i = 0; i < listing->list.count; i++)
+        if (listing->list.entries[i].kind == kind) groups[count++] = group_of(&listing->list.entries[i]);
     qsort(groups, (size_t)count, sizeof *groups, compare_texts);
     for (int i = 0; i < count; i++) lines += i == 0 || strcmp(groups[i], groups[i - 1]) != 0;
-    if (lines > LINES)
+    if (lines > MOST_LINES)
         text_print(stdout, "  %d %s in %d groups, such as %s\n", count, h5_kind_name(kind, count), lines, groups[0]);
-    for (int i = 0, end; i < count && lines <= LINES; i = end) {
+    for (int i = 0, end; i < count && lines <= MOST_LINES; i = end) {
         for (end = i; end < count && strcmp(groups[i], groups[end]) == 0;) end++;
         text_print(stdout, "  %s: %d %s\n", groups[i], end - i, h5_kind_name(kind, end - i));
     }
@@ -229,51 +122,51 @@ static void print_kind(const struct view *view, enum h5_kind kind) {
     free(groups);
 }
 
-static void print_sparse(const struct view *view) {
+static void print_sparse(const struct listing *listing) {
     int count = 0;
-    for (int i = 0; i < view->list.count; i++)
-        if (view->list.entries[i].note && ++count <= LINES)
-            text_print(stdout, "  %s: no job reads it; make a dense copy\n", view->list.entries[i].note);
-    if (count > LINES) printf("  %d sparse matrices more\n", count - LINES);
+    for (int i = 0; i < listing->list.count; i++)
+        if (listing->list.entries[i].note && ++count <= MOST_LINES)
+            text_print(stdout, "  %s: no job reads it; make a dense copy\n", listing->list.entries[i].note);
+    if (count > MOST_LINES) printf("  %d more sparse matrices\n", count - MOST_LINES);
 }
 
-static void print_aliases(const struct view *view) {
+static void print_aliases(const struct listing *listing) {
     int count = 0;
-    for (int i = 0; i < view->list.count; i++) {
-        const struct h5_entry *entry = &view->list.entries[i];
-        if (entry->kind == H5_ALIAS && ++count <= LINES)
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct h5_entry *entry = &listing->list.entries[i];
+        if (entry->kind == H5_ALIAS && ++count <= MOST_LINES)
             text_print(stdout, "  %s is %s\n", entry->name, entry->same_as);
     }
-    if (count > LINES) printf("  %d other names more\n", count - LINES);
+    if (count > MOST_LINES) printf("  %d more names of other data sets\n", count - MOST_LINES);
 }
 
-static void print_alike(const struct view *view) {
+static void print_alike(const struct listing *listing) {
     int lines = 0, more = 0;
-    for (int i = 0; i < view->list.count; i++) {
-        const struct candidate *it = &view->of[i];
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct candidate *it = &listing->candidates[i];
         if (it->alike == 0) continue;
-        if (++lines <= 2 * LINES)
-            text_print(stdout, "  %d like %s, to %s\n", it->alike, it->entry->name, it->last_alike);
+        if (++lines <= 2 * MOST_LINES)
+            text_print(stdout, "  %d like %s, up to %s\n", it->alike, it->entry->name, it->last_alike);
         else
             more += it->alike;
     }
-    if (more) printf("  %d like others of the table\n", more);
-    if (view->left_out) printf("  %d other data sets\n", view->left_out);
+    if (more) printf("  %d more like other rows\n", more);
+    if (listing->left_out) printf("  %d other data sets\n", listing->left_out);
 }
 
-static void print_folded(const struct view *view) {
+static void print_hidden(const struct listing *listing) {
     int count = 0;
-    for (int i = 0; i < view->list.count; i++) count += view->of[i].hidden;
+    for (int i = 0; i < listing->list.count; i++) count += listing->candidates[i].hidden;
     if (count == 0) return;
     printf("\nnot listed (--all lists them):\n");
-    print_alike(view);
+    print_alike(listing);
     for (enum h5_kind kind = H5_NO_INPUT; kind < H5_KINDS; kind++) {
         if (kind == H5_SPARSE)
-            print_sparse(view);
+            print_sparse(listing);
         else if (kind == H5_ALIAS)
-            print_aliases(view);
+            print_aliases(listing);
         else
-            print_kind(view, kind);
+            print_kind(listing, kind);
     }
 }
 
@@ -291,28 +184,28 @@ static const char *thousands(double count, char text[48]) {
     return text;
 }
 
-static void print_tiny_chunks(const struct view *view) {
+static void print_tiny_chunks(const struct listing *listing) {
     int count = 0;
-    for (int i = 0; i < view->list.count; i++) {
-        const struct candidate *it = &view->of[i];
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct candidate *it = &listing->candidates[i];
         const struct h5_entry *entry = it->entry;
-        if (it->hidden || it->unusable.status || entry->chunks < MANY_CHUNKS || entry->chunk_bytes >= FEW_BYTES)
+        if (it->hidden || it->unusable.status || entry->chunks < MANY_CHUNKS || entry->chunk_bytes >= SMALL_CHUNK_BYTES)
             continue;
-        if (++count > LINES / 2) continue;
+        if (++count > MOST_LINES / 2) continue;
         char sizes[SHAPE_TEXT], chunks[48], bytes[48];
         struct shape chunk = h5_chunk(it->array.dtype, &it->array.view.source, &(struct h5_layout){.shuffle = true});
         printf("\n");
         text_print(stdout, "%s: %s chunks of %s bytes: slow to read; h5repack -l %s:CHUNK=%s %s COPY.h5\n", entry->name,
                    thousands(entry->chunks, chunks), thousands(entry->chunk_bytes, bytes), entry->name + 1,
-                   shape_format(&chunk, sizes), view->path);
+                   shape_format(&chunk, sizes), listing->path);
     }
-    if (count > LINES / 2) printf("%d data sets more have chunks as small\n", count - LINES / 2);
+    if (count > MOST_LINES / 2) printf("%d more data sets have chunks as small\n", count - MOST_LINES / 2);
 }
 
-static void print_matlab(const struct view *view) {
+static void print_matlab(const struct listing *listing) {
     const struct h5_entry *largest = NULL;
-    for (int i = 0; i < view->list.count; i++) {
-        const struct candidate *it = &view->of[i];
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct candidate *it = &listing->candidates[i];
         if (!it->hidden && it->entry->marks & H5_MARK_MATLAB && it->entry->rank > 1 &&
             (!largest || it->entry->elements > largest->elements))
             largest = it->entry;
@@ -320,7 +213,7 @@ static void print_matlab(const struct view *view) {
     if (!largest) return;
     printf("\n");
     text_print(stdout, "MATLAB wrote %s: its axes are in reverse order here, and in MATLAB %s is ",
-               view->list.count == 1 ? "it" : "this file", largest->name);
+               listing->list.count == 1 ? "it" : "this file", largest->name);
     for (const char *end = largest->shape + strlen(largest->shape), *at = end; at > largest->shape; end = at - 1) {
         for (at = end; at > largest->shape && at[-1] != 'x';) at--;
         printf("%s%.*s", end[0] ? "x" : "", (int)(end - at), at);
@@ -328,53 +221,112 @@ static void print_matlab(const struct view *view) {
     printf("\n");
 }
 
-void inspect_print_remarks(const struct view *view) {
-    print_matlab(view);
-    print_tiny_chunks(view);
+static void print_remarks(const struct listing *listing) {
+    print_matlab(listing);
+    print_tiny_chunks(listing);
 }
 
-static void print_outside(const struct view *view) {
-    if (view->list.outside == 0) return;
-    char *name = text_clean(view->list.first_outside);
-    if (view->list.outside == 1)
-        printf("\na link that leads out of the file's folder is not followed: %s\n", name);
+/* "a link leads nowhere: /x" or "3 links lead nowhere, such as /x". */
+static void print_links(int count, const char *first, const char *what_one, const char *what_several) {
+    if (count == 0) return;
+    char *name = text_clean(first);
+    if (count == 1)
+        printf("\na link %s: %s\n", what_one, name);
     else
-        printf("\n%d links that lead out of the file's folder are not followed, such as %s\n", view->list.outside,
-               name);
+        printf("\n%d links %s, such as %s\n", count, what_several, name);
     free(name);
 }
 
-static void print_broken(const struct view *view) {
-    if (view->list.broken == 0) return;
-    char *name = text_clean(view->list.first_broken);
-    if (view->list.broken == 1)
-        printf("\na link leads nowhere: %s\n", name);
-    else
-        printf("\n%d links lead nowhere, such as %s\n", view->list.broken, name);
-    free(name);
-}
-
-void inspect_print_table(struct view *view) {
+void inspect_print_table(struct listing *listing) {
     double bytes = 0;
     int count = 0;
     char text[32];
-    for (int i = 0; i < view->list.count; i++) {
-        const struct h5_entry *entry = &view->list.entries[i];
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct h5_entry *entry = &listing->list.entries[i];
         bytes += entry->kind == H5_ALIAS ? 0 : entry->bytes;
         count += entry->kind != H5_ALIAS;
     }
-    char *path = text_clean(view->path);
+    char *path = text_clean(listing->path);
     printf("%s: %d data set%s, %s in memory; %d can be inputs of a job\n", path, count, count == 1 ? "" : "s",
-           size_text(bytes, text), view->usable);
+           size_text(bytes, text), listing->usable);
     free(path);
-    if (view->usable == 0 && count > 0) {
-        char *reasons = inspect_reasons(view);
+    if (listing->usable == 0 && count > 0) {
+        char *reasons = listing_reasons(listing);
         printf("(%s)\n", reasons);
         free(reasons);
     }
-    if (count_listed(view) > 0) print_rows(view);
-    print_folded(view);
-    inspect_print_remarks(view);
-    print_broken(view);
-    print_outside(view);
+    print_rows(listing);
+    print_hidden(listing);
+    print_remarks(listing);
+    const struct h5_list *list = &listing->list;
+    print_links(list->broken, list->first_broken, "leads nowhere", "lead nowhere");
+    print_links(list->outside, list->first_outside, "that leads out of the file's folder is not followed",
+                "that lead out of the file's folder are not followed");
+}
+
+/* ---- one data set ------------------------------------------------------------------------------------------------ */
+
+static void print_line(const char *what, const char *text) {
+    char *clean = text_clean(text);
+    if (*clean) printf("  %-10s %s\n", what, clean);
+    free(clean);
+}
+
+/* Prints the axes that have a name or dimension scales: "0 (time), 2". */
+static void print_axes(const struct candidate *it) {
+    char *text = must_strdup("");
+    for (int axis = 0; axis < it->array.shape.rank; axis++) {
+        const char *name = it->entry->axes[axis];
+        if (it->array.axes[axis].of != &it->array && !name) continue;
+        char *longer = must_printf(name ? "%s%s%d (%s)" : "%s%s%d", text, *text ? ", " : "", axis, name);
+        free(text);
+        text = longer;
+    }
+    print_line("named axes", text);
+    free(text);
+}
+
+/* Prints the attributes that describe its numbers, and how a job decodes them. */
+static void print_values(const struct listing *listing, const struct candidate *it) {
+    h5cf_list(listing->path, it->entry->name, print_line);
+    if (it->array.decoding) {
+        char *how = decoding_text(it->array.decoding),
+             *text = must_printf("%s; as %s", how, dtype_name(it->array.dtype));
+        print_line("decoded", text);
+        free(text);
+        free(how);
+    }
+    if (it->array.remark) print_line("remark", it->array.remark);
+}
+
+void inspect_print_one(struct listing *listing) {
+    const struct candidate *it = &listing->candidates[0];
+    struct h5_entry *entry = it->entry;
+    char memory[32], disk[32], time[32];
+    char *name = must_printf("%s in %s", entry->name, listing->path), *clean = text_clean(name);
+    h5_list_axes(listing->path, &listing->list, &entry, 1);
+    printf("%s\n", clean);
+    print_line("type", entry->type);
+    print_line("shape", entry->shape);
+    print_line("layout", entry->layout);
+    print_line("filters", entry->filters);
+    print_line("use", candidate_use(entry));
+    if (entry->bytes > 0) print_line("in memory", size_text(entry->bytes, memory));
+    if (entry->stored > 0) print_line("on disk", size_text(entry->stored, disk));
+    if (it->unusable.status) {
+        char *why = candidate_reason(listing, it, false);
+        print_line("no input", why);
+        free(why);
+    } else {
+        print_line("units", it->array.units ? it->array.units : "");
+        print_line("long_name", it->array.long_name ? it->array.long_name : "");
+        print_values(listing, it);
+        print_axes(it);
+        printf("  %-10s %s, about %.1f GB/s: %s\n", "reading",
+               it->array.direct ? "on all cores" : "by HDF5, on one core", it->bytes_per_s / 1e9,
+               duration_text(candidate_bytes(it) / it->bytes_per_s, time));
+    }
+    print_remarks(listing);
+    free(clean);
+    free(name);
 }

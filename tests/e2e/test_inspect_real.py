@@ -187,9 +187,9 @@ def test_reasons_are_counted(folder):
             properties.set_filter(32013, h5py.h5z.FLAG_OPTIONAL, (3,))
             space = h5py.h5s.create_simple((8,))
             h5py.h5d.create(file.id, f"x{i}".encode(), h5py.h5t.NATIVE_INT16, space, properties)
-    assert "\n(12 strings, 3 filters that are not here)\n" in inspect("a.h5", folder=folder)
+    assert "\n(12 strings, 3 missing filters)\n" in inspect("a.h5", folder=folder)
     said = inspect("--job", "a.h5", folder=folder, expect=USAGE)
-    assert "(12 strings, 3 filters that are not here)" in said
+    assert "(12 strings, 3 missing filters)" in said
 
 
 def test_long_lists_are_folded(folder):

@@ -1,0 +1,248 @@
+/* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and chooses those that a screen
+ * holds. */
+#include "inspect_listing.h"
+
+#include "../base/text.h"
+#include "../stream/device.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_ROWS = 40,   /* of the table */
+    ROWS_OF_ALIKE = 2 /* for data sets that are alike */
+};
+
+/* ---- candidates --------------------------------------------------------------------------------------------------- */
+
+double candidate_bytes(const struct candidate *it) {
+    if (!it->described || it->unusable.status) return it->entry->bytes;
+    return (double)shape_elements(&it->array.shape) * (double)dtype_size(it->array.dtype);
+}
+
+int candidate_compare(const void *one, const void *other) {
+    const struct candidate *const *a = one, *const *b = other;
+    if ((*a)->unusable.status != (*b)->unusable.status) return (*a)->unusable.status ? 1 : -1;
+    if ((*a)->entry->kind != (*b)->entry->kind) return (*a)->entry->kind < (*b)->entry->kind ? -1 : 1;
+    double less = candidate_bytes(*a) - candidate_bytes(*b);
+    return less > 0 ? -1 : less < 0 ? 1 : strcmp((*a)->entry->name, (*b)->entry->name);
+}
+
+const char *candidate_use(const struct h5_entry *entry) {
+    if (entry->kind >= H5_NO_INPUT) return ""; /* another column names the kind */
+    return entry->marks & H5_MARK_LOGICAL ? "logical" : h5_kind_name(entry->kind, 1);
+}
+
+char *candidate_reason(const struct listing *listing, const struct candidate *it, bool in_short) {
+    char *known = must_printf("%s: '%s' ", listing->path, it->entry->name);
+    size_t length = strlen(known);
+    const char *text = it->unusable.text + (strncmp(it->unusable.text, known, length) == 0 ? length : 0);
+    free(known);
+    return must_printf("%.*s", (int)strcspn(text, in_short ? ";" : ""), text);
+}
+
+/* ---- data sets that are alike ------------------------------------------------------------------------------------- */
+
+static int count_listed(const struct listing *listing) {
+    int count = 0;
+    for (int i = 0; i < listing->list.count; i++) count += !listing->candidates[i].hidden;
+    return count;
+}
+
+enum likeness { SAME_BUT_NUMBERS, SAME_BUT_GROUP, SAME_BUT_NAME, LIKENESSES };
+
+/* A key that data sets have in common if they are alike: the part of their names that must agree, type, rank, layout and
+ * filters. The caller frees. */
+static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) {
+    char *name = must_strdup(entry->name);
+    if (likeness == SAME_BUT_NUMBERS) {
+        char *to = name;
+        for (const char *c = name; *c; c++)
+            if (!isdigit((unsigned char)*c))
+                *to++ = *c;
+            else if (to == name || to[-1] != '0')
+                *to++ = '0';
+        *to = '\0';
+    } else {
+        char *slash = strrchr(name, '/'), *last = must_strdup(slash);
+        *slash = '\0';
+        char *outer = strrchr(name, '/');
+        if (likeness == SAME_BUT_NAME) /* the shape must agree instead */
+            last[1] = '\0';
+        else if (outer)
+            *outer = '\0';
+        char *key = must_printf("%s%s%s", name, last, likeness == SAME_BUT_NAME ? entry->shape : "");
+        free(last);
+        free(name);
+        name = key;
+    }
+    char *key = must_printf("%s %s %d %.6s %s", name, entry->type, entry->rank, entry->layout, entry->filters);
+    free(name);
+    return key;
+}
+
+struct like {
+    char *key;
+    int at;
+};
+
+static int compare_likes(const void *one, const void *other) {
+    const struct like *a = one, *b = other;
+    int order = strcmp(a->key, b->key);
+    return order ? order : a->at - b->at;
+}
+
+/* Hides all but the first of the data sets that are alike. */
+static void hide_alike(struct listing *listing, enum likeness likeness) {
+    struct like *likes = must_malloc((unsigned long)listing->list.count * sizeof *likes + 1);
+    int count = 0;
+    for (int i = 0; i < listing->list.count; i++)
+        if (!listing->candidates[i].hidden)
+            likes[count++] = (struct like){likeness_key(listing->candidates[i].entry, likeness), i};
+    qsort(likes, (size_t)count, sizeof *likes, compare_likes);
+    for (int i = 0, end; i < count; i = end) {
+        for (end = i; end < count && strcmp(likes[i].key, likes[end].key) == 0;) end++;
+        if (end - i <= 2 * ROWS_OF_ALIKE) continue;
+        struct candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].at];
+        int hidden = 0;
+        for (int j = i; j < end; j++) { /* some stand for hidden ones already */
+            struct candidate *it = &listing->candidates[likes[j].at];
+            it->hidden = j >= i + ROWS_OF_ALIKE;
+            if (it->hidden) it->like = last_shown;
+            hidden += it->alike + it->hidden;
+            it->alike = 0;
+        }
+        last_shown->alike = hidden;
+        last_shown->last_alike = listing->candidates[likes[end - 1].at].entry->name;
+    }
+    for (int i = 0; i < count; i++) free(likes[i].key);
+    free(likes);
+}
+
+/* Hides data sets that are alike, and then the smallest, until a screen holds the rest. */
+static void hide_to_fit(struct listing *listing) {
+    int count = count_listed(listing);
+    for (enum likeness likeness = 0; likeness < LIKENESSES && count > MOST_ROWS; likeness++) {
+        hide_alike(listing, likeness);
+        count = count_listed(listing);
+    }
+    if (count <= MOST_ROWS) return;
+    struct candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
+    count = 0;
+    for (int i = 0; i < listing->list.count; i++)
+        if (!listing->candidates[i].hidden) listed[count++] = &listing->candidates[i];
+    qsort(listed, (size_t)count, sizeof *listed, candidate_compare);
+    for (int i = MOST_ROWS; i < count; i++) {
+        listed[i]->hidden = true;
+        listing->left_out += 1 + listed[i]->alike;
+        listed[i]->alike = 0;
+    }
+    free(listed);
+}
+
+/* ---- the listing -------------------------------------------------------------------------------------------------- */
+
+static void describe(struct listing *listing, struct candidate *it, const struct device_facts *cpu) {
+    it->described = true;
+    it->source = (struct job_input){.name = it->entry->name, .file = listing->path, .dataset = it->entry->name};
+    if (!array_describe(&it->source, &it->array, &it->unusable) && !array_check_claim(&it->array, &it->unusable) &&
+        !array_check_sources(&it->array, &it->unusable))
+        it->bytes_per_s = plan_read_rate(&it->array, cpu);
+}
+
+/* The candidate that is described in its place. */
+static const struct candidate *described_for(const struct candidate *it) {
+    while (!it->described && it->like) it = it->like;
+    return it;
+}
+
+static bool is_elsewhere(const struct h5_entry *entry) {
+    return strcmp(entry->layout, "virtual") == 0 || strcmp(entry->layout, "external") == 0;
+}
+
+enum status listing_make(const char *path, const char *object, bool all, struct listing *listing, struct error *error) {
+    struct device_facts cpu;
+    *listing = (struct listing){.path = must_strdup(path)};
+    TRY(h5_list(path, object, &listing->list, error));
+    device_cpu_facts(&cpu);
+    bool alone = listing->list.count == 1;
+    all |= alone && strcmp(object, "/") != 0; /* the user named it */
+    listing->candidates = must_malloc((unsigned long)listing->list.count * sizeof *listing->candidates + 1);
+    for (int i = 0; i < listing->list.count; i++) {
+        struct h5_entry *entry = &listing->list.entries[i];
+        listing->candidates[i] = (struct candidate){.entry = entry, .hidden = entry->kind >= H5_NO_INPUT && !all};
+    }
+    if (!all) hide_to_fit(listing);
+    for (int i = 0; i < listing->list.count; i++) {
+        struct candidate *it = &listing->candidates[i];
+        bool counts = it->entry->kind < H5_NO_INPUT && (!it->like || is_elsewhere(it->entry));
+        if (alone || counts || !it->hidden) describe(listing, it, &cpu);
+    }
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct candidate *it = described_for(&listing->candidates[i]);
+        listing->usable += it->entry->kind < H5_NO_INPUT && !it->unusable.status;
+    }
+    return STATUS_OK;
+}
+
+void listing_free(struct listing *listing) {
+    for (int i = 0; listing->candidates && i < listing->list.count; i++) {
+        array_free(&listing->candidates[i].array);
+        free(listing->candidates[i].pattern);
+    }
+    free(listing->candidates);
+    h5_list_free(&listing->list);
+    free(listing->path);
+}
+
+/* ---- reasons ------------------------------------------------------------------------------------------------------ */
+
+/* A noun for what it is: "scalar", "strings". The caller frees. */
+static char *class_of(const struct candidate *it, int count) {
+    const struct h5_entry *entry = it->entry;
+    if (entry->kind >= H5_NO_INPUT) return must_strdup(h5_kind_name(entry->kind, count));
+    if (strstr(entry->filters, "(not installed)"))
+        return must_strdup(count == 1 ? "missing filter" : "missing filters");
+    if (!strstr(it->unusable.text, "' holds ")) return must_strdup(count == 1 ? "other reason" : "other reasons");
+    int length = (int)strcspn(entry->type, ": "); /* "table: x, y", "enumeration of int8" */
+    return must_printf("%.*s%s", length, entry->type,
+                       count > 1 && length > 0 && entry->type[length - 1] != 'x' ? "s" : "");
+}
+
+char *listing_reasons(const struct listing *listing) {
+    enum { MOST = 12 };
+    struct {
+        const struct candidate *it;
+        char *class;
+        int count;
+    } found[MOST];
+    int classes = 0;
+    for (int i = 0; i < listing->list.count; i++) {
+        const struct candidate *it = described_for(&listing->candidates[i]);
+        if (it->described && !it->unusable.status) continue;
+        char *class = class_of(it, 1);
+        int at = 0;
+        while (at < classes && strcmp(found[at].class, class) != 0) at++;
+        if (at == MOST) at--;
+        if (at == classes) {
+            found[classes].it = it;
+            found[classes].count = 0;
+            found[classes++].class = class;
+        } else {
+            free(class);
+        }
+        found[at].count++;
+    }
+    char *text = NULL;
+    size_t length;
+    FILE *to = must_stream(&text, &length);
+    for (int i = 0; i < classes; i++) {
+        char *class = class_of(found[i].it, found[i].count);
+        fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, class);
+        free(class);
+        free(found[i].class);
+    }
+    fclose(to);
+    return text;
+}
