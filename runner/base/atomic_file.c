@@ -1,4 +1,5 @@
-/* atomic_file.c - writes a file under another name and renames it, or writes directly what a rename cannot replace. */
+/* atomic_file.c - writes a temporary file and renames it, or writes directly where a rename cannot replace the
+ * target. */
 #include "atomic_file.h"
 
 #include "fail.h"
@@ -9,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* May the file be replaced unasked: is it empty, or one of ours? */
-static bool is_ours(const char *path, const char *beginning) {
+/* May the file be replaced without --overwrite: is it empty, or does it begin with `beginning`? */
+static bool is_replaceable(const char *path, const char *beginning) {
     char begins[256] = "";
     size_t length = strlen(beginning);
     FILE *file = fopen(path, "re");
@@ -20,7 +21,7 @@ static bool is_ours(const char *path, const char *beginning) {
     return got == 0 || (got == length && memcmp(begins, beginning, length) == 0);
 }
 
-/* Opens at once what a rename cannot replace: a device, a pipe, or the file that is our standard output or error. */
+/* Opens what a rename cannot replace: a device, a pipe, or the file that is the process's standard output or error. */
 static enum status open_directly(const struct destination *place, int *descriptor, struct error *error) {
     struct stat about;
     for (int standard = 1; standard <= 2 && *descriptor < 0; standard++)
@@ -28,10 +29,10 @@ static enum status open_directly(const struct destination *place, int *descripto
     if (*descriptor >= 0 || S_ISREG(place->about.st_mode)) return STATUS_OK;
     if (!S_ISCHR(place->about.st_mode) && !S_ISFIFO(place->about.st_mode))
         return fail(error, STATUS_USAGE, "%s %s: is not a regular file", place->kind, place->name);
-    *descriptor = open(place->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's reader */
+    *descriptor = open(place->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* O_NONBLOCK: does not wait for a reader */
     if (*descriptor < 0)
         return fail(error, STATUS_USAGE, "%s %s: cannot be written: %s", place->kind, place->name,
-                    errno == ENXIO ? "nobody reads from this pipe" : strerror(errno));
+                    errno == ENXIO ? "the pipe has no reader" : strerror(errno));
     fcntl(*descriptor, F_SETFL, fcntl(*descriptor, F_GETFL) & ~O_NONBLOCK);
     return STATUS_OK;
 }
@@ -44,13 +45,13 @@ enum status atomic_file_open(const char *kind, const char *name, const char *beg
     if (place->exists && !S_ISDIR(place->about.st_mode)) TRY(open_directly(place, &file->descriptor, error));
     if (file->descriptor >= 0) return STATUS_OK;
     TRY(destination_check(place, error));
-    if (place->exists && !overwrite && !is_ours(place->path, beginning))
+    if (place->exists && !overwrite && !is_replaceable(place->path, beginning))
         return fail(error, STATUS_USAGE, "%s %s: exists and is not a %s; --overwrite replaces it", kind, name, kind);
     return STATUS_OK;
 }
 
-/* Creates a file of an unused name in the folder that the file goes to. */
-static int make_file(const struct destination *place, char **path) {
+/* Creates a temporary file of an unused name in the destination's folder. */
+static int create_temporary(const struct destination *place, char **path) {
     int descriptor = -1;
     for (int number = 0; descriptor < 0; number++) {
         *path = must_printf("%s/.tilerun-%s-%d-%d", place->folder, place->kind, (int)getpid(), number);
@@ -70,7 +71,7 @@ static enum status cannot_write(const struct atomic_file *file, int number, stru
 }
 
 enum status atomic_file_begin(struct atomic_file *file, struct error *error) {
-    if (file->descriptor < 0) file->descriptor = make_file(&file->place, &file->path);
+    if (file->descriptor < 0) file->descriptor = create_temporary(&file->place, &file->path);
     file->to = file->descriptor >= 0 ? fdopen(file->descriptor, "w") : NULL;
     if (!file->to) return cannot_write(file, errno, error);
     file->descriptor = -1; /* fclose closes it */
@@ -86,7 +87,7 @@ enum status atomic_file_close(struct atomic_file *file, struct error *error) {
     if (failed) status = cannot_write(file, errno ? errno : EIO, error);
     if (!status && file->path) status = destination_put(&file->place, file->path, error);
     if (!status) {
-        free(file->path); /* no such file is left to be removed */
+        free(file->path); /* renamed: no temporary file is left to remove */
         file->path = NULL;
     }
     atomic_file_discard(file);

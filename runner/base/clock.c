@@ -1,4 +1,4 @@
-/* clock.c - the time, from the system's clocks. */
+/* clock.c - reads the system's clocks. */
 #include "clock.h"
 
 #include <time.h>

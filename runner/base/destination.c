@@ -1,4 +1,4 @@
-/* place.c - follows links, checks folders, tells whether two places are one, puts finished files in place. */
+/* destination.c - follows links, checks folders, compares destinations, moves finished files into place. */
 #include "destination.h"
 
 #include "fail.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_LINKS = 40 }; /* the kernel's own limit */
+enum { MOST_LINKS = 40 }; /* the limit of the Linux kernel */
 
 bool path_is_file(const char *path, const struct stat *file) {
     struct stat about;
@@ -23,8 +23,8 @@ char *path_folder(const char *path) {
     return must_printf("%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* May anybody put links into the folder of this one, and has somebody else done so? The kernel does not follow such a
- * link in a sticky folder, but readlink does. */
+/* Is this a link that another user has put into a world-writable folder? The kernel refuses to follow such a link in a
+ * sticky folder, but readlink does not. */
 static bool is_planted(const char *path, const struct stat *link) {
     struct stat about;
     char *folder = path_folder(path);
@@ -34,7 +34,7 @@ static bool is_planted(const char *path, const struct stat *link) {
     return planted;
 }
 
-/* The path that a name leads to: its last part's symbolic links are followed, even to where nothing exists. */
+/* The path that a name leads to: follows the symbolic links of its last component, even to where nothing exists. */
 static char *follow(const char *name, bool *planted) {
     char *path = must_strdup(name), target[PATH_MAX];
     struct stat about;
@@ -58,8 +58,7 @@ enum status destination_find(const char *kind, const char *name, struct destinat
     place->folder = path_folder(place->path);
     if (planted)
         return fail(error, STATUS_USAGE,
-                    "%s %s: is a symbolic link that another user has put into a folder in which everybody may write",
-                    kind, name);
+                    "%s %s: is a symbolic link that another user has put into a world-writable folder", kind, name);
     return destination_look(place, error);
 }
 
@@ -103,11 +102,12 @@ bool destination_same(const struct destination *one, const struct destination *o
 }
 
 enum status destination_put(const struct destination *place, const char *finished, struct error *error) {
-    struct stat about; /* of what is there by now */
+    struct stat about; /* what exists there by now */
     if (stat(place->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
-        return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, place->path, strerror(errno));
+        return fail(error, STATUS_IO, "%s: cannot get the mode of %s: %s", finished, place->path, strerror(errno));
     if (rename(finished, place->path) != 0)
-        return fail(error, STATUS_IO, "%s %s: cannot be put in place: %s", place->kind, place->name, strerror(errno));
+        return fail(error, STATUS_IO, "%s %s: cannot be renamed into place: %s", place->kind, place->name,
+                    strerror(errno));
     return STATUS_OK;
 }
 

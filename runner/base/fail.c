@@ -1,4 +1,4 @@
-/* fail.c - filling `struct error`, and memory that cannot be missing. */
+/* fail.c - fills `struct error`; allocations that cannot fail. */
 #include "fail.h"
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const char *_Atomic subject; /* of fail_set_subject */
+static const char *_Atomic subject; /* as fail_set_subject has set it */
 
 enum status fail_write(struct error *error, const char *path, int number) {
     struct rlimit limit;
     if (number == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         return fail(error, STATUS_IO,
-                    "%s: cannot be written: it would be larger than files may be here, %llu bytes (`ulimit -f`)", path,
+                    "%s: cannot be written: it would exceed the file size limit of %llu bytes (`ulimit -f`)", path,
                     (unsigned long long)limit.rlim_cur);
     if (number == EIO)
-        return fail(error, STATUS_IO, "%s: cannot be written: %s (its disk failed, or somebody cut it short)", path,
+        return fail(error, STATUS_IO, "%s: cannot be written: %s (the disk failed, or the file was truncated)", path,
                     strerror(number));
     return fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(number));
 }
@@ -46,13 +46,13 @@ const char *fail_subject(void) {
     return atomic_load(&subject);
 }
 
-/* ---- memory that cannot be missing ------------------------------------------------------------------------------- */
+/* ---- allocations that cannot fail -------------------------------------------------------------------------------- */
 
 void *must_have(void *memory) {
     if (memory) return memory;
     const char *about = fail_subject();
     fprintf(stderr, "tilerun: %s%sout of host memory\n", about ? about : "", about ? ": " : "");
-    _exit(STATUS_DEVICE); /* as after a kill: what was finished is kept, and --resume does the rest */
+    _exit(STATUS_DEVICE); /* as after a kill: finished runs are kept, and --resume does the others */
 }
 
 void *must_malloc(unsigned long bytes) {
@@ -81,7 +81,8 @@ char *must_printf(const char *format, ...) {
     return must_have(length < 0 ? NULL : text);
 }
 
-struct growing { /* what must_stream writes to */
+/* The buffer of must_stream. */
+struct growing {
     char **text;
     size_t *length, room;
 };

@@ -1,4 +1,4 @@
-/* host.c - what Linux says of the machine: /proc, /sys, sysconf and the control groups. */
+/* host.c - reads facts about the machine from /proc, /sys, sysconf and the control groups. */
 #include "host.h"
 
 #include "fail.h"
@@ -12,7 +12,7 @@
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* The value of a line of /proc/meminfo, in bytes; 0: there is no such line. */
+/* The value of the line NAME of /proc/meminfo, in bytes; 0: there is no such line. */
 static int64_t meminfo_bytes(const char *name) {
     FILE *file = fopen("/proc/meminfo", "re");
     if (!file) return 0;
@@ -28,8 +28,8 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* The least limit of `group` and the groups above it; `format` makes a limit's path out of root and group. In a
- * container the root may be the container's own group while `group` is the host's path: then only the root's file
+/* The smallest limit of `group` and its ancestors; `format` makes the path of a limit's file from root and group. In a
+ * container `root` may be the container's own group while `group` is the path on the host: then only the file in `root`
  * exists. */
 static int64_t least_limit(const char *format, const char *root, char *group) {
     int64_t limit = INT64_MAX;
@@ -47,7 +47,7 @@ static int64_t least_limit(const char *format, const char *root, char *group) {
 }
 
 /* Does a comma-separated list contain `name`? */
-static bool lists(const char *list, const char *name) {
+static bool list_contains(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
@@ -61,15 +61,15 @@ int64_t host_memory_limit(const char *groups, const char *root) {
     FILE *file = fopen(groups, "re");
     if (!file) return limit;
     char line[1100];
-    while (
-        fgets(line, sizeof line, file)) { /* NUMBER:CONTROLLERS:GROUP; version 2 has the number 0 and no controllers */
+    /* A line is NUMBER:CONTROLLERS:GROUP. cgroup v2 has the number 0 and no controllers. */
+    while (fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group) continue;
         *controllers++ = *group++ = '\0';
         if (strcmp(line, "0") == 0 && *controllers == '\0')
             limit = least(limit, least_limit("%s%s/memory.max", root, group));
-        else if (lists(controllers, "memory"))
+        else if (list_contains(controllers, "memory"))
             limit = least(limit, least_limit("%s/memory%s/memory.limit_in_bytes", root, group));
     }
     fclose(file);
@@ -87,7 +87,7 @@ struct host_memory host_memory(void) {
 
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
-/* The first line of ROOT/cpuCPU/cache/indexINDEX/NAME; false: there is none. */
+/* Reads the first line of ROOT/cpuCPU/cache/indexINDEX/NAME; false: there is no such file. */
 static bool read_cache(const char *root, int cpu, int index, const char *name, char *line, int size) {
     char path[512];
     snprintf(path, sizeof path, "%s/cpu%d/cache/index%d/%s", root, cpu, index, name);
@@ -98,7 +98,7 @@ static bool read_cache(const char *root, int cpu, int index, const char *name, c
     return read;
 }
 
-/* The number of a processor's cache of the highest level; -1: none. */
+/* The index of a processor's highest-level cache; -1: none. */
 static int last_level(const char *root, int cpu) {
     char line[32];
     int found = -1, highest = 0;
@@ -107,15 +107,15 @@ static int last_level(const char *root, int cpu) {
     return found;
 }
 
-/* "32768K" or "8M" as bytes. */
+/* Converts "32768K" or "8M" to bytes. */
 static int64_t cache_size(const char *text) {
     char *unit;
     int64_t size = strtoll(text, &unit, 10);
     return *unit == 'K' ? size << 10 : *unit == 'M' ? size << 20 : *unit == 'G' ? size << 30 : size;
 }
 
-/* Takes the processors of a list out of the set: "0-3,8,10-11". */
-static void without(cpu_set_t *set, const char *list) {
+/* Removes the processors of a list such as "0-3,8,10-11" from the set. */
+static void remove_processors(cpu_set_t *set, const char *list) {
     while (isdigit((unsigned char)*list)) {
         char *end;
         long first = strtol(list, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
@@ -137,7 +137,7 @@ int64_t host_cache_bytes(const char *root, const cpu_set_t *processors) {
         int index = last_level(root, cpu);
         if (index < 0 || !read_cache(root, cpu, index, "size", size, sizeof size)) continue;
         sum += cache_size(size);
-        if (read_cache(root, cpu, index, "shared_cpu_list", shared, sizeof shared)) without(&set, shared);
+        if (read_cache(root, cpu, index, "shared_cpu_list", shared, sizeof shared)) remove_processors(&set, shared);
     }
     return sum;
 }

@@ -1,4 +1,4 @@
-/* json.c - strings of JSON (RFC 8259, section 7). */
+/* json.c - JSON strings (RFC 8259, section 7). */
 #include "json.h"
 
 #include "text.h"

@@ -1,4 +1,4 @@
-/* match.c - finds files by pattern, and says what is near when there are none. */
+/* match.c - finds files by glob patterns, and suggests similar names when none match. */
 #include "match.h"
 
 #include "fail.h"
@@ -53,7 +53,7 @@ int match_compare(const char *one, const char *other) {
         }
     }
     if (*a || *b) return *a ? 1 : -1;
-    return strcmp(one, other); /* "a01" and "a1" */
+    return strcmp(one, other); /* orders "a01" and "a1" */
 }
 
 static int compare(const void *one, const void *other) {
@@ -88,21 +88,21 @@ int match_folder_length(const char *pattern) {
     return (int)(end - pattern);
 }
 
-/* ---- what is near ------------------------------------------------------------------------------------------------ */
+/* ---- similar names ----------------------------------------------------------------------------------------------- */
 
-struct near {
+struct candidate {
     char *name;
-    int likeness;
+    int similarity;
 };
 
-static int compare_near(const void *one, const void *other) {
-    const struct near *a = one, *b = other;
-    if (a->likeness != b->likeness) return a->likeness > b->likeness ? -1 : 1;
+static int compare_candidates(const void *one, const void *other) {
+    const struct candidate *a = one, *b = other;
+    if (a->similarity != b->similarity) return a->similarity > b->similarity ? -1 : 1;
     return match_compare(a->name, b->name);
 }
 
-/* How much of a name's beginning is that of the pattern, whatever the case; one more if they end alike. */
-static int likeness(const char *name, const char *pattern) {
+/* The length of the common prefix of name and pattern, ignoring case; plus one if their extensions are equal. */
+static int similarity(const char *name, const char *pattern) {
     int same = 0;
     while (name[same] && tolower((unsigned char)name[same]) == tolower((unsigned char)pattern[same])) same++;
     const char *dot = strrchr(name, '.'), *other = strrchr(pattern, '.');
@@ -116,19 +116,19 @@ char *match_none(const char *pattern) {
         if (*from == '\\' && from[1]) from++;
     *to = '\0';
     DIR *list = opendir(folder);
-    struct near *near = NULL;
+    struct candidate *near = NULL;
     for (struct dirent *entry; list && (entry = readdir(list));) {
         char *path = must_printf("%s%s", folder, entry->d_name);
-        int alike = is_file(path) ? likeness(entry->d_name, pattern + length) : 0;
+        int alike = is_file(path) ? similarity(entry->d_name, pattern + length) : 0;
         free(path);
         if (alike == 0) continue;
         near = must_realloc(near, (size_t)(count + 1) * sizeof *near);
-        near[count++] = (struct near){must_strdup(entry->d_name), alike};
+        near[count++] = (struct candidate){must_strdup(entry->d_name), alike};
     }
-    if (near) qsort(near, (size_t)count, sizeof *near, compare_near);
+    if (near) qsort(near, (size_t)count, sizeof *near, compare_candidates);
     char *text = must_printf("0 files match %s; %s%s", pattern, folder,
-                             !list        ? " is no folder that can be read"
-                             : count == 0 ? " has no file of a like name"
+                             !list        ? " cannot be read as a folder"
+                             : count == 0 ? " has no file with a similar name"
                                           : " has ");
     for (int i = 0; i < count && i < NAMES_SHOWN; i++) {
         char *longer = must_printf("%s%s%s", text, i ? ", " : "", near[i].name);

@@ -1,4 +1,4 @@
-/* progress.c - the live line's thread and lock, the plain lines, the answer to a signal. */
+/* progress.c - the live line's thread and lock, the plain lines, the line that acknowledges a signal. */
 #include "progress.h"
 #include "text.h"
 
@@ -17,7 +17,7 @@
 
 #define REDRAW_S    1.0
 #define HEARTBEAT_S 60.0
-#define SOONEST_S   0.2 /* from a line to the one that the next run's beginning draws */
+#define SOONEST_S   0.2 /* a new run redraws the live line only if it is at least this old */
 #define CLEAR       "\r\033[K"
 
 bool progress_parse(const char *text, enum progress_mode *mode) {
@@ -29,7 +29,7 @@ bool progress_parse(const char *text, enum progress_mode *mode) {
 
 /* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
 
-/* In one write, so that no other thread's text gets between; nothing where it would have to wait. */
+/* Writes text in one call, so that no other thread's text interleaves. Writes nothing if the call would block. */
 static bool put(const char *text) {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     return poll(&ready, 1, 0) == 1 && write(STDERR_FILENO, text, strlen(text)) > 0;
@@ -48,14 +48,15 @@ static void draw(struct progress *progress) {
     progress->view.job_s = now - progress->begun_s;
     progress->view.phase_s = now - progress->phase_s;
     progress->view.left_s =
-        progress_left_s(progress->work, progress->listed, progress->current, now - progress->told_s);
+        progress_left_s(progress->work, progress->listed, progress->current, now - progress->updated_s);
     if (progress->plain) {
         progress_line(&progress->view, PROGRESS_LINE - 1, line);
         snprintf(text, sizeof text, "%s\n", line);
         put(text);
         return;
     }
-    progress_line(&progress->view, terminal_columns() - 1, line); /* some wrap when the last column is written */
+    progress_line(&progress->view, terminal_columns() - 1,
+                  line); /* some terminals wrap when the last column is written */
     snprintf(text, sizeof text, CLEAR "%s", line);
     progress->shown |= put(text);
 }
@@ -75,7 +76,7 @@ static void *redraw(void *argument) {
         if (now_s() >= due) {
             double before = progress->drawn_s;
             draw(progress);
-            if (progress->drawn_s == before) progress->drawn_s = now_s(); /* it was not to draw */
+            if (progress->drawn_s == before) progress->drawn_s = now_s(); /* drawing is paused: try one period later */
             continue;
         }
         double rest = modf(due, &whole);
@@ -97,7 +98,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
                                   .current = -1,
                                   .begun_s = now,
                                   .phase_s = now,
-                                  .told_s = now,
+                                  .updated_s = now,
                                   .drawn_s = now};
     progress->period_s = progress->live ? REDRAW_S : HEARTBEAT_S;
     progress->work = must_malloc((unsigned long)runs * sizeof *work + 1);
@@ -114,7 +115,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
     pthread_cond_init(&progress->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&progress->mutex, NULL);
-    /* Without the thread the line is drawn when a run begins. */
+    /* If the thread cannot start, the line is drawn only when a run begins. */
     if (progress->live || progress->plain)
         progress->started = pthread_create(&progress->thread, NULL, redraw, progress) == 0;
 }
@@ -135,24 +136,24 @@ void progress_end(struct progress *progress) {
     progress->work = NULL;
 }
 
-/* ---- news of the job --------------------------------------------------------------------------------------------- */
+/* ---- updates ----------------------------------------------------------------------------------------------------- */
 
-/* Books the time since the last news on the run in hand, and returns it. */
-static double book(struct progress *progress) {
-    double now = now_s(), passed = now - progress->told_s;
+/* Adds the time since the last update to the current run, and returns it. */
+static double add_elapsed(struct progress *progress) {
+    double now = now_s(), passed = now - progress->updated_s;
     if (progress->current >= 0) progress->work[progress->current].spent_s += passed;
-    progress->told_s = now;
+    progress->updated_s = now;
     return passed;
 }
 
-static void news(struct progress *progress) {
+static void begin_update(struct progress *progress) {
     pthread_mutex_lock(&progress->mutex);
-    book(progress);
+    add_elapsed(progress);
 }
 
-/* Sets how far the run in hand is, and gives up the lock. */
-static void told(struct progress *progress, enum progress_phase phase, int64_t done, int64_t total) {
-    if (phase != progress->view.phase) progress->phase_s = progress->told_s;
+/* Sets how far the current run is, and releases the lock. */
+static void end_update(struct progress *progress, enum progress_phase phase, int64_t done, int64_t total) {
+    if (phase != progress->view.phase) progress->phase_s = progress->updated_s;
     progress->view.phase = phase;
     progress->view.done = done;
     progress->view.total = total;
@@ -163,35 +164,35 @@ static void told(struct progress *progress, enum progress_phase phase, int64_t d
     pthread_mutex_unlock(&progress->mutex);
 }
 
-/* Takes another run in hand. */
-static void turn_to(struct progress *progress, int number) {
+/* Makes another run the current one. */
+static void select_run(struct progress *progress, int number) {
     progress->current = number;
     progress->view.run = progress->finished + 1;
     progress->view.what = progress->names[number];
 }
 
 void progress_run(struct progress *progress, int number, const char *what) {
-    news(progress);
+    begin_update(progress);
     char name[PROGRESS_WHAT];
     progress_name(name, what);
     free(progress->names[number]);
     progress->names[number] = must_strdup(name);
     struct progress_work *work = &progress->work[number];
-    if (work->ended) progress->finished--; /* it is taken again */
+    if (work->ended) progress->finished--; /* the run is repeated */
     work->over = work->ended = false;
     work->repeated = 0;
-    turn_to(progress, number);
+    select_run(progress, number);
     progress->view.bytes = 0;
     progress->view.bytes_total = work->bytes;
     progress->view.phase = PHASE_TILES;
     progress->view.done = progress->view.total = 0;
-    progress->phase_s = progress->told_s;
-    if (progress->live && (!progress->shown || progress->told_s - progress->drawn_s >= SOONEST_S)) draw(progress);
+    progress->phase_s = progress->updated_s;
+    if (progress->live && (!progress->shown || progress->updated_s - progress->drawn_s >= SOONEST_S)) draw(progress);
     pthread_mutex_unlock(&progress->mutex);
 }
 
 void progress_wait(struct progress *progress, const char *what) {
-    news(progress);
+    begin_update(progress);
     bool begins = progress->view.phase != PHASE_WAIT;
     progress_name(progress->waits, what);
     progress->current = -1;
@@ -203,62 +204,62 @@ void progress_wait(struct progress *progress, const char *what) {
 }
 
 void progress_tiles(struct progress *progress, int64_t tiles) {
-    news(progress);
+    begin_update(progress);
     progress->view.bytes = 0;
-    told(progress, PHASE_TILES, 0, tiles);
+    end_update(progress, PHASE_TILES, 0, tiles);
 }
 
 void progress_step(struct progress *progress, double bytes) {
-    news(progress);
+    begin_update(progress);
     progress->view.bytes += bytes;
-    told(progress, PHASE_TILES, progress->view.done + 1, progress->view.total);
+    end_update(progress, PHASE_TILES, progress->view.done + 1, progress->view.total);
 }
 
 void progress_verify(struct progress *progress) {
-    news(progress);
-    told(progress, PHASE_VERIFY, 0, 0);
+    begin_update(progress);
+    end_update(progress, PHASE_VERIFY, 0, 0);
 }
 
 void progress_repeat(struct progress *progress, int number, int done, int most, double seconds_each) {
     pthread_mutex_lock(&progress->mutex);
     struct progress_work *work = &progress->work[number];
-    bool ended = done > work->repeated; /* repeats of this run; else its turn begins */
-    if (ended) turn_to(progress, number);
-    double passed = book(progress);
-    if (!ended) turn_to(progress, number);
+    bool ended = done > work->repeated; /* repeats have ended; otherwise a turn begins */
+    if (ended) select_run(progress, number);
+    double passed = add_elapsed(progress);
+    if (!ended) select_run(progress, number);
     if (ended && progress->view.phase == PHASE_REPEAT) {
         work->paced_s += passed;
         work->paced += done - work->repeated;
     }
     work->repeated = done;
     work->pace_s = work->paced > 0 ? work->paced_s / work->paced : seconds_each > 0 && done > 0 ? seconds_each : 0;
-    /* With `until` there may be more repeats than the least, which the plan expects, and fewer than the most. */
+    /* With `until` the number of repeats lies between the minimum, which the plan expects, and the maximum. */
     int more = done < work->repeats ? work->repeats - done : done / 4 + 1;
     work->repeats_left = more < most - done ? more : most - done;
     progress->view.seconds_each = seconds_each;
-    told(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, most);
+    end_update(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, most);
 }
 
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked) {
-    news(progress);
+    begin_update(progress);
     struct progress_work *work = &progress->work[number];
     work->over = work->ended = true;
     work->done_s = progress_done_s(work, PHASE_ASSEMBLE, 0, 0);
     if (!worked) work->spent_s = 0;
     if (progress->current == number) progress->current = -1;
     progress->finished++;
-    if (progress->plain) progress->drawn_s = progress->told_s;
+    if (progress->plain) progress->drawn_s = progress->updated_s;
     pthread_mutex_unlock(&progress->mutex);
-    if (progress->plain) /* this may wait for a pipe, which a holder of the lock must not */
+    if (progress->plain) /* outside the lock: this may block on a pipe */
         text_print_stderr("[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number],
                           outcome);
 }
 
 void progress_assemble(struct progress *progress) {
-    news(progress);
+    begin_update(progress);
     progress->current = -1;
     progress->view.run = progress->view.runs;
-    told(progress, PHASE_ASSEMBLE, 0, 0);
+    end_update(progress, PHASE_ASSEMBLE, 0, 0);
 }
 
 /* ---- other text -------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* progress_text.c - the live line's words, cut to a width; the estimate of what is left. */
+/* progress_text.c - formats the live line for a width; estimates the time left. */
 #include "progress_text.h"
 
 #include "text.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is left ------------------------------------------------------------------------------------------------ */
+/* ---- time left --------------------------------------------------------------------------------------------------- */
 
 static double total_s(const struct progress_work *work) {
     return work->pass_s + work->verify_s + work->repeat_s * work->repeats;
@@ -26,8 +26,8 @@ double progress_done_s(const struct progress_work *work, enum progress_phase pha
     return total_s(work);
 }
 
-/* What runs took, divided by what was predicted of it: of the runs of one kind, of all runs if `kind` is NULL. NaN:
- * none has got anywhere. */
+/* The ratio of real to predicted time: of the runs of one kind, or of all runs if `kind` is NULL. NaN: no such run has
+ * made progress. */
 static double slowness(const struct progress_work *work, int runs, const void *kind) {
     double spent = 0, done = 0;
     for (int i = 0; i < runs; i++) {
@@ -38,9 +38,9 @@ static double slowness(const struct progress_work *work, int runs, const void *k
     return done > 0 ? spent / done : NAN;
 }
 
-/* A variant may be a hundred times slower than predicted. So a kind of run that was not seen yet is thought slower than
- * predicted, as the others were, but not by more than this. */
-#define OTHERS_MOST 4.0
+/* A kind of run that has not been seen yet is assumed to be as much slower than predicted as the others were, but by no
+ * more than this factor: a single variant may be a hundred times slower than predicted. */
+#define UNSEEN_SLOWNESS_MAX 4.0
 
 double progress_left_s(const struct progress_work *work, int runs, int current, double idle_s) {
     double of_all = slowness(work, runs, NULL), left = 0;
@@ -48,10 +48,11 @@ double progress_left_s(const struct progress_work *work, int runs, int current, 
     for (int i = 0; i < runs; i++) {
         if (work[i].over) continue;
         double factor = work[i].kind ? slowness(work, runs, work[i].kind) : of_all;
-        if (isnan(factor)) factor = fmin(of_all, OTHERS_MOST);
+        if (isnan(factor)) factor = fmin(of_all, UNSEEN_SLOWNESS_MAX);
         double rest = fmax(0, total_s(&work[i]) - work[i].done_s) * factor;
         if (work[i].pace_s > 0) rest = work[i].repeats_left * work[i].pace_s;
-        if (i == current && rest < idle_s && !(work[i].pace_s > 0)) return NAN; /* slower than all that is known */
+        if (i == current && rest < idle_s && !(work[i].pace_s > 0))
+            return NAN; /* it already takes longer than estimated */
         left += i == current ? fmax(0, rest - idle_s) : rest;
     }
     return isfinite(left) ? left : NAN;
@@ -90,8 +91,8 @@ int progress_columns(const char *text) {
     return columns;
 }
 
-/* Ends text where its columns would be more than `width`. */
-static void cut(char *text, int width) {
+/* Truncates text to `width` columns. */
+static void truncate_columns(char *text, int width) {
     int columns = 0;
     for (int bytes; *text; text += bytes)
         if ((columns += columns_of(text, &bytes)) > width) *text = '\0', bytes = 0;
@@ -135,7 +136,7 @@ static void phase_text(const struct progress_view *view, char text[96]) {
     }
 }
 
-/* Bytes and their rate while tiles are streamed, the time of a repeat. */
+/* While tiles are streamed: bytes and their rate; while the kernel is timed: the time of a repeat. */
 static void detail_text(const struct progress_view *view, char text[96]) {
     char each[32];
     double rate = view->bytes / view->phase_s * 1e-9, all = fmax(view->bytes, view->bytes_total);
@@ -151,12 +152,12 @@ static void detail_text(const struct progress_view *view, char text[96]) {
 static void time_left_text(const struct progress_view *view, char text[96]) {
     char spent[32], left[32];
     bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE &&
-                 view->phase != PHASE_WAIT; /* nobody knows how long that is */
+                 view->phase != PHASE_WAIT; /* the length of these phases is unknown */
     int length = snprintf(text, 96, "  job %s", minutes(view->job_s, spent));
     if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", minutes(view->left_s, left));
 }
 
-#define NAME_COLUMNS 16 /* a name is not shortened to fewer columns while something else can be left out */
+#define NAME_COLUMNS 16 /* other parts are omitted before a name is shortened below this */
 
 char *progress_line(const struct progress_view *view, int width, char line[PROGRESS_LINE]) {
     char head[32], name[PROGRESS_WHAT], tails[3][96] = {"", "", ""};
@@ -169,7 +170,7 @@ char *progress_line(const struct progress_view *view, int width, char line[PROGR
     detail_text(view, tails[1]);
     time_left_text(view, tails[2]);
     int wanted = progress_columns(name), least = wanted < NAME_COLUMNS ? wanted : NAME_COLUMNS, room;
-    /* Left out, in this order, until there is room for the name: the detail, the times, the phase. */
+    /* Omits, in this order, until the name fits: the detail, the times, the phase. */
     static const int order[] = {-1, 1, 2, 0};
     for (int i = 0; i < 4; i++) {
         if (order[i] >= 0) tails[order[i]][0] = '\0';
@@ -177,10 +178,10 @@ char *progress_line(const struct progress_view *view, int width, char line[PROGR
         if (room >= least) break;
     }
     if (wanted > room && room > 3) {
-        cut(name, room - 2);
+        truncate_columns(name, room - 2);
         dots = "..";
     }
     snprintf(line, PROGRESS_LINE, "%s%s%s%s%s%s", head, name, dots, tails[0], tails[1], tails[2]);
-    cut(line, width);
+    truncate_columns(line, width);
     return line;
 }

@@ -1,4 +1,4 @@
-/* sort.c - numbers in order. */
+/* sort.c - sorts numbers with qsort. */
 #include "sort.h"
 
 #include "fail.h"

@@ -1,12 +1,12 @@
-/* sort.h - numbers in order. */
+/* sort.h - sorts numbers, and their median. */
 #ifndef RUNNER_SORT_H
 #define RUNNER_SORT_H
 
-/* Sorts numbers, the least first; none may be NaN. */
+/* Sorts numbers in ascending order; none may be NaN. */
 void sort_doubles(double *values, int count);
 /* A sorted copy, which the caller frees. */
 double *sorted_doubles(const double *values, int count);
-/* The median of at least one number. */
+/* The median of one or more sorted numbers. */
 double median_of_sorted(const double *sorted, int count);
 
 #endif

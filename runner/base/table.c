@@ -1,4 +1,4 @@
-/* table.c - which columns of a table fit and how wide each is; then its lines, as text or as Markdown. */
+/* table.c - chooses the columns that fit and their widths, then prints the rows as text or as Markdown. */
 #include "table.h"
 
 #include "fail.h"
@@ -10,19 +10,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { TEXT_ENOUGH = 16, TEXT_LEAST = 4, INDENT = 4 }; /* characters that a text is cut to */
+/* In characters: texts are cut to TEXT_ENOUGH before columns are omitted, and to TEXT_LEAST at worst. */
+enum { TEXT_ENOUGH = 16, TEXT_LEAST = 4, INDENT = 4 };
 
 struct table {
     int columns, rows;
     struct table_column *of;
-    size_t *headings;  /* where each begins in `texts` */
-    char *texts;       /* all cells' texts, each with its NUL; the first is "" */
-    size_t used, room; /* bytes of `texts` */
-    size_t *cells;     /* where each text begins, by row: a cell a column, then the remark */
+    size_t *headings;  /* offset of each heading in `texts` */
+    char *texts;       /* the texts of all cells, each NUL-terminated; the first is "" */
+    size_t used, room; /* bytes of `texts` used and allocated */
+    size_t *cells;     /* offset of each cell's text, row by row: one cell a column, then the remark */
     size_t cells_room;
 };
 
-/* Stores a text as a terminal can show it; returns where. */
+/* Stores a cleaned copy of a text; returns its offset. */
 static size_t store(struct table *table, const char *text) {
     if (!*text) return 0;
     char *clean = text_clean(text);
@@ -98,13 +99,14 @@ static const char *heading_of(const struct table *table, int column) {
     return table->texts + table->headings[column];
 }
 
-/* ---- which columns, how wide ------------------------------------------------------------------------------------- */
+/* ---- column widths ----------------------------------------------------------------------------------------------- */
 
+/* The widths of the columns, in characters. */
 struct fit {
     const struct table *table;
-    /* By column: the widest cell, 0: none has a text; the same with the heading, 0: it is not wanted; as it
-     * is printed, 0: not. */
-    int *cells, *natural, *width;
+    int *cells;   /* the widest cell; 0: all cells are empty */
+    int *natural; /* the widest cell or the heading; 0: the column is not wanted */
+    int *width;   /* as printed; 0: the column is omitted */
 };
 
 static int gap_before(const struct fit *fit, int column) {
@@ -121,9 +123,9 @@ static int total(const struct fit *fit) {
     return sum;
 }
 
-/* The column to leave out next: of those printed with a priority of at least `least` the highest, the rightmost of
- * several; -1: there is none. */
-static int next_out(const struct fit *fit, int least) {
+/* The column to omit next: of the printed ones with a priority of at least `least` the one with the highest priority,
+ * the rightmost of several; -1: there is none. */
+static int next_to_omit(const struct fit *fit, int least) {
     int found = -1;
     for (int i = 0; i < fit->table->columns; i++) {
         int priority = fit->table->of[i].priority;
@@ -133,7 +135,7 @@ static int next_out(const struct fit *fit, int least) {
     return found;
 }
 
-/* What may be shorter than it is. Headings come last: a column is left out before another's heading is cut. */
+/* What may be cut. Headings come last: a column is omitted before another one's heading is cut. */
 enum cutting { NOTHING, TEXTS, HEADINGS };
 
 static int wanted(const struct fit *fit, int column, enum cutting cutting) {
@@ -145,12 +147,12 @@ static int wanted(const struct fit *fit, int column, enum cutting cutting) {
     return natural < enough ? natural : enough;
 }
 
-/* Leaves columns out until the rest fits or only those of priority 0 are left; then takes back what has room. */
-static void leave_out(struct fit *fit, int room, enum cutting cutting) {
+/* Omits columns until the rest fits or only those of priority 0 are left; then restores those that fit after all. */
+static void omit_columns(struct fit *fit, int room, enum cutting cutting) {
     const struct table *table = fit->table;
     int *out = must_malloc((size_t)table->columns * sizeof *out + 1), count = 0;
     for (int i = 0; i < table->columns; i++) fit->width[i] = wanted(fit, i, cutting);
-    while (total(fit) > room && (out[count] = next_out(fit, 1)) >= 0) {
+    while (total(fit) > room && (out[count] = next_to_omit(fit, 1)) >= 0) {
         fit->width[out[count]] = 0;
         if (++count == table->columns) break;
     }
@@ -162,8 +164,8 @@ static void leave_out(struct fit *fit, int room, enum cutting cutting) {
     free(out);
 }
 
-/* The widest (`by` 1) printed text column that is wider than `than`, or the narrowest (`by` -1) that is cut; -1: none.
- */
+/* With `by` 1 the widest printed text column that is wider than `than`; with `by` -1 the narrowest text column that is
+ * cut; -1: none. */
 static int extreme_text(const struct fit *fit, int by, int than) {
     int found = -1;
     for (int i = 0; i < fit->table->columns; i++) {
@@ -176,17 +178,17 @@ static int extreme_text(const struct fit *fit, int by, int than) {
 
 static void choose_widths(struct fit *fit, int room) {
     const struct table *table = fit->table;
-    leave_out(fit, room, NOTHING);
+    omit_columns(fit, room, NOTHING);
     if (total(fit) <= room) return;
-    leave_out(fit, room, TEXTS);
+    omit_columns(fit, room, TEXTS);
     for (int i = 0; i < table->columns && total(fit) > room; i++)
         if (fit->width[i] > 0) fit->width[i] = wanted(fit, i, HEADINGS);
     for (int i; total(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
     int left = 0;
     for (int i = 0; i < table->columns; i++) left += fit->width[i] > 0;
-    for (int i; total(fit) > room && left > 1 && (i = next_out(fit, 0)) >= 0; left--) fit->width[i] = 0;
+    for (int i; total(fit) > room && left > 1 && (i = next_to_omit(fit, 0)) >= 0; left--) fit->width[i] = 0;
     for (int i; total(fit) < room && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
-    if (total(fit) > room) fit->width[next_out(fit, 0)] = room;
+    if (total(fit) > room) fit->width[next_to_omit(fit, 0)] = room;
 }
 
 static struct fit fit_of(const struct table *table, int room) {
@@ -216,10 +218,10 @@ static void fit_free(struct fit *fit) {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* How a text is cut to `width` columns: its first `head` bytes, a `~`, and from byte `tail` on. */
+/* How a text is cut to `width` columns: its first `head` bytes, a `~`, and the bytes from `tail` on. */
 struct cut {
     size_t head, tail;
-    int width; /* which may be less where a wide character does not fit */
+    int width; /* the resulting columns; less than asked for where a wide character does not fit */
 };
 
 static struct cut cut_of(const char *text, int width) {
@@ -235,7 +237,7 @@ static struct cut cut_of(const char *text, int width) {
     return cut;
 }
 
-/* Prints a line, whose texts are a row's or (-1) the headings; returns its width. No line ends in spaces. */
+/* Prints a row, or the headings (`row` -1), without trailing spaces; returns the line's width. */
 static int print_line(const struct fit *fit, int row, FILE *to) {
     const struct table *table = fit->table;
     int at = 0, spaces = 0;
@@ -256,7 +258,7 @@ static int print_line(const struct fit *fit, int row, FILE *to) {
     return at;
 }
 
-static void print_left_out(const struct fit *fit, int room, const char *hint, FILE *to) {
+static void print_omitted(const struct fit *fit, int room, const char *hint, FILE *to) {
     char *names = must_strdup("");
     for (int i = 0; i < fit->table->columns; i++) {
         if (fit->width[i] > 0 || fit->natural[i] == 0) continue;
@@ -265,7 +267,7 @@ static void print_left_out(const struct fit *fit, int room, const char *hint, FI
         names = longer;
     }
     if (*names) {
-        char *line = must_printf("not shown for want of room: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
+        char *line = must_printf("omitted columns: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
         text_print_wrapped(line, 0, room, to);
         free(line);
     }
@@ -286,7 +288,7 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
         putc('\n', to);
         if (*remark && !beside) text_print_wrapped(remark, INDENT, room, to);
     }
-    print_left_out(&fit, room, hint, to);
+    print_omitted(&fit, room, hint, to);
     fit_free(&fit);
 }
 

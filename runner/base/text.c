@@ -1,4 +1,4 @@
-/* text.c - the nearest of some names by edit distance, sizes in their units, the bytes and the widths of characters. */
+/* text.c - edit distance, sizes and durations with units, UTF-8, display widths and line breaks. */
 #include "text.h"
 
 #include "fail.h"
@@ -13,7 +13,7 @@
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define MAX_WORD  64 /* longer words have no nearest name */
 
-/* Edits (insert, delete, replace, swap of neighbours) that turn one word into the other, upper and lower case alike. */
+/* The number of edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring case. */
 static int edit_distance(const char *a, const char *b) {
     int rows[3][MAX_WORD + 1];
     int *before = rows[0], *above = rows[1], *row = rows[2];
@@ -98,9 +98,9 @@ int text_shown(const char *text, size_t length) {
     if (bytes == 1) return c[0] < 0x20 || c[0] == 0x7f ? 0 : 1;
     if (bytes == 2) return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c) ? 0 : 2;
     if (bytes != 3 || c[0] != 0xe2) return bytes;
-    bool turns = (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) ||
-                 (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
-    return turns ? 0 : 3;
+    bool bidirectional = (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) ||
+                         (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+    return bidirectional ? 0 : 3;
 }
 
 unsigned text_code(const char *text, int size) {
@@ -110,7 +110,7 @@ unsigned text_code(const char *text, int size) {
                      : (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
 }
 
-/* `breaks`: newlines stay. */
+/* `breaks`: keeps newlines. */
 static char *clean_copy(const char *text, bool breaks) {
     size_t length = strlen(text);
     char *clean = must_malloc(length + 1), *to = clean;
@@ -170,12 +170,12 @@ struct range {
     uint32_t first, last;
 };
 
-static const struct range joining[] = {
+static const struct range combining[] = {
     {0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},
     {0xe34, 0xe3a},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f}, {0x202a, 0x202e},
     {0x2060, 0x2064}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff},
 };
-/* Some characters in these ranges are narrow: a line is rather too short than too long. */
+/* Some characters in these ranges are narrow: a line may come out too short, but never too long. */
 static const struct range wide[] = {
     {0x1100, 0x115f}, {0x231a, 0x231b},   {0x23e9, 0x23f3},   {0x25fd, 0x25fe},   {0x2614, 0x2615},
     {0x2648, 0x2653}, {0x267f, 0x27bf},   {0x2b1b, 0x2b55},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
@@ -190,14 +190,15 @@ static bool in_ranges(const struct range *ranges, int count, uint32_t character)
     return false;
 }
 
-/* The width of the character at `text`, whose bytes are *bytes; a byte that is not UTF-8 takes one column. */
+/* The width of the character at `text`; sets *bytes to its length. A byte that is not UTF-8 takes one column. */
 static int character_width(const char *text, int *bytes) {
-    static const unsigned char lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07}; /* the first byte's bits, by length */
+    static const unsigned char lead[] = {0, 0x7f, 0x1f, 0x0f,
+                                         0x07}; /* mask of the first byte's value bits, by length */
     int length = utf8_length(text, strnlen(text, 4));
     *bytes = length ? length : 1;
     uint32_t character = (unsigned char)text[0] & lead[*bytes];
     for (int i = 1; i < length; i++) character = character << 6 | ((unsigned char)text[i] & 0x3f);
-    return IN(joining, character) ? 0 : IN(wide, character) ? 2 : 1;
+    return IN(combining, character) ? 0 : IN(wide, character) ? 2 : 1;
 }
 
 int text_width(const char *text) {
@@ -222,7 +223,7 @@ void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
         const char *line = next + strspn(next, " ");
         size_t length = room > 0 ? text_fitting(line, room - indent < 2 ? 2 : room - indent) : strlen(line);
         next = line + length;
-        if (*next && *next != ' ') /* within a word: the line ends before it, unless the word is longer than a line */
+        if (*next && *next != ' ') /* the limit is inside a word: break before it, unless it is longer than a line */
             while (length > 0 && line[length - 1] != ' ') length--;
         if (length > 0) next = line + length;
         while (next > line && next[-1] == ' ') next--;
@@ -234,7 +235,7 @@ void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
 void text_print_markdown(const char *text, FILE *to) {
     char *clean = text_clean(text);
     for (const char *c = clean; *c; c++) {
-        /* an underscore inside a word is only that */
+        /* an underscore inside a word needs no escape */
         bool inside = c > clean && c[1] && !strchr(" ,;:.", c[-1]) && !strchr(" ,;:.", c[1]);
         if (strchr("\\|*<[]`&~", *c) || (*c == '_' && !inside)) putc('\\', to);
         putc(*c, to);

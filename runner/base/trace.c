@@ -1,5 +1,5 @@
-/* trace.c - the spans of a job, kept in memory and written as Chrome's trace event format at the end: a process for
- * each run, a thread for each slot of a stage, times in microseconds since the trace began. */
+/* trace.c - keeps a job's spans in memory and writes them at the end in Chrome's trace event format: a process for each
+ * run, a thread for each slot of a stage, times in microseconds since the trace began. */
 #include "trace.h"
 
 #include "atomic_file.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 1000 }; /* of a stage: thread number = stage * SLOTS + slot */
+enum { SLOTS = 1000 }; /* at most of a stage: thread number = stage * SLOTS + slot */
 
 static const char *const stage_names[STAGE_COUNT] = {
     [STAGE_READ] = "read", [STAGE_INFLATE] = "inflate", [STAGE_H2D] = "h2d",     [STAGE_KERNEL] = "kernel",
@@ -37,7 +37,7 @@ double range_end(void) {
     return now_s();
 }
 
-struct recorded {
+struct span {
     int run;
     enum stage stage;
     int slot;
@@ -48,11 +48,11 @@ struct recorded {
 static const char beginning[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 
 struct trace {
-    struct atomic_file file; /* opened at once, written at the end */
+    struct atomic_file file; /* checked at the start, written at the end */
     double started_s;
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* guards the members below */
     char **runs;
-    struct recorded *spans;
+    struct span *spans;
     int run_count;
     long count, room;
 };
@@ -86,35 +86,35 @@ void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, i
         trace->room = trace->room ? 2 * trace->room : 1024;
         trace->spans = must_realloc(trace->spans, (unsigned long)trace->room * sizeof *trace->spans);
     }
-    trace->spans[trace->count++] = (struct recorded){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
+    trace->spans[trace->count++] = (struct span){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
     pthread_mutex_unlock(&trace->mutex);
 }
 
-/* Run -1 holds the spans from before the first run. */
+/* Spans from before the first run have run -1. */
 static const char *run_name(const struct trace *trace, int run) {
     return run < 0 ? "before the first run" : trace->runs[run];
 }
 
-/* Begins the next event. */
+/* Writes the beginning of an event; the caller adds its arguments and closes it. */
 static void write_event(FILE *file, bool *any, const char *phase, const char *name, int run, int thread) {
     fprintf(file, "%s{\"ph\":\"%s\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d", *any ? ",\n" : "", phase, name, run + 1,
             thread);
     *any = true;
 }
 
-static int thread_of(const struct recorded *span) {
+static int thread_of(const struct span *span) {
     return (int)span->stage * SLOTS + span->slot % SLOTS;
 }
 
-/* The names of those processes and threads that have spans. */
+/* Writes the names of the processes and threads that have spans. */
 static void write_names(const struct trace *trace, FILE *file, bool *any) {
     size_t threads = STAGE_COUNT * SLOTS, runs = (size_t)trace->run_count + 1;
     bool *thread_named = must_malloc(runs * threads), *run_named = must_malloc(runs);
     memset(thread_named, 0, runs * threads);
     memset(run_named, 0, runs);
     for (long i = 0; i < trace->count; i++) {
-        const struct recorded *span = &trace->spans[i];
-        size_t run = (size_t)span->run + 1, thread = (size_t)thread_of(span); /* -1 + 1 is 0 */
+        const struct span *span = &trace->spans[i];
+        size_t run = (size_t)span->run + 1, thread = (size_t)thread_of(span); /* run -1 becomes 0 */
         if (!run_named[run]) {
             write_event(file, any, "M", "process_name", span->run, 0);
             fputs(",\"args\":{\"name\":", file);
@@ -134,7 +134,7 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
 
 static void write_spans(const struct trace *trace, FILE *file, bool *any) {
     for (long i = 0; i < trace->count; i++) {
-        const struct recorded *span = &trace->spans[i];
+        const struct span *span = &trace->spans[i];
         write_event(file, any, "X", stage_names[span->stage], span->run, thread_of(span));
         fprintf(file, ",\"cat\":\"stage\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
                 (span->begin_s - trace->started_s) * 1e6, (span->end_s - span->begin_s) * 1e6);

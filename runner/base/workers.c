@@ -1,7 +1,7 @@
-/* workers.c - a pool of threads, started when first needed, that take items off a few batches.
+/* workers.c - the thread pool: threads start at the first use and claim items of a few batches.
  *
- * Batches come every 0.3 ms and are themselves as short, so nothing in their way may wait for a lock or for a thread to
- * be woken: an item is claimed with one atomic step, and an idle worker spins for SPIN_S, then sleeps. */
+ * A batch comes every 0.3 ms and takes about as long, so waiting for a lock or for a thread to wake up would dominate.
+ * So a worker claims an item with one compare-and-swap, and an idle worker spins for SPIN_S before it sleeps. */
 #include "workers.h"
 
 #include "clock.h"
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BATCHES 8     /* at one time; a caller that finds no free batch does its work alone */
-#define SPIN_S  50e-6 /* the next batch mostly comes sooner than 15 threads can be woken */
+#define BATCHES 8     /* at most at one time; a caller that finds no free batch does its work alone */
+#define SPIN_S  50e-6 /* the next batch usually comes sooner than 15 threads can wake up */
 #define CLOSED  UINT32_MAX
 
-/* A place that one batch after another uses. `claim` holds the batch's generation and its next item (CLOSED: none yet).
- * A compare-and-swap of `claim` succeeds only if the same batch is still there; that batch then stays until its item is
- * done. */
+/* A slot that batches use one after another. `claim` holds the batch's generation and its next item (CLOSED: none yet).
+ * A compare-and-swap of `claim` succeeds only while the slot holds the same batch, which then stays until the claimed
+ * item is done. */
 struct batch {
     _Atomic(uint64_t) claim; /* generation << 32 | item */
     _Atomic(uint32_t) count;
@@ -35,7 +35,7 @@ struct thread {
 };
 
 /* Threads that sleep until a condition changes. */
-struct crowd {
+struct wait_queue {
     atomic_int sleepers;
     pthread_cond_t changed;
 };
@@ -44,7 +44,7 @@ static struct {
     struct batch batches[BATCHES];
     atomic_uint posted; /* counts batches */
     pthread_mutex_t mutex;
-    struct crowd idle, callers; /* wait for a batch to be posted; wait for one to be done */
+    struct wait_queue idle, callers; /* idle: workers wait for a batch; callers: wait for their batch to be done */
     struct thread *threads;
     int started;
     atomic_bool closing;
@@ -52,10 +52,10 @@ static struct {
           .idle.changed = PTHREAD_COND_INITIALIZER,
           .callers.changed = PTHREAD_COND_INITIALIZER};
 
-/* With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the first thread to one place before main begins, and every thread
- * that is started later inherits that. The calling thread gets all places back; OpenMP goes on binding its own threads.
- */
-static void leave_place(void) {
+/* Unbinds the calling thread: with OMP_PROC_BIND or OMP_PLACES, OpenMP binds the first thread to one place (a set of
+ * processors) before main begins, and every thread that starts later inherits the binding. OpenMP still binds its own
+ * threads. */
+static void unbind_thread(void) {
     int places = omp_get_num_places(), processors[CPU_SETSIZE];
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -69,10 +69,10 @@ static void leave_place(void) {
     if (CPU_COUNT(&set) > 0) sched_setaffinity(0, sizeof set, &set);
 }
 
-static int count_of_process;
+static int thread_count;
 
 static void count_threads(void) {
-    leave_place();
+    unbind_thread();
     cpu_set_t set;
     int threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : omp_get_num_procs();
     static const char *const limits[] = {"SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS"};
@@ -81,25 +81,25 @@ static void count_threads(void) {
         long limit = text ? strtol(text, NULL, 10) : 0;
         if (limit > 0 && limit < threads) threads = (int)limit;
     }
-    count_of_process = threads > 0 ? threads : 1;
+    thread_count = threads > 0 ? threads : 1;
 }
 
 int workers_count(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, count_threads);
-    return count_of_process;
+    return thread_count;
 }
 
-/* Wakes the sleepers; threads that spin see the change themselves. */
-static void tell(struct crowd *crowd) {
-    if (atomic_load(&crowd->sleepers) == 0) return;
+/* Wakes the sleeping threads; spinning threads see the change themselves. */
+static void wake(struct wait_queue *queue) {
+    if (atomic_load(&queue->sleepers) == 0) return;
     pthread_mutex_lock(&pool.mutex);
-    pthread_cond_broadcast(&crowd->changed);
+    pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&pool.mutex);
 }
 
 /* Waits until ready(context): spins for SPIN_S, then sleeps. */
-static void await(struct crowd *crowd, bool (*ready)(const void *context), const void *context) {
+static void wait_until(struct wait_queue *queue, bool (*ready)(const void *context), const void *context) {
     double until = now_s() + SPIN_S;
     while (!ready(context)) {
         if (now_s() < until) {
@@ -107,23 +107,23 @@ static void await(struct crowd *crowd, bool (*ready)(const void *context), const
             continue;
         }
         pthread_mutex_lock(&pool.mutex);
-        atomic_fetch_add(&crowd->sleepers, 1);
-        while (!ready(context)) pthread_cond_wait(&crowd->changed, &pool.mutex);
-        atomic_fetch_sub(&crowd->sleepers, 1);
+        atomic_fetch_add(&queue->sleepers, 1);
+        while (!ready(context)) pthread_cond_wait(&queue->changed, &pool.mutex);
+        atomic_fetch_sub(&queue->sleepers, 1);
         pthread_mutex_unlock(&pool.mutex);
     }
 }
 
-/* Takes an item of the batch and does it; false: no item is left. */
+/* Claims an item of the batch and does it; false: no item is left. */
 static bool do_item(struct batch *batch, int thread) {
     uint64_t claim = atomic_load(&batch->claim);
     void (*work)(void *, int64_t, int) = atomic_load(&batch->work);
     void *context = atomic_load(&batch->context);
     uint32_t count = atomic_load(&batch->count), item = (uint32_t)claim;
     if (item == CLOSED || item >= count) return false;
-    if (!atomic_compare_exchange_strong(&batch->claim, &claim, claim + 1)) return true; /* another took it */
+    if (!atomic_compare_exchange_strong(&batch->claim, &claim, claim + 1)) return true; /* another thread claimed it */
     work(context, item, thread);
-    if (atomic_fetch_sub(&batch->left, 1) == 1) tell(&pool.callers);
+    if (atomic_fetch_sub(&batch->left, 1) == 1) wake(&pool.callers);
     return true;
 }
 
@@ -142,20 +142,20 @@ static void *worker_main(void *argument) {
         for (int i = 0; i < BATCHES; i++)
             while (do_item(&pool.batches[i], thread)) {
             }
-        await(&pool.idle, is_posted, &seen);
+        wait_until(&pool.idle, is_posted, &seen);
     }
     return NULL;
 }
 
 static void stop(void) {
     atomic_store(&pool.closing, true);
-    tell(&pool.idle);
+    wake(&pool.idle);
     for (int i = 0; i < pool.started; i++) pthread_join(pool.threads[i].id, NULL);
     free(pool.threads);
 }
 
-/* A forked child has none of the worker threads: there callers do the work alone. The forking thread holds the mutex
- * across the fork, because a mutex that another thread held would stay locked in the child. */
+/* A forked child has no worker threads, so its callers do the work alone. The forking thread holds the mutex across the
+ * fork: had another thread held it, it would stay locked in the child. */
 static void before_fork(void) {
     pthread_mutex_lock(&pool.mutex);
 }
@@ -183,8 +183,8 @@ static void start(void) {
     atexit(stop);
 }
 
-/* A free place for a batch; NULL: all are taken, or there are no workers. */
-static struct batch *take_place(void) {
+/* Takes a free batch slot; NULL: all are taken, or there are no workers. */
+static struct batch *take_slot(void) {
     struct batch *free_one = NULL;
     pthread_mutex_lock(&pool.mutex);
     for (int i = 0; i < BATCHES && pool.started > 0 && !free_one; i++)
@@ -204,13 +204,13 @@ static void post(struct batch *batch, uint32_t count, void (*work)(void *context
     atomic_store(&batch->left, count);
     atomic_store(&batch->claim, generation << 32);
     atomic_fetch_add(&pool.posted, 1);
-    tell(&pool.idle);
+    wake(&pool.idle);
 }
 
 void workers_run(int64_t count, void (*work)(void *context, int64_t item, int thread), void *context) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (count > 1) pthread_once(&once, start);
-    struct batch *batch = count > 1 && count < CLOSED ? take_place() : NULL;
+    struct batch *batch = count > 1 && count < CLOSED ? take_slot() : NULL;
     if (!batch) {
         for (int64_t item = 0; item < count; item++) work(context, item, 0);
         return;
@@ -218,7 +218,7 @@ void workers_run(int64_t count, void (*work)(void *context, int64_t item, int th
     post(batch, (uint32_t)count, work, context);
     while (do_item(batch, 0)) {
     }
-    await(&pool.callers, is_done, batch);
+    wait_until(&pool.callers, is_done, batch);
     pthread_mutex_lock(&pool.mutex);
     batch->taken = false;
     pthread_mutex_unlock(&pool.mutex);

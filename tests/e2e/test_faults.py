@@ -113,7 +113,7 @@ def test_any_write_of_the_assembly_may_fail(folder, shim, mode):
     renames = faulty(folder, shim, "rename", 0)[1]
     forget(folder)
     done, _ = faulty(folder, shim, "rename", renames, number=errno.EACCES)  # the last gives the file its name
-    assert done.returncode == IO and "cannot be put in place: Permission denied" in done.stderr, done.stderr
+    assert done.returncode == IO and "cannot be renamed into place: Permission denied" in done.stderr, done.stderr
     before = parts(folder)
     assert len(before) == 3 and not (folder / "out.h5").exists()
     nth, steps = 0, random.Random(SEED)
@@ -256,7 +256,7 @@ def test_limit_on_the_size_of_files(folder, trial):
     limit = int(np.random.default_rng([SEED, trial]).integers(2000, size - 1))
     done = run(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     assert done.returncode == IO, done.stderr
-    words = rf"out\.h5\S*: cannot be written: .*larger than files may be here, {limit} bytes \(`ulimit -f`\)"
+    words = rf"out\.h5\S*: cannot be written: .*exceed the file size limit of {limit} bytes \(`ulimit -f`\)"
     assert re.search(words, done.stderr) and "checksum" not in done.stderr, done.stderr
     again = run(folder, "--resume")
     assert again.returncode == OK and outputs(folder) == expected, again.stderr

@@ -407,7 +407,7 @@ def test_a_folder_that_all_can_write(place, mode):
     if mode == 0o755:
         assert done.code == OK and (place / "aim").exists()
     else:
-        words = "is a symbolic link that another user has put into a folder in which everybody may write"
+        words = "is a symbolic link that another user has put into a world-writable folder"
         assert (done.code, done.err.decode()) == (USAGE, f"tilerun: output link.h5: {words}\n")
         assert not (place / "aim").exists()
     (job / "out.h5.parts").mkdir()

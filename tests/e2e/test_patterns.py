@@ -320,8 +320,8 @@ def test_a_name_that_is_a_file_is_no_pattern(folder):
     "pattern, words",
     [
         ("rum-*.h5", "0 files match rum-*.h5; ./ has run-1.h5, run-2.h5, run-10.h5, run-11.h5 and 2 more"),
-        ("other/run-*.h5", "0 files match other/run-*.h5; other/ is no folder that can be read"),
-        ("empty/*.h5", "0 files match empty/*.h5; empty/ has no file of a like name"),
+        ("other/run-*.h5", "0 files match other/run-*.h5; other/ cannot be read as a folder"),
+        ("empty/*.h5", "0 files match empty/*.h5; empty/ has no file with a similar name"),
         ("Run-*.H5", "./ has run-1.h5, run-2.h5"),
     ],
 )

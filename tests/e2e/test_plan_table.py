@@ -68,7 +68,7 @@ def test_no_line_is_wider_than_asked(folder, rng):
             lines = plan(path, COLUMNS=str(width)).splitlines()
             assert max(map(len, lines)) <= width, "\n".join(lines)
             text = "\n".join(lines)
-            left_out = re.search(r"not shown for want of room: ([\w ,\n]*?)\n\d", text)
+            left_out = re.search(r"omitted columns: ([\w ,\n]*?)\n\d", text)
             named = " ".join(left_out[1].split()).split(", ") if left_out else []
             shown = re.split(r"  +", lines[0])  # a heading may be cut, as "de~e"
             empty = [] if any(run["parameters"] for run in rows) else ["parameters"]

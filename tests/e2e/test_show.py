@@ -186,7 +186,7 @@ def on_terminal(columns, *arguments):
 def test_fits_a_terminal(results, columns):
     text = on_terminal(columns, "show", results)
     assert max(map(width, text.splitlines())) <= columns
-    left_out = re.search(r"not shown for want of room: ([^;]*);\s--columns\schooses", text)[1].replace("\n", " ").split(", ")
+    left_out = re.search(r"omitted columns: ([^;]*);\s--columns\schooses", text)[1].replace("\n", " ").split(", ")
     assert left_out[0] == "shape" and "median" in text and "variant" not in left_out
     assert " ".join(text.split()).count("skipped: ") == 3
     assert text == show(results, COLUMNS=str(columns))  # the environment's width goes for pipes too
@@ -223,7 +223,7 @@ def test_run_ends_with_the_same_table(results):
     text = on_terminal(80, "run", results.parent / "job.yaml", "-o", results.parent / "again.h5")
     assert "`tilerun show --columns` chooses" in " ".join(text.split())
     shown = on_terminal(80, "show", results.parent / "again.h5")
-    cut = "not shown for want of room"
+    cut = "omitted columns"
     assert text.partition(cut)[0] == shown.partition(cut)[0] and max(map(width, text.splitlines())) <= 80
 
 

@@ -45,7 +45,7 @@ static void a_file_that_cannot_be_written(void **state) {
         static const char *const words[2][3] = {
             {"a.h5: cannot be written: File too large", "a.h5: cannot be written: Input/output error (its disk failed",
              "a.h5: cannot be written: No space left on device"},
-            {"a.h5: cannot be written: it would be larger than files may be here, 1048576 bytes (`ulimit -f`)",
+            {"a.h5: cannot be written: it would exceed the file size limit of 1048576 bytes (`ulimit -f`)",
              "a.h5: cannot be written: Input/output error (its disk failed",
              "a.h5: cannot be written: No space left on device"}};
         static const int numbers[] = {EFBIG, EIO, ENOSPC};

@@ -271,7 +271,7 @@ static void test_lines_below(void **state) {
           "product    n=1024      tiled,tile=16    1.500 s  unchecked\n"
           "product    n=1024      tiled,tile=32   1.000 ms  ok\n"
           "means                  cpu            999.99 us  ok\n"
-          "not shown for want of room: ratio, flags\n"
+          "omitted columns: ratio, flags\n"
           "skipped: more cublas, more async n=512 and 2 more (5 runs):\n"
           "no GPU here\n"
           "skipped: last cpu: its input 'more' has no result\n"
