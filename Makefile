@@ -1,7 +1,10 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
 # Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS VARIANTS CUDA=0 DEFLATE=0 LZF=0
 # SANITIZE V=1, and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob
-# concerns is rebuilt.
+# concerns is rebuilt. `make help` prints the lines that begin with a colon.
+#: CUDA_ARCHS="80 90"            compute capabilities to compile for; 90 stands for 9.0a too; native: this machine's GPUs.
+#:                               The highest also becomes PTX, which newer GPUs compile for themselves.
+#: VARIANTS="matmul/naive ..."   the CUDA variants to compile; unless set all
 
 # On all cores, unless the command line says how many; but of several goals one after the other.
 MAKEFLAGS  += $(if $(word 2,$(MAKECMDGOALS)),,-j$(shell nproc))
@@ -69,12 +72,12 @@ VARIANTS   ?= $(filter $(subst /tuned/,/,$(KERNELS:kernels/%.cu=%)),$(shell tr -
 endif
 endif
 
-# VARIANTS="matmul/naive reduce/tree" compiles these alone: kernels/OP/NAME.cu and NAME_*.cu, in OP/ or OP/tuned/.
+# A variant's files are kernels/OP/NAME.cu and NAME_*.cu, or the same in OP/tuned.
 files    = $(foreach d,$(dir $(1)) $(dir $(1))tuned/,kernels/$(d)$(notdir $(1)).cu kernels/$(d)$(notdir $(1))_%.cu)
 COMPILED := $(if $(VARIANTS),$(sort $(foreach v,$(VARIANTS),$(or $(filter $(call files,$(v)),$(KERNELS)),$(error VARIANTS: no CUDA variant is called $(v))))),$(KERNELS))
 
-# CUDA_ARCHS="80 90": compute capabilities, the highest also as PTX, for GPUs to come; native: this machine's, no PTX.
-# wgmma exists in 9.0a alone, and 9.0a cannot become PTX for others: what only Hopper runs is compiled for 9.0a instead.
+# wgmma exists in 9.0a alone, whose PTX no other GPU takes: variants for Hopper alone are compiled for 9.0a, all others for
+# 9.0. There is no PTX of `native`, which is for this machine.
 CUDA_ARCHS ?= 80 90
 ARCHS    := $(sort $(patsubst 90a,90,$(patsubst native,$(or $(GPUS),$(if $(filter native,$(CUDA_ARCHS)),$(error CUDA_ARCHS=native: nvidia-smi shows no GPU))),$(CUDA_ARCHS))))
 PTX      := $(if $(filter native,$(CUDA_ARCHS)),,$(shell printf '%s\n' $(ARCHS) | sort -n | tail -n 1 | tr -d a-z))
@@ -120,9 +123,10 @@ endif
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@sed -n 's/^#: /  /p' Makefile
 
 # One line a step, for the demo one line in all, on a terminal; `make V=1` shows the commands.
-tell = $(if $(filter demo,$(MAKECMDGOALS)),[ ! -t 1 ] || printf '\r\033[K%s\r' "  $(1) $@",echo "  $(1) $@")
+tell = $(if $(filter demo,$(MAKECMDGOALS)),[ ! -t 1 ] || printf '\033[K%s\r' "  $(1) $@",echo "  $(1) $@")
 say  = $(if $(V),,@$(tell);)
 
 # Flags are prerequisites too: BUILD/NAME holds the words of a command, and is made anew when they have changed.

@@ -202,8 +202,10 @@ def test_variants_that_are_not_compiled(tmp_path):
              for name in re.findall(r"^KERNEL\((\w+)\)", (tmp_path / path).read_text(), re.M)}
     assert sorted(absent) == sorted(name for name, path in names.items() if path not in chosen)
     assert tree.make(knobs) == []
+    several = {name for name in files if re.search(r"/multicast(_\w+)?\.cu", name)}
+    assert len(several) > 1 and cuda_of(tree.make(knobs | {"VARIANTS": "matmul/multicast"})) == several
     made = tree.make({"CUDA": "1"})
-    assert cuda_of(made) == files - chosen
+    assert cuda_of(made) == files - chosen - several
     assert {name for name in made if not name.endswith(".cu.o")} == {"kernels/core/left_out.c.o", "tilerun"}
     other = "kernels/matmul/tuned/split.cu: needs matmul_async: add it to VARIANTS"
     tree.make(knobs | {"VARIANTS": "matmul/split matmul/exact32"}, expect=other)

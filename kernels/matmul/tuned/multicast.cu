@@ -92,8 +92,9 @@
  *
  * Tried and left out: tiles of 192 rows, best of all once, by 2 %. L2 asked for as little as is needed instead of for
  * 128 bytes at a time: the same within 1 %; for 256: up to 25 % slower. */
-#include "multicast_kernel.cuh"
+#include "multicast_choice.cuh"
 #include "ways.cuh"
+#include <utility>
 
 /* The job's words, by their place in the descriptor's lists; 0 where the model decides. */
 static const int row_words[] = {0, 128, 64},
@@ -138,12 +139,27 @@ static const char *matmul_multicast_refuses(const struct launch *launch) {
     return wgmma_refuses({args.batch, args.m + 1024, args.n + 1024, args.k + TILE_K});
 }
 
-/* In multicast_half.cu, so that both types compile at the same time. */
-int matmul_multicast_half(const struct launch *launch, const multicast_config &config);
+/* Compiled in multicast_TYPE_TILE.cu. */
+template <typename T, size_t GROUP>
+int matmul_multicast_group(const struct launch *launch, const multicast_config &config);
+
+template <typename T> static int matmul_multicast_of(const struct launch *launch, const multicast_config &config) {
+    size_t tile = 0;
+    while (!(multicast_tiles[tile] == config.tile)) tile++;
+    return [&]<size_t... GROUPS>(std::index_sequence<GROUPS...>) {
+        int error = 0;
+        ((multicast_groups[GROUPS] <= tile && tile < multicast_groups[GROUPS + 1]
+              ? error = matmul_multicast_group<T, GROUPS>(launch, config)
+              : 0),
+         ...);
+        return error;
+    }
+    (std::make_index_sequence<std::size(multicast_groups) - 1>());
+}
 
 static int matmul_multicast_start(const struct launch *launch) {
     const multicast_config config = matmul_multicast_config(launch);
-    return launch->dtype == FLOAT16 ? matmul_multicast_half(launch, config)
+    return launch->dtype == FLOAT16 ? matmul_multicast_of<__half>(launch, config)
                                     : matmul_multicast_of<__nv_bfloat16>(launch, config);
 }
 

@@ -49,6 +49,9 @@ static constexpr multicast_tile_size multicast_tiles[] = {
     {64, 192, 1},  {64, 160, 1},  {64, 144, 1},  {64, 128, 1},  {64, 112, 1},  {64, 96, 2},   {64, 80, 2},
     {64, 64, 2},   {64, 48, 2},   {64, 32, 2},   {64, 16, 2}};
 
+/* Where groups of tiles begin and end: a file compiles a group for one type (multicast_bfloat16_128x256.cu). */
+static constexpr size_t multicast_groups[] = {0, 2, 5, 9, 14, 19, 25};
+
 /* Blocks of a cluster that share operands: down * across. */
 struct multicast_share {
     int down, across;

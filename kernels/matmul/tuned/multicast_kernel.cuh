@@ -1,10 +1,8 @@
-/* multicast_kernel.cuh - the kernel of multicast.cu and its launch, for one type. Each type is compiled by
- * itself. */
+/* multicast_kernel.cuh - the kernel of multicast.cu and its launch. */
 #ifndef KERNELS_MATMUL_MULTICAST_KERNEL_CUH
 #define KERNELS_MATMUL_MULTICAST_KERNEL_CUH
 
 #include "multicast.cuh"
-#include <iterator>
 #include <utility>
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
@@ -185,17 +183,19 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
                               size_t(bytes), size, stream_of(launch), work, a_map, b_map, c_map, layout);
 }
 
-template <typename T, size_t... TILES>
-int matmul_multicast_tiles(const struct launch *launch, const multicast_config &config, std::index_sequence<TILES...>) {
-    int error = 0;
-    ((config.tile == multicast_tiles[TILES] ? error = matmul_multicast_start<multicast_shape<TILES>, T>(launch, config)
-                                            : 0),
-     ...);
-    return error;
-}
-
-template <typename T> int matmul_multicast_of(const struct launch *launch, const multicast_config &config) {
-    return matmul_multicast_tiles<T>(launch, config, std::make_index_sequence<std::size(multicast_tiles)>());
+/* Launches a tile of the group. */
+template <typename T, size_t GROUP>
+int matmul_multicast_group(const struct launch *launch, const multicast_config &config) {
+    constexpr size_t FIRST = multicast_groups[GROUP];
+    return [&]<size_t... TILES>(std::index_sequence<TILES...>) {
+        int error = 0;
+        ((config.tile == multicast_tiles[FIRST + TILES]
+              ? error = matmul_multicast_start<multicast_shape<FIRST + TILES>, T>(launch, config)
+              : 0),
+         ...);
+        return error;
+    }
+    (std::make_index_sequence<multicast_groups[GROUP + 1] - FIRST>());
 }
 
 #endif

@@ -20,6 +20,10 @@
 #ifndef KERNELS_WGMMA_CUH
 #define KERNELS_WGMMA_CUH
 
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ == 900 && !defined __CUDA_ARCH_FEAT_SM90_ALL
+#error "wgmma needs 9.0a: the Makefile compiles for it what says `.only_below = 100`, and the NAME_*.cu beside it"
+#endif
+
 #include "../../core/tma.cuh"
 #include "../matmul.cuh"
 #include <algorithm>

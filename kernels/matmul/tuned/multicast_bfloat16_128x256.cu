@@ -1,0 +1,4 @@
+/* multicast_bfloat16_128x256.cu - kernels of multicast.cu for bfloat16: the group of tiles that begins with 128x256. */
+#include "multicast_kernel.cuh"
+
+template int matmul_multicast_group<__nv_bfloat16, 0>(const struct launch *, const multicast_config &);
