@@ -97,7 +97,7 @@ int command_cuda_number(const struct job *job) {
     return job->device_count > 0 ? job->device_numbers[0] : 0;
 }
 
-/* The numbers of the GPUs that the job wants, of the `there` that are here; returns how many. */
+/* The numbers of the GPUs that the job wants, if this machine has `there`; returns how many. */
 static int cuda_numbers(const struct job *job, int there, int numbers[MOST_DEVICES]) {
     int count = job->device_count < 0 ? there : job->device_count == 0 ? 1 : job->device_count;
     if (count > MOST_DEVICES) count = MOST_DEVICES;
@@ -105,7 +105,7 @@ static int cuda_numbers(const struct job *job, int there, int numbers[MOST_DEVIC
     return count;
 }
 
-/* Facts of a team: the first one's, and the least memory of them all. */
+/* The facts of several GPUs: those of the first, with the smallest memory of all. */
 static enum status facts_of_team(const int *numbers, int count, struct device_facts *facts, struct error *error) {
     TRY(device_cuda_facts(numbers[0], facts, error));
     for (int i = 1; i < count; i++) {
@@ -120,7 +120,7 @@ static enum status facts_of_team(const int *numbers, int count, struct device_fa
     return STATUS_OK;
 }
 
-/* The facts of the GPUs that the job wants: *there is false when it may do without. */
+/* Finds the GPUs that the job wants and their facts. *there: it has them; false: it runs without. */
 static enum status find_cuda(const struct job *job, bool need_device, struct device_facts *facts, bool *there,
                              struct error *error) {
     *there = false;
@@ -135,8 +135,9 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
     if (job->device != JOB_DEVICE_CUDA || !need_device) return STATUS_OK;
     if (here == 0)
         return fail(error, STATUS_DEVICE,
-                    TILERUN_CUDA ? "the job demands a CUDA GPU (device: cuda) and this machine has none that works"
-                                 : "the job demands a CUDA GPU (device: cuda) and this tilerun was built without CUDA");
+                    TILERUN_CUDA
+                        ? "the job demands a CUDA GPU (device: cuda), and no GPU works on this machine"
+                        : "the job demands a CUDA GPU (device: cuda), and this tilerun was built without CUDA");
     return fail(error, STATUS_DEVICE, "there is no cuda:%d here; the last is cuda:%d", missing, here - 1);
 }
 

@@ -15,8 +15,8 @@ static enum status refuse_other_device(const struct comparison *comparison, stru
     const struct run_pair *pair = comparison->other_device;
     const char *base = pair->base->device_name, *new = pair->new->device_name;
     return fail(error, STATUS_USAGE,
-                "%s was measured on '%s', %s on '%s': times of two devices do not show what a change did; --any-device "
-                "compares them all the same",
+                "%s was measured on '%s', %s on '%s': times of two devices do not show the effect of a change; "
+                "--any-device compares them anyway",
                 comparison->base->path, *base ? base : "another device", comparison->new->path,
                 *new ? new : "another device");
 }

@@ -1,4 +1,4 @@
-/* list.c - `tilerun list [OP]`: the variants, straight from the registry. */
+/* list.c - `tilerun list [OPERATION]`: prints the variants of the registry. */
 #include "../base/text.h"
 #include "../stream/device.h"
 #include "command.h"

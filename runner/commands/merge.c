@@ -1,4 +1,4 @@
-/* merge.c - `tilerun merge RESULTS`: joins what the shards of a job have made into its results file. */
+/* merge.c - `tilerun merge RESULTS`: joins the results of a job's shards into one results file. */
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../execute/execute.h"
@@ -16,7 +16,7 @@ struct merge_settings {
     enum progress_mode progress;
 };
 
-/* The job as the shards run it, whose text stays theirs: the output is the same file by whatever name. */
+/* The job of the shards, with their text; its output gets the path of the command line. */
 static struct job *load_job(const char *path, const struct shard_job *found) {
     struct job *job = job_parse(found->path, found->resolved, &(struct job_overrides){.output = NULL});
     job->verbatim = must_strdup(found->text);
@@ -25,20 +25,19 @@ static struct job *load_job(const char *path, const struct shard_job *found) {
     return job;
 }
 
-/* No shard has left its note: a file that is done is shown, and what a killed merge had still to remove goes. */
+/* No shard has left a manifest: prints the results file that is there, and removes the leftovers of a killed merge. */
 static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
     struct results_file *file;
     if (access(path, F_OK) != 0)
         return fail(error, STATUS_USAGE,
-                    "merge: no shard has left anything in %s.parts; `tilerun run JOB -o %s --shard I/N` makes the "
-                    "parts that are joined here",
-                    path, path);
+                    "merge: %s.parts holds no results of shards; `tilerun run JOB -o %s --shard I/N` makes them", path,
+                    path);
     TRY(command_results_open(path, &file, error));
     results_sweep(path);
     char *outcome = results_file_text(file, "/", "status");
     bool failed = outcome && strcmp(outcome, "failed") == 0;
     if (options->progress != PROGRESS_NONE)
-        text_print_stderr("tilerun: %s is %s, and no shard has left anything beside it: nothing to do\n", path,
+        text_print_stderr("tilerun: %s is %s, and there are no results of shards beside it: nothing to do\n", path,
                           failed    ? "complete, with failed runs"
                           : outcome ? outcome
                                     : "unfinished");

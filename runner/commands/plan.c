@@ -2,8 +2,7 @@
 #include "../base/table.h"
 #include "command.h"
 #include "limits_command.h"
-#include "plan_shards.h"
-#include "plan_table.h"
+#include "plan_print.h"
 #include "shard_option.h"
 
 enum plan_view { VIEW_TABLE, VIEW_DETAIL, VIEW_JSON, VIEW_RESOLVED };

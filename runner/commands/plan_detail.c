@@ -1,7 +1,7 @@
-/* plan_detail.c - what `tilerun plan --detail` shows: the tiles, traffic, memory and predicted bound of each run. */
+/* plan_detail.c - prints the tiles, traffic, memory and predicted bound of each run, for `tilerun plan --detail`. */
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "plan_table.h"
+#include "plan_print.h"
 #include <stdlib.h>
 
 static void print_tiles(const struct geometry *geometry, const struct tiling *tiling, FILE *to) {
@@ -32,8 +32,8 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
                size_text(geometry->bytes, a), size_text(tiling->traffic_bytes, b));
     if (run->kernel->traffic_bytes) {
         double bytes = plan_modelled_bytes(plan, run);
-        text_print(to, "    traffic   %s asked of the device's memory, as modelled", size_text(bytes, a));
-        if (geometry->bytes > 0) fprintf(to, ": %.3g x the least", bytes / geometry->bytes);
+        text_print(to, "    traffic   %s between kernel and device memory, as modelled", size_text(bytes, a));
+        if (geometry->bytes > 0) fprintf(to, ": %.3g times the least", bytes / geometry->bytes);
         fprintf(to, "\n");
     }
     text_print(to, "    memory    %s of %s: inputs", size_text((double)tiling->memory_bytes, a),
@@ -51,13 +51,12 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
                tiling->predicted_s);
 }
 
-/* How the values of an array follow from its file. */
+/* Prints how the stored values of an input are decoded. */
 static void print_decoding(const struct array *array, FILE *to) {
     if (array->remark) text_print(to, "input '%s': %s\n", array->name, array->remark);
     if (!array->decoding) return;
     char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
-    text_print(to, "input '%s': %s: %s\n", array->name, array->packed ? "as stored, to be decoded later" : "decoded",
-               how);
+    text_print(to, "input '%s': %s: %s\n", array->name, array->packed ? "as stored, decoded later" : "decoded", how);
     free(how);
 }
 

@@ -1,5 +1,5 @@
-/* plan_shards.c - prints what each shard of a job would do, and sentences on what that means. */
-#include "plan_shards.h"
+/* plan_shards.c - prints what each shard of a job would do, how even the shards are, and how many make sense. */
+#include "plan_print.h"
 
 #include "../base/fail.h"
 #include "../base/json.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    ALL_ROWS = 24, /* of more shards, */
-    MOST_ROWS = 12 /* so many rows of the longest ones are shown */
+    MOST_SHARDS_SHOWN = 24, /* of more shards only the longest are cells... */
+    ROWS_OF_LONGEST = 12    /* ...in this many rows */
 };
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -23,40 +23,40 @@ static const struct table_column columns[COLUMNS] = {
     [READS] = {.name = "reads", .right = true},
     [WRITES] = {.name = "writes", .right = true},
     [TIME] = {.name = "predicted", .right = true},
-    [WAITS] = {.name = "waits", .right = true}, /* only if one does */
+    [WAITS] = {.name = "waits", .right = true}, /* only if a shard waits */
 };
 
-/* How a load is shown: those that look alike share a row. */
-struct shown {
+/* The texts of a row; shards with the same texts share a row. */
+struct cells {
     char runs[16], reads[32], writes[32], seconds[32], waits[32];
 };
 
-static struct shown show(const struct numbered_load *numbered) {
+static struct cells cells_of(const struct numbered_load *numbered) {
     const struct shard_load *load = &numbered->load;
-    struct shown shown = {.seconds = "-", .waits = "-"};
-    snprintf(shown.runs, sizeof shown.runs, "%d", load->runs);
-    size_text(load->read_bytes, shown.reads);
-    size_text(load->write_bytes, shown.writes);
-    if (load->runs > 0) duration_text(load->seconds, shown.seconds);
-    if (numbered->waits_s > 0) duration_text(numbered->waits_s, shown.waits);
-    return shown;
+    struct cells cells = {.seconds = "-", .waits = "-"};
+    snprintf(cells.runs, sizeof cells.runs, "%d", load->runs);
+    size_text(load->read_bytes, cells.reads);
+    size_text(load->write_bytes, cells.writes);
+    if (load->runs > 0) duration_text(load->seconds, cells.seconds);
+    if (numbered->waits_s > 0) duration_text(numbered->waits_s, cells.waits);
+    return cells;
 }
 
 static bool look_alike(const struct numbered_load *one, const struct numbered_load *other) {
-    const struct shown a = show(one), b = show(other);
+    const struct cells a = cells_of(one), b = cells_of(other);
     return strcmp(a.runs, b.runs) == 0 && strcmp(a.reads, b.reads) == 0 && strcmp(a.writes, b.writes) == 0 &&
            strcmp(a.seconds, b.seconds) == 0 && strcmp(a.waits, b.waits) == 0;
 }
 
 static void add_row(struct table *table, char *name, const struct numbered_load *load, bool waits) {
-    const struct shown shown = show(load);
+    const struct cells cells = cells_of(load);
     table_row(table);
     table_cell(table, SHARD, "%s", name);
-    table_cell(table, RUNS, "%s", shown.runs);
-    table_cell(table, READS, "%s", shown.reads);
-    table_cell(table, WRITES, "%s", shown.writes);
-    table_cell(table, TIME, "%s", shown.seconds);
-    if (waits) table_cell(table, WAITS, "%s", shown.waits);
+    table_cell(table, RUNS, "%s", cells.runs);
+    table_cell(table, READS, "%s", cells.reads);
+    table_cell(table, WRITES, "%s", cells.writes);
+    table_cell(table, TIME, "%s", cells.seconds);
+    if (waits) table_cell(table, WAITS, "%s", cells.waits);
     free(name);
 }
 
@@ -67,11 +67,11 @@ static int compare_longest(const void *one, const void *other) {
     return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-/* The longest shards, those that look alike in one row, and what the others have together. */
+/* Adds rows for the longest shards, and one for the sum of the others. */
 static void add_longest(struct table *table, struct numbered_load *of, int shards, bool waits) {
     qsort(of, (size_t)shards, sizeof *of, compare_longest);
     int next = 0;
-    for (int row = 0; next < shards && (row < MOST_ROWS || next == shards - 1); row++) {
+    for (int row = 0; next < shards && (row < ROWS_OF_LONGEST || next == shards - 1); row++) {
         int begin = next, least = of[begin].shard, most = least;
         for (; next < shards && look_alike(&of[begin], &of[next]); next++) {
             if (of[next].shard < least) least = of[next].shard;
@@ -93,7 +93,7 @@ static void add_longest(struct table *table, struct numbered_load *of, int shard
 static void print_table(const struct division *division, int width, FILE *to) {
     struct table *table = table_create(columns, division->waits ? COLUMNS : WAITS);
     const struct numbered_load sum = {.load = division->sum};
-    if (division->shards > ALL_ROWS)
+    if (division->shards > MOST_SHARDS_SHOWN)
         add_longest(table, division->of, division->shards, division->waits);
     else
         for (int s = 0; s < division->shards; s++)
@@ -103,7 +103,7 @@ static void print_table(const struct division *division, int width, FILE *to) {
     table_free(table);
 }
 
-/* ---- the sentences ----------------------------------------------------------------------------------------------- */
+/* ---- the summary -------------------------------------------------------------------------------------------------- */
 
 static void print_line(char *line, int width, FILE *to) {
     text_print_wrapped(line, 0, width, to);
@@ -154,20 +154,21 @@ static void print_dominant(const struct division *division, int width, FILE *to)
 static void print_files(const struct division *division, int width, FILE *to) {
     char a[32], b[32], c[32];
     if (division->files_s <= 0) return;
-    print_line(must_printf("files: reading %s and writing %s takes %s, however fast the shards compute, where the file "
-                           "system reads %.3g GB/s and writes %.3g GB/s for all of them together (--bandwidth)",
-                           size_text(division->sum.read_bytes, a), size_text(division->sum.write_bytes, b),
-                           duration_text(division->files_s, c), division->read_bytes_per_s / 1e9,
-                           division->write_bytes_per_s / 1e9),
-               width, to);
+    print_line(
+        must_printf("files: reading %s and writing %s takes at least %s, because the file system reads %.3g GB/s "
+                    "and writes %.3g GB/s for all shards together (--bandwidth)",
+                    size_text(division->sum.read_bytes, a), size_text(division->sum.write_bytes, b),
+                    duration_text(division->files_s, c), division->read_bytes_per_s / 1e9,
+                    division->write_bytes_per_s / 1e9),
+        width, to);
     if (division->files_shards == 0)
         print_line(
-            must_strdup("That is less than the longest shard computes, however many there are: files never limit it."),
+            must_strdup("That is less than the longest shard computes, for any number of shards: files are no limit."),
             width, to);
     else if (division->files_shards == 1)
         print_line(must_strdup("That is longer than one shard computes: files limit any number of shards."), width, to);
     else
-        print_line(must_printf("From %d shards on files take longer than the longest one computes, and more shards "
+        print_line(must_printf("From %d shards on, files take longer than the longest shard computes, and more shards "
                                "gain nothing.",
                                division->files_shards),
                    width, to);
@@ -180,7 +181,7 @@ void plan_print_shards(const struct plan *plan, const struct division_terms *ter
     print_balance(division, width, to);
     print_dominant(division, width, to);
     print_files(division, width, to);
-    print_line(must_printf("Times are those of the machine that the division assumes, %s, not of this one.",
+    print_line(must_printf("Times are for the machine that the division assumes, %s, not for this one.",
                            shard_machine(plan, machine)),
                width, to);
     division_free(division);

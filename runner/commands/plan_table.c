@@ -1,12 +1,11 @@
-/* plan_table.c - what `tilerun plan` shows: a row for each run with its predicted times, then what all take together;
- * or the same as JSON. */
-#include "plan_table.h"
+/* plan_table.c - prints the predictions of each run and their sum, as a table or as JSON. */
 #include "../base/fail.h"
 #include "../base/json.h"
 #include "../base/table.h"
 #include "../base/text.h"
 #include "../plan/plan_cost.h"
 #include "../plan/space.h"
+#include "plan_print.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +43,8 @@ static void add_row(struct table *table, const struct plan *plan, const struct r
     if (run->note) table_remark(table, run->note);
 }
 
-/* Is there an earlier run that is skipped for the same reason? */
-static bool said_before(const struct plan *plan, int number) {
+/* Is an earlier run skipped for the same reason? */
+static bool printed_before(const struct plan *plan, int number) {
     for (int i = 0; i < number; i++)
         if (plan->runs[i].skip && strcmp(plan->runs[i].skip, plan->runs[number].skip) == 0) return true;
     return false;
@@ -129,8 +128,8 @@ static void print_sum(const struct plan *plan, int width, FILE *to) {
     }
     free(folder);
     if (runs > 0)
-        print_line(must_strdup(measured(plan) ? "Times follow from measured limits of this machine."
-                                              : "Times follow from assumed limits; `tilerun devices --measure` "
+        print_line(must_strdup(measured(plan) ? "Times are predicted from measured limits of this machine."
+                                              : "Times are predicted from assumed limits; `tilerun devices --measure` "
                                                 "measures them."),
                    width, to);
 }
@@ -146,7 +145,7 @@ void plan_print_table(const struct plan *plan, int width, FILE *to) {
     table_print(table, width, NULL, to);
     table_free(table);
     for (int i = 0; i < plan->run_count; i++)
-        if (plan->runs[i].skip && !said_before(plan, i)) print_skipped(plan, i, width, to);
+        if (plan->runs[i].skip && !printed_before(plan, i)) print_skipped(plan, i, width, to);
     print_sum(plan, width, to);
 }
 

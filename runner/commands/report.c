@@ -1,4 +1,4 @@
-/* report.c - `tilerun report RESULTS...`: results as one HTML page, or the first of its plots. */
+/* report.c - `tilerun report RESULTS...`: writes results as one HTML page, or the first of its plots. */
 #include "../report/report.h"
 #include "../base/atomic_file.h"
 #include "../base/text.h"
@@ -14,14 +14,14 @@ struct report_settings {
     bool overwrite;
 };
 
-/* NAME.html in the current folder, for a results file NAME.h5. The caller frees. */
+/* "NAME.html" for a results file "DIR/NAME.h5". The caller frees. */
 static char *default_output(const char *results) {
     const char *slash = strrchr(results, '/'), *name = slash ? slash + 1 : results, *dot = strrchr(name, '.');
     int length = dot && dot > name && strcmp(dot, ".h5") == 0 ? (int)(dot - name) : (int)strlen(name);
     return must_printf("%.*s.html", length, name);
 }
 
-/* The page goes over none of the files that it tells of, even with --overwrite and where one is still to come. */
+/* Refuses a page that would replace one of the results files, even with --overwrite or before that file exists. */
 static enum status check_apart(const char *name, char *const results[], int count, struct error *error) {
     struct destination page, other;
     enum status status = destination_find("report", name, &page, error);

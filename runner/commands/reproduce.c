@@ -30,7 +30,7 @@ struct reproduction {
     struct results_file *base, *new;
 };
 
-/* ---- where the new results go ------------------------------------------------------------------------------------ */
+/* ---- the place of the new results --------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *about, int type, struct FTW *level) {
     (void)about, (void)type, (void)level;
@@ -72,16 +72,16 @@ static enum status choose_output(struct reproduction *r, struct error *error) {
     return STATUS_OK;
 }
 
-/* ---- running it again -------------------------------------------------------------------------------------------- */
+/* ---- the second run ----------------------------------------------------------------------------------------------- */
 
 static enum status load_job(const struct reproduction *r, struct job **job, struct error *error) {
     char *text = results_file_job(r->base, true);
     *job = NULL;
-    if (!text) return fail(error, STATUS_USAGE, "%s: it holds no job to run again", r->path);
+    if (!text) return fail(error, STATUS_USAGE, "%s: holds no job to run again", r->path);
     *job = job_parse(r->path, text,
                      &(struct job_overrides){.output = r->output, .device = r->settings->job.overrides.device});
     free(text);
-    for (int i = 0; i < (*job)->operation_count; i++) { /* the original's files stay as they are */
+    for (int i = 0; i < (*job)->operation_count; i++) { /* do not write the original's files */
         struct job_operation *operation = &(*job)->operations[i];
         free(operation->to_file);
         operation->to_file = NULL;
@@ -104,18 +104,19 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, ch
     return status;
 }
 
-/* ---- judging it -------------------------------------------------------------------------------------------------- */
+/* ---- the verdict -------------------------------------------------------------------------------------------------- */
 
-/* What became of the outputs that the original holds. */
+/* Counts of the original's outputs. */
 struct tally {
-    int outputs, identical, within, differ, missing;
-    int gone;         /* which the original had */
-    int lost;         /* runs that made a result before and not now */
-    bool same_origin; /* program and device are the same: what promises the same bits must give them */
+    int outputs, identical, within, differ;
+    int missing;      /* the new results lack them */
+    int gone;         /* the original has lost them */
+    int lost;         /* runs that succeeded in the original and not now */
+    bool same_origin; /* program and device are the same, so variants that promise the same bits must give them */
 };
 
-/* Does the run promise the same bits as before? Where a sum is split among tiles, they depend on the memory that was
- * free. */
+/* Does the run promise the same bits as before? A sum that is split among tiles depends on the size of the free memory.
+ */
 static bool promises_bits(const struct plan *plan, const struct run_pair *pair) {
     const struct run *run = &plan->runs[pair->new->run];
     const struct geometry *geometry = &plan->tasks[run->task].geometry;
@@ -139,7 +140,7 @@ static bool same_program(const struct context *context) {
     return !differs(context, "tool_version") && !differs(context, "git_commit") && !differs(context, "program_xxh3");
 }
 
-/* Counts one output, and says how it differs. */
+/* Counts one output, and notes how it differs. */
 static void count_output(const struct plan *plan, struct run_pair *pair, struct tally *tally) {
     char text[160];
     const struct output_difference *output = &pair->output;
@@ -190,19 +191,19 @@ static struct tally count_outputs(struct comparison *comparison, const struct pl
     return tally;
 }
 
-/* Names what may have made the difference. */
-static void print_culprit(const struct comparison *comparison, const struct context *context,
-                          const struct tally *tally) {
+/* Prints what may have caused the difference. */
+static void print_likely_cause(const struct comparison *comparison, const struct context *context,
+                               const struct tally *tally) {
     if (comparison->other_device)
-        text_print(stdout, "Likely why: the device is another one, '%s' then and '%s' now.\n",
+        text_print(stdout, "Likely cause: another device ('%s' then, '%s' now).\n",
                    comparison->other_device->base->device_name, comparison->other_device->new->device_name);
     else if (!same_device(comparison, context))
-        text_print(stdout, "Likely why: the device or its threads are others; see above.\n");
-    if (!same_program(context)) printf("Likely why: the program is another one; see above.\n");
+        printf("Likely cause: another device or thread count (listed above).\n");
+    if (!same_program(context)) printf("Likely cause: another build of the program (listed above).\n");
     if (tally->same_origin && tally->differ > 0)
         printf(
-            "Inputs, program and device are the same: either the stored output was changed, or a kernel does not give "
-            "the same bits every run.\n");
+            "Inputs, program and device are the same: the stored output was changed, or a kernel gives other bits in "
+            "each run.\n");
 }
 
 static void print_totals(const struct comparison *comparison, const struct tally *tally) {
@@ -212,7 +213,7 @@ static void print_totals(const struct comparison *comparison, const struct tally
     if (tally->missing) printf(", %d not made", tally->missing);
     if (tally->gone) printf(", %d gone", tally->gone);
     if (comparison->other_device) {
-        printf("; times: not compared, for the device is another one\n");
+        printf("; times: not compared, because the device is another one\n");
         return;
     }
     int slower = comparison_count(comparison, RATIO_SLOWER), faster = comparison_count(comparison, RATIO_FASTER);
@@ -227,8 +228,8 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
     struct comparison comparison;
     comparison_pair(r->base, r->new, &comparison);
     struct context context = context_compare(&comparison);
-    context_forget(&context, "command_line"); /* it was `run` then, and is `reproduce` now */
-    comparison.inputs_differ = false;         /* their values were checked; only how they are generated could differ */
+    context_forget(&context, "command_line"); /* `run` then, `reproduce` now */
+    comparison.inputs_differ = false;         /* their values were checked already */
     enum status status = comparison_judge(&comparison, &(struct compare_options){r->settings->threshold, true}, error);
     if (!status) {
         bool other_device = comparison.other_device != NULL;
@@ -238,7 +239,7 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
         bool good = tally.differ + tally.missing + tally.lost + slower + comparison_worse(&comparison) == 0;
         context_print(&context, stdout);
         comparisons_print(&comparison, 1, false, stdout);
-        if (!good) print_culprit(&comparison, &context, &tally);
+        if (!good) print_likely_cause(&comparison, &context, &tally);
         print_totals(&comparison, &tally);
         status = good ? STATUS_OK : STATUS_RUN;
     }

@@ -1,4 +1,4 @@
-/* run.c - `tilerun run JOB`: job -> plan -> stream -> result. */
+/* run.c - `tilerun run JOB`: loads a job, plans it, and executes it whole or one shard of it. */
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"

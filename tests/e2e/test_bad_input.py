@@ -294,7 +294,7 @@ def test_device_that_is_not_there(place):
     refused(place, r"cuda:99|demands a CUDA GPU", "--device", "cuda:99", code=DEVICE)
     refused(place, r"--device: .*'gpu' \(did you mean 'cuda'\?\)", "--device", "gpu")
     if not tree.has_cuda():
-        refused(place, "demands a CUDA GPU .* was built without CUDA", "--device", "cuda", code=DEVICE)
+        refused(place, "demands a CUDA GPU .* this tilerun was built without CUDA", "--device", "cuda", code=DEVICE)
 
 
 @pytest.mark.parametrize("command", ["check", "plan", "run"])

@@ -186,7 +186,7 @@ def test_where_files_stop_it(folder, share):
     limit = found["files_limit_from"]
     assert 1 / share <= limit <= 17
     assert longest(path, limit, "compute_s") <= found["files_s"] < longest(path, limit - 1, "compute_s")
-    assert f"From {limit} shards on files take longer" in planned(path, 4, "--bandwidth", rate)
+    assert f"From {limit} shards on, files take longer" in planned(path, 4, "--bandwidth", rate)
     many = figures(path, 17, "--bandwidth", rate)
     assert many["all_at_once_s"] == max(many["longest_s"], many["files_s"])
 
@@ -194,10 +194,10 @@ def test_where_files_stop_it(folder, share):
 def test_files_that_stop_nothing_or_everything(folder):
     path = spread_job(folder)
     assert figures(path, 3, "--bandwidth", "100TB")["files_limit_from"] is None
-    assert "files never limit it" in planned(path, 3, "--bandwidth", "100TB")
+    assert "files are no limit" in planned(path, 3, "--bandwidth", "100TB")
     assert figures(path, 3, "--bandwidth", "100kB")["files_limit_from"] == 1
     assert "files limit any number of shards" in planned(path, 3, "--bandwidth", "100kB")
-    assert "reads 3 GB/s and writes 1.5 GB/s for all of them together (--bandwidth)" in planned(path, 3)
+    assert "reads 3 GB/s and writes 1.5 GB/s for all shards together (--bandwidth)" in planned(path, 3)
 
 
 def test_one_group_that_dominates(folder):

@@ -147,14 +147,14 @@ def test_what_is_put_in_order_is_read_at_less_than_that_rate(folder):
 
 def test_limits_are_kept(folder, cache):
     path = small_job(folder)
-    assumed = "Times follow from assumed limits; `tilerun devices --measure` measures them."
+    assumed = "Times are predicted from assumed limits; `tilerun devices --measure` measures them."
     assert assumed in plan(path) and not cache.exists()
     assert "assumed limits" in harness.tilerun("devices").stdout and not cache.exists()
     assert harness.tilerun("check", path).returncode == OK and not cache.exists()
     measured = harness.tilerun("devices", "--measure")
     assert measured.returncode == OK and "measuring the limits of cpu" in measured.stderr
     assert "measured limits" in measured.stdout and len(list(cache.iterdir())) >= 1
-    assert "Times follow from measured limits" in plan(path)
+    assert "Times are predicted from measured limits" in plan(path)
     said = harness.tilerun("devices")
     assert said.stdout.split("measured limits")[1] == measured.stdout.split("measured limits")[1]
     assert "assumed" not in said.stderr
@@ -202,7 +202,7 @@ def test_no_cache_is_no_mistake(folder, cache, damage):
     assert "assumed limits" in plan(path)
     row, said = row_of(folder, path)
     assert "measuring the limits of cpu" in said and row["bound_s"] > 0
-    assert ("cannot be kept" in said) == ("folder" in damage)
+    assert ("cannot be stored" in said) == ("folder" in damage)
 
 
 @pytest.mark.parametrize("warmup, repeat", [(0, 1), (1, 1), (0, 2)])

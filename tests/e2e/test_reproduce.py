@@ -205,7 +205,7 @@ def test_another_program_that_is_wrong(run):
     edit.set_values(run, "outputs/n=24/product", lambda values: values + 1)
     edit.set_attribute(run, "/", "tool_version", "0.0.1")
     done = reproduce(run, expect=RUN)
-    assert "Likely why: the program is another one" in done.stdout and "1 differ" in last_line(done)
+    assert "Likely cause: another build of the program" in done.stdout and "1 differ" in last_line(done)
 
 
 def test_other_threads_may_differ_within_tolerance(run):
@@ -222,9 +222,9 @@ def test_another_device(run):
     edit.set_rows(run, table)
     edit.set_all_samples(run, lambda _: FAST)
     done = reproduce(run)
-    assert last_line(done) == "outputs: 5 of 5 identical; times: not compared, for the device is another one"
+    assert last_line(done) == "outputs: 5 of 5 identical; times: not compared, because the device is another one"
     edit.set_values(run, "outputs/n=24/product", lambda values: values + 1)
-    assert "the device is another one, 'Another CPU' then and " in reproduce(run, expect=RUN).stdout
+    assert "another device ('Another CPU' then, " in reproduce(run, expect=RUN).stdout
 
 
 def test_a_slower_run(run):
@@ -254,7 +254,7 @@ def test_what_makes_no_result_now_counts(run):
 def test_files_that_hold_no_job(run, folder):
     with h5py.File(run, "r+") as file:
         del file["job_resolved"]
-    assert "it holds no job to run again" in reproduce(run, expect=USAGE).stderr
+    assert "holds no job to run again" in reproduce(run, expect=USAGE).stderr
     (folder / "job.yaml").write_text("version: 1\n")
     reproduce(folder / "job.yaml", expect=USAGE)
     reproduce(folder / "absent.h5", expect=USAGE)

@@ -108,7 +108,7 @@ def test_a_partial_output_is_not_called_complete(folder):
     job(folder)
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--only", "p")
     assert done.returncode == OK, done.stderr
-    assert "out.h5 is partial, and no shard has left anything beside it" in merge(folder).stderr
+    assert "out.h5 is partial, and there are no results of shards beside it" in merge(folder).stderr
 
 
 @pytest.mark.parametrize("done_by", ["one process", "shards"])

@@ -139,7 +139,7 @@ def test_missing_shard_is_named(folder):
 
 def test_nothing_to_merge(folder):
     job(folder)
-    assert "no shard has left anything" in merge(folder, expect=USAGE).stderr
+    assert "holds no results of shards" in merge(folder, expect=USAGE).stderr
     assert not (folder / "out.h5.parts").exists()
     said = harness.tilerun("merge", folder / "job.yaml")  # the job instead of the results
     assert said.returncode == USAGE and "job.yaml: is not an HDF5 file" in said.stderr

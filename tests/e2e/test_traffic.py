@@ -18,7 +18,7 @@ def planned_bytes():
     found = {}
     for run in done.stdout.split("\nrun "):
         names = re.search(r"\d+  (\w+) .* (\w+(?:,\w+=\w+)?)  \S+  on cuda", run)
-        bytes_ = re.search(r"traffic +(\S+) (\w+) asked of the device's memory", run)
+        bytes_ = re.search(r"traffic +(\S+) (\w+) between kernel and device memory", run)
         found[names[1], names[2]] = float(bytes_[1]) * UNITS[bytes_[2]]
     return found
 

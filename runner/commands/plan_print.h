@@ -1,0 +1,18 @@
+/* plan_print.h - what `tilerun plan` prints. Tables are at most `width` columns wide (0: no limit). */
+#ifndef RUNNER_PLAN_PRINT_H
+#define RUNNER_PLAN_PRINT_H
+
+#include "../divide/division.h"
+#include "../plan/plan.h"
+#include <stdio.h>
+
+/* The predictions of each run, and their sum. */
+void plan_print_table(const struct plan *plan, int width, FILE *to);
+void plan_print_json(const struct plan *plan, FILE *to);
+/* `--detail`: the tiles, bytes and bounds of each run. */
+void plan_print_detail(const struct plan *plan, FILE *to);
+/* `--shards N`: a row for each shard, or for the longest of many; how even they are, and how many make sense. */
+void plan_print_shards(const struct plan *plan, const struct division_terms *terms, int width, FILE *to);
+void plan_print_shards_json(const struct plan *plan, const struct division_terms *terms, FILE *to);
+
+#endif
