@@ -1,4 +1,4 @@
-/* job.c - the walk over a job file: top level, parameters, definitions. */
+/* job.c - reads a job file: the top level, parameters, and the definitions of inputs and operations. */
 #include "job.h"
 
 #include "../base/fail.h"
@@ -18,7 +18,7 @@ static bool is_job_name(const char *text) {
     return !*text;
 }
 
-/* The stem of the job file's path; '_' replaces characters that a name may not have. */
+/* The stem of the job file's name; '_' replaces characters that a job name must not contain. */
 static char *name_from_path(const char *path) {
     const char *slash = strrchr(path, '/');
     char *name = must_strdup(slash ? slash + 1 : path);
@@ -29,14 +29,14 @@ static char *name_from_path(const char *path) {
     return name;
 }
 
-static void check_version(struct reader *reader, const struct yaml_node *root) {
+static void check_version(struct job_reader *reader, const struct yaml_node *root) {
     const struct yaml_node *version = yaml_get(root, "version");
     if (version && (version->kind != YAML_INT || version->integer != 1))
-        reader_error(reader, version, "this program reads 'version: 1' of the job file");
+        job_error(reader, version, "'version' must be 1: this program reads no other");
 }
 
-/* The command line's values replace the file's. */
-static void apply_overrides(struct reader *reader, const struct job_overrides *overrides) {
+/* Replaces values of the file by those of the command line. */
+static void apply_overrides(struct job_reader *reader, const struct job_overrides *overrides) {
     struct job *job = reader->job;
     char message[256];
     if (overrides->output) {
@@ -49,14 +49,14 @@ static void apply_overrides(struct reader *reader, const struct job_overrides *o
         yaml_error(reader->document, NULL, "--memory: %s", message);
 }
 
-static void read_head(struct reader *reader, const struct yaml_node *root, const struct job_overrides *overrides) {
+static void read_head(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides) {
     struct job *job = reader->job;
-    reader_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
+    job_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
     check_version(reader, root);
-    reader_read_keys(reader, SCOPE_JOB, NULL, root, NULL, job);
+    job_read_keys(reader, SCOPE_JOB, NULL, root, NULL, job);
     if (job->name && !is_job_name(job->name))
-        reader_error(reader, yaml_get(root, "name"), "'%s' is no name for a job: letters, digits, '.', '_', '-'",
-                     job->name);
+        job_error(reader, yaml_get(root, "name"), "'%s' is not a job name: use letters, digits, '.', '_', '-'",
+                  job->name);
     if (!job->name) job->name = name_from_path(job->path);
     if (!job->description) job->description = must_strdup("");
     const char *slash = strrchr(job->path, '/');
@@ -69,14 +69,14 @@ static void read_head(struct reader *reader, const struct yaml_node *root, const
     apply_overrides(reader, overrides);
 }
 
-/* Reads `defaults` to find its mistakes, even if no operation uses them. */
-static void check_defaults(struct reader *reader, const struct yaml_node *defaults) {
+/* Reads `defaults` to find its errors, even if no operation uses them. */
+static void check_defaults(struct job_reader *reader, const struct yaml_node *defaults) {
     struct run_options scratch = {0};
-    if (!reader_is_map(reader, defaults, "defaults")) return;
+    if (!job_expect_map(reader, defaults, "defaults")) return;
     reader->swept = parameters_used(&reader->parameters, NULL, defaults) & reader->parameters.swept;
     combination_at(&reader->parameters, reader->swept, 0, reader->choice);
-    reader_check_keys(reader, defaults, 1u << SCOPE_RUN, NULL);
-    reader_read_keys(reader, SCOPE_RUN, NULL, defaults, NULL, &scratch);
+    job_check_keys(reader, defaults, 1u << SCOPE_RUN, NULL);
+    job_read_keys(reader, SCOPE_RUN, NULL, defaults, NULL, &scratch);
     reader->swept = 0;
 }
 
@@ -88,13 +88,13 @@ static struct definition *add_definition(struct definitions *definitions, const 
     return &definitions->items[definitions->count++];
 }
 
-static void define_inputs(struct reader *reader, const struct yaml_node *map, struct definitions *definitions) {
-    if (!reader_is_map(reader, map, "inputs")) return;
+static void define_inputs(struct job_reader *reader, const struct yaml_node *map, struct definitions *definitions) {
+    if (!job_expect_map(reader, map, "inputs")) return;
     for (int i = 0; i < map->count; i++) {
         const struct yaml_node *key = map->keys[i];
         if (!is_identifier(key->text))
-            reader_error(reader, key, "'%s' is no name for an input: a letter or '_', then letters, digits, '_', '-'",
-                         key->text);
+            job_error(reader, key, "'%s' is not an input name: use a letter or '_', then letters, digits, '_', '-'",
+                      key->text);
         add_definition(definitions, &(struct definition){
                                         .where = key,
                                         .node = map->items[i],
@@ -106,24 +106,24 @@ static void define_inputs(struct reader *reader, const struct yaml_node *map, st
     }
 }
 
-/* Complains that no input or earlier operation is called `name`, and says so if a later operation is. */
-static void complain_unread(struct reader *reader, const struct yaml_node *list, const struct definitions *definitions,
-                            const struct yaml_node *where, const char *name) {
+/* Reports that an operation reads `name`, which is neither an input nor an earlier operation. */
+static void report_unreadable(struct job_reader *reader, const struct yaml_node *list,
+                              const struct definitions *definitions, const struct yaml_node *where, const char *name) {
     const struct definition *self = &definitions->items[definitions->count - 1];
     if (strcmp(self->name, name) == 0) {
-        reader_error(reader, where, "'%s' reads itself", name);
+        job_error(reader, where, "'%s' reads itself", name);
         return;
     }
     for (int i = 0; i < list->count; i++) {
         const struct yaml_node *id = yaml_get(list->items[i], "id");
         if (!id || !id->text || strcmp(id->text, name) != 0) continue;
-        reader_error(reader, where, "'%s' comes later (line %d): an operation reads only what stands before it", name,
-                     id->line);
+        job_error(reader, where, "'%s' is defined later (line %d): an operation reads inputs and earlier operations",
+                  name, id->line);
         return;
     }
     const char **names = must_malloc(sizeof *names * (size_t)definitions->count);
     for (int i = 0; i < definitions->count - 1; i++) names[i] = definitions->items[i].name;
-    reader_unknown(reader, where, "input", name, names, definitions->count - 1);
+    job_error_unknown(reader, where, "input", name, names, definitions->count - 1);
     free(names);
 }
 
@@ -135,35 +135,36 @@ static void add_read(struct definition *definition, const struct definitions *de
     definition->uses |= definitions->items[found].uses;
 }
 
-/* Finds what the last definition, an operation, reads under any combination: names may come from swept parameters. */
-static void define_reads(struct reader *reader, const struct yaml_node *list, struct definitions *definitions) {
+/* Finds all definitions that the last one, an operation, reads under some combination: the names in `inputs` may depend
+ * on swept parameters. */
+static void define_reads(struct job_reader *reader, const struct yaml_node *list, struct definitions *definitions) {
     int self = definitions->count - 1;
     struct definition *definition = &definitions->items[self];
     const struct yaml_node *inputs = yaml_get(definition->node, "inputs");
-    if (!inputs || !reader_is_list(reader, inputs, "inputs")) return;
+    if (!inputs || !job_expect_list(reader, inputs, "inputs")) return;
     const struct operation *operation = definition->op < OP_COUNT ? operations[definition->op] : NULL;
     if (operation && inputs->count != operation->inputs)
-        reader_error(reader, inputs, "%s reads %d input%s, not %d", operation->name, operation->inputs,
-                     operation->inputs == 1 ? "" : "s", inputs->count);
+        job_error(reader, inputs, "%s reads %d input%s, not %d", operation->name, operation->inputs,
+                  operation->inputs == 1 ? "" : "s", inputs->count);
     for (int i = 0; i < inputs->count; i++) {
         const struct yaml_node *item = inputs->items[i];
         reader->swept = parameters_used(&reader->parameters, NULL, item) & reader->parameters.swept;
         int64_t count = combinations_count(&reader->parameters, reader->swept);
         for (int64_t number = 0; number < count && number < MAX_INSTANCES; number++) {
             combination_at(&reader->parameters, reader->swept, number, reader->choice);
-            char *name = reader_text(reader, item, "inputs");
+            char *name = job_read_text(reader, item, "inputs");
             const struct definition *found = name ? definition_find(definitions, self, name) : NULL;
             if (found)
                 add_read(definition, definitions, (int)(found - definitions->items));
             else if (name)
-                complain_unread(reader, list, definitions, item, name);
+                report_unreadable(reader, list, definitions, item, name);
             free(name);
         }
     }
     reader->swept = 0;
 }
 
-static uint64_t used_by_operation(struct reader *reader, const struct definition *definition) {
+static uint64_t used_by_operation(struct job_reader *reader, const struct definition *definition) {
     uint64_t uses = parameters_used(&reader->parameters, NULL, definition->node);
     for (int i = 0; i < job_key_count; i++)
         if (job_keys[i].scope == SCOPE_RUN)
@@ -171,33 +172,32 @@ static uint64_t used_by_operation(struct reader *reader, const struct definition
     return uses;
 }
 
-static void check_id(struct reader *reader, const struct yaml_node *where, const char *id,
+static void check_id(struct job_reader *reader, const struct yaml_node *where, const char *id,
                      const struct definitions *definitions) {
     const struct definition *other = definition_find(definitions, definitions->count, id);
     if (!is_identifier(id))
-        reader_error(reader, where, "'%s' is no id: a letter or '_', then letters, digits, '_', '-'", id);
+        job_error(reader, where, "'%s' is not an id: use a letter or '_', then letters, digits, '_', '-'", id);
     else if (strlen(id) >= JOB_NAME_BYTES)
-        reader_error(reader, where, "an id has at most %d characters, this one has %zu", JOB_NAME_BYTES - 1,
-                     strlen(id));
+        job_error(reader, where, "an id has at most %d characters, this one has %zu", JOB_NAME_BYTES - 1, strlen(id));
     else if (other)
-        reader_error(reader, where, "'%s' is already the name of an %s on line %d", id,
-                     other->is_input ? "input" : "operation", other->where->line);
+        job_error(reader, where, "'%s' is already the name of an %s on line %d", id,
+                  other->is_input ? "input" : "operation", other->where->line);
 }
 
-static void define_operations(struct reader *reader, const struct yaml_node *list, struct definitions *definitions) {
-    if (!reader_is_list(reader, list, "operations")) return;
-    if (list->count == 0) reader_error(reader, list, "'operations' is an empty list: nothing to do");
+static void define_operations(struct job_reader *reader, const struct yaml_node *list,
+                              struct definitions *definitions) {
+    if (!job_expect_list(reader, list, "operations")) return;
+    if (list->count == 0) job_error(reader, list, "'operations' is an empty list: nothing to do");
     for (int i = 0; i < list->count; i++) {
         const struct yaml_node *node = list->items[i], *id = yaml_get(node, "id");
         if (node->kind != YAML_MAP) {
-            reader_error(reader, node, "an operation is a map: {id: NAME, op: OPERATION, inputs: [NAME]}");
+            job_error(reader, node, "an operation is a map: {id: NAME, op: OPERATION, inputs: [NAME]}");
             continue;
         }
         struct job_operation scratch = {.op = OP_COUNT};
-        reader_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
-        reader_check_keys(reader, node,
-                          1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN,
-                          scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
+        job_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
+        job_check_keys(reader, node, 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN,
+                       scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
         if (scratch.id) check_id(reader, id, scratch.id, definitions);
         struct definition *definition =
             add_definition(definitions, &(struct definition){
@@ -212,8 +212,8 @@ static void define_operations(struct reader *reader, const struct yaml_node *lis
     }
 }
 
-/* --repeat, --warmup, --verify: as if each operation had them. */
-static void override_run_options(struct reader *reader, const struct yaml_node *list,
+/* Applies --repeat, --warmup and --verify: sets these keys in each operation. */
+static void override_run_options(struct job_reader *reader, const struct yaml_node *list,
                                  const struct job_overrides *overrides) {
     const struct {
         const char *key, *text;
@@ -224,7 +224,7 @@ static void override_run_options(struct reader *reader, const struct yaml_node *
                 yaml_set(reader->document, list->items[op], options[i].key, options[i].text);
 }
 
-static void check_unused(struct reader *reader, uint64_t used) {
+static void check_unused(struct job_reader *reader, uint64_t used) {
     for (int i = 0; i < reader->parameters.count; i++)
         if (!(used >> i & 1))
             yaml_error(reader->document, reader->parameters.items[i].where, "nothing uses parameter '%s'",
@@ -233,7 +233,7 @@ static void check_unused(struct reader *reader, uint64_t used) {
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */
 
-static void read_job(struct reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
+static void read_job(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
                      struct definitions *definitions) {
     const struct yaml_node *parameters = yaml_get(root, "parameters"), *inputs = yaml_get(root, "inputs");
     const struct yaml_node *defaults = yaml_get(root, "defaults"), *list = yaml_get(root, "operations");
@@ -255,8 +255,9 @@ static void read_job(struct reader *reader, const struct yaml_node *root, const 
     if (yaml_error_count(reader->document) == 0) reader->job->resolved = job_resolve(reader, definitions, overrides);
 }
 
-/* The job that a document describes, which the job then owns. */
-static struct job *job_of(struct yaml_document *document, const char *path, const struct job_overrides *overrides) {
+/* Reads the job in a document; the job then owns the document. */
+static struct job *read_document(struct yaml_document *document, const char *path,
+                                 const struct job_overrides *overrides) {
     static const struct job_overrides none;
     struct job *job = must_malloc(sizeof *job);
     *job = (struct job){.document = document, .path = must_strdup(path)};
@@ -266,8 +267,8 @@ static struct job *job_of(struct yaml_document *document, const char *path, cons
         yaml_error(job->document, root, "a job file is a map that begins with 'version: 1'");
         return job;
     }
-    struct reader *reader = must_malloc(sizeof *reader);
-    *reader = (struct reader){.job = job, .document = job->document};
+    struct job_reader *reader = must_malloc(sizeof *reader);
+    *reader = (struct job_reader){.job = job, .document = job->document};
     struct definitions definitions = {0};
     read_job(reader, root, overrides ? overrides : &none, &definitions);
     for (int i = 0; i < definitions.count; i++) {
@@ -283,9 +284,9 @@ static struct job *job_of(struct yaml_document *document, const char *path, cons
 }
 
 struct job *job_load(const char *path, const struct job_overrides *overrides) {
-    return job_of(yaml_load(path), path, overrides);
+    return read_document(yaml_load(path), path, overrides);
 }
 
 struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides) {
-    return job_of(yaml_parse(path, text, strlen(text)), path, overrides);
+    return read_document(yaml_parse(path, text, strlen(text)), path, overrides);
 }

@@ -1,4 +1,4 @@
-/* job_expand.c - reading inputs and operations under each combination of swept parameters. */
+/* job_expand.c - reads inputs and operations under each combination of swept parameters. */
 #include "job_expand.h"
 
 #include "../base/destination.h"
@@ -22,52 +22,52 @@ const struct definition *definition_find(const struct definitions *definitions, 
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------- */
 
-/* Complains where the data type cannot hold the values that the terms ask for. The default range, [0, 1), is allowed
- * for integers too: all their values are then 0. */
-static void check_terms(struct reader *reader, const struct yaml_node *random, const struct job_input *input) {
+/* Reports a data type that cannot hold the values of the distribution. The default range, [0, 1), is allowed for
+ * integers too: all their values are then 0. */
+static void check_terms(struct job_reader *reader, const struct yaml_node *random, const struct job_input *input) {
     char message[256];
     bool standard =
         input->terms.distribution == RANDOM_UNIFORM && !yaml_get(random, "low") && !yaml_get(random, "high");
     const char *term = standard ? NULL : random_unfit(&input->terms, input->dtype, &input->shape, message);
     const struct yaml_node *where = term ? yaml_get(random, term) : NULL;
-    if (term) reader_error(reader, where ? where : random, "%s", message);
+    if (term) job_error(reader, where ? where : random, "%s", message);
 }
 
-static void read_random(struct reader *reader, const struct yaml_node *random, struct job_input *input) {
-    if (!reader_is_map(reader, random, "random")) return;
+static void read_random(struct job_reader *reader, const struct yaml_node *random, struct job_input *input) {
+    if (!job_expect_map(reader, random, "random")) return;
     const struct yaml_node *node = yaml_get(random, "distribution");
-    const struct yaml_node *value = node && node->text ? reader_scalar(reader, node, "distribution") : NULL;
+    const struct yaml_node *value = node && node->text ? job_read_scalar(reader, node, "distribution") : NULL;
     const char *kind = value ? value->text : "uniform";
     bool known = key_allows(SCOPE_RANDOM, "distribution", kind);
     input->terms = (struct random_terms){.low = NAN, .high = NAN, .mean = NAN, .std = NAN, .value = NAN};
-    reader_check_keys(reader, random, 1u << SCOPE_RANDOM, known ? kind : NULL);
-    reader_read_keys(reader, SCOPE_RANDOM, known ? kind : "uniform", random, NULL, input);
+    job_check_keys(reader, random, 1u << SCOPE_RANDOM, known ? kind : NULL);
+    job_read_keys(reader, SCOPE_RANDOM, known ? kind : "uniform", random, NULL, input);
     if (known) check_terms(reader, random, input);
 }
 
-static void read_input(struct reader *reader, const struct definition *definition, struct job_input *input) {
+static void read_input(struct job_reader *reader, const struct definition *definition, struct job_input *input) {
     const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
     *input = (struct job_input){.where = definition->where, .name = must_strdup(definition->name)};
     input->label = combination_label(&reader->parameters, reader->swept, reader->choice);
-    if (!reader_is_map(reader, node, definition->name)) return;
+    if (!job_expect_map(reader, node, definition->name)) return;
     bool file = yaml_get(node, "file") != NULL;
     if (!file && !random) {
-        reader_check_keys(reader, node, 1u << SCOPE_INPUT, NULL);
-        reader_error(reader, node, "an input needs 'file' and 'dataset', or 'random'");
+        job_check_keys(reader, node, 1u << SCOPE_INPUT, NULL);
+        job_error(reader, node, "an input needs 'file' and 'dataset', or 'random'");
         return;
     }
     if (file && random) {
-        reader_error(reader, node, "an input has either 'file' or 'random', not both");
+        job_error(reader, node, "an input has either 'file' or 'random', not both");
         return;
     }
     const char *kind = random ? "random" : "file";
-    reader_check_keys(reader, node, 1u << SCOPE_INPUT, kind);
-    reader_read_keys(reader, SCOPE_INPUT, kind, node, NULL, input);
+    job_check_keys(reader, node, 1u << SCOPE_INPUT, kind);
+    job_read_keys(reader, SCOPE_INPUT, kind, node, NULL, input);
     input->random = random != NULL;
     input->has_rows = yaml_get(node, "rows") != NULL;
     input->has_dtype = !random && yaml_get(node, "dtype") != NULL;
     if (input->has_rows && input->select.rank)
-        reader_error(reader, input->select.where, "an input has either 'rows' or 'select', not both");
+        job_error(reader, input->select.where, "an input has either 'rows' or 'select', not both");
     if (random) read_random(reader, random, input);
     input->concatenated = yaml_get(node, "concatenate") != NULL;
     char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
@@ -77,8 +77,8 @@ static void read_input(struct reader *reader, const struct definition *definitio
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */
 
-/* Adds the variant, or frees it and complains that its label is there already. */
-static void add_variant(struct reader *reader, struct job_operation *operation, struct job_variant *variant) {
+/* Adds the variant; if its label exists already, reports that and frees the variant. */
+static void add_variant(struct job_reader *reader, struct job_operation *operation, struct job_variant *variant) {
     variant->label = must_strdup(variant->name);
     for (int i = 0; i < variant->count; i++) {
         char *longer = must_printf("%s,%s=%s", variant->label, variant->names[i], variant->values[i]);
@@ -87,7 +87,7 @@ static void add_variant(struct reader *reader, struct job_operation *operation, 
     }
     for (int i = 0; i < operation->variant_count; i++) {
         if (strcmp(operation->variants[i].label, variant->label) != 0) continue;
-        reader_error(reader, variant->where, "variant '%s' is listed twice", variant->label);
+        job_error(reader, variant->where, "variant '%s' is listed twice", variant->label);
         job_variant_free(variant);
         return;
     }
@@ -95,9 +95,10 @@ static void add_variant(struct reader *reader, struct job_operation *operation, 
     operation->variants[operation->variant_count++] = *variant;
 }
 
-/* Adds a variant for each combination of the parameters from number `at` on; `given` has the values of those before. */
-static void sweep_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *map, int at,
-                          const struct job_variant *given) {
+/* Adds a variant for each combination of the parameters from index `at` on; `given` has the values of the earlier
+ * ones. */
+static void sweep_variant(struct job_reader *reader, struct job_operation *operation, const struct yaml_node *map,
+                          int at, const struct job_variant *given) {
     struct job_variant variant = {.where = given->where, .name = must_strdup(given->name), .count = given->count};
     for (int i = 0; i < given->count; i++) {
         variant.names[i] = must_strdup(given->names[i]);
@@ -112,10 +113,10 @@ static void sweep_variant(struct reader *reader, struct job_operation *operation
     const struct yaml_node *key = map->keys[at], *node = map->items[at];
     bool list = node->kind == YAML_LIST;
     int slot = variant.count;
-    if (list && node->count == 0) reader_error(reader, node, "'%s' is an empty list", key->text);
+    if (list && node->count == 0) job_error(reader, node, "'%s' is an empty list", key->text);
     for (int i = 0; i < (list ? node->count : 1); i++) {
         const struct yaml_node *item = list ? node->items[i] : node;
-        const struct yaml_node *value = reader_scalar(reader, item, key->text);
+        const struct yaml_node *value = job_read_scalar(reader, item, key->text);
         if (!value) break;
         variant.names[slot] = must_strdup(key->text);
         variant.values[slot] = must_strdup(value->text);
@@ -129,38 +130,38 @@ static void sweep_variant(struct reader *reader, struct job_operation *operation
     job_variant_free(&variant);
 }
 
-/* Complains of a name that no variant of the operation has. */
-static void check_variant(struct reader *reader, const struct yaml_node *where, const char *name, enum op op) {
+/* Reports a name that no variant of the operation has. */
+static void check_variant(struct job_reader *reader, const struct yaml_node *where, const char *name, enum op op) {
     const char *names[KERNELS_MOST], *kind = operations[op]->name;
     if (kernel_find(op, name)) return;
     int count = kernel_names(op, names, KERNELS_MOST);
     const char *near = nearest_name(name, names, count);
     if (near)
-        reader_error(reader, where, "unknown variant '%s' of %s (did you mean '%s'?)", name, kind, near);
+        job_error(reader, where, "unknown variant '%s' of %s (did you mean '%s'?)", name, kind, near);
     else
-        reader_error(reader, where, "unknown variant '%s' of %s; `tilerun list %s` shows them", name, kind, kind);
+        job_error(reader, where, "unknown variant '%s' of %s; `tilerun list %s` shows them", name, kind, kind);
 }
 
-static void read_variant(struct reader *reader, struct job_operation *operation, const struct yaml_node *node) {
+static void read_variant(struct job_reader *reader, struct job_operation *operation, const struct yaml_node *node) {
     struct job_variant variant = {.where = node};
     const struct yaml_node *name = node->kind == YAML_MAP ? yaml_get(node, "name") : node;
     if (!name) {
-        reader_error(reader, node, "'name' is missing: a variant is a name, or {name: NAME, PARAMETER: VALUE}");
+        job_error(reader, node, "'name' is missing: a variant is a name, or {name: NAME, PARAMETER: VALUE}");
         return;
     }
     if (node->kind == YAML_MAP && node->count > 1 + KERNEL_MAX_PARAMETERS) {
-        reader_error(reader, node, "a variant has at most %d parameters", KERNEL_MAX_PARAMETERS);
+        job_error(reader, node, "a variant has at most %d parameters", KERNEL_MAX_PARAMETERS);
         return;
     }
     int64_t sweep = 1;
     for (int i = 0; i < node->count && sweep <= MAX_VARIANTS; i++)
         if (node->items[i]->kind == YAML_LIST) sweep *= node->items[i]->count;
     if (operation->variant_count + sweep > MAX_VARIANTS) {
-        reader_error(reader, node, "more than %d variants of one operation", MAX_VARIANTS);
+        job_error(reader, node, "more than %d variants of one operation", MAX_VARIANTS);
         return;
     }
     variant.where = name;
-    variant.name = reader_text(reader, name, "variant");
+    variant.name = job_read_text(reader, name, "variant");
     if (!variant.name) return;
     if (strcmp(variant.name, "auto") != 0) check_variant(reader, name, variant.name, operation->op);
     if (node->kind == YAML_MAP) {
@@ -171,28 +172,29 @@ static void read_variant(struct reader *reader, struct job_operation *operation,
     }
 }
 
-static void read_variants(struct reader *reader, const struct yaml_node *list, struct job_operation *operation) {
+static void read_variants(struct job_reader *reader, const struct yaml_node *list, struct job_operation *operation) {
     if (!list) {
         struct job_variant variant = {.where = operation->where, .name = must_strdup("auto")};
         add_variant(reader, operation, &variant);
         return;
     }
-    if (!reader_is_list(reader, list, "variants")) return;
-    if (list->count == 0) reader_error(reader, list, "'variants' is an empty list: leave it out for 'auto'");
+    if (!job_expect_list(reader, list, "variants")) return;
+    if (list->count == 0) job_error(reader, list, "'variants' is an empty list: leave it out for 'auto'");
     for (int i = 0; i < list->count; i++) read_variant(reader, operation, list->items[i]);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 
-/* The instances that this combination reads. What is wrong with the names was found when they were defined. */
-static void read_references(struct reader *reader, const struct definitions *definitions, int self,
+/* Finds the instances that the operation reads under this combination. define_reads has already reported wrong
+ * names. */
+static void read_references(struct job_reader *reader, const struct definitions *definitions, int self,
                             struct job_operation *operation) {
     const struct yaml_node *list = operation->inputs_where;
     int most = operations[operation->op]->inputs;
     if (list->kind != YAML_LIST || list->count != most) return;
     for (int i = 0; i < most; i++) {
         if (!list->items[i]->text) return;
-        const struct yaml_node *name = reader_scalar(reader, list->items[i], "inputs");
+        const struct yaml_node *name = job_read_scalar(reader, list->items[i], "inputs");
         const struct definition *read = name ? definition_find(definitions, self, name->text) : NULL;
         if (!read) return;
         uint64_t swept = read->uses & reader->parameters.swept;
@@ -201,7 +203,7 @@ static void read_references(struct reader *reader, const struct definitions *def
     }
 }
 
-static void read_operation(struct reader *reader, const struct definitions *definitions, int self,
+static void read_operation(struct job_reader *reader, const struct definitions *definitions, int self,
                            struct job_operation *operation) {
     const struct definition *definition = &definitions->items[self];
     const struct yaml_node *node = definition->node;
@@ -215,29 +217,30 @@ static void read_operation(struct reader *reader, const struct definitions *defi
                                         .run.tolerance = NAN};
     operation->label = combination_label(&reader->parameters, reader->swept, reader->choice);
     if (strlen(operation->label) >= JOB_LABEL_BYTES)
-        reader_error(reader, operation->where, "its swept values come to a label of %zu bytes, at most %d have room",
-                     strlen(operation->label), JOB_LABEL_BYTES - 1);
+        job_error(reader, operation->where, "the label of its swept values has %zu bytes; at most %d are allowed",
+                  strlen(operation->label), JOB_LABEL_BYTES - 1);
     read_references(reader, definitions, self, operation);
     read_variants(reader, yaml_get(node, "variants"), operation);
     only_choose(reader, definition, operation);
-    reader_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
-    reader_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
-    reader_read_keys(reader, SCOPE_RESULT, NULL, node, NULL, operation);
+    job_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
+    job_read_keys(reader, SCOPE_RUN, NULL, node, defaults, &operation->run);
+    job_read_keys(reader, SCOPE_RESULT, NULL, node, NULL, operation);
     operation->has_dtype = yaml_get(node, "dtype") != NULL;
     job_read_to(reader, yaml_get(node, "to"), operation);
     operation->resolved = job_resolve_operation(operation);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------ */
+/* ---- inputs and operations ------------------------------------------------------------------------------------- */
 
-/* Sets aside room for a definition's instances: none where there are too many (complained), or it cannot be read. */
-static void reserve(struct reader *reader, struct definition *definition) {
+/* Reserves memory for a definition's instances; none if there are too many, which it reports, or if the definition
+ * cannot be read. */
+static void reserve(struct job_reader *reader, struct definition *definition) {
     struct job *job = reader->job;
     uint64_t swept = definition->uses & reader->parameters.swept;
     int64_t count = combinations_count(&reader->parameters, swept);
     if (!definition->kept || (!definition->is_input && definition->op == OP_COUNT)) return;
     if (count + job->input_count + job->operation_count > MAX_INSTANCES) {
-        yaml_error(reader->document, definition->where, "the sweep comes to more than %d inputs and operations",
+        yaml_error(reader->document, definition->where, "the sweep expands to more than %d inputs and operations",
                    MAX_INSTANCES);
         return;
     }
@@ -250,7 +253,7 @@ static void reserve(struct reader *reader, struct definition *definition) {
             must_realloc(job->operations, sizeof *job->operations * (size_t)(definition->first + definition->count));
 }
 
-void job_expand(struct reader *reader, struct definitions *definitions) {
+void job_expand(struct job_reader *reader, struct definitions *definitions) {
     struct job *job = reader->job;
     for (int i = 0; i < definitions->count; i++) {
         struct definition *definition = &definitions->items[i];

@@ -1,4 +1,5 @@
-/* job_expand.h - a definition, one instance for each combination of the swept parameters that it depends on. */
+/* job_expand.h - expands definitions: one instance for each combination of the swept parameters that a definition
+ * depends on. */
 #ifndef RUNNER_JOB_EXPAND_H
 #define RUNNER_JOB_EXPAND_H
 
@@ -10,7 +11,7 @@
 const struct definition *definition_find(const struct definitions *definitions, int count, const char *name);
 
 /* Reads the instances of all kept definitions into the job. */
-void job_expand(struct reader *reader, struct definitions *definitions);
+void job_expand(struct job_reader *reader, struct definitions *definitions);
 
 void job_variant_free(struct job_variant *variant);
 

@@ -1,4 +1,4 @@
-/* job_free.c - what a job owns. */
+/* job_free.c - frees a job. */
 #include "job_expand.h"
 
 #include <stdlib.h>

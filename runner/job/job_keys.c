@@ -25,7 +25,7 @@
 
 /* clang-format off */
 const struct job_key job_keys[] = {
-    {SCOPE_JOB, "version", KEY_PART, NULL, .words = WORDS("1"), .help = "Version of this format."},
+    {SCOPE_JOB, "version", KEY_CUSTOM, NULL, .words = WORDS("1"), .help = "Version of this format."},
     {SCOPE_JOB, "name", KEY_TEXT, "", JOB(name),
         .help = "Name of the job, of letters, digits, `.`, `_`, `-`. Default: the file's stem."},
     {SCOPE_JOB, "description", KEY_TEXT, "", JOB(description), .help = "What the job is for, in words."},
@@ -33,41 +33,43 @@ const struct job_key job_keys[] = {
         .help = "The results file. Default: NAME.h5 in the current directory."},
     {SCOPE_JOB, "device", KEY_DEVICE, "auto",
         .help = "`auto`, `cpu`, `cuda`, `cuda:N`, `cuda:all`, or a list of `cuda:N`. `auto` is the first GPU, else "
-                "the CPU; `cuda` demands a GPU. Several GPUs share each run: same bits, less time."},
+                "the CPU; `cuda` requires a GPU. Several GPUs share each run: same bits, less time."},
     {SCOPE_JOB, "memory", KEY_MEMORY, "90%",
-        .help = "Working set on the device: bytes, `8GiB`, `500MB`, or a share of what is free. At least 64KiB."},
+        .help = "Device memory that runs may use: bytes, `8GiB`, `500MB`, or a share of the free memory. At least "
+                "64KiB."},
     {SCOPE_JOB, "sync", KEY_BOOL, "true", JOB(sync),
-        .help = "fsync the finished results file before it gets its name."},
+        .help = "fsync the finished results file before renaming it to its final name."},
     {SCOPE_JOB, "external", KEY_WORD, "same-folder", .words = WORDS("same-folder", "allow", "deny"), JOB(external),
         .harmless = true,
-        .help = "Other files that an input's file leads to by external links, virtual data sets and external storage: "
-                "none outside its folder, any, or none at all."},
-    {SCOPE_JOB, "parameters", KEY_PART, "", .help = "Values for `$name`; a list is swept."},
-    {SCOPE_JOB, "inputs", KEY_PART, "", .help = "Arrays that operations read, by name."},
-    {SCOPE_JOB, "defaults", KEY_PART, "", .help = "Run options for operations that do not give their own."},
-    {SCOPE_JOB, "operations", KEY_PART, NULL, .help = "What to compute, in order."},
+        .help = "Which other files an input's file may refer to by external links, virtual data sets and external "
+                "storage: those in its folder, any, or none."},
+    {SCOPE_JOB, "parameters", KEY_CUSTOM, "", .help = "Values for `$name`; a list is swept."},
+    {SCOPE_JOB, "inputs", KEY_CUSTOM, "", .help = "Arrays that operations read, by name."},
+    {SCOPE_JOB, "defaults", KEY_CUSTOM, "", .help = "Run options for operations that do not give their own."},
+    {SCOPE_JOB, "operations", KEY_CUSTOM, NULL, .help = "What to compute, in order."},
 
     {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written),
-        .help = "An HDF5 file, relative to the job file; with `*`, `?` or `[...]` all that match, as a sweep."},
+        .help = "An HDF5 file, relative to the job file. A pattern with `*`, `?` or `[...]` sweeps over all matches."},
     {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
     {SCOPE_INPUT, "field", KEY_TEXT, "", .of = FILES, INPUT(field),
-        .help = "Of a table this numeric field (`a/b` of a table in it), of complex numbers `r` or `i`, as an array."},
+        .help = "Read this numeric field of a table (`a/b`: of a nested table), or `r` or `i` of complex numbers."},
     {SCOPE_INPUT, "concatenate", KEY_INTEGER, "", .of = FILES, .low = 0, .high = MAX_RANK - 1, INPUT(concatenate),
-        .help = "All files that match are one array, one behind the other along this axis."},
+        .help = "Concatenate all files that match the pattern along this axis into one array."},
     {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),
-        .help = "`[first, count]`: only this band along the first axis."},
+        .help = "`[first, count]`: read only these indices of the first axis."},
     {SCOPE_INPUT, "select", KEY_SELECT, "", .of = FILES, INPUT(select),
-        .help = "What to take of each axis, as in Python: `\":\"`, `\"0:100\"`, `\"::2\"`; an index drops its axis."},
+        .help = "The elements to take along each axis, as in Python: `\":\"`, `\"0:100\"`, `\"::2\"`; an index drops "
+                "its axis."},
     {SCOPE_INPUT, "dtype", KEY_DTYPE, "", .of = FILES, INPUT(as),
         .help = "Convert elements to this type, as NumPy's `astype`. Default: the data set's."},
     {SCOPE_INPUT, "decode", KEY_WORD, "auto", .of = FILES, .words = WORDS("auto", "none"), INPUT(stored_numbers),
         .help = "`auto` applies `scale_factor`, `add_offset`, `_FillValue`, `missing_value`, `valid_min`, `valid_max`, "
                 "`valid_range` and `_Unsigned`, as xarray and netCDF4 do; `none` takes the stored numbers."},
     {SCOPE_INPUT, "missing", KEY_NUMBERS, "", .of = FILES, INPUT(missing),
-        .help = "Stored numbers that stand for no value, and are read as NaN; up to 16."},
+        .help = "Stored numbers that mean \"no value\" and are read as NaN; up to 16."},
     {SCOPE_INPUT, "sources", KEY_WORD, "all", .words = WORDS("all", "fill"), .of = FILES, INPUT(fill),
-        .help = "Of a virtual data set: `all` must be there, or what is missing is read as fill values (`fill`)."},
-    {SCOPE_INPUT, "random", KEY_PART, "", .help = "Generate the array instead of reading it."},
+        .help = "Sources of a virtual data set: `all` must exist, or `fill`: missing ones are read as fill values."},
+    {SCOPE_INPUT, "random", KEY_CUSTOM, "", .help = "Generate the array instead of reading it."},
 
     {SCOPE_RANDOM, "shape", KEY_SHAPE, NULL, .low = 0, INPUT(shape), .help = "Sizes of 1 to 8 axes."},
     {SCOPE_RANDOM, "dtype", KEY_DTYPE, "float32", INPUT(dtype), .help = "Data type."},
@@ -88,17 +90,18 @@ const struct job_key job_keys[] = {
     {SCOPE_OPERATION, "id", KEY_TEXT, NULL, FIELD(struct job_operation, id),
         .help = "Name, unique among inputs and operations: a letter or `_`, then letters, digits, `_`, `-`."},
     {SCOPE_OPERATION, "op", KEY_OP, NULL, FIELD(struct job_operation, op), .help = "The operation."},
-    {SCOPE_OPERATION, "inputs", KEY_PART, NULL,
+    {SCOPE_OPERATION, "inputs", KEY_CUSTOM, NULL,
         .help = "Names of inputs or of earlier operations: two for matmul, else one."},
-    {SCOPE_OPERATION, "variants", KEY_PART, "[auto]",
+    {SCOPE_OPERATION, "variants", KEY_CUSTOM, "[auto]",
         .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
                 "swept). The first that verifies gives the result."},
     {SCOPE_RESULT, "dtype", KEY_DTYPE, "", FIELD(struct job_operation, as),
-        .help = "The result's type. Where it is wider than the operation's own, the operation computes in it, as NumPy's "
-                "functions do with `dtype`; else the result is converted, as by `astype`. Default: as computed."},
+        .help = "The result's type. If it is wider than the operation's own type, the operation computes in it, as "
+                "NumPy's functions do with `dtype`; otherwise the result is converted, as by `astype`. Default: as "
+                "computed."},
     {SCOPE_RESULT, "to", KEY_TO, "",
-        .help = "`FILE:/GROUP/NAME`: the result lies there, in a file of its own beside the job file, and the "
-                "results file shows it. Of a swept operation with a parameter in it."},
+        .help = "`FILE:/GROUP/NAME`: store the result there, in a file of its own, relative to the job file; the "
+                "results file shows it too. For a swept operation it must contain a parameter."},
 
     {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},
@@ -108,42 +111,44 @@ const struct job_key job_keys[] = {
     {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .of = REDUCE, OPTION(axis),
         .help = "The axis that disappears, negative from the end; several, `[0, 2]`; or `all`."},
     {SCOPE_OPTION, "ddof", KEY_REAL, "0", .of = REDUCE, .low = 0, .high = DBL_MAX, OPTION(ddof),
-        .help = "`var` and `std` divide by the number of elements less this."},
+        .help = "`var` and `std` divide by the number of elements minus this."},
     {SCOPE_OPTION, "skip_nan", KEY_BOOL, "false", .of = REDUCE, OPTION(skip_nan),
-        .help = "NaNs take no part, as in NumPy's `nansum`, `nanmean`, ...; a position among NaNs alone is -1."},
+        .help = "Ignore NaNs, as NumPy's `nansum`, `nanmean`, ... do; `argmin` and `argmax` of NaNs alone give -1."},
     {SCOPE_OPTION, "axes", KEY_AXES, "", .of = WORDS("transpose"), OPTION(axes),
-        .help = "The input's axes in their new order, as NumPy's. Default: the last two swap."},
+        .help = "The input's axes in their new order, as in NumPy. Default: swap the last two."},
     {SCOPE_OPTION, "alpha", KEY_REAL, "1", .of = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
     {SCOPE_OPTION, "beta", KEY_REAL, "0", .of = WORDS("scale"), ANY_REAL, OPTION(beta),
         .help = "Addend: alpha * x + beta."},
 
     {SCOPE_RUN, "warmup", KEY_INTEGER, "3", ANY_COUNT, RUN(warmup), 
-     .help = "Untimed launches at first, at least: short ones go on until their times are steady. 0: none."},
+     .help = "Least number of untimed launches before the samples; short kernels warm up until times are steady. 0: "
+             "none."},
     {SCOPE_RUN, "repeat", KEY_REPEAT, "20", .help = "Timed launches: a number, or `{min, max, until}`."},
     {SCOPE_RUN, "cache", KEY_WORD, "warm", .words = WORDS("warm", "cold"), RUN(cold),
         .help = "`cold` evicts the device's cache before each repeat."},
     {SCOPE_RUN, "verify", KEY_WORD, "auto", .words = WORDS("auto", "full", "sampled", "none"), RUN(verify),
         .help = "How much of a result is checked; `auto`: all of it where that is cheap."},
     {SCOPE_RUN, "tolerance", KEY_REAL, "", .low = 0, .high = DBL_MAX, RUN(tolerance),
-        .help = "Largest relative error of a right result. Default: from data type, accuracy class and length of "
-                "the sums."},
+        .help = "Largest relative error of a correct result. Default: derived from data type, accuracy class and "
+                "length of the sums."},
     {SCOPE_RUN, "store", KEY_WORD, "first", .words = WORDS("first", "all", "none"), RUN(store),
-        .help = "Whose output is kept: the operation's result, every variant's, or nobody's."},
+        .help = "Which outputs to store: the operation's result (`first`), every variant's, or none."},
     {SCOPE_RUN, "on_error", KEY_WORD, "continue", .words = WORDS("continue", "stop"), RUN(stop_on_error),
         .harmless = true,
-        .help = "After a failed or wrong run."},
+        .help = "What to do after a failed or wrong run."},
     {SCOPE_RUN, "keep_tiles", KEY_WORD, "auto", .words = WORDS("auto", "always", "never"), RUN(keep_tiles),
         .harmless = true,
-        .help = "Do the operation panel by panel, so that a signal or a crash loses no finished one. auto: if it takes "
-                "long and that costs less than 2 %."},
+        .help = "Checkpoint the operation panel by panel, so that a signal or a crash loses no finished panel. `auto`: "
+                "if it takes long and checkpoints cost less than 2 %."},
     {SCOPE_RUN, "chunks", KEY_SHAPE, "", .low = 1, RUN(chunks),
-        .help = "Chunk of the stored output. Default: about 1 MiB."},
+        .help = "Chunk shape of the stored output. Default: about 1 MiB."},
     {SCOPE_RUN, "compression", KEY_WORD, "none", .words = WORDS("none", "gzip", "lzf", "zstd"), RUN(compression),
-        .help = "Of the stored output. h5py reads `lzf` as it is, `zstd` with hdf5plugin."},
-    {SCOPE_RUN, "level", KEY_INTEGER, "4", .low = 0, .high = 9, RUN(level), .help = "Of gzip and zstd."},
+        .help = "Compression of the stored output. h5py reads `lzf` natively, `zstd` with hdf5plugin."},
+    {SCOPE_RUN, "level", KEY_INTEGER, "4", .low = 0, .high = 9, RUN(level),
+        .help = "Compression level of gzip and zstd."},
     {SCOPE_RUN, "shuffle", KEY_BOOL, "false", RUN(shuffle), .help = "Sort bytes by significance before compression."},
     {SCOPE_RUN, "checksum", KEY_WORD, "fletcher32", .words = WORDS("none", "fletcher32"), RUN(fletcher32),
-        .help = "Of the stored output's chunks."},
+        .help = "Checksum of the stored output's chunks."},
 
     {SCOPE_REPEAT, "min", KEY_INTEGER, "10", .low = 1, .high = 1e9, RUN(repeat_min), .help = "Fewest repeats."},
     {SCOPE_REPEAT, "max", KEY_INTEGER, "500", .low = 1, .high = 1e9, RUN(repeat_max), .help = "Most repeats."},
@@ -154,7 +159,7 @@ const struct job_key job_keys[] = {
 const int job_key_count = sizeof job_keys / sizeof *job_keys;
 
 const char *const key_type_name[KEY_TYPE_COUNT] = {
-    [KEY_PART] = "a list or map",
+    [KEY_CUSTOM] = "a list or map",
     [KEY_BOOL] = "true or false",
     [KEY_INTEGER] = "an integer",
     [KEY_REAL] = "a number",
@@ -186,7 +191,7 @@ bool key_applies(const struct job_key *key, const char *kind) {
 int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     int count = 0;
     switch (key->type) {
-    case KEY_PART:
+    case KEY_CUSTOM:
     case KEY_WORD:
         while (key->words && key->words[count]) words[count] = key->words[count], count++;
         return count;

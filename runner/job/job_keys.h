@@ -1,11 +1,12 @@
-/* job_keys.h - the table of all keys of a job file: one row says a key's name, type, default, allowed values, help and
- * where its value goes. The parser (job_read.c), the JSON schema and the reference (job_schema.c) come from it. */
+/* job_keys.h - the table of all keys of a job file. One row has a key's name, type, default, allowed values, help and
+ * the field that its value goes to. The parser (job_read.c), the JSON schema and the reference (job_schema.c) are
+ * generated from it. */
 #ifndef RUNNER_JOB_KEYS_H
 #define RUNNER_JOB_KEYS_H
 
 #include "job.h"
 
-/* The maps of a job file, each with the structure that it is read into and that a row's field is a member of. */
+/* The maps of a job file, each with the structure that it is read into. */
 enum key_scope {
     SCOPE_JOB,       /* top level: struct job */
     SCOPE_INPUT,     /* an entry of `inputs`: struct job_input */
@@ -19,18 +20,18 @@ enum key_scope {
 };
 
 enum key_type {
-    KEY_PART, /* a list or map with a reader of its own in job.c */
+    KEY_CUSTOM, /* a list or map with its own reader in job.c */
     KEY_BOOL,
     KEY_INTEGER,
     KEY_REAL,
     KEY_TEXT,
     KEY_WORD,     /* one of `words`; the field gets its index */
-    KEY_OP,       /* the name of an operation... */
-    KEY_OPERATOR, /* ...of an operator of the operation that the key is of... */
-    KEY_DTYPE,    /* ...of a data type */
+    KEY_OP,       /* the name of an operation */
+    KEY_OPERATOR, /* the name of an operator of the key's operation */
+    KEY_DTYPE,    /* the name of a data type */
     KEY_SHAPE,    /* 1 to 8 sizes of at least `low` */
     KEY_ROWS,     /* [first, count] */
-    KEY_SELECT,   /* an entry an axis: an index or first:end:step */
+    KEY_SELECT,   /* one entry for each axis: an index or first:end:step */
     KEY_AXIS,     /* an integer, several, or `all` */
     KEY_AXES,     /* axes in a new order */
     KEY_NUMBERS,  /* a number, or a list of them: struct job_missing */
@@ -46,30 +47,29 @@ struct job_key {
     enum key_scope scope;
     const char *name;
     enum key_type type;
-    const char
-        *standard; /* the default, as it would be written; "": none, and the key may be left out; NULL: required */
-    const char *const *words; /* KEY_WORD: those allowed; ends at NULL */
-    const char *const *of;    /* the operations, distributions or kinds of input that know this key; NULL: all */
+    const char *standard;     /* the default, as text; "": optional without a default; NULL: required */
+    const char *const *words; /* KEY_WORD: the allowed words; ends at NULL */
+    const char *const *of;    /* the operations, distributions or kinds of input that have this key; NULL: all */
     double low, high;         /* KEY_INTEGER, KEY_REAL, KEY_SHAPE: the range */
-    size_t offset, size;      /* of the field */
-    bool harmless;            /* changing it leaves finished runs valid */
+    size_t offset, size;      /* of the field in its structure */
+    bool harmless;            /* a change of it leaves finished runs valid */
     const char *help;
 };
 
 extern const struct job_key job_keys[];
 extern const int job_key_count;
 
-/* Does the key apply to `kind` (an operation, distribution or kind of input; NULL: not known, always true)? */
+/* Does the key apply to `kind`, an operation, distribution or kind of input? NULL: not known yet, true. */
 bool key_applies(const struct job_key *key, const char *kind);
 
-/* The words that a key of type KEY_WORD, KEY_OP, KEY_OPERATOR or KEY_DTYPE allows. Returns their number. */
+/* Lists the words that a key of type KEY_WORD, KEY_OP, KEY_OPERATOR or KEY_DTYPE allows. Returns their number. */
 #define KEY_MAX_WORDS 16
 int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]);
 
 /* Is `word` one of the words of that key? */
 bool key_allows(enum key_scope scope, const char *name, const char *word);
 
-/* What messages and the reference call a type: "an integer". */
+/* The name of a type in messages and in the reference: "an integer". */
 extern const char *const key_type_name[KEY_TYPE_COUNT];
 
 #endif

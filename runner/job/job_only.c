@@ -1,4 +1,4 @@
-/* job_only.c - --only: keeping some operations, and some of their variants. */
+/* job_only.c - --only: keeps some operations, and some of their variants. */
 #include "job_only.h"
 
 #include "../base/fail.h"
@@ -10,8 +10,8 @@
 
 /* ---- which operations ------------------------------------------------------------------------------------------ */
 
-/* The operation called `name`; NULL: there is none (complained). */
-static struct definition *find_named(struct reader *reader, struct definitions *definitions, const char *name) {
+/* The operation called `name`; NULL: there is none, which it reports. */
+static struct definition *find_named(struct job_reader *reader, struct definitions *definitions, const char *name) {
     const char **ids = must_malloc(sizeof *ids * (size_t)(definitions->count + 1));
     struct definition *found = NULL;
     int count = 0;
@@ -30,7 +30,7 @@ static struct definition *find_named(struct reader *reader, struct definitions *
     return found;
 }
 
-/* The length of the VARIANT that `text` begins with: to the first comma after which there is no '=' before the next. */
+/* The length of the VARIANT at the beginning of `text`: it ends at the first comma whose next entry has no '='. */
 static size_t variant_length(const char *text) {
     size_t length = strcspn(text, ",");
     while (text[length]) {
@@ -41,7 +41,7 @@ static size_t variant_length(const char *text) {
     return length;
 }
 
-static void add_variant(struct reader *reader, struct definition *definition, const char *text, size_t length) {
+static void add_variant(struct job_reader *reader, struct definition *definition, const char *text, size_t length) {
     if (length == 0) {
         yaml_error(reader->document, NULL, "--only %s: names no variant: write %s:VARIANT, or %s for all",
                    definition->name, definition->name, definition->name);
@@ -51,15 +51,15 @@ static void add_variant(struct reader *reader, struct definition *definition, co
     definition->only[definition->only_count++] = (struct only_variant){must_printf("%.*s", (int)length, text), false};
 }
 
-static void keep_whole(struct definition *definition) {
+static void keep_all_variants(struct definition *definition) {
     for (int i = 0; i < definition->only_count; i++) free(definition->only[i].label);
     free(definition->only);
     definition->only = NULL;
     definition->only_count = 0;
 }
 
-void only_keep(struct reader *reader, struct definitions *definitions, const char *list) {
-    bool *whole = must_malloc((size_t)definitions->count * sizeof *whole + 1); /* named without a variant */
+void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list) {
+    bool *whole = must_malloc((size_t)definitions->count * sizeof *whole + 1); /* listed without a variant */
     memset(whole, 0, (size_t)definitions->count * sizeof *whole);
     for (int i = 0; i < definitions->count; i++) definitions->items[i].kept = false;
     for (const char *rest = list;;) {
@@ -78,7 +78,7 @@ void only_keep(struct reader *reader, struct definitions *definitions, const cha
         rest++;
     }
     for (int i = 0; i < definitions->count; i++)
-        if (whole[i]) keep_whole(&definitions->items[i]);
+        if (whole[i]) keep_all_variants(&definitions->items[i]);
     free(whole);
     for (int i = definitions->count - 1; i >= 0; i--) {
         const struct definition *definition = &definitions->items[i];
@@ -89,8 +89,8 @@ void only_keep(struct reader *reader, struct definitions *definitions, const cha
 
 /* ---- which variants -------------------------------------------------------------------------------------------- */
 
-static void complain_unknown(struct reader *reader, const struct definition *definition, const char *wanted,
-                             const struct job_operation *operation) {
+static void report_unknown_variant(struct job_reader *reader, const struct definition *definition, const char *wanted,
+                                   const struct job_operation *operation) {
     const char **known = must_malloc(2 * sizeof *known * (size_t)operation->variant_count);
     char list[200] = "";
     size_t length = 0;
@@ -101,7 +101,7 @@ static void complain_unknown(struct reader *reader, const struct definition *def
             length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "",
                                        operation->variants[i].label);
     }
-    /* The combination that lacks it, where combinations differ. */
+    /* Names the combination that lacks the variant, if combinations differ in their variants. */
     uint64_t used = parameters_used(&reader->parameters, NULL, yaml_get(definition->node, "variants"));
     char *label = combination_label(&reader->parameters, used & reader->swept, reader->choice);
     const char *nearest = nearest_name(wanted, known, 2 * operation->variant_count);
@@ -115,7 +115,7 @@ static void complain_unknown(struct reader *reader, const struct definition *def
     free(known);
 }
 
-void only_choose(struct reader *reader, const struct definition *definition, struct job_operation *operation) {
+void only_choose(struct job_reader *reader, const struct definition *definition, struct job_operation *operation) {
     if (definition->only_count == 0 || operation->variant_count == 0) return;
     bool *wanted = must_malloc((size_t)operation->variant_count * sizeof *wanted);
     memset(wanted, 0, (size_t)operation->variant_count * sizeof *wanted);
@@ -127,8 +127,8 @@ void only_choose(struct reader *reader, const struct definition *definition, str
             if (strcmp(variant->label, only->label) != 0 && strcmp(variant->name, only->label) != 0) continue;
             wanted[v] = found = true;
         }
-        if (!found && !only->complained) complain_unknown(reader, definition, only->label, operation);
-        only->complained = only->complained || !found;
+        if (!found && !only->reported) report_unknown_variant(reader, definition, only->label, operation);
+        only->reported = only->reported || !found;
     }
     int left = 0;
     for (int v = 0; v < operation->variant_count; v++)

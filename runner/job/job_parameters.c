@@ -1,4 +1,4 @@
-/* job_parameters.c - parameters: reading, replacing, combining. */
+/* job_parameters.c - reads parameters, replaces them in scalars, and combines swept ones. */
 #include "job_parameters.h"
 
 #include "../base/fail.h"
@@ -17,23 +17,23 @@ static bool is_name_part(char c) {
     return is_name_start(c) || isdigit((unsigned char)c);
 }
 
-/* One piece of a scalar: plain text, or a parameter. */
-struct piece {
+/* A part of a scalar: plain text, or a parameter. */
+struct token {
     const char *text; /* the text, or the parameter's name */
     int length;
     bool parameter;
 };
 
-/* Takes the next piece off `*rest`. false: a '$' with no name after it. */
-static bool next_piece(const char **rest, struct piece *piece) {
+/* Reads the next token and advances `*rest`. false: a '$' without a name. */
+static bool next_token(const char **rest, struct token *token) {
     const char *text = *rest;
     if (*text != '$') {
-        *piece = (struct piece){text, (int)strcspn(text, "$"), false};
-        *rest = text + piece->length;
+        *token = (struct token){text, (int)strcspn(text, "$"), false};
+        *rest = text + token->length;
         return true;
     }
     if (text[1] == '$') {
-        *piece = (struct piece){text, 1, false};
+        *token = (struct token){text, 1, false};
         *rest = text + 2;
         return true;
     }
@@ -41,7 +41,7 @@ static bool next_piece(const char **rest, struct piece *piece) {
     const char *name = text + 1 + braces, *end = name;
     if (is_name_start(*end))
         while (is_name_part(*end)) end++;
-    *piece = (struct piece){name, (int)(end - name), true};
+    *token = (struct token){name, (int)(end - name), true};
     *rest = end + braces;
     return end > name && (!braces || *end == '}');
 }
@@ -53,8 +53,8 @@ static int find_parameter(const struct parameters *parameters, const char *name,
     return -1;
 }
 
-static void complain_unset(const struct parameters *parameters, struct yaml_document *document,
-                           const struct yaml_node *where, const char *name, int length) {
+static void report_unset(const struct parameters *parameters, struct yaml_document *document,
+                         const struct yaml_node *where, const char *name, int length) {
     char word[128];
     snprintf(word, sizeof word, "%.*s", length, name);
     const char *names[MAX_PARAMETERS];
@@ -69,19 +69,19 @@ static void complain_unset(const struct parameters *parameters, struct yaml_docu
 static uint64_t used_by_scalar(const struct parameters *parameters, struct yaml_document *document,
                                const struct yaml_node *scalar) {
     uint64_t used = 0;
-    struct piece piece;
+    struct token token;
     for (const char *rest = scalar->text; *rest;) {
-        if (!next_piece(&rest, &piece)) {
+        if (!next_token(&rest, &token)) {
             if (document)
                 yaml_error(document, scalar, "'$' begins a parameter, $name or ${name}; '$$' is a plain dollar");
             return used;
         }
-        if (!piece.parameter) continue;
-        int found = find_parameter(parameters, piece.text, piece.length);
+        if (!token.parameter) continue;
+        int found = find_parameter(parameters, token.text, token.length);
         if (found >= 0)
             used |= UINT64_C(1) << found;
         else if (document)
-            complain_unset(parameters, document, scalar, piece.text, piece.length);
+            report_unset(parameters, document, scalar, token.text, token.length);
     }
     return used;
 }
@@ -101,22 +101,22 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
     char *text = NULL;
     size_t length = 0;
     FILE *to = must_stream(&text, &length);
-    int pieces = 0;
+    int tokens = 0;
     bool good = true, has_parameter = false;
     const struct yaml_node *value = NULL;
-    struct piece piece;
-    for (const char *rest = scalar->text; good && *rest; pieces++) {
-        good = next_piece(&rest, &piece);
-        if (good && piece.parameter) {
-            int found = find_parameter(parameters, piece.text, piece.length);
+    struct token token;
+    for (const char *rest = scalar->text; good && *rest; tokens++) {
+        good = next_token(&rest, &token);
+        if (good && token.parameter) {
+            int found = find_parameter(parameters, token.text, token.length);
             good = found >= 0 && parameters->items[found].count > 0;
             if (!good) break;
             has_parameter = true;
             value = parameters->items[found].values[choice ? choice[found] : 0];
-            piece.text = value->text;
-            piece.length = (int)strlen(value->text);
+            token.text = value->text;
+            token.length = (int)strlen(value->text);
         }
-        if (good) fwrite(piece.text, 1, (size_t)piece.length, to);
+        if (good) fwrite(token.text, 1, (size_t)token.length, to);
         if (good) fflush(to);
         if (good && length > MAX_PARAMETER_BYTES) {
             yaml_error(document, scalar, "grows beyond 64 KiB when its parameters are replaced");
@@ -124,7 +124,7 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
         }
     }
     fclose(to);
-    bool quoted = has_parameter ? pieces == 1 && value->quoted : scalar->quoted;
+    bool quoted = has_parameter ? tokens == 1 && value->quoted : scalar->quoted;
     const struct yaml_node *replaced = good ? yaml_scalar(document, scalar, text, quoted) : NULL;
     free(text);
     return replaced;
@@ -132,8 +132,8 @@ const struct yaml_node *parameters_replace(const struct parameters *parameters, 
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* A '/' would split a name in the results file, a ',' separates parameters in a
- * label, and a control character could break a line of the table: each becomes '_'. */
+/* A '/' would split a name in the results file, a ',' separates the parameters of a label, and a control character
+ * could break a line of the table: each becomes '_'. */
 char label_character(char c) {
     return c == '/' || c == ',' || iscntrl((unsigned char)c) ? '_' : c;
 }
@@ -143,32 +143,33 @@ static bool same_in_label(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-/* Does the parameter have this value already, or one that gives the same label? Complains if so. */
-static bool is_twice(struct yaml_document *document, const struct parameter *parameter, const struct yaml_node *value) {
+/* Does the parameter have this value already, or one with the same label? Reports it if so. */
+static bool is_duplicate(struct yaml_document *document, const struct parameter *parameter,
+                         const struct yaml_node *value) {
     for (int i = 0; i < parameter->count; i++) {
         const char *other = parameter->values[i]->text;
         if (!same_in_label(other, value->text)) continue;
         if (strcmp(other, value->text) == 0)
             yaml_error(document, value, "value '%s' is already in the list of '%s'", other, parameter->name);
         else
-            yaml_error(document, value, "values '%s' and '%s' of '%s' come to one label ('/' and ',' become '_' there)",
+            yaml_error(document, value, "values '%s' and '%s' of '%s' give the same label ('/' and ',' become '_')",
                        other, value->text, parameter->name);
         return true;
     }
     return false;
 }
 
-/* Adds one value after replacing the parameters in it. */
+/* Replaces the parameters in a value and adds it. */
 static void add_value(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
                       const struct yaml_node *value, uint64_t *used) {
     if (!value->text || value->kind == YAML_NULL) {
-        yaml_error(document, value, "parameter '%s' must be a word, a number, or a list of those", parameter->name);
+        yaml_error(document, value, "parameter '%s' must be a word, a number, or a list of them", parameter->name);
         return;
     }
     uint64_t uses = parameters_used(parameters, document, value);
     *used |= uses;
     if (uses & parameters->swept) {
-        yaml_error(document, value, "parameter '%s' uses a parameter that is swept; only operations and inputs may",
+        yaml_error(document, value, "parameter '%s' uses a swept parameter; only operations and inputs may do that",
                    parameter->name);
         return;
     }
@@ -178,7 +179,7 @@ static void add_value(struct parameters *parameters, struct yaml_document *docum
         yaml_error(document, parameter->where, "parameter '%s' has more than %d values", parameter->name, MAX_VALUES);
         return;
     }
-    if (is_twice(document, parameter, value)) return;
+    if (is_duplicate(document, parameter, value)) return;
     parameter->values = must_realloc(parameter->values, sizeof *parameter->values * (size_t)(parameter->count + 1));
     parameter->values[parameter->count++] = value;
 }
@@ -194,15 +195,15 @@ static void load_values(struct parameters *parameters, struct yaml_document *doc
     for (int i = 0; i < value->count; i++) add_value(parameters, document, parameter, value->items[i], used);
 }
 
-/* The length of a text without blanks around it; *text moves to its first other character. */
+/* Moves *text behind leading blanks and returns the length without blanks at either end. */
 static size_t trim(const char **text, size_t length) {
     while (length > 0 && (*text)[0] == ' ') ++*text, length--;
     while (length > 0 && (*text)[length - 1] == ' ') length--;
     return length;
 }
 
-/* The values of "n=512,1024", or of "n=[512, 1024]" as the job file has it, for parameter n, without a place of their
- * own. `swept`: the job file has a list, so that one value alone is still one of a sweep: results keep their places. */
+/* Reads the values of --set n=512,1024 or n=[512, 1024]. They have no line in the file. `swept`: the job file has a
+ * list, so a single value still counts as a sweep, and results keep their labels. */
 static void set_values(struct parameters *parameters, struct yaml_document *document, struct parameter *parameter,
                        const char *text, bool swept, uint64_t *used) {
     size_t left = trim(&text, strlen(text));
@@ -224,7 +225,7 @@ static void set_values(struct parameters *parameters, struct yaml_document *docu
     }
 }
 
-/* The value that --set gives to a parameter, the last one counting; NULL: none. */
+/* The value that --set gives to a parameter, the last one of several; NULL: none. */
 static const char *find_set(const char *name, const char *const *sets, int set_count) {
     size_t length = strlen(name);
     for (int i = set_count - 1; i >= 0; i--)
@@ -273,7 +274,7 @@ uint64_t parameters_load(struct parameters *parameters, struct yaml_document *do
             break;
         }
         if (!is_name(key->text))
-            yaml_error(document, key, "'%s' is no name for a parameter: a letter or '_', then letters, digits, '_'",
+            yaml_error(document, key, "'%s' is not a parameter name: use a letter or '_', then letters, digits, '_'",
                        key->text);
         struct parameter *parameter = &parameters->items[parameters->count];
         *parameter = (struct parameter){.where = key, .name = key->text};

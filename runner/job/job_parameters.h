@@ -1,4 +1,4 @@
-/* job_parameters.h - `$name` in a job file: what it stands for, and the combinations of those that are swept. */
+/* job_parameters.h - `$name` in a job file: its values, its replacement, and the combinations of swept parameters. */
 #ifndef RUNNER_JOB_PARAMETERS_H
 #define RUNNER_JOB_PARAMETERS_H
 
@@ -9,9 +9,9 @@
 #define MAX_PARAMETER_BYTES 65536 /* of a scalar after substitution */
 
 struct parameter {
-    const struct yaml_node *where; /* its key; NULL: none */
+    const struct yaml_node *where; /* the key that defines it; NULL: none */
     const char *name;
-    bool swept; /* a list, in the job file or by --set */
+    bool swept; /* its value is a list, in the job file or in --set */
     int count;
     const struct yaml_node **values;
 };
@@ -19,40 +19,42 @@ struct parameter {
 struct parameters {
     int count;
     struct parameter items[MAX_PARAMETERS];
-    uint64_t swept; /* the set of those that are swept */
+    uint64_t swept; /* the set of swept parameters */
 };
 
-/* Reads the map `parameters` (NULL: none) and what --set replaces ("n=4096", "n=512,1024"; a parameter that is a list
- * in the map stays swept). Complains, but not about what --set says of others: parameters_check_sets does. A value may
- * use earlier parameters that are not swept. Returns the set of parameters that others use. */
+/* Reads the map `parameters` (NULL: none) and applies --set ("n=4096", "n=512,1024"; a parameter that is a list in the
+ * map stays swept). Reports errors, but not unknown names in --set: parameters_check_sets does. A value may use earlier
+ * parameters that are not swept. Returns the set of parameters that other parameters use. */
 uint64_t parameters_load(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *map,
                          const char *const *sets, int set_count);
-/* Adds a swept parameter, of which --set may choose values. */
+/* Adds a swept parameter; --set may choose among its values. */
 void parameters_add(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *key,
                     char *const *values, int count, const char *const *sets, int set_count);
-/* Complains about what --set gives to no parameter. */
+/* Reports names in --set that are not parameters. */
 void parameters_check_sets(const struct parameters *parameters, struct yaml_document *document, const char *const *sets,
                            int set_count);
 void parameters_free(struct parameters *parameters);
 
-/* The set of parameters that a tree uses. If `document` is given, complains about names that are not set. */
+/* The set of parameters that a tree uses. If `document` is not NULL, reports names that are not set. */
 uint64_t parameters_used(const struct parameters *parameters, struct yaml_document *document,
                          const struct yaml_node *tree);
 
-/* The scalar with its parameters replaced: itself when it has none; one that is only a parameter takes that one's type,
- * any other is typed by its new text. `choice` has the number of the chosen value of each parameter; NULL: the first.
- * NULL: a name is not set (parameters_used has complained) or the text grows too long (complains). */
+/* Returns the scalar with its parameters replaced, or the scalar itself if it has none. A scalar that consists of one
+ * parameter takes the type of the value, any other one the type of its new text. `choice`: the index of the value to
+ * take of each parameter; NULL: the first of each. Returns NULL if a name is not set, which parameters_used has
+ * reported, or if the text grows too long, which it reports. */
 const struct yaml_node *parameters_replace(const struct parameters *parameters, struct yaml_document *document,
                                            const struct yaml_node *scalar, const int *choice);
 
-/* The combinations of a set of parameters, the first parameter changing slowest. */
-int64_t combinations_count(const struct parameters *parameters, uint64_t set); /* INT32_MAX: that many or more */
+/* The combinations of a set of parameters, numbered so that the first parameter changes slowest. */
+int64_t combinations_count(const struct parameters *parameters, uint64_t set); /* at most INT32_MAX */
 void combination_at(const struct parameters *parameters, uint64_t set, int64_t number, int choice[MAX_PARAMETERS]);
 int64_t combination_number(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
-/* "n=512,dtype=float32". Labels name groups in the results file: '/' and ',' in a value, and control characters, become
- * '_', and parameters_load refuses two values of a parameter that come to the same. The caller frees. */
+/* The label of a combination: "n=512,dtype=float32". Labels name groups in the results file, so '/', ',' and control
+ * characters in a value become '_'; parameters_load reports two values of a parameter that become equal so. The caller
+ * frees. */
 char *combination_label(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
-/* A value's character as labels have it. */
+/* The character that stands for `c` in labels. */
 char label_character(char c);
 
 #endif

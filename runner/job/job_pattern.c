@@ -1,4 +1,4 @@
-/* job_pattern.c - from patterns to swept parameters. */
+/* job_pattern.c - turns patterns into swept parameters. */
 #include "job_pattern.h"
 
 #include "../base/fail.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text in which `$` is no parameter. The caller frees. */
-static char *plain_text(const char *text, size_t length) {
+/* A copy in which each `$` is doubled, so that it does not begin a parameter. The caller frees. */
+static char *escape_dollars(const char *text, size_t length) {
     char *plain = must_malloc(2 * length + 1), *to = plain;
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '$') *to++ = '$';
@@ -18,36 +18,37 @@ static char *plain_text(const char *text, size_t length) {
     return plain;
 }
 
-/* The length of the extension, ".h5", with which every match ends. */
+/* The length of the pattern's extension, ".h5", with which every match ends; 0: it has none or a wildcard in it. */
 static size_t extension_length(const char *pattern) {
     const char *dot = strrchr(pattern, '.');
     return dot && dot[strcspn(dot, "*?[]\\/")] == '\0' ? strlen(dot) : 0;
 }
 
-/* Adds the parameter and returns what the input's file is then. The caller frees. `skip`: bytes of each path before
- * what the pattern stands for. */
-static char *sweep(struct reader *reader, const struct yaml_node *key, const char *pattern, char *const paths[],
+/* Adds the parameter and returns the new value of the input's `file`, which the caller frees. `skip`: the length of the
+ * job file's folder, which begins each path. */
+static char *sweep(struct job_reader *reader, const struct yaml_node *key, const char *pattern, char *const paths[],
                    int count, size_t skip, const char *const *sets, int set_count) {
     size_t length = (size_t)match_folder_length(pattern), end = extension_length(pattern);
-    bool keeps = memchr(pattern, '\\', length) != NULL; /* the folder has another text in matches */
+    bool keeps = memchr(pattern, '\\', length) != NULL; /* an escaped folder is spelled differently in matches */
     if (keeps) length = 0;
     char **values = must_malloc((size_t)count * sizeof *values);
     for (int i = 0; i < count; i++) {
         const char *from = paths[i] + skip + length;
-        values[i] = plain_text(from, strlen(from) - end);
+        values[i] = escape_dollars(from, strlen(from) - end);
     }
     parameters_add(&reader->parameters, reader->document, key, values, count, sets, set_count);
     for (int i = 0; i < count; i++) free(values[i]);
     free(values);
-    char *before = plain_text(pattern, length), *after = plain_text(pattern + strlen(pattern) - end, end);
+    char *before = escape_dollars(pattern, length), *after = escape_dollars(pattern + strlen(pattern) - end, end);
     char *file = must_printf("%s${%s}%s", before, key->text, after);
     free(before);
     free(after);
     return file;
 }
 
-/* Complains and returns false if the input cannot be swept under its own name. */
-static bool may_sweep(struct reader *reader, const struct yaml_node *key, const struct yaml_node *file, uint64_t used) {
+/* Can the input be swept under its own name? Reports it if not. */
+static bool may_sweep(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *file,
+                      uint64_t used) {
     bool taken = false;
     for (int i = 0; i < reader->parameters.count; i++)
         taken |= strcmp(reader->parameters.items[i].name, key->text) == 0;
@@ -57,14 +58,14 @@ static bool may_sweep(struct reader *reader, const struct yaml_node *key, const 
         yaml_error(reader->document, key,
                    "'file' is a pattern, so that '%s' becomes a parameter, which there is already", key->text);
     else if (strchr(key->text, '-'))
-        yaml_error(reader->document, key, "'file' is a pattern, so that '%s' becomes a parameter: no '-' in its name",
+        yaml_error(reader->document, key, "'file' is a pattern, so '%s' becomes a parameter; rename it without '-'",
                    key->text);
     else
         return true;
     return false;
 }
 
-static uint64_t expand(struct reader *reader, const struct yaml_node *key, const struct yaml_node *input,
+static uint64_t expand(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *input,
                        const char *const *sets, int set_count) {
     const struct yaml_node *file = yaml_get(input, "file");
     if (!file || !file->text || !strpbrk(file->text, "*?[") || yaml_get(input, "concatenate")) return 0;
@@ -83,7 +84,7 @@ static uint64_t expand(struct reader *reader, const struct yaml_node *key, const
         free(text);
     } else if (is_pattern) {
         char *none = match_none(wanted);
-        char *some = must_strdup("none"); /* or whatever uses the parameter would be a mistake as well */
+        char *some = must_strdup("none"); /* a placeholder: avoids an error at each use of the parameter */
         char *text = must_printf("${%s}", key->text);
         yaml_error(reader->document, file, "%s", none);
         parameters_add(&reader->parameters, reader->document, key, &some, 1, NULL, 0);
@@ -101,7 +102,7 @@ static uint64_t expand(struct reader *reader, const struct yaml_node *key, const
     return used;
 }
 
-uint64_t patterns_expand(struct reader *reader, const struct yaml_node *inputs, const char *const *sets,
+uint64_t patterns_expand(struct job_reader *reader, const struct yaml_node *inputs, const char *const *sets,
                          int set_count) {
     uint64_t used = 0;
     for (int i = 0; inputs && inputs->kind == YAML_MAP && i < inputs->count; i++)

@@ -1,4 +1,4 @@
-/* job_read.c - readers of the table's types. */
+/* job_read.c - reads values of each type in the table of keys, and reports errors in them. */
 #include "job_read.h"
 
 #include "../base/fail.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- complaints ------------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
 
-/* Was this place complained about when another instance was read? Remembers it from now on. */
-static bool is_seen(struct reader *reader, const struct yaml_node *where) {
+/* Was an error at this position reported for another instance? Records the position. */
+static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
     for (int i = 0; i < reader->seen_count; i++)
         if (reader->seen[i].line == where->line && reader->seen[i].column == where->column)
             return reader->seen[i].instance != reader->instance;
@@ -27,7 +27,7 @@ static bool is_seen(struct reader *reader, const struct yaml_node *where) {
     return false;
 }
 
-void reader_error(struct reader *reader, const struct yaml_node *where, const char *format, ...) {
+void job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
     if (is_seen(reader, where)) return;
     char text[512];
     va_list arguments;
@@ -43,16 +43,16 @@ void reader_error(struct reader *reader, const struct yaml_node *where, const ch
     free(label);
 }
 
-/* Once complaints are only counted no hints are sought: that would take longer than reading the file. */
-static const char *find_hint(const struct reader *reader, const char *word, const char *const names[], int count) {
+/* The nearest name, as a hint. NULL also once errors are only counted: searching would take longer than reading. */
+static const char *find_hint(const struct job_reader *reader, const char *word, const char *const names[], int count) {
     return yaml_error_count(reader->document) < YAML_MAX_ERRORS ? nearest_name(word, names, count) : NULL;
 }
 
-void reader_unknown(struct reader *reader, const struct yaml_node *where, const char *what, const char *word,
-                    const char *const names[], int count) {
+void job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what, const char *word,
+                       const char *const names[], int count) {
     const char *nearest = find_hint(reader, word, names, count);
     if (nearest) {
-        reader_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
+        job_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
         return;
     }
     char list[128] = "";
@@ -60,38 +60,39 @@ void reader_unknown(struct reader *reader, const struct yaml_node *where, const 
     for (int i = 0; i < count && length < sizeof list; i++)
         length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", names[i]);
     if (length > 0 && length < sizeof list)
-        reader_error(reader, where, "unknown %s '%s' (one of: %s)", what, word, list);
+        job_error(reader, where, "unknown %s '%s' (one of: %s)", what, word, list);
     else
-        reader_error(reader, where, "unknown %s '%s'", what, word);
+        job_error(reader, where, "unknown %s '%s'", what, word);
 }
 
 static const char *kind_name(const struct yaml_node *node) {
     static const char *const names[] = {
-        [YAML_NULL] = "nothing", [YAML_BOOL] = "a truth value", [YAML_INT] = "an integer", [YAML_FLOAT] = "a number",
-        [YAML_STRING] = "text",  [YAML_LIST] = "a list",        [YAML_MAP] = "a map"};
+        [YAML_NULL] = "nothing", [YAML_BOOL] = "a boolean", [YAML_INT] = "an integer", [YAML_FLOAT] = "a number",
+        [YAML_STRING] = "text",  [YAML_LIST] = "a list",    [YAML_MAP] = "a map"};
     return names[node->kind];
 }
 
-/* Complains at `where` that its value, parameters replaced, is not what is expected. */
-static bool is_wrong_value(struct reader *reader, const struct yaml_node *where, const struct yaml_node *value,
-                           const char *what, const char *expected) {
+/* Reports at `where` that `value`, with parameters replaced, is not what is expected. Returns false. */
+static bool report_wrong_value(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *value,
+                               const char *what, const char *expected) {
     if (value->text && value->kind != YAML_NULL)
-        reader_error(reader, where, "'%s' must be %s, not '%s'", what, expected, value->text);
+        job_error(reader, where, "'%s' must be %s, not '%s'", what, expected, value->text);
     else
-        reader_error(reader, where, "'%s' must be %s, not %s", what, expected, kind_name(value));
+        job_error(reader, where, "'%s' must be %s, not %s", what, expected, kind_name(value));
     return false;
 }
 
-static bool is_wrong(struct reader *reader, const struct yaml_node *node, const char *what, const char *expected) {
-    return is_wrong_value(reader, node, node, what, expected);
+static bool report_wrong(struct job_reader *reader, const struct yaml_node *node, const char *what,
+                         const char *expected) {
+    return report_wrong_value(reader, node, node, what, expected);
 }
 
-bool reader_is_map(struct reader *reader, const struct yaml_node *node, const char *what) {
-    return node->kind == YAML_MAP || is_wrong(reader, node, what, "a map");
+bool job_expect_map(struct job_reader *reader, const struct yaml_node *node, const char *what) {
+    return node->kind == YAML_MAP || report_wrong(reader, node, what, "a map");
 }
 
-bool reader_is_list(struct reader *reader, const struct yaml_node *node, const char *what) {
-    return node->kind == YAML_LIST || is_wrong(reader, node, what, "a list");
+bool job_expect_list(struct job_reader *reader, const struct yaml_node *node, const char *what) {
+    return node->kind == YAML_LIST || report_wrong(reader, node, what, "a list");
 }
 
 /* ---- scalars --------------------------------------------------------------------------------------------------- */
@@ -102,54 +103,54 @@ bool is_identifier(const char *text) {
     return !*text;
 }
 
-const struct yaml_node *reader_scalar(struct reader *reader, const struct yaml_node *node, const char *what) {
+const struct yaml_node *job_read_scalar(struct job_reader *reader, const struct yaml_node *node, const char *what) {
     if (!node->text || node->kind == YAML_NULL) {
-        is_wrong(reader, node, what, "a value");
+        report_wrong(reader, node, what, "a value");
         return NULL;
     }
     if (parameters_used(&reader->parameters, NULL, node) & reader->parameters.swept & ~reader->swept) {
-        reader_error(reader, node, "'%s' cannot change with a swept parameter", what);
+        job_error(reader, node, "'%s' cannot change with a swept parameter", what);
         return NULL;
     }
     return parameters_replace(&reader->parameters, reader->document, node, reader->choice);
 }
 
-char *reader_text(struct reader *reader, const struct yaml_node *node, const char *what) {
+char *job_read_text(struct job_reader *reader, const struct yaml_node *node, const char *what) {
     if (!node->text) {
-        is_wrong(reader, node, what, "text");
+        report_wrong(reader, node, what, "text");
         return NULL;
     }
-    const struct yaml_node *value = reader_scalar(reader, node, what);
+    const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return NULL;
     if (value == node && node->kind != YAML_STRING) {
-        reader_error(reader, node, "'%s' must be text, not %s: write \"%s\"", what, kind_name(node), node->text);
+        job_error(reader, node, "'%s' must be text, not %s: write \"%s\"", what, kind_name(node), node->text);
         return NULL;
     }
     if (*value->text) return must_strdup(value->text);
-    reader_error(reader, node, "'%s' must not be empty", what);
+    job_error(reader, node, "'%s' must not be empty", what);
     return NULL;
 }
 
-static bool read_integer(struct reader *reader, const struct yaml_node *node, const char *what, double low, double high,
-                         int64_t *integer) {
-    if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "an integer");
-    const struct yaml_node *value = reader_scalar(reader, node, what);
+static bool read_integer(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
+                         double high, int64_t *integer) {
+    if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "an integer");
+    const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return false;
     const char *digits = value->text + strspn(value->text, "+-");
     if (value->kind == YAML_FLOAT && digits[strspn(digits, "0123456789")] == '\0') {
-        reader_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
+        job_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
         return false;
     }
-    if (value->kind != YAML_INT) return is_wrong_value(reader, node, value, what, "an integer");
+    if (value->kind != YAML_INT) return report_wrong_value(reader, node, value, what, "an integer");
     *integer = value->integer;
     if (value->real < low)
-        reader_error(reader, node, "'%s' must be at least %.0f, not %s", what, low, value->text);
+        job_error(reader, node, "'%s' must be at least %.0f, not %s", what, low, value->text);
     else if (value->real > high)
-        reader_error(reader, node, "'%s' must be at most %.0f, not %s", what, high, value->text);
+        job_error(reader, node, "'%s' must be at most %.0f, not %s", what, high, value->text);
     return value->real >= low && value->real <= high;
 }
 
-/* A whole number, written with digits alone, that float64 would round. */
+/* Is it an integer, written with digits only, that float64 cannot represent exactly? */
 static bool is_inexact_integer(const struct yaml_node *value) {
     const char *text = value->text + strspn(value->text, "+-");
     if (value->kind == YAML_INT) return value->real >= 0x1p63 || (int64_t)value->real != value->integer;
@@ -160,42 +161,43 @@ static bool is_inexact_integer(const struct yaml_node *value) {
     return strcmp(digits, text + strspn(text, "0")) != 0;
 }
 
-static bool read_real(struct reader *reader, const struct yaml_node *node, const char *what, double low, double *real) {
-    if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "a number");
-    const struct yaml_node *value = reader_scalar(reader, node, what);
+static bool read_real(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
+                      double *real) {
+    if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "a number");
+    const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return false;
     if (value->kind != YAML_INT && value->kind != YAML_FLOAT)
-        return is_wrong_value(reader, node, value, what, "a number");
-    if (!isfinite(value->real)) return is_wrong_value(reader, node, value, what, "a finite number");
+        return report_wrong_value(reader, node, value, what, "a number");
+    if (!isfinite(value->real)) return report_wrong_value(reader, node, value, what, "a finite number");
     if (is_inexact_integer(value)) {
-        reader_error(reader, node, "'%s' is kept as float64, which cannot tell %s from its neighbours", what,
-                     value->text);
+        job_error(reader, node, "'%s' is stored as float64, which cannot represent %s exactly", what, value->text);
         return false;
     }
     *real = value->real;
     if (!(*real < low)) return true;
-    reader_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);
+    job_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);
     return false;
 }
 
-static bool read_fraction(struct reader *reader, const struct yaml_node *node, const char *what, double *fraction) {
-    if (!node->text || node->kind == YAML_NULL) return is_wrong(reader, node, what, "a number or a percentage");
-    const struct yaml_node *value = reader_scalar(reader, node, what);
+static bool read_fraction(struct job_reader *reader, const struct yaml_node *node, const char *what, double *fraction) {
+    if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "a number or a percentage");
+    const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return false;
     char *end;
     bool percent = strchr(value->text, '%') != NULL;
     *fraction = percent ? strtod(value->text, &end) / 100 : value->real;
     bool number =
         percent ? end > value->text && strcmp(end, "%") == 0 : value->kind == YAML_INT || value->kind == YAML_FLOAT;
-    if (!number) return is_wrong_value(reader, node, value, what, "a number or a percentage");
+    if (!number) return report_wrong_value(reader, node, value, what, "a number or a percentage");
     if (*fraction > 0 && *fraction < 1) return true;
-    return is_wrong_value(reader, node, value, what, "between 0 and 1, or between 0% and 100%");
+    return report_wrong_value(reader, node, value, what, "between 0 and 1, or between 0% and 100%");
 }
 
-static bool read_word(struct reader *reader, const struct job_key *key, const struct yaml_node *node, int64_t *index) {
+static bool read_word(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
+                      int64_t *index) {
     const char *words[KEY_MAX_WORDS];
     int count = key_words(key, words);
-    const struct yaml_node *value = reader_scalar(reader, node, key->name);
+    const struct yaml_node *value = job_read_scalar(reader, node, key->name);
     if (!value) return false;
     for (int i = 0; i < count; i++)
         if (strcmp(words[i], value->text) == 0) {
@@ -203,17 +205,17 @@ static bool read_word(struct reader *reader, const struct job_key *key, const st
             return true;
         }
     const char *what = key->type == KEY_DTYPE ? "data type" : key->type == KEY_OP ? "operation" : key->name;
-    reader_unknown(reader, node, what, value->text, words, count);
+    job_error_unknown(reader, node, what, value->text, words, count);
     return false;
 }
 
 /* ---- lists and maps -------------------------------------------------------------------------------------------- */
 
-static void read_shape(struct reader *reader, const struct job_key *key, const struct yaml_node *node,
+static void read_shape(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                        struct shape *shape) {
-    if (!reader_is_list(reader, node, key->name)) return;
+    if (!job_expect_list(reader, node, key->name)) return;
     if (node->count < 1 || node->count > MAX_RANK) {
-        reader_error(reader, node, "'%s' must have 1 to %d sizes, not %d", key->name, MAX_RANK, node->count);
+        job_error(reader, node, "'%s' must have 1 to %d sizes, not %d", key->name, MAX_RANK, node->count);
         return;
     }
     struct shape read = {.rank = node->count};
@@ -222,19 +224,20 @@ static void read_shape(struct reader *reader, const struct job_key *key, const s
     if (shape_countable(&read))
         *shape = read;
     else
-        reader_error(reader, node, "'%s' has more elements than 64 bits can count", key->name);
+        job_error(reader, node, "'%s' has more elements than 64 bits can count", key->name);
 }
 
-static void read_rows(struct reader *reader, const struct job_key *key, const struct yaml_node *node, int64_t rows[2]) {
-    if (!reader_is_list(reader, node, key->name)) return;
+static void read_rows(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
+                      int64_t rows[2]) {
+    if (!job_expect_list(reader, node, key->name)) return;
     if (node->count != 2) {
-        reader_error(reader, node, "'%s' must be [first, count]", key->name);
+        job_error(reader, node, "'%s' must be [first, count]", key->name);
         return;
     }
     for (int i = 0; i < 2; i++) read_integer(reader, node->items[i], key->name, 0, 0x1p62, &rows[i]);
 }
 
-/* An integer at *text, behind which it leaves it; false: there is none. */
+/* Reads an integer at *text and moves *text behind it; false: there is none. */
 static bool take_integer(const char **text, int64_t *integer) {
     char *end;
     errno = 0;
@@ -244,7 +247,7 @@ static bool take_integer(const char **text, int64_t *integer) {
     return taken;
 }
 
-/* "first:end:step", each of which may be left out, or an index. */
+/* Parses an index, or "first:end:step", of which each part is optional. */
 static bool parse_slice(const char *text, struct job_slice *slice) {
     *slice = (struct job_slice){.step = 1};
     bool has_first = take_integer(&text, &slice->first);
@@ -256,28 +259,28 @@ static bool parse_slice(const char *text, struct job_slice *slice) {
     return !*text;
 }
 
-static void read_slice(struct reader *reader, const struct yaml_node *node, struct job_slice *slice) {
+static void read_slice(struct job_reader *reader, const struct yaml_node *node, struct job_slice *slice) {
     if (node->kind == YAML_LIST) {
-        reader_error(reader, node,
-                     "'select' takes an index or a slice of each axis, no lists of indices: write "
-                     "\"first:end:step\"");
+        job_error(reader, node,
+                  "'select' takes an index or a slice for each axis, not a list of indices: write "
+                  "\"first:end:step\"");
         return;
     }
-    const struct yaml_node *value = reader_scalar(reader, node, "select");
+    const struct yaml_node *value = job_read_scalar(reader, node, "select");
     if (!value) return;
     if (!parse_slice(value->text, slice))
-        reader_error(reader, node,
-                     "'select' takes an index or a slice such as \"0:100\" or \"::2\" of each axis, "
-                     "not '%s'",
-                     value->text);
+        job_error(reader, node,
+                  "'select' takes an index or a slice such as \"0:100\" or \"::2\" for each axis, "
+                  "not '%s'",
+                  value->text);
     else if (slice->step < 1)
-        reader_error(reader, node, "'select' takes steps of at least 1, not %lld", (long long)slice->step);
+        job_error(reader, node, "'select' takes steps of at least 1, not %lld", (long long)slice->step);
 }
 
-static void read_select(struct reader *reader, const struct yaml_node *node, struct job_select *select) {
-    if (!reader_is_list(reader, node, "select")) return;
+static void read_select(struct job_reader *reader, const struct yaml_node *node, struct job_select *select) {
+    if (!job_expect_list(reader, node, "select")) return;
     if (node->count < 1 || node->count > MAX_RANK) {
-        reader_error(reader, node, "'select' must have an entry for each axis, 1 to %d, not %d", MAX_RANK, node->count);
+        job_error(reader, node, "'select' must have an entry for each axis, 1 to %d, not %d", MAX_RANK, node->count);
         return;
     }
     select->where = node;
@@ -285,9 +288,9 @@ static void read_select(struct reader *reader, const struct yaml_node *node, str
     for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->of[i]);
 }
 
-static void read_number(struct reader *reader, const struct yaml_node *node, const char *what,
+static void read_number(struct job_reader *reader, const struct yaml_node *node, const char *what,
                         struct job_number *number) {
-    const struct yaml_node *value = node->text ? reader_scalar(reader, node, what) : NULL;
+    const struct yaml_node *value = node->text ? job_read_scalar(reader, node, what) : NULL;
     number->is_integer = value && value->kind == YAML_INT;
     if (number->is_integer)
         *number = (struct job_number){true, value->integer, value->real};
@@ -295,11 +298,11 @@ static void read_number(struct reader *reader, const struct yaml_node *node, con
         read_real(reader, node, what, -DBL_MAX, &number->real);
 }
 
-static void read_numbers(struct reader *reader, const struct yaml_node *node, const char *what,
+static void read_numbers(struct job_reader *reader, const struct yaml_node *node, const char *what,
                          struct job_missing *missing) {
     int count = node->kind == YAML_LIST ? node->count : 1;
     if (count < 1 || count > JOB_MISSING_MOST) {
-        reader_error(reader, node, "'%s' must have 1 to %d numbers, not %d", what, JOB_MISSING_MOST, count);
+        job_error(reader, node, "'%s' must have 1 to %d numbers, not %d", what, JOB_MISSING_MOST, count);
         return;
     }
     for (int i = 0; i < count; i++)
@@ -307,28 +310,28 @@ static void read_numbers(struct reader *reader, const struct yaml_node *node, co
     missing->count = count;
 }
 
-static void read_repeat(struct reader *reader, const struct yaml_node *node, struct run_options *run) {
+static void read_repeat(struct job_reader *reader, const struct yaml_node *node, struct run_options *run) {
     run->repeat_until = 0;
     if (node->kind != YAML_MAP) {
         if (node->kind == YAML_LIST)
-            is_wrong(reader, node, "repeat", "an integer or a map {min, max, until}");
+            report_wrong(reader, node, "repeat", "an integer or a map {min, max, until}");
         else if (read_integer(reader, node, "repeat", 1, 1e9, &run->repeat_min))
             run->repeat_max = run->repeat_min;
         return;
     }
-    reader_check_keys(reader, node, 1u << SCOPE_REPEAT, NULL);
-    reader_read_keys(reader, SCOPE_REPEAT, NULL, node, NULL, run);
+    job_check_keys(reader, node, 1u << SCOPE_REPEAT, NULL);
+    job_read_keys(reader, SCOPE_REPEAT, NULL, node, NULL, run);
     if (run->repeat_max < run->repeat_min)
-        reader_error(reader, node, "'max' (%lld) is less than 'min' (%lld)", (long long)run->repeat_max,
-                     (long long)run->repeat_min);
+        job_error(reader, node, "'max' (%lld) is less than 'min' (%lld)", (long long)run->repeat_max,
+                  (long long)run->repeat_min);
 }
 
-static void read_axes(struct reader *reader, const struct yaml_node *node, const char *what,
+static void read_axes(struct job_reader *reader, const struct yaml_node *node, const char *what,
                       struct op_options *options) {
     int64_t axis = 0;
-    if (!reader_is_list(reader, node, what)) return;
+    if (!job_expect_list(reader, node, what)) return;
     if (node->count < 1 || node->count > KERNEL_AXES) {
-        reader_error(reader, node, "'%s' must name 1 to %d axes, not %d", what, KERNEL_AXES, node->count);
+        job_error(reader, node, "'%s' must name 1 to %d axes, not %d", what, KERNEL_AXES, node->count);
         return;
     }
     for (int i = 0; i < node->count; i++) {
@@ -338,8 +341,8 @@ static void read_axes(struct reader *reader, const struct yaml_node *node, const
     options->axis_count = node->count;
 }
 
-/* A list of one axis is that axis. */
-static void read_axis(struct reader *reader, const struct yaml_node *node, struct op_options *options) {
+/* Reads `axis`. A list of one axis means that axis. */
+static void read_axis(struct job_reader *reader, const struct yaml_node *node, struct op_options *options) {
     if (node->kind == YAML_LIST && node->count != 1) {
         read_axes(reader, node, "axis", options);
         return;
@@ -347,45 +350,45 @@ static void read_axis(struct reader *reader, const struct yaml_node *node, struc
     if (node->kind == YAML_LIST) node = node->items[0];
     int *axis = &options->axis;
     int64_t integer = 0;
-    const struct yaml_node *value = node->text ? reader_scalar(reader, node, "axis") : NULL;
+    const struct yaml_node *value = node->text ? job_read_scalar(reader, node, "axis") : NULL;
     if (node->text && !value) return;
     if (value && strcmp(value->text, "all") == 0)
         *axis = REDUCE_ALL_AXES;
     else if (value && value->kind == YAML_INT && read_integer(reader, node, "axis", -MAX_RANK, MAX_RANK - 1, &integer))
         *axis = (int)integer;
     else if (!value || value->kind != YAML_INT)
-        is_wrong_value(reader, node, value ? value : node, "axis", "an integer or 'all'");
+        report_wrong_value(reader, node, value ? value : node, "axis", "an integer or 'all'");
 }
 
-static void read_device(struct reader *reader, const struct yaml_node *node, struct job *job) {
+static void read_device(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
     char message[256];
     char *joined = must_strdup("");
     for (int i = 0; i < (node->kind == YAML_LIST ? node->count : 1); i++) {
         const struct yaml_node *item = node->kind == YAML_LIST ? node->items[i] : node;
-        const struct yaml_node *value = reader_scalar(reader, item, "device");
+        const struct yaml_node *value = job_read_scalar(reader, item, "device");
         if (!value) goto done;
         char *longer = must_printf("%s%s%s", joined, i ? "," : "", value->text);
         free(joined);
         joined = longer;
     }
-    if (!job_parse_device(joined, job, message)) reader_error(reader, node, "%s", message);
+    if (!job_parse_device(joined, job, message)) job_error(reader, node, "%s", message);
 done:
     free(joined);
 }
 
-static void read_memory(struct reader *reader, const struct yaml_node *node, struct job *job) {
+static void read_memory(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
     char message[256];
-    const struct yaml_node *value = reader_scalar(reader, node, "memory");
+    const struct yaml_node *value = job_read_scalar(reader, node, "memory");
     if (!value) return;
     char *text = value->kind == YAML_INT ? must_printf("%lld", (long long)value->integer) : must_strdup(value->text);
     if (!job_parse_memory(text, &job->memory_bytes, &job->memory_fraction, message))
-        reader_error(reader, node, "%s", message);
+        job_error(reader, node, "%s", message);
     free(text);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-/* Stores an index, a truth value or an integer into a field of any width. */
+/* Stores an index, a boolean or an integer into a field of any width. */
 static void store_integer(void *field, size_t size, int64_t integer) {
     switch (size) {
     case sizeof(bool): *(bool *)field = integer != 0; break;
@@ -394,14 +397,15 @@ static void store_integer(void *field, size_t size, int64_t integer) {
     }
 }
 
-static void read_value(struct reader *reader, const struct job_key *key, const struct yaml_node *node, void *object) {
+static void read_value(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
+                       void *object) {
     void *field = (char *)object + key->offset;
     int64_t integer = 0;
     switch (key->type) {
     case KEY_BOOL: {
-        const struct yaml_node *value = reader_scalar(reader, node, key->name);
+        const struct yaml_node *value = job_read_scalar(reader, node, key->name);
         if (value && value->kind != YAML_BOOL)
-            is_wrong_value(reader, node, value, key->name, "true or false");
+            report_wrong_value(reader, node, value, key->name, "true or false");
         else if (value)
             store_integer(field, key->size, value->integer);
         break;
@@ -416,7 +420,7 @@ static void read_value(struct reader *reader, const struct job_key *key, const s
     case KEY_DTYPE:
         if (read_word(reader, key, node, &integer)) store_integer(field, key->size, integer);
         break;
-    case KEY_TEXT: *(char **)field = reader_text(reader, node, key->name); break;
+    case KEY_TEXT: *(char **)field = job_read_text(reader, node, key->name); break;
     case KEY_REAL: read_real(reader, node, key->name, key->low, field); break;
     case KEY_FRACTION: read_fraction(reader, node, key->name, field); break;
     case KEY_SHAPE: read_shape(reader, key, node, field); break;
@@ -428,34 +432,34 @@ static void read_value(struct reader *reader, const struct job_key *key, const s
     case KEY_REPEAT: read_repeat(reader, node, object); break;
     case KEY_DEVICE: read_device(reader, node, object); break;
     case KEY_MEMORY: read_memory(reader, node, object); break;
-    case KEY_PART:
+    case KEY_CUSTOM:
     case KEY_TO:
     case KEY_TYPE_COUNT: break;
     }
 }
 
-void reader_read_keys(struct reader *reader, enum key_scope scope, const char *kind, const struct yaml_node *map,
-                      const struct yaml_node *fallback, void *object) {
+void job_read_keys(struct job_reader *reader, enum key_scope scope, const char *kind, const struct yaml_node *map,
+                   const struct yaml_node *fallback, void *object) {
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
         if (key->scope != scope || !key_applies(key, kind)) continue;
         const struct yaml_node *node = yaml_get(map, key->name);
         if (!node) node = yaml_get(fallback, key->name);
-        if (!node && !key->standard) reader_error(reader, map, "'%s' is missing", key->name);
-        if (!node && key->standard && *key->standard && key->type != KEY_PART)
+        if (!node && !key->standard) job_error(reader, map, "'%s' is missing", key->name);
+        if (!node && key->standard && *key->standard && key->type != KEY_CUSTOM)
             node = yaml_scalar(reader->document, map, key->standard, false);
         if (node) read_value(reader, key, node, object);
     }
 }
 
-/* "matmul", "matmul or scale" */
+/* Writes the kinds that have the key: "matmul", "matmul or scale". */
 static void join_kinds(const struct job_key *key, char text[128]) {
     size_t length = 0;
     for (int i = 0; key->of[i] && length < 128; i++)
         length += (size_t)snprintf(text + length, 128 - length, "%s%s", i ? " or " : "", key->of[i]);
 }
 
-static void check_key(struct reader *reader, const struct yaml_node *node, unsigned scopes, const char *kind) {
+static void check_key(struct job_reader *reader, const struct yaml_node *node, unsigned scopes, const char *kind) {
     const char *names[64];
     int count = 0;
     for (int i = 0; i < job_key_count; i++) {
@@ -468,12 +472,12 @@ static void check_key(struct reader *reader, const struct yaml_node *node, unsig
         if (key_applies(key, kind)) return;
         char kinds[128];
         join_kinds(key, kinds);
-        reader_error(reader, node, "'%s' does not go with %s (it is for %s)", key->name, kind, kinds);
+        job_error(reader, node, "'%s' does not apply to %s (only to %s)", key->name, kind, kinds);
         return;
     }
-    reader_unknown(reader, node, "key", node->text, names, count);
+    job_error_unknown(reader, node, "key", node->text, names, count);
 }
 
-void reader_check_keys(struct reader *reader, const struct yaml_node *map, unsigned scopes, const char *kind) {
+void job_check_keys(struct job_reader *reader, const struct yaml_node *map, unsigned scopes, const char *kind) {
     for (int i = 0; i < map->count; i++) check_key(reader, map->keys[i], scopes, kind);
 }

@@ -1,4 +1,5 @@
-/* job_schema.c - the table of keys as a JSON schema (draft 2020-12, for editors) and as a reference (Markdown). */
+/* job_schema.c - prints the table of keys as a JSON schema (draft 2020-12, for editors) and as a reference in
+ * Markdown. */
 #include "job_keys.h"
 
 #include "../base/json.h"
@@ -16,7 +17,7 @@ static void print_range(FILE *to, const char *type, double low, double high) {
 }
 
 /* The schema of a key that holds a list or a map. */
-static const char *part_schema(const struct job_key *key) {
+static const char *custom_schema(const struct job_key *key) {
     static const char *const parts[][2] = {
         {"version", "{\"const\": 1}"},
         {"parameters", "{\"type\": \"object\", \"additionalProperties\": {\"anyOf\": [{\"$ref\": \"#/$defs/scalar\"}, "
@@ -98,12 +99,12 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
               to);
         break;
     case KEY_TO: fputs("{\"type\": \"string\", \"pattern\": \".:/.\"}", to); break;
-    case KEY_PART:
-    case KEY_TYPE_COUNT: fputs(part_schema(key), to); break;
+    case KEY_CUSTOM:
+    case KEY_TYPE_COUNT: fputs(custom_schema(key), to); break;
     }
 }
 
-/* The properties of a map: the keys of `scopes`, a set. */
+/* Prints the schema of a map with the keys of `scopes`, a set. */
 static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     const char *before = "";
     fprintf(to,
@@ -121,7 +122,7 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
         if (!(scopes >> key->scope & 1)) continue;
-        bool part = key->type == KEY_PART && strcmp(key->name, "inputs") == 0 && key->scope == SCOPE_OPERATION;
+        bool part = key->type == KEY_CUSTOM && strcmp(key->name, "inputs") == 0 && key->scope == SCOPE_OPERATION;
         fprintf(to, "%s%s  \"%s\": {\"description\": ", before, indent, key->name);
         json_write_string(to, key->help, strlen(key->help));
         fputs(", \"anyOf\": [", to);
@@ -130,13 +131,13 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
                     MAX_INPUTS);
         else
             print_value_schema(to, key);
-        fprintf(to, "%s]}", key->type == KEY_PART ? "" : ", {\"$ref\": \"#/$defs/parameter\"}");
+        fprintf(to, "%s]}", key->type == KEY_CUSTOM ? "" : ", {\"$ref\": \"#/$defs/parameter\"}");
         before = ",\n";
     }
     fprintf(to, "\n%s}", indent);
 }
 
-/* For each word of the key `chooser`: refuses the keys that do not apply to it and requires those that it needs. */
+/* For each word of the key `chooser`: forbids the keys that do not apply to it and requires those that it needs. */
 static void print_conditions(FILE *to, unsigned scopes, const struct job_key *chooser) {
     const char *words[KEY_MAX_WORDS];
     int count = key_words(chooser, words);
@@ -224,9 +225,9 @@ void job_print_reference(FILE *to) {
         [SCOPE_INPUT] = "An entry of `inputs`",
         [SCOPE_RANDOM] = "`random`",
         [SCOPE_OPERATION] = "An entry of `operations`",
-        [SCOPE_OPTION] = "...its operation's own options",
-        [SCOPE_RESULT] = "...its result",
-        [SCOPE_RUN] = "...and run options, also under `defaults`",
+        [SCOPE_OPTION] = "An entry of `operations`: options of its operation",
+        [SCOPE_RESULT] = "An entry of `operations`: its result",
+        [SCOPE_RUN] = "An entry of `operations`: run options, also under `defaults`",
         [SCOPE_REPEAT] = "`repeat` as a map",
     };
     for (enum key_scope scope = 0; scope < SCOPE_COUNT; scope++) {

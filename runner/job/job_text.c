@@ -1,5 +1,5 @@
-/* job_text.c - a job as text again: every default filled in, merges done, parameters chosen; for provenance and for
- * the keys by which a resumed job knows its finished runs. */
+/* job_text.c - prints a job as text, with defaults filled in, merges done and parameters chosen. The text is the
+ * provenance in results files, and the key by which a resumed job recognizes finished runs. */
 #include "job_text.h"
 
 #include "../base/fail.h"
@@ -26,12 +26,12 @@ static void print_axes(FILE *to, const char *name, const struct op_options *opti
     if (options->axis_count > 0) fputc(']', to);
 }
 
-/* ", key: value"; nothing where there is no value. */
+/* Prints ", key: value"; nothing if there is no value. */
 static void print_field(FILE *to, const struct job_key *key, const void *object) {
     const void *field = (const char *)object + key->offset;
     const struct run_options *run = object;
-    const struct op_options *options = object;      /* where the key is one of an operation */
-    const struct job_operation *operation = object; /* where it is one of a result */
+    const struct op_options *options = object;      /* of a key in SCOPE_OPTION */
+    const struct job_operation *operation = object; /* of a key in SCOPE_RESULT */
     const struct shape *shape = field;
     const char *words[KEY_MAX_WORDS];
     switch (key->type) {
@@ -69,7 +69,7 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
         else
             fprintf(to, ", repeat: %lld", (long long)run->repeat_min);
         break;
-    case KEY_PART:
+    case KEY_CUSTOM:
     case KEY_TEXT:
     case KEY_OP:
     case KEY_ROWS:
@@ -79,7 +79,7 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
     case KEY_DEVICE:
     case KEY_MEMORY:
     case KEY_TO:
-    case KEY_TYPE_COUNT: break; /* no key of an operation's options or of a run's, or told by another */
+    case KEY_TYPE_COUNT: break; /* no option of an operation or a run has this type, or another key implies it */
     }
 }
 
@@ -128,7 +128,7 @@ char *job_select_text(const struct job_select *select) {
 
 /* ---- the whole job, from its nodes ----------------------------------------------------------------------------- */
 
-/* Prints text as a YAML scalar: plain where YAML would read it back unchanged, else in double quotes. */
+/* Prints text as a YAML scalar: plain if YAML reads it back unchanged, else double-quoted. */
 static void print_scalar(FILE *to, const char *text, bool quoted) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./$%+-";
     if (!quoted && *text && text[strspn(text, plain)] == '\0') {
@@ -179,13 +179,14 @@ static void print_node(FILE *to, const struct yaml_node *node) {
     fputc(node->kind == YAML_MAP ? '}' : ']', to);
 }
 
-const struct yaml_node *definition_get(const struct reader *reader, const struct definition *definition,
+const struct yaml_node *definition_get(const struct job_reader *reader, const struct definition *definition,
                                        const char *key) {
     const struct yaml_node *own = yaml_get(definition->node, key);
     return own ? own : yaml_get(yaml_get(yaml_root(reader->document), "defaults"), key);
 }
 
-/* The variants to which --only restricts an operation, as the job file has them; `list` NULL: it has none, `auto`. */
+/* Prints the variants that --only selects, as the job file spells them. `list` NULL: the job file lists none, so
+ * `auto`. */
 static void print_chosen(FILE *to, const struct job_operation *operation, const struct yaml_node *list) {
     for (int i = 0; i < operation->variant_count; i++) {
         const struct job_variant *variant = &operation->variants[i];
@@ -204,8 +205,8 @@ static void print_chosen(FILE *to, const struct job_operation *operation, const 
     fputc(']', to);
 }
 
-/* "key: value" for each key that is given, or has a default and surely applies (`kind` NULL: unknown until the
- * parameters are replaced). `chosen`: an operation that --only restricts; NULL: none. */
+/* Prints "key: value" for each key that is given, or that has a default and applies to `kind` (NULL: unknown before
+ * parameters are replaced). `chosen`: an operation whose variants --only selects; NULL: none. */
 static void print_keys(FILE *to, enum key_scope scope, const char *kind, const struct yaml_node *map,
                        const struct yaml_node *fallback, const struct job_operation *chosen, const char *before) {
     for (int i = 0; i < job_key_count; i++) {
@@ -229,7 +230,7 @@ static void print_keys(FILE *to, enum key_scope scope, const char *kind, const s
     }
 }
 
-static void print_definition(FILE *to, const struct reader *reader, const struct definition *definition) {
+static void print_definition(FILE *to, const struct job_reader *reader, const struct definition *definition) {
     const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
     if (!definition->is_input) {
         const struct yaml_node *defaults = yaml_get(yaml_root(reader->document), "defaults");
@@ -269,8 +270,8 @@ static void print_parameters(FILE *to, const struct parameters *parameters, uint
     }
 }
 
-/* The keys at the top level but for the lists and maps. Returns the set of parameters that they use. */
-static uint64_t print_head(FILE *to, const struct reader *reader, const struct job_overrides *overrides) {
+/* Prints the top-level keys other than lists and maps. Returns the set of parameters that they use. */
+static uint64_t print_head(FILE *to, const struct job_reader *reader, const struct job_overrides *overrides) {
     const struct yaml_node *root = yaml_root(reader->document);
     uint64_t used = 0;
     fputs("version: 1\nname: ", to);
@@ -278,7 +279,7 @@ static uint64_t print_head(FILE *to, const struct reader *reader, const struct j
     fputc('\n', to);
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
-        if (key->scope != SCOPE_JOB || key->type == KEY_PART || strcmp(key->name, "name") == 0) continue;
+        if (key->scope != SCOPE_JOB || key->type == KEY_CUSTOM || strcmp(key->name, "name") == 0) continue;
         const char *override = !overrides                         ? NULL
                                : strcmp(key->name, "output") == 0 ? overrides->output
                                : key->type == KEY_DEVICE          ? overrides->device
@@ -288,12 +289,12 @@ static uint64_t print_head(FILE *to, const struct reader *reader, const struct j
         if (!override && !node && !*key->standard) continue;
         fprintf(to, "%s: ", key->name);
         if (override && key->type == KEY_TEXT && *override != '/') {
-            char *directory = getcwd(NULL, 0); /* the job file's paths are relative to the job file, -o is not */
+            char *directory = getcwd(NULL, 0); /* a path in a job file is relative to the file, that of -o is not */
             char *path = must_printf("%s/%s", directory ? directory : ".", override);
             job_print_text(to, path, true);
             free(path);
             free(directory);
-        } else if (override) { /* a size may be a number, a path must not look like one */
+        } else if (override) { /* a size may read as a number, a path must not */
             job_print_text(to, override, key->type == KEY_TEXT);
         } else if (node) {
             used |= parameters_used(&reader->parameters, NULL, node);
@@ -306,7 +307,7 @@ static uint64_t print_head(FILE *to, const struct reader *reader, const struct j
     return used;
 }
 
-char *job_resolve(const struct reader *reader, const struct definitions *definitions,
+char *job_resolve(const struct job_reader *reader, const struct definitions *definitions,
                   const struct job_overrides *overrides) {
     char *text = NULL;
     size_t length;

@@ -1,4 +1,4 @@
-/* job_to.c - `to: FILE:/GROUP/NAME` of operations, and that no two results go to one place. */
+/* job_to.c - reads `to: FILE:/GROUP/NAME`, and checks that no two results go to the same data set. */
 #include "job_to.h"
 
 #include "../base/destination.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "/group/name": no part of it is empty, "." or "..". */
+/* Is it a path such as "/group/name", without empty components, "." and ".."? */
 static bool is_path(const char *name) {
     for (const char *part = name; *part == '/';) {
         size_t length = strcspn(++part, "/");
@@ -18,14 +18,14 @@ static bool is_path(const char *name) {
     return false;
 }
 
-void job_read_to(struct reader *reader, const struct yaml_node *node, struct job_operation *operation) {
-    char *text = node ? reader_text(reader, node, "to") : NULL;
+void job_read_to(struct job_reader *reader, const struct yaml_node *node, struct job_operation *operation) {
+    char *text = node ? job_read_text(reader, node, "to") : NULL;
     if (!text) return;
     char *colon = strstr(text, ":/");
     if (!colon || colon == text || colon[-1] == '/' || !is_path(colon + 1)) {
-        reader_error(reader, node, "'to' must be FILE:/NAME or FILE:/GROUP/NAME, not '%s'", text);
+        job_error(reader, node, "'to' must be FILE:/NAME or FILE:/GROUP/NAME, not '%s'", text);
     } else if (operation->run.store == STORE_NONE) {
-        reader_error(reader, node, "'to' keeps the result and 'store: none' does not: leave one of them out");
+        job_error(reader, node, "'to' stores the result and 'store: none' does not: remove one of them");
     } else {
         *colon = '\0';
         operation->to_where = node;
@@ -35,7 +35,7 @@ void job_read_to(struct reader *reader, const struct yaml_node *node, struct job
     free(text);
 }
 
-/* Sorts by file, then so that what lies in a group follows what has the group's name: '/' comes before all others. */
+/* Orders by file, then by name so that names inside a group follow a result of the group's name: '/' sorts first. */
 static int compare(const void *a, const void *b) {
     const struct job_operation *one = *(const struct job_operation *const *)a;
     const struct job_operation *other = *(const struct job_operation *const *)b;
@@ -47,7 +47,7 @@ static int compare(const void *a, const void *b) {
     return order != 0 ? order : (one > other) - (one < other);
 }
 
-/* The first swept parameter of the operation's label that its `to` does not have; "PARAMETER": none. */
+/* The first swept parameter in the operation's label that its `to` does not contain; "PARAMETER": there is none. */
 static const char *unused_parameter(const struct job_operation *operation, int *length) {
     const char *part = operation->label;
     while (*part) {
@@ -64,8 +64,9 @@ static const char *unused_parameter(const struct job_operation *operation, int *
     return "PARAMETER";
 }
 
-/* Complains where `other`, which stands later, goes to the place of `one`, or into it. */
-static bool complain(struct reader *reader, const struct job_operation *one, const struct job_operation *other) {
+/* Reports that `other`, which is sorted behind `one`, goes to the same data set or into it. false: it does not. */
+static bool report_collision(struct job_reader *reader, const struct job_operation *one,
+                             const struct job_operation *other) {
     size_t length = strlen(one->to_name);
     bool within = strncmp(one->to_name, other->to_name, length) == 0 && other->to_name[length] == '/';
     if (strcmp(one->to_file, other->to_file) != 0 || (!within && strcmp(one->to_name, other->to_name) != 0))
@@ -78,24 +79,24 @@ static bool complain(struct reader *reader, const struct job_operation *one, con
                    one->to_name, one->to_file, one->id);
     else if (strcmp(one->id, other->id) == 0)
         yaml_error(reader->document, later->to_where,
-                   "'%s' is swept, and several of its results would go to one place: put $%.*s into the name of the "
-                   "file or of the group",
+                   "'%s' is swept, and several of its results would go to the same data set: put $%.*s into the name "
+                   "of the file or of the group",
                    one->id, length_of_name, name);
     else
-        yaml_error(reader->document, later->to_where, "%s in %s is already the place of the result of '%s'",
-                   one->to_name, one->to_file, (later == one ? other : one)->id);
+        yaml_error(reader->document, later->to_where, "%s in %s already holds the result of '%s'", one->to_name,
+                   one->to_file, (later == one ? other : one)->id);
     return true;
 }
 
-void job_check_to(struct reader *reader) {
+void job_check_to(struct job_reader *reader) {
     const struct job *job = reader->job;
     const struct job_operation **found = must_malloc(((size_t)job->operation_count + 1) * sizeof(*found));
     int count = 0;
     for (int i = 0; i < job->operation_count; i++)
         if (job->operations[i].to_file) found[count++] = &job->operations[i];
     qsort(found, (size_t)count, sizeof(*found), compare);
-    const struct yaml_node *last = NULL; /* one complaint is enough of a swept operation */
+    const struct yaml_node *last = NULL; /* reports a swept operation once */
     for (int i = 1; i < count; i++)
-        if (found[i]->to_where != last && complain(reader, found[i - 1], found[i])) last = found[i]->to_where;
+        if (found[i]->to_where != last && report_collision(reader, found[i - 1], found[i])) last = found[i]->to_where;
     free(found);
 }

@@ -1,4 +1,4 @@
-/* job_values.c - devices and sizes as the job file and the command line write them. */
+/* job_values.c - parses devices and sizes of the job file and the command line. */
 #include "job.h"
 
 #include "../base/fail.h"
@@ -11,7 +11,7 @@
 
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
-/* Adds N of "cuda:N". */
+/* Parses "cuda:N" and adds N to the job's devices. */
 static bool add_number(struct job *job, const char *text, char message[256]) {
     const char *digits = text + strlen("cuda:");
     bool good = strncmp(text, "cuda:", 5) == 0 && strlen(digits) >= 1 && strlen(digits) <= 4 &&
@@ -19,9 +19,9 @@ static bool add_number(struct job *job, const char *text, char message[256]) {
     if (!good) {
         static const char *const names[] = {"auto", "cpu", "cuda", "cuda:0", "cuda:all"};
         const char *nearest = nearest_name(text, names, sizeof names / sizeof *names);
-        if (strcasecmp(text, "gpu") == 0) nearest = "cuda"; /* and not "cpu" */
+        if (strcasecmp(text, "gpu") == 0) nearest = "cuda"; /* by edit distance it would be "cpu" */
         if (nearest && strcmp(nearest, text) == 0)
-            snprintf(message, 256, "'%s' cannot stand in a list of devices: only cuda:N can", text);
+            snprintf(message, 256, "'%s' is not allowed in a list of devices: only cuda:N is", text);
         else if (nearest)
             snprintf(message, 256, "unknown device '%.80s' (did you mean '%s'?)", text, nearest);
         else
@@ -67,7 +67,7 @@ bool job_parse_device(const char *text, struct job *job, char message[256]) {
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-/* Bytes in one unit; 0: there is no such unit. */
+/* The bytes of a unit; 0: there is no such unit. */
 static double unit_bytes(const char *unit) {
     static const struct {
         const char *name;
@@ -85,7 +85,7 @@ bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char m
     double number = strtod(text, &end);
     const char *unit = text + digits;
     if (digits == 0 || end != unit) {
-        snprintf(message, 256, "'%.80s' is no size: write bytes, 512MiB, 8GiB, 500MB or 90%%", text);
+        snprintf(message, 256, "'%.80s' is not a size: write bytes, 512MiB, 8GiB, 500MB or 90%%", text);
         return false;
     }
     if (strcmp(unit, "%") == 0) {
@@ -110,11 +110,11 @@ bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char m
         return false;
     }
     if (!(number * scale < 0x1p62)) {
-        snprintf(message, 256, "'%.80s' is more than any memory has", text);
+        snprintf(message, 256, "'%.80s' is larger than any memory", text);
         return false;
     }
     if (number * scale < LEAST_MEMORY) {
-        snprintf(message, 256, "'%.80s' is too little: the least is 64KiB", text);
+        snprintf(message, 256, "'%.80s' is too small: the minimum is 64KiB", text);
         return false;
     }
     *bytes = (int64_t)(number * scale);

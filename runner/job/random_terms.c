@@ -1,13 +1,13 @@
-/* random_terms.c - can a data type hold what a random input's terms draw? */
+/* random_terms.c - checks that a data type can hold the values of a random input. */
 #include "random_terms.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* No normal value is further from the mean than this many std: Box-Muller takes the logarithm of 2^-53 at least. */
+/* Normal values lie within this many standard deviations: Box-Muller takes the logarithm of at least 2^-53. */
 #define NORMAL_REACH 8.6
 
-/* `value` as the data type keeps it. */
+/* `value` rounded to the data type. */
 static double rounded(enum dtype dtype, double value) {
     uint64_t room;
     dtype_store(dtype, &room, 0, value);
@@ -21,7 +21,7 @@ double random_largest_below(enum dtype dtype, double high) {
     return below;
 }
 
-/* The bits of an integer type without the sign. */
+/* The number of bits of an integer type, without the sign. */
 static int value_bits(enum dtype dtype) {
     return (int)dtype_size(dtype) * 8 - (dtype_is_signed(dtype) ? 1 : 0);
 }
@@ -32,7 +32,7 @@ static bool holds(enum dtype dtype, double value) {
     return value < beyond && value >= (dtype_is_signed(dtype) ? -beyond : 0);
 }
 
-/* "int8 holds -128 to 127" */
+/* Writes the range of a type: "int8 holds -128 to 127". */
 static const char *range_text(enum dtype dtype, char text[96]) {
     uint64_t most = UINT64_MAX >> (64 - value_bits(dtype));
     if (dtype_is_float(dtype))
@@ -52,19 +52,19 @@ static const char *uniform_unfit(const struct random_terms *terms, enum dtype dt
         return "high";
     }
     if (!isfinite(high - low)) {
-        snprintf(message, 256, "from 'low' (%g) to 'high' (%g) is further than float64 counts", low, high);
+        snprintf(message, 256, "the range from 'low' (%g) to 'high' (%g) exceeds float64", low, high);
         return "high";
     }
     double most = random_largest_below(dtype, high);
     if (holds(dtype, low) && holds(dtype, most) && most < low) {
-        snprintf(message, 256, "%s has no value from 'low' (%.17g) to below 'high' (%.17g)", dtype_name(dtype), low,
+        snprintf(message, 256, "%s has no value between 'low' (%.17g) and 'high' (%.17g)", dtype_name(dtype), low,
                  high);
         return "high";
     }
     return NULL;
 }
 
-/* Both ends are included and each number drawn is rounded to the type: it stays between the ends if they do. */
+/* Both ends are included, and each number drawn is rounded to the type. It stays within the range if both ends do. */
 static const char *integer_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
     double low = terms->low, high = terms->high;
     const char *term = "high";
@@ -88,7 +88,7 @@ static const char *integer_unfit(const struct random_terms *terms, enum dtype dt
 
 static const char *constant_unfit(double value, enum dtype dtype, char message[256]) {
     if (!dtype_is_float(dtype) && value != floor(value))
-        snprintf(message, 256, "'value' is %.17g; %s holds whole numbers", value, dtype_name(dtype));
+        snprintf(message, 256, "'value' is %.17g, but %s holds integers", value, dtype_name(dtype));
     else if (value != 0 && rounded(dtype, value) == 0)
         snprintf(message, 256, "'value' is %.17g, which %s rounds to 0", value, dtype_name(dtype));
     else
@@ -96,7 +96,7 @@ static const char *constant_unfit(double value, enum dtype dtype, char message[2
     return "value";
 }
 
-/* The name of the term to blame where the data type does not hold `value`; NULL: it does. */
+/* Returns `term` and writes a sentence if the data type does not hold `value`; NULL: it does. */
 static const char *outside(enum dtype dtype, double value, const char *term, const char *what, char message[256]) {
     if (holds(dtype, value)) return NULL;
     char range[96];
@@ -129,7 +129,7 @@ const char *random_unfit(const struct random_terms *terms, enum dtype dtype, con
         if (isnan(terms->value)) return NULL;
         term = outside(dtype, terms->value, "value", "'value' is", message);
         return term ? term : constant_unfit(terms->value, dtype, message);
-    case RANDOM_INDEX: /* integers take it modulo 2^bits */
+    case RANDOM_INDEX: /* integer types store the index modulo 2^bits */
         if (!dtype_is_float(dtype)) return NULL;
         return outside(dtype, (double)shape_elements(shape) - 1, "distribution", "the last index is", message);
     }

@@ -1,4 +1,4 @@
-/* random_terms.h - what a job says of an input that is made from a seed; random.h says what is made of it. */
+/* random_terms.h - the distribution of a random input, and its parameters ("terms"). random.h generates the values. */
 #ifndef RUNNER_RANDOM_TERMS_H
 #define RUNNER_RANDOM_TERMS_H
 
@@ -14,12 +14,13 @@ struct random_terms {
     uint64_t seed;
 };
 
-/* What the data type cannot hold of the values that the terms draw for an array of `shape`: the name of the term to
- * blame, and a sentence in `message`. NULL: every value comes out as documented. Terms that are NaN are not judged. */
+/* Checks that a data type can hold the values of a distribution for an array of `shape`. NULL: it can. Otherwise
+ * returns the name of the term that is wrong, and writes a sentence into `message`. Terms that are NaN are not
+ * checked. */
 const char *random_unfit(const struct random_terms *terms, enum dtype dtype, const struct shape *shape,
                          char message[256]);
 
-/* The largest value of a type below `high`. A value up to it is never rounded up to `high`. */
+/* The largest value of a type below `high`. Values up to it do not round up to `high`. */
 double random_largest_below(enum dtype dtype, double high);
 
 #endif

@@ -1,5 +1,5 @@
-/* yaml.c - libyaml's events as a located tree: core-schema types, shared aliases, merge keys, and limits that hold
- * before memory or time run away. */
+/* yaml.c - builds a tree with positions from libyaml's events: resolves types, aliases and merge keys, and enforces
+ * limits before a hostile file can exhaust memory or time. */
 #include "yaml.h"
 
 #include "../base/fail.h"
@@ -18,9 +18,9 @@
 struct owned_node {
     struct yaml_node node; /* first: a node's address is its owner's */
     struct owned_node *next;
-    int expanded; /* nodes of this subtree, an alias counted as what it names */
+    int expanded; /* nodes of this subtree; an alias counts as many as its target */
     int height;   /* levels of lists and maps in this subtree; a scalar has none */
-    bool open;    /* its end has not been read yet: an alias to it would be cyclic */
+    bool open;    /* its end is not read yet, so an alias to it would be cyclic */
 };
 
 struct yaml_document {
@@ -28,7 +28,7 @@ struct yaml_document {
     size_t length;
     struct yaml_node *root;
     struct owned_node *nodes;
-    struct complaints complaints;
+    struct diagnostics diagnostics;
 };
 
 struct builder {
@@ -43,28 +43,28 @@ struct anchor {
     struct owned_node *target;
 };
 
-/* ---- complaints ------------------------------------------------------------------------------------------------ */
+/* ---- diagnostics ------------------------------------------------------------------------------------------------ */
 
 void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    complaints_add(&document->complaints, line, column, format, arguments);
+    diagnostics_add(&document->diagnostics, line, column, format, arguments);
     va_end(arguments);
 }
 
 void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    complaints_add(&document->complaints, where ? where->line : 0, where ? where->column : 0, format, arguments);
+    diagnostics_add(&document->diagnostics, where ? where->line : 0, where ? where->column : 0, format, arguments);
     va_end(arguments);
 }
 
 int yaml_error_count(const struct yaml_document *document) {
-    return document->complaints.count;
+    return document->diagnostics.count;
 }
 
 void yaml_print_errors(const struct yaml_document *document, FILE *to) {
-    complaints_print(&document->complaints, document->name, document->text, document->length, to);
+    diagnostics_print(&document->diagnostics, document->name, document->text, document->length, to);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void set_anchor(struct builder *builder, const yaml_char_t *name, struct 
     *anchor = (struct anchor){must_strdup((const char *)name), target};
     struct anchor **found = tsearch(anchor, &builder->anchors, compare_anchors);
     if (*found == anchor) return;
-    (*found)->target = target; /* a name may be anchored anew: aliases mean the latest */
+    (*found)->target = target; /* an anchor may be redefined: aliases refer to the latest */
     free(anchor->name);
     free(anchor);
 }
@@ -123,8 +123,8 @@ static void free_anchor(void *anchor) {
 
 /* ---- events -> nodes ------------------------------------------------------------------------------------------- */
 
-/* Complains at an event; returns NULL, which its caller returns too: parsing ends here. */
-static struct owned_node *complain(struct builder *builder, const yaml_event_t *event, const char *words) {
+/* Reports an error at an event and returns NULL, which the caller returns too, so that parsing ends. */
+static struct owned_node *fail_at(struct builder *builder, const yaml_event_t *event, const char *words) {
     yaml_error_at(builder->document, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1, "%s", words);
     return NULL;
 }
@@ -152,7 +152,7 @@ static bool count_child(struct builder *builder, struct owned_node *parent, cons
     parent->expanded += child->expanded;
     if (child->height + 1 > parent->height) parent->height = child->height + 1;
     if (parent->expanded <= YAML_MAX_NODES) return true;
-    complain(builder, event, "the document expands to more than 100,000 nodes");
+    fail_at(builder, event, "the document expands to more than 100,000 nodes");
     return false;
 }
 
@@ -160,19 +160,18 @@ static struct owned_node *build_node(struct builder *builder, const yaml_event_t
 
 static struct owned_node *build_alias(struct builder *builder, const yaml_event_t *event, int depth) {
     struct owned_node *target = find_anchor(builder, event->data.alias.anchor);
-    if (!target) return complain(builder, event, "this alias names no anchor before it");
-    if (target->open) return complain(builder, event, "this alias is cyclic: it stands inside what it names");
-    if (depth + target->height > YAML_MAX_DEPTH) return complain(builder, event, "nested more than 64 levels deep");
+    if (!target) return fail_at(builder, event, "this alias refers to no earlier anchor");
+    if (target->open) return fail_at(builder, event, "this alias is cyclic: it refers to a node that contains it");
+    if (depth + target->height > YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than 64 levels deep");
     return target;
 }
 
 static struct owned_node *build_scalar(struct builder *builder, const yaml_event_t *event, int line, int column) {
     const char *text = (const char *)event->data.scalar.value;
-    if (strlen(text) != event->data.scalar.length)
-        return complain(builder, event, "text must not hold a NUL character");
+    if (strlen(text) != event->data.scalar.length) return fail_at(builder, event, "text must not hold a NUL character");
     const char *tag = (const char *)event->data.scalar.tag;
     bool string = tag && (strcmp(tag, "!") == 0 || strcmp(tag, YAML_STR_TAG) == 0);
-    if (tag && !string) return complain(builder, event, "tags (other than !!str) are not understood here");
+    if (tag && !string) return fail_at(builder, event, "tags other than !!str are not supported");
     bool quoted = string || event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     struct owned_node *owned = new_scalar(builder->document, line, column, text, quoted);
     set_anchor(builder, event->data.scalar.anchor, owned);
@@ -216,7 +215,7 @@ static void add_entry(struct entries *entries, struct yaml_node *key, struct yam
     entries->count++;
 }
 
-/* Adds the entries that `<<` merges: of one map, or of each map of a list; of equal keys the first counts. */
+/* Adds the entries that `<<` merges: those of one map, or of each map in a list. Of equal keys the first wins. */
 static bool add_merged(struct builder *builder, struct owned_node *owned, struct entries *entries,
                        const struct yaml_node *key, struct yaml_node *value) {
     bool list = value->kind == YAML_LIST;
@@ -248,9 +247,9 @@ static int compare_order(const void *a, const void *b) {
     return ((const struct map_entry *)a)->order - ((const struct map_entry *)b)->order;
 }
 
-/* Sorted by key, entries of one name are neighbours, the one that counts first: explicit before merged, then in order.
- */
-static void settle_entries(struct yaml_document *document, struct yaml_node *map, struct entries *entries) {
+/* Fills a map from its entries. Sorting by key brings entries with equal keys together, the winner first: explicit
+ * before merged ones, then in the order of the file. */
+static void fill_map(struct yaml_document *document, struct yaml_node *map, struct entries *entries) {
     if (entries->count == 0) return;
     struct map_entry *items = entries->items, *winner = items;
     qsort(items, (size_t)entries->count, sizeof *items, compare_keys);
@@ -280,8 +279,7 @@ static bool build_entry(struct builder *builder, struct owned_node *owned, struc
                         const yaml_event_t *key_event, int depth) {
     struct owned_node *key = build_node(builder, key_event, depth);
     if (!key) return false;
-    if (!key->node.text)
-        return complain(builder, key_event, "a key must be a single word, not a list or a map") != NULL;
+    if (!key->node.text) return fail_at(builder, key_event, "a key must be a single word, not a list or a map") != NULL;
     yaml_event_t event;
     if (!count_child(builder, owned, key, key_event) || !next_event(builder, &event)) return false;
     struct owned_node *value = build_node(builder, &event, depth);
@@ -305,23 +303,22 @@ static bool build_map(struct builder *builder, struct owned_node *owned, int dep
         if (!end) good = build_entry(builder, owned, &entries, &event, depth);
         yaml_event_delete(&event);
     }
-    if (good) settle_entries(builder->document, &owned->node, &entries);
+    if (good) fill_map(builder->document, &owned->node, &entries);
     free(entries.items);
     return good;
 }
 
-/* The node that begins with `event`, inside `depth` lists and maps. NULL: complained. */
+/* Builds the node that begins with `event`, inside `depth` lists and maps. NULL: an error, which it has reported. */
 static struct owned_node *build_node(struct builder *builder, const yaml_event_t *event, int depth) {
     if (event->type == YAML_ALIAS_EVENT) return build_alias(builder, event, depth);
-    if (++builder->created > YAML_MAX_NODES)
-        return complain(builder, event, "the document has more than 100,000 nodes");
+    if (++builder->created > YAML_MAX_NODES) return fail_at(builder, event, "the document has more than 100,000 nodes");
     int line = (int)event->start_mark.line + 1, column = (int)event->start_mark.column + 1;
     if (event->type == YAML_SCALAR_EVENT) return build_scalar(builder, event, line, column);
 
-    if (depth == YAML_MAX_DEPTH) return complain(builder, event, "nested more than 64 levels deep");
+    if (depth == YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than 64 levels deep");
     bool list = event->type == YAML_SEQUENCE_START_EVENT;
     if (list ? event->data.sequence_start.tag != NULL : event->data.mapping_start.tag != NULL)
-        return complain(builder, event, "tags (other than !!str) are not understood here");
+        return fail_at(builder, event, "tags other than !!str are not supported");
     struct owned_node *owned = new_node(builder->document, list ? YAML_LIST : YAML_MAP, line, column);
     set_anchor(builder, list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor, owned);
     owned->open = true;
@@ -330,7 +327,7 @@ static struct owned_node *build_node(struct builder *builder, const yaml_event_t
     return owned;
 }
 
-/* The one document of the stream. NULL: complained. */
+/* Builds the only document of the stream. NULL: an error, which it has reported. */
 static struct owned_node *build_root(struct builder *builder) {
     struct owned_node *root = NULL;
     for (;;) {
@@ -342,7 +339,7 @@ static struct owned_node *build_root(struct builder *builder) {
         case YAML_STREAM_END_EVENT:
         case YAML_DOCUMENT_END_EVENT: break;
         case YAML_DOCUMENT_START_EVENT:
-            if (root) good = complain(builder, &event, "a second document begins here: one file is one job") != NULL;
+            if (root) good = fail_at(builder, &event, "a second document begins here; a file holds one job") != NULL;
             break;
         default: good = (root = build_node(builder, &event, 0)) != NULL;
         }
@@ -355,12 +352,12 @@ static struct owned_node *build_root(struct builder *builder) {
 
 /* ---- documents ------------------------------------------------------------------------------------------------- */
 
-/* Complains about the first byte that is not UTF-8, or is a control character that YAML does not allow. */
+/* Reports the first byte that is not UTF-8 or is a control character that YAML does not allow. */
 static bool check_text(struct yaml_document *document) {
     static const char hdf5[] = "\x89HDF\r\n\x1a\n";
     int line = 1, column = 1;
     if (document->length >= sizeof hdf5 - 1 && memcmp(document->text, hdf5, sizeof hdf5 - 1) == 0) {
-        yaml_error(document, NULL, "an HDF5 file, not a job; did you mean `tilerun show`?");
+        yaml_error(document, NULL, "is an HDF5 file, not a job file; did you mean `tilerun show`?");
         return false;
     }
     for (size_t i = 0; i < document->length;) {
@@ -412,7 +409,7 @@ struct yaml_document *yaml_parse(const char *name, const char *text, size_t leng
     return document;
 }
 
-/* Reads an open file or pipe to its end, or until more bytes have come than are allowed. */
+/* Reads an open file or pipe to its end, or until it exceeds the allowed size. */
 static bool read_text(int file, struct yaml_document *document) {
     size_t capacity = 0;
     for (;;) {
@@ -436,11 +433,11 @@ struct yaml_document *yaml_load(const char *path) {
     else if (S_ISDIR(facts.st_mode))
         yaml_error(document, NULL, "is a directory, not a job file");
     else if (facts.st_size > YAML_MAX_BYTES)
-        yaml_error(document, NULL, "has %lld bytes; a job file has at most 16 MiB", (long long)facts.st_size);
+        yaml_error(document, NULL, "has %lld bytes; the maximum for a job file is 16 MiB", (long long)facts.st_size);
     else if (!read_text(file, document))
         yaml_error(document, NULL, "cannot be read: %s", strerror(errno));
     else if (document->length > YAML_MAX_BYTES)
-        yaml_error(document, NULL, "has more than 16 MiB, which is the most that a job file has");
+        yaml_error(document, NULL, "has more than 16 MiB, the maximum for a job file");
     else
         parse(document);
     if (file >= 0) close(file);
@@ -456,7 +453,7 @@ void yaml_close(struct yaml_document *document) {
         free(owned->node.items);
         free(owned);
     }
-    complaints_free(&document->complaints);
+    diagnostics_free(&document->diagnostics);
     free(document->name);
     free(document->text);
     free(document);

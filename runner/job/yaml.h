@@ -1,8 +1,8 @@
 /* yaml.h - a YAML document as a tree whose nodes know their line and column; the only module that includes <yaml.h>.
  *
- * Scalars are kept as text with the type that YAML 1.2's core schema gives them (`yes` and `on` are strings). Aliases
- * share the node they name, merge keys (`<<`) are resolved, keys that begin with `x-` are left out. All that is wrong
- * is collected in one list of located complaints, so that a file's errors are reported together. */
+ * Scalars are text with the type that YAML 1.2's core schema gives them (`yes` and `on` are strings). An alias shares
+ * the node that it refers to, merge keys (`<<`) are resolved, keys that begin with `x-` are ignored. All errors are
+ * collected in one list with their positions, so that a file's errors are reported together. */
 #ifndef RUNNER_YAML_H
 #define RUNNER_YAML_H
 
@@ -17,7 +17,7 @@ struct yaml_node {
     enum yaml_kind kind;
     int line, column;         /* from 1, in characters; where the node begins */
     char *text;               /* scalars: as written, quotes and escapes resolved; else NULL */
-    bool quoted;              /* scalars: was it quoted (then it is a string whatever it looks like) */
+    bool quoted;              /* scalars: it was quoted, so it is a string */
     int64_t integer;          /* YAML_INT; YAML_BOOL: 0 or 1 */
     double real;              /* YAML_FLOAT, YAML_INT */
     int count;                /* entries of a list or map */
@@ -25,40 +25,40 @@ struct yaml_node {
     struct yaml_node **items; /* lists and maps: count nodes, owned by the document */
 };
 
-struct yaml_document; /* owns the nodes, the file's text and the complaints */
+struct yaml_document; /* owns the nodes, the file's text and the errors */
 
 #define YAML_MAX_BYTES  (16 << 20)
 #define YAML_MAX_DEPTH  64
 #define YAML_MAX_NODES  100000 /* after aliases are expanded */
-#define YAML_MAX_ERRORS 50     /* further ones are counted, not kept */
+#define YAML_MAX_ERRORS 50     /* further ones are only counted */
 
-/* Reads and parses `path` (as given: it is what messages show). Never NULL: what cannot be read or parsed is a
- * complaint, and the root may then be NULL. */
+/* Reads and parses the file `path`, which messages show as given. Never returns NULL: if the file cannot be read or
+ * parsed, the document has an error, and its root may be NULL. */
 struct yaml_document *yaml_load(const char *path);
-/* The same for text in memory, that messages call `name`. The text is copied. */
+/* The same for a text in memory, which it copies; messages call it `name`. */
 struct yaml_document *yaml_parse(const char *name, const char *text, size_t length);
 void yaml_close(struct yaml_document *document); /* not yaml_free: libyaml exports one */
 
 const struct yaml_node *yaml_root(const struct yaml_document *document);
-/* The file, byte for byte. */
+/* The file's text, unchanged. */
 const char *yaml_text(const struct yaml_document *document, size_t *length);
 /* The value of `key` in a map; NULL: absent (or not a map). */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
-/* A new scalar that the document owns, typed as the same text in a file would be; placed where `where` is (NULL:
- * nowhere). */
+/* A new scalar, which the document owns, with the type that this text would have in a file and the position of `where`
+ * (NULL: none). */
 const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
                                     bool quoted);
 
-/* Gives a map's key a scalar without a place, instead of the value that it has, if any. */
+/* Sets a map's key to a new scalar without a position. */
 void yaml_set(struct yaml_document *document, const struct yaml_node *map, const char *key, const char *text);
 
-/* Adds a complaint at a node (NULL: about the file as a whole). */
+/* Adds an error at a node (NULL: about the file as a whole). */
 void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 int yaml_error_count(const struct yaml_document *document);
-/* Prints all complaints in the order of the file:
+/* Prints all errors in the order of the file:
  *     job.yaml:12:16: unknown variant 'tild' of matmul (did you mean 'tiled'?)
  *        12 |     variants: [tild]
  *           |                ^ */

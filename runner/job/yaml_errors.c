@@ -1,4 +1,4 @@
-/* yaml_errors.c - complaints with their place: collecting, ordering, printing beside the source line. */
+/* yaml_errors.c - errors with their position: collects and sorts them, and prints them with the source line. */
 #include "yaml_parts.h"
 
 #include "../base/fail.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_MESSAGE 400 /* bytes of one complaint */
-#define WINDOW      160 /* characters of a long line that are shown... */
-#define WINDOW_LINE 200 /* ...when it is longer than this */
+#define MAX_MESSAGE 400 /* bytes of one message */
+#define WINDOW      160 /* characters that are shown of a line... */
+#define WINDOW_LINE 200 /* ...that is longer than this */
 #define min(a, b)   ((a) < (b) ? (a) : (b))
 
 /* ---- characters ------------------------------------------------------------------------------------------------ */
@@ -29,7 +29,7 @@ bool is_control(const char *text) {
     return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)text[1] < 0xa0);
 }
 
-/* Prints one character of the source, always as one column. Returns its bytes. */
+/* Prints one character of the source in one column. Returns its length in bytes. */
 static int print_character(const char *text, size_t length, FILE *to) {
     int size = utf8_length(text, length);
     if (*text == '\t')
@@ -43,27 +43,27 @@ static int print_character(const char *text, size_t length, FILE *to) {
 
 /* ---- collecting ------------------------------------------------------------------------------------------------ */
 
-void complaints_add(struct complaints *complaints, int line, int column, const char *format, va_list arguments) {
+void diagnostics_add(struct diagnostics *diagnostics, int line, int column, const char *format, va_list arguments) {
     char text[MAX_MESSAGE];
     int length = vsnprintf(text, sizeof text, format, arguments);
     if (length >= MAX_MESSAGE) memcpy(text + MAX_MESSAGE - 4, "...", 4);
-    int kept = min(complaints->count, YAML_MAX_ERRORS);
+    int kept = min(diagnostics->count, YAML_MAX_ERRORS);
     for (int i = 0; i < kept; i++) {
-        const struct complaint *other = &complaints->items[i];
+        const struct diagnostic *other = &diagnostics->items[i];
         if (other->line == line && other->column == column && strcmp(other->text, text) == 0) return;
     }
-    if (kept < YAML_MAX_ERRORS) complaints->items[kept] = (struct complaint){line, column, kept, must_strdup(text)};
-    complaints->count++;
+    if (kept < YAML_MAX_ERRORS) diagnostics->items[kept] = (struct diagnostic){line, column, kept, must_strdup(text)};
+    diagnostics->count++;
 }
 
-void complaints_free(struct complaints *complaints) {
-    for (int i = 0; i < min(complaints->count, YAML_MAX_ERRORS); i++) free(complaints->items[i].text);
+void diagnostics_free(struct diagnostics *diagnostics) {
+    for (int i = 0; i < min(diagnostics->count, YAML_MAX_ERRORS); i++) free(diagnostics->items[i].text);
 }
 
 /* ---- printing -------------------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b) {
-    const struct complaint *x = a, *y = b;
+    const struct diagnostic *x = a, *y = b;
     if (x->line != y->line) return x->line < y->line ? -1 : 1;
     if (x->column != y->column) return x->column < y->column ? -1 : 1;
     return x->order - y->order;
@@ -77,7 +77,7 @@ static void print_source(const char *text, size_t length, int line, int column, 
         if (size) i++;
         text += size ? size : 1;
     }
-    if (text == end) return; /* the file ended too soon: there is no such line */
+    if (text == end) return; /* the error is at the end of the file: there is no such line */
 
     int characters = 0;
     for (const char *c = text; c < end && line_break_length(c, (size_t)(end - c)) == 0; characters++) {
@@ -98,25 +98,25 @@ static void print_source(const char *text, size_t length, int line, int column, 
             "");
 }
 
-void complaints_print(const struct complaints *complaints, const char *name, const char *text, size_t length,
-                      FILE *to) {
-    int kept = min(complaints->count, YAML_MAX_ERRORS);
-    struct complaint sorted[YAML_MAX_ERRORS];
-    memcpy(sorted, complaints->items, sizeof *sorted * (size_t)kept);
+void diagnostics_print(const struct diagnostics *diagnostics, const char *name, const char *text, size_t length,
+                       FILE *to) {
+    int kept = min(diagnostics->count, YAML_MAX_ERRORS);
+    struct diagnostic sorted[YAML_MAX_ERRORS];
+    memcpy(sorted, diagnostics->items, sizeof *sorted * (size_t)kept);
     qsort(sorted, (size_t)kept, sizeof *sorted, compare);
     for (int i = 0; i < kept; i++) {
-        const struct complaint *complaint = &sorted[i];
-        if (complaint->line > 0)
-            fprintf(to, "%s:%d:%d: ", name, complaint->line, complaint->column);
+        const struct diagnostic *diagnostic = &sorted[i];
+        if (diagnostic->line > 0)
+            fprintf(to, "%s:%d:%d: ", name, diagnostic->line, diagnostic->column);
         else
             fprintf(to, "%s: ", name);
-        size_t left = strlen(complaint->text);
-        for (const char *c = complaint->text; left > 0;) {
+        size_t left = strlen(diagnostic->text);
+        for (const char *c = diagnostic->text; left > 0;) {
             int size = print_character(c, left, to);
             c += size, left -= (size_t)size;
         }
         fputc('\n', to);
-        if (complaint->line > 0 && text) print_source(text, length, complaint->line, complaint->column, to);
+        if (diagnostic->line > 0 && text) print_source(text, length, diagnostic->line, diagnostic->column, to);
     }
-    if (complaints->count > kept) fprintf(to, "%s: and %d more\n", name, complaints->count - kept);
+    if (diagnostics->count > kept) fprintf(to, "%s: and %d more\n", name, diagnostics->count - kept);
 }

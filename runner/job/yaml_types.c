@@ -1,4 +1,4 @@
-/* yaml_types.c - what a scalar is, by YAML 1.2's core schema (section 10.3.2 of its specification). */
+/* yaml_types.c - the type of a scalar by YAML 1.2's core schema (section 10.3.2 of its specification). */
 #include "yaml_parts.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static bool is_decimal_float(const char *text) {
     return *text == '\0';
 }
 
-/* Reads an integer of the core schema: decimal, 0o octal, 0x hexadecimal. `fits` says whether 64 bits hold it. */
+/* Reads an integer of the core schema: decimal, 0o octal, 0x hexadecimal. *fits: 64 bits hold it. */
 static bool parse_integer(const char *text, int64_t *integer, bool *fits) {
     bool hexadecimal = strncmp(text, "0x", 2) == 0, octal = strncmp(text, "0o", 2) == 0;
     const char *sign_skipped = text + (*text == '-' || *text == '+');

@@ -275,14 +275,14 @@ def test_huge_yaml(folder):
     size = (folder / "job.yaml").stat().st_size
     done = harness.tilerun("run", folder / "job.yaml", timeout=5)
     assert done.returncode == USAGE
-    assert done.stderr == f"{folder}/job.yaml: has {size} bytes; a job file has at most 16 MiB\n"
+    assert done.stderr == f"{folder}/job.yaml: has {size} bytes; the maximum for a job file is 16 MiB\n"
 
 
 def test_a_job_that_cannot_be_read_or_has_no_end(place):
     refused(place, r"^/proc/self/mem: cannot be read: Input/output error$", job="/proc/self/mem")
     (place / "job.yaml").write_text(17 * 2**20 * "#")
     with open(place / "job.yaml") as file:
-        words = r"^/dev/fd/0: has more than 16 MiB, which is the most that a job file has$"
+        words = r"^/dev/fd/0: has more than 16 MiB, the maximum for a job file$"
         with subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE) as endless:
             refused(place, words, job="/dev/fd/0", stdin=endless.stdout)
 
@@ -300,7 +300,7 @@ def test_device_that_is_not_there(place):
 @pytest.mark.parametrize("command", ["check", "plan", "run"])
 def test_results_file_as_job(place, command):
     done = harness.tilerun(command, harness.ROOT / "data/digits.h5")
-    assert done.returncode == USAGE and "digits.h5: an HDF5 file, not a job; did you mean `tilerun show`?" in done.stderr
+    assert done.returncode == USAGE and "digits.h5: is an HDF5 file, not a job file; did you mean `tilerun show`?" in done.stderr
 
 
 def test_hints(place):

@@ -43,10 +43,10 @@ static void a_file_that_cannot_be_written(void **state) {
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     for (int limited = 0; limited < 2; limited++) {
         static const char *const words[2][3] = {
-            {"a.h5: cannot be written: File too large", "a.h5: cannot be written: Input/output error (its disk failed",
+            {"a.h5: cannot be written: File too large", "a.h5: cannot be written: Input/output error (the disk failed",
              "a.h5: cannot be written: No space left on device"},
             {"a.h5: cannot be written: it would exceed the file size limit of 1048576 bytes (`ulimit -f`)",
-             "a.h5: cannot be written: Input/output error (its disk failed",
+             "a.h5: cannot be written: Input/output error (the disk failed",
              "a.h5: cannot be written: No space left on device"}};
         static const int numbers[] = {EFBIG, EIO, ENOSPC};
         const rlim_t limit = limited ? 1048576 : before.rlim_cur;

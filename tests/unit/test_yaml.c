@@ -226,7 +226,7 @@ static void test_files(void **state) {
     close(file);
     struct yaml_document *document = yaml_load(path);
     char *errors = errors_of(document);
-    assert_non_null(strstr(errors, "has 104857600 bytes; a job file has at most 16 MiB"));
+    assert_non_null(strstr(errors, "has 104857600 bytes; the maximum for a job file is 16 MiB"));
     free(errors);
     yaml_close(document);
     unlink(path);
