@@ -59,14 +59,16 @@ SOURCES := $(filter-out runner/stream/device_cuda.c runner/stream/nvml.c,$(SOURC
 else
 override CFLAGS += -isystem $(CUDA_HOME)/include
 LDLIBS  += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt -lstdc++
-GPUS    := $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p')
+gpus     = $(sort $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n 's/^\([0-9]*\)\.\([0-9]\)$$/\1\2/p'))
 
 # The first `make demo` compiles only the variants that its job names, for this machine's GPU, in a folder of its own:
 # the objects of `make` stay as they are.
 ifeq ($(MAKECMDGOALS),demo)
 ifneq ($(filter-out $(wildcard $(KERNELS:%=$(BUILD)/%.o)),$(KERNELS:%=$(BUILD)/%.o)),)
 DEMO       := demo/
-CUDA_ARCHS ?= $(if $(GPUS),native,80)
+ifndef CUDA_ARCHS
+CUDA_ARCHS := $(if $(gpus),native,80)
+endif
 VARIANTS   ?= $(filter $(subst /tuned/,/,$(KERNELS:kernels/%.cu=%)),$(shell tr -c 'a-z_\n' ' ' < configs/quickstart.yaml | \
                   awk '{ for (i = 1; i <= NF; i++) if ($$i == "op") op = $$++i; else print op "/" $$i }'))
 endif
@@ -79,7 +81,7 @@ COMPILED := $(if $(VARIANTS),$(sort $(foreach v,$(VARIANTS),$(or $(filter $(call
 # wgmma exists in 9.0a alone, whose PTX no other GPU takes: variants for Hopper alone are compiled for 9.0a, all others for
 # 9.0. There is no PTX of `native`, which is for this machine.
 CUDA_ARCHS ?= 80 90
-ARCHS    := $(sort $(patsubst 90a,90,$(patsubst native,$(or $(GPUS),$(if $(filter native,$(CUDA_ARCHS)),$(error CUDA_ARCHS=native: nvidia-smi shows no GPU))),$(CUDA_ARCHS))))
+ARCHS    := $(sort $(patsubst 90a,90,$(foreach a,$(CUDA_ARCHS),$(if $(filter native,$(a)),$(or $(gpus),$(error CUDA_ARCHS=native: nvidia-smi shows no GPU)),$(a)))))
 PTX      := $(if $(filter native,$(CUDA_ARCHS)),,$(shell printf '%s\n' $(ARCHS) | sort -n | tail -n 1 | tr -d a-z))
 gencode   = $(foreach a,$(1),-gencode arch=compute_$(a),code=sm_$(a)) $(foreach a,$(2),-gencode arch=compute_$(a),code=compute_$(a))
 GENCODE   = $(call gencode,$(ARCHS),$(PTX))
@@ -94,7 +96,7 @@ VARIANT_FILES := $(wildcard kernels/*/*.c kernels/*/*/*.c) $(KERNELS)
 
 # registry.awk describes the variants that are not compiled.
 LEFT_OUT := $(BUILD)/kernels/core/left_out.c
-OBJECTS := $(SOURCES:%=$(BUILD)/%.o) $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(LEFT_OUT).o
+OBJECTS := $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(SOURCES:%=$(BUILD)/%.o) $(LEFT_OUT).o # what takes longest first
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

@@ -1,6 +1,7 @@
 """Builds a copy of the source tree with a few more kernels in it, reusing the objects of the build under test."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -43,7 +44,8 @@ def register(tree, lines, after=None):
 def make(tree):
     """Builds what is new and links."""
     (tree / "build/kernels/core/registry.c.o").unlink(missing_ok=True)
-    words = [f"CUDA={int(has_cuda())}", "BUILD=build", f"CUDA_ARCHS={'native' if has_gpu() else '80'}"]
+    gpu = re.search(r"compute capability (\d+)\.(\d)", tilerun("devices").stdout)
+    words = [f"CUDA={int(has_cuda())}", "BUILD=build", f"CUDA_ARCHS={gpu[1] + gpu[2] if gpu else '80'}"]
     if "sanitize" in TILERUN.parent.name:
         words.append("SANITIZE=1")
     # The other objects do not care that new kernels are built for one architecture, without what `make test` was given.
