@@ -9,7 +9,6 @@
 #include "untrusted/fence.h"
 #include "untrusted/h5cf.h"
 #include "untrusted/h5claims.h"
-#include "untrusted/h5guard.h"
 #include "untrusted/h5mapped.h"
 #include "untrusted/h5open.h"
 
@@ -28,6 +27,7 @@ enum status array_check_codes(const struct job_input *input, const char *file, c
 }
 
 static void describe_axes(const struct h5_dataset *dataset, struct array *array) {
+    if (!h5_has_attributes(dataset->id)) return;
     for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
         char *label = h5_axis_label(dataset->id, i);
         if (label || h5_axis_has_scales(dataset->id, i)) array->axes[i] = (struct array_axis){array, i, label};
@@ -39,12 +39,9 @@ static void describe_values(const struct h5_dataset *dataset, struct array *arra
     const struct job_input *input = array->input;
     bool unit_lost;
     array->decoding = h5cf_decoding(dataset, input, &unit_lost, &array->remark);
-    array->units = h5_get_words(dataset->id, "units");
-    array->long_name = h5_get_words(dataset->id, "long_name");
-    if (unit_lost) {
-        free(array->units);
-        array->units = NULL;
-    }
+    bool any = h5_has_attributes(dataset->id);
+    if (any && !unit_lost) array->units = h5_get_words(dataset->id, "units");
+    if (any) array->long_name = h5_get_words(dataset->id, "long_name");
     array->stored = dataset->dtype;
     array->dtype = input->has_dtype ? input->as : array->decoding ? array->decoding->result : dataset->dtype;
 }
@@ -66,8 +63,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     FENCE(input->file);
     struct h5_dataset *dataset = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
-    enum status status = h5_permitted(input->external, input->file, input->dataset, error);
-    if (!status) status = h5_open_field(input->file, input->dataset, input->field, &dataset, error);
+    enum status status = h5_open_permitted(input->external, input->file, input->dataset, input->field, &dataset, error);
     if (!status) status = array_check_codes(input, input->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
     if (!status) {

@@ -9,7 +9,6 @@
 #include "untrusted/fence.h"
 #include "untrusted/h5cf.h"
 #include "untrusted/h5claims.h"
-#include "untrusted/h5guard.h"
 #include "untrusted/h5open.h"
 
 #include <stdlib.h>
@@ -116,8 +115,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     int along = input->concatenate;
     double held = 0;
     stat(part->file, &part->version); /* a failure is ignored: h5_open gives the better message */
-    enum status status = h5_permitted(input->external, part->file, input->dataset, error);
-    if (!status) status = h5_open_field(part->file, input->dataset, input->field, &dataset, error);
+    enum status status = h5_open_permitted(input->external, part->file, input->dataset, input->field, &dataset, error);
     if (!status) status = array_check_codes(input, part->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, part->file, input->dataset, &held, error);
     if (!status) status = rawread_open(dataset, &raw, error);

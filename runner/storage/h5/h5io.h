@@ -100,6 +100,8 @@ enum status h5_set_text(hid_t object, const char *name, const char *value, struc
 enum status h5_set_integer(hid_t object, const char *name, int64_t value, struct error *error);
 enum status h5_set_real(hid_t object, const char *name, double value, struct error *error);
 enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error);
+/* Whether it has any, at less cost than looking for one by its name. */
+bool h5_has_attributes(hid_t object);
 /* The text of an attribute; NULL: absent. The caller frees. */
 char *h5_get_text(hid_t object, const char *name);
 /* A number of an attribute, as int64_t or double (`dtype`); false: absent, or no single number. */

@@ -174,6 +174,11 @@ enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t s
     return status;
 }
 
+bool h5_has_attributes(hid_t object) {
+    H5O_info_t about;
+    return H5Oget_info2(object, &about, H5O_INFO_NUM_ATTRS) >= 0 && about.num_attrs > 0;
+}
+
 enum status h5_set_text(hid_t object, const char *name, const char *value, struct error *error) {
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, H5T_VARIABLE);

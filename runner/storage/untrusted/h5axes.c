@@ -41,17 +41,40 @@ static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, i
     return name;
 }
 
-static void find_axes(hid_t file, hid_t links, const struct h5_list *list, struct h5_entry *entry) {
-    hid_t dataset = H5Oopen(file, entry->name, links);
+/* The group of the data set that was looked at last: the next one is often in it. */
+struct group {
+    char *path;
+    hid_t id; /* negative: it has no attributes, or cannot be opened */
+};
+
+static void close_group(struct group *group) {
+    if (group->id >= 0) H5Oclose(group->id);
+    free(group->path);
+}
+
+static void enter_group(hid_t file, hid_t links, const struct h5_entry *entry, struct group *group) {
     const char *slash = strrchr(entry->name, '/');
     char *path = must_printf("%.*s", slash == entry->name ? 1 : (int)(slash - entry->name), entry->name);
-    hid_t group = dataset < 0 ? dataset : H5Oopen(file, path, links);
+    if (group->path && strcmp(path, group->path) == 0) {
+        free(path);
+        return;
+    }
+    close_group(group);
+    *group = (struct group){path, H5Oopen(file, path, links)};
+    if (group->id < 0 || h5_has_attributes(group->id)) return;
+    H5Oclose(group->id);
+    group->id = H5I_INVALID_HID;
+}
+
+static void find_axes(hid_t file, hid_t links, const struct h5_list *list, struct group *group,
+                      struct h5_entry *entry) {
+    enter_group(file, links, entry, group);
+    if (group->id < 0 && !(entry->marks & H5_MARK_ANY)) return;
+    hid_t dataset = H5Oopen(file, entry->name, links);
     for (int axis = 0; axis < entry->rank && axis < MAX_RANK && dataset >= 0; axis++) {
         free(entry->axes[axis]);
-        entry->axes[axis] = axis_name(list, dataset, group, entry->rank, axis);
+        entry->axes[axis] = axis_name(list, dataset, group->id, entry->rank, axis);
     }
-    free(path);
-    if (group >= 0) H5Oclose(group);
     if (dataset >= 0) H5Oclose(dataset);
 }
 
@@ -64,10 +87,12 @@ void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry 
     h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
     guard.dataset = "/";
     hid_t links = h5_guard_links(&guard);
+    struct group group = {NULL, H5I_INVALID_HID};
     for (int i = 0; i < count; i++) {
         fence_renew();
-        find_axes(file, links, list, which[i]);
+        find_axes(file, links, list, &group, which[i]);
     }
+    close_group(&group);
     H5Pclose(links);
     h5_guard_end(&guard);
     H5Fclose(file);

@@ -117,28 +117,32 @@ static bool has_netcdf_scales(hid_t dataset, int rank) {
 }
 
 /* Files of tilerun may hold netCDF's scales too, but state every fill value that they have. */
-static bool is_netcdf(const struct h5_dataset *dataset) {
+static bool is_netcdf(const struct h5_dataset *dataset, bool has_attributes) {
     hid_t file = H5Iget_file_id(dataset->id);
     char *schema = h5_get_text(file, "schema");
     bool own = schema && strncmp(schema, "tilerun-", 8) == 0;
     free(schema);
     bool marked = H5Aexists_by_name(file, "/", "_NCProperties", H5P_DEFAULT) > 0;
     H5Fclose(file);
-    return !own && (marked || has_netcdf_scales(dataset->id, dataset->shape.rank));
+    return !own && (marked || (has_attributes && has_netcdf_scales(dataset->id, dataset->shape.rank)));
 }
 
 static void read_all(const struct h5_dataset *dataset, struct cf *cf, char **ignored) {
     struct cf_reading reading = {dataset->id, ignored};
     *cf = (struct cf){.sign = CF_SIGN_AS_STORED};
     *ignored = NULL;
-    read_attribute(&reading, "scale_factor", 1, &cf->factor);
-    read_attribute(&reading, "add_offset", 1, &cf->offset);
-    read_attribute(&reading, "_FillValue", 1, &cf->fill);
-    cf->missing_count = read_attribute(&reading, "missing_value", CF_MISSING, cf->missing);
-    read_range(&reading, cf);
-    if (!dtype_is_float(dataset->dtype)) cf->sign = read_sign(dataset->id);
+    bool any = h5_has_attributes(dataset->id);
+    if (any) {
+        read_attribute(&reading, "scale_factor", 1, &cf->factor);
+        read_attribute(&reading, "add_offset", 1, &cf->offset);
+        read_attribute(&reading, "_FillValue", 1, &cf->fill);
+        cf->missing_count = read_attribute(&reading, "missing_value", CF_MISSING, cf->missing);
+        read_range(&reading, cf);
+        if (!dtype_is_float(dataset->dtype)) cf->sign = read_sign(dataset->id);
+    }
     struct cf_number fill = cf_netcdf_fill(dataset->dtype);
-    if (cf->fill.there || !fill.there || H5Aexists(dataset->id, "_FillValue") > 0 || !is_netcdf(dataset)) return;
+    if (cf->fill.there || !fill.there || (any && H5Aexists(dataset->id, "_FillValue") > 0)) return;
+    if (!is_netcdf(dataset, any)) return;
     cf->fill = fill;
     cf->netcdf = true;
 }

@@ -197,22 +197,8 @@ static void check_file(struct h5_guard *guard, const char *path, const char *nam
     if (file >= 0) H5Fclose(file);
 }
 
-enum status h5_guard_check(struct h5_guard *guard, const char *name, struct error *error) {
-    guard->dataset = name;
-    check_file(guard, guard->path, name);
-    return guard->error.status ? fail(error, guard->error.status, "%s", guard->error.text) : STATUS_OK;
-}
-
 enum status h5_guard_check_open(struct h5_guard *guard, const char *name, hid_t dataset, struct error *error) {
     guard->dataset = name;
     check_dataset(guard, dataset);
     return guard->error.status ? fail(error, guard->error.status, "%s", guard->error.text) : STATUS_OK;
-}
-
-enum status h5_permitted(enum job_external rule, const char *path, const char *name, struct error *error) {
-    struct h5_guard guard;
-    h5_guard_begin(&guard, rule, path);
-    enum status status = h5_guard_check(&guard, name, error);
-    h5_guard_end(&guard);
-    return status;
 }

@@ -30,11 +30,8 @@ void h5_guard_end(struct h5_guard *guard);
  * guard->error. Close with H5Pclose. */
 hid_t h5_guard_links(struct h5_guard *guard);
 
-/* Follows data set `name` of the file to all that reading it opens, and opens nothing that is not permitted.
- * STATUS_USAGE: it leads to what is not. What is not there, or no data set, is no matter here. */
-enum status h5_guard_check(struct h5_guard *guard, const char *name, struct error *error);
-enum status h5_permitted(enum job_external rule, const char *path, const char *name, struct error *error);
-/* The same of an open data set. */
+/* Follows an open data set, `name` of the file, to all that reading it opens, and opens nothing that is not permitted.
+ * STATUS_USAGE: it leads to what is not. Sources that are not there, and objects that are no data sets, pass. */
 enum status h5_guard_check_open(struct h5_guard *guard, const char *name, hid_t dataset, struct error *error);
 
 #endif

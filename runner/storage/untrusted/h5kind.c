@@ -40,9 +40,8 @@ static bool begins(hid_t object, const char *attribute, const char *text) {
 }
 
 unsigned h5_marks(hid_t dataset) {
-    H5O_info_t about;
-    unsigned marks = 0;
-    if (H5Oget_info2(dataset, &about, H5O_INFO_NUM_ATTRS) < 0 || about.num_attrs == 0) return 0;
+    if (!h5_has_attributes(dataset)) return 0;
+    unsigned marks = H5_MARK_ANY;
     if (begins(dataset, "CLASS", "DIMENSION_SCALE")) {
         marks |= H5_MARK_SCALE;
         if (begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;

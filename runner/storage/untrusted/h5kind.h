@@ -36,7 +36,8 @@ enum {
     H5_MARK_MATLAB = 4, /* MATLAB wrote it: its axes are in reverse order */
     H5_MARK_TEXT = 8,
     H5_MARK_LOGICAL = 16,
-    H5_MARK_EMPTY = 32
+    H5_MARK_EMPTY = 32,
+    H5_MARK_ANY = 64 /* it has attributes */
 };
 unsigned h5_marks(hid_t dataset);
 

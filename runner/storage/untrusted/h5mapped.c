@@ -422,11 +422,15 @@ hid_t h5_open_whole(hid_t dataset) {
     char path[PATH_MAX] = "", file[PATH_MAX] = "", name[PATH_MAX] = "";
     int gap = 0, found;
     hid_t creation = H5Dget_create_plist(dataset);
+    if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
+    if (count == 0) {
+        H5Pclose(creation);
+        return dataset;
+    }
     struct h5_guard guard;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
     hid_t links = h5_guard_links(&guard);
     H5Fget_name(dataset, path, sizeof path);
-    if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
     for (size_t i = 0; i < count; i++) {
         H5Pget_virtual_filename(creation, i, file, sizeof file);
         H5Pget_virtual_dsetname(creation, i, name, sizeof name);

@@ -28,14 +28,28 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     return h5_fail_file(path, error);
 }
 
-static enum status open_object(hid_t file, const char *path, const char *dataset, hid_t *id, struct error *error) {
-    struct h5_guard guard; /* of links to pipes; what an input must not lead to h5_permitted has refused */
-    h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
+/* What is opened of a data set. */
+struct opening {
+    const char *path, *name, *field; /* field: NULL: none */
+    bool chunks_alone;               /* elements may be anything */
+    bool checked;                    /* what it leads to must be permitted by `rule` */
+    enum job_external rule;
+};
+
+/* A data set whose sources are not checked is still behind no link to a pipe. */
+static enum status open_object(const struct opening *opening, hid_t file, hid_t *id, struct error *error) {
+    const char *path = opening->path, *dataset = opening->name;
+    struct h5_guard guard;
+    h5_guard_begin(&guard, opening->checked ? opening->rule : EXTERNAL_ALLOW, path);
     guard.dataset = dataset;
     hid_t links = h5_guard_links(&guard), object = H5Oopen(file, dataset, links);
     H5Pclose(links);
+    enum status status = STATUS_OK;
+    if (object < 0 && guard.error.status) status = fail(error, guard.error.status, "%s", guard.error.text);
+    if (object >= 0 && opening->checked) status = h5_guard_check_open(&guard, dataset, object, error);
     h5_guard_end(&guard);
-    if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
+    if (status && object >= 0) H5Oclose(object);
+    if (status) return status;
     if (object < 0) return h5_fail_object(file, path, dataset, error);
     H5I_type_t kind = H5Iget_type(object);
     if (kind != H5I_DATASET) {
@@ -46,12 +60,6 @@ static enum status open_object(hid_t file, const char *path, const char *dataset
     *id = object;
     return STATUS_OK;
 }
-
-/* What is opened of a data set. */
-struct opening {
-    const char *path, *name, *field; /* field: NULL: none */
-    bool chunks_alone;               /* elements may be anything */
-};
 
 /* Fills `shape` from the data set's extent; rank -1: HDF5 cannot tell it. NULL: it is usable; else what it is
  * instead. */
@@ -191,11 +199,10 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
 }
 
 static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
-    const char *path = opening->path, *name = opening->name;
     struct h5_dataset *dataset = must_malloc(sizeof *dataset);
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
-    enum status status = h5_open_file(path, &dataset->file, error);
-    if (!status) status = open_object(dataset->file, path, name, &dataset->id, error);
+    enum status status = h5_open_file(opening->path, &dataset->file, error);
+    if (!status) status = open_object(opening, dataset->file, &dataset->id, error);
     if (!status && (dataset->id = h5_open_whole(dataset->id)) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
     if (!status) status = examine(opening, dataset, error);
@@ -208,14 +215,20 @@ static enum status open_any(const struct opening *opening, struct h5_dataset **r
 }
 
 enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
-    return open_any(&(struct opening){path, name, NULL, false}, result, error);
+    return open_any(&(struct opening){.path = path, .name = name}, result, error);
 }
 
 enum status h5_open_field(const char *path, const char *name, const char *field, struct h5_dataset **result,
                           struct error *error) {
-    return open_any(&(struct opening){path, name, field, false}, result, error);
+    return open_any(&(struct opening){.path = path, .name = name, .field = field}, result, error);
+}
+
+enum status h5_open_permitted(enum job_external rule, const char *path, const char *name, const char *field,
+                              struct h5_dataset **result, struct error *error) {
+    const struct opening opening = {.path = path, .name = name, .field = field, .checked = true, .rule = rule};
+    return open_any(&opening, result, error);
 }
 
 enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
-    return open_any(&(struct opening){path, name, NULL, true}, result, error);
+    return open_any(&(struct opening){.path = path, .name = name, .chunks_alone = true}, result, error);
 }

@@ -11,6 +11,9 @@ enum status h5_open(const char *path, const char *name, struct h5_dataset **resu
 /* The same of a field of a table ("a/b": of a table in it), or of a part of complex numbers; NULL: none. */
 enum status h5_open_field(const char *path, const char *name, const char *field, struct h5_dataset **result,
                           struct error *error);
+/* The same of a data set that leads to nothing else than `rule` permits; STATUS_USAGE also if it does. */
+enum status h5_open_permitted(enum job_external rule, const char *path, const char *name, const char *field,
+                              struct h5_dataset **result, struct error *error);
 /* The same of elements of any type, which are not to be read: their chunks are. */
 enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error);
 /* Opens only the file, for reading, with the same errors; close with H5Fclose. */
