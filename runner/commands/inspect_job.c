@@ -320,7 +320,8 @@ static void name_inputs(struct proposal inputs[], int count) {
 /* The file's name without its extension, as part of other files' names. The caller frees. */
 static char *stem_of(const char *path) {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    return must_printf("%.*s", (int)strcspn(file, "."), file);
+    const char *dot = strrchr(file, '.');
+    return must_printf("%.*s", dot ? (int)(dot - file) : (int)strlen(file), file);
 }
 
 /* The type to read it as, NULL: its own. A Gram matrix in float32 would lose many digits. */

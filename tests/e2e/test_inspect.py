@@ -281,3 +281,10 @@ def test_filters_that_are_not_here(folder):
     row = table(inspect("a.h5", cwd=folder))["/x"]
     assert row["filters"] == "ZFP (not installed)"
     assert row["as an input"].startswith("no: is compressed by HDF5 filter 32013 (ZFP)")
+
+
+@pytest.mark.parametrize("name, stem", [("run.2024.01.h5", "run.2024.01"), ("plain", "plain"), ("a.nc", "a")])
+def test_the_proposed_output_keeps_all_but_the_last_extension(folder, name, stem):
+    with h5py.File(folder / name, "w") as file:
+        file["x"] = np.ones((4, 3))
+    assert f"mean-of-{stem}.h5" in harness.tilerun("inspect", "--job", folder / name).stdout
