@@ -257,11 +257,12 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
 }
 
-/* How many times the plainest loop's error another order of addition may lose: of one element, and of any in a run. */
-enum { OWN_DRIFTS = 4, RUN_DRIFTS = 3 };
+/* Another order of addition may lose up to so many times the plainest loop's error: that of the element itself, and the
+ * largest in its block. */
+enum { OWN_DRIFTS = 4, BLOCK_DRIFTS = 2 };
 
-/* The largest error of the plainest loop in a run of sums, relative to their magnitudes. */
-static double run_drift(const struct sums sums[], int64_t count) {
+/* The largest error of the plainest loop in a block of sums, relative to their magnitudes. */
+static double block_drift(const struct sums sums[], int64_t count) {
     double most = 0;
     for (int64_t i = 0; i < count; i++) {
         double drift = (double)fabsl(sums[i].plain - sums[i].value) / sums[i].magnitude;
@@ -271,12 +272,12 @@ static double run_drift(const struct sums sums[], int64_t count) {
 }
 
 /* Rounding errors of equal products are not independent: they point one way. The error of the plainest loop shows it,
- * or, where that one is small by luck, the errors of elements beside it. Where other orders of addition may then lose
- * more than the tolerance, the magnitude by which errors are measured grows to what they may lose. */
-static double drift_of(const struct sums *sum, double beside, double relative) {
-    double own = (double)fabsl(sum->plain - sum->value), run = beside * sum->magnitude;
+ * or, where that one is small by luck, the errors of other elements in the block. Where other orders of addition may
+ * then lose more than the tolerance, the magnitude by which errors are measured grows to what they may lose. */
+static double drift_of(const struct sums *sum, double block, double relative) {
+    double own = (double)fabsl(sum->plain - sum->value);
     if (!isfinite(own)) return 0;
-    return fmax(OWN_DRIFTS * own, RUN_DRIFTS * run) / relative;
+    return fmax(OWN_DRIFTS * own, BLOCK_DRIFTS * block * sum->magnitude) / relative;
 }
 
 /* Elements are alpha times a sum that is in the accumulator first, whose largest number is `largest`: beyond it the sum
@@ -295,12 +296,13 @@ static void tell(struct truth *truth, int64_t at, double alpha, const struct sum
     if (factor * drift > truth->magnitude[at]) truth->magnitude[at] = factor * drift;
 }
 
-/* Tells the truth about a run of a row, from element `at` on. */
-static void tell_run(struct truth *truth, int64_t at, double alpha, const struct sums sums[], int64_t count,
-                     enum dtype accumulator, double relative) {
-    double largest = dtype_largest(accumulator), beside = run_drift(sums, count);
-    for (int64_t i = 0; i < count; i++)
-        tell(truth, at + i, alpha, &sums[i], drift_of(&sums[i], beside, relative), largest);
+/* Tells the truth about a block of a matrix whose rows have `pitch` elements, from element `at` on. */
+static void tell_block(struct truth *truth, int64_t at, int64_t pitch, double alpha, const struct sums sums[],
+                       int64_t rows, int64_t columns, enum dtype accumulator, double relative) {
+    double largest = dtype_largest(accumulator), drift = block_drift(sums, rows * columns);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++, sums++)
+            tell(truth, at + i * pitch + j, alpha, sums, drift_of(sums, drift, relative), largest);
 }
 
 static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
@@ -323,10 +325,9 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
                                               box->start[stack + 1] + column},
                                     .count = {1, rows, columns}};
                 status = sum_block(geometry, reader, &tile, pieces, sums, error);
-                for (int64_t i = 0; i < rows && status == STATUS_OK; i++)
-                    for (int64_t j = 0; j < columns; j += RUN)
-                        tell_run(truth, (matrix * m + row + i) * n + column + j, alpha, &sums[i * columns + j],
-                                 min_int64(RUN, columns - j), accumulator, relative);
+                if (status == STATUS_OK)
+                    tell_block(truth, (matrix * m + row) * n + column, n, alpha, sums, rows, columns, accumulator,
+                               relative);
             }
     for (int i = 0; i < 2; i++) piece_free(&pieces[i]);
     free(sums);

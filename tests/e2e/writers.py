@@ -1,8 +1,10 @@
 """Files as other people's programs write them, small ones: h5py with each of HDF5's formats, netCDF4, h5netcdf, PyTables,
 pandas, anndata, hdf5plugin, MATLAB's layout. Needs `make real`'s packages. Each function of WRITERS is given a folder,
-and writes files into it."""
+and writes files into it; as a program it runs one."""
 
 import functools
+import sys
+from pathlib import Path
 
 import anndata
 import h5netcdf
@@ -298,3 +300,6 @@ def write_matlab(folder):
 WRITERS = {
     name.removeprefix("write_"): function for name, function in list(globals().items()) if name.startswith("write_")
 }
+
+if __name__ == "__main__":  # writers.py WRITER FOLDER
+    WRITERS[sys.argv[1]](Path(sys.argv[2]))
