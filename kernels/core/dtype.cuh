@@ -43,6 +43,20 @@ template <typename T, typename V> __device__ inline T narrow(V value) {
         return static_cast<T>(value);
 }
 
+/* The value itself; a NaN becomes the quiet NaN without sign and payload. */
+template <typename T> __device__ inline T quiet(T value) {
+    if constexpr (std::is_integral_v<T>)
+        return value;
+    else if constexpr (std::is_same_v<T, __half>)
+        return __hisnan(value) ? __ushort_as_half(0x7e00) : value;
+    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        return __hisnan(value) ? __ushort_as_bfloat16(0x7fc0) : value;
+    else if constexpr (std::is_same_v<T, float>)
+        return isnan(value) ? __int_as_float(0x7fc00000) : value;
+    else
+        return isnan(value) ? __longlong_as_double(0x7ff8000000000000) : value;
+}
+
 /* A type as a value: `[&](auto type) { using T = typename decltype(type)::type; ... }`. */
 template <typename T> struct type_is { using type = T; };
 

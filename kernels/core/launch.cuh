@@ -10,6 +10,13 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
+/* The least power of two that is not below `count`, or `limit`, a power of two, if that is less. */
+inline int power_of_two_up_to(int64_t count, int limit) {
+    int power = 1;
+    while (power < count && power < limit) power *= 2;
+    return power;
+}
+
 /* A grid of `blocks` blocks. Beyond 2^30 blocks it may have up to one row of x more; the kernel must let these blocks
  * return at once. */
 inline dim3 grid_of(int64_t blocks) {
@@ -36,6 +43,23 @@ __device__ inline tile_place tile_of_block(int64_t tile_rows, int64_t tile_colum
     const int64_t line = quotient(number, tile_columns);
     const int64_t batch = line < tile_rows ? 0 : quotient(line, tile_rows);
     return {batch, line - batch * tile_rows, number - line * tile_columns};
+}
+
+/* Is this the last of `blocks` blocks to arrive? If so, its threads see what the others wrote before. The counter is
+ * zero before the first arrives and after the last. All threads of a block take part. */
+__device__ inline bool last_block(unsigned *counter, int blocks) {
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        /* One instruction counts, releases this block's writes and acquires the others': half the time of separate
+         * fences. */
+        unsigned before;
+        asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+        is_last = before == unsigned(blocks - 1);
+        if (is_last) *counter = 0;
+    }
+    __syncthreads();
+    return is_last;
 }
 
 /* The shared memory that a block may have; without a device, that of compute capability 9.0. */

@@ -4,119 +4,76 @@
  *            \ \ \|/ / / /
  *     state      [ ]                   one cell per output; additions to it queue up
  *
- * An atomic addition is a read-modify-write, and the memory system does those on one cell one after another. 2^20
- * elements with one output are 2^20 additions to one cell: 1.86 ms on an H200, where reduce/tree.cu takes 12 us. With
- * many outputs the queues are shorter. Global traffic, as modelled: each element is read once, and for each a cell is
- * read and written in the L2 cache. The order of the additions is not fixed, so the last bits of float results vary.
+ * An atomic addition is a read-modify-write, and the memory system does those on one cell one after another. The order
+ * of the additions is not fixed, so the last bits of results vary. Global traffic, as modelled: each element is read
+ * once, and for each a cell is read and written in the L2 cache.
  *
- * Kernels of their own, one thread per output, clear the cells before the first launch and turn them into results after
- * the last. Squares of float64 elements may leave the range: such an output has three cells, one for each level of size
- * (reduce/scaled.cuh), which are joined after each launch. reduce/tree.cu adds without a queue. */
+ * Measured on an H200: 2^20 elements with one output take 1.86 ms, reduce/tree.cu 12 us. The limit is the queue at the
+ * cell; with many outputs the queues are shorter. reduce/tree.cu adds without a queue. */
+#include "../core/dtype.cuh"
 #include "../core/launch.cuh"
-#include "operators.cuh"
 
 #define THREADS 256
 
-__device__ inline void atomic_add(reduce_state *state, double value) {
-    atomicAdd(&state->value.f, value);
-}
-__device__ inline void atomic_add(reduce_state *state, uint64_t value) {
-    atomicAdd(reinterpret_cast<unsigned long long *>(&state->value.u), static_cast<unsigned long long>(value));
-}
-
-/* Does an output have a cell for each level? */
-template <typename A> constexpr bool has_levels = std::is_same_v<A, squares_of<double>>;
-#define LEVELS 3
-
-template <typename A>
-__global__ void __launch_bounds__(THREADS) reduce_atomic_clear(int64_t outputs, reduce_state *state) {
-    const int64_t output = block_number() * THREADS + threadIdx.x;
-    if (output < outputs) state[output] = A::identity().save();
-}
-
-template <typename T, typename A>
-__global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args, double *levels) {
+template <typename T>
+__global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args) {
     const int64_t element = block_number() * THREADS + threadIdx.x; /* index of x[o][l][i] in memory */
     const int64_t line = quotient(element, args.inner), o = quotient(line, args.length);
     if (o >= args.outer) return;
-    A a = A::identity();
-    a.take(static_cast<const T *>(args.x)[element], 0);
     const int64_t output = o * args.inner + element - line * args.inner;
-    if constexpr (has_levels<A>)
-        atomicAdd(&levels[output * LEVELS + a.index + 1], a.value);
-    else
-        atomic_add(&static_cast<reduce_state *>(args.state)[output], a.value);
+    atomicAdd(static_cast<double *>(args.state) + output, double(widen(static_cast<const T *>(args.x)[element])));
 }
 
-/* Merges the levels with the results of earlier launches, and sets them to zero. */
-template <typename A>
-__global__ void __launch_bounds__(THREADS) reduce_atomic_join(int64_t outputs, reduce_state *state, double *levels) {
+template <typename T>
+__global__ void __launch_bounds__(THREADS) reduce_atomic_finish(const __grid_constant__ reduce_args args) {
     const int64_t output = block_number() * THREADS + threadIdx.x;
-    if (output >= outputs) return;
-    A a = A::load(state[output]);
-    for (int level = 0; level < LEVELS; level++) {
-        double &cell = levels[output * LEVELS + level];
-        if (cell != 0) a.merge({{cell, level - 1}});
-        cell = 0;
-    }
-    state[output] = a.save();
+    if (output >= args.outer * args.inner) return;
+    const double divisor = args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;
+    static_cast<T *>(args.y)[output] = quiet(narrow<T>(static_cast<const double *>(args.state)[output] / divisor));
 }
 
-template <typename A>
-__global__ void __launch_bounds__(THREADS)
-    reduce_atomic_finish(int64_t outputs, const reduce_state *state, double divisor, typename A::result_type *y) {
-    const int64_t output = block_number() * THREADS + threadIdx.x;
-    if (output < outputs) y[output] = A::load(state[output]).result(divisor);
-}
-
+/* The first launch clears the cells, and the last turns them into results. */
 static int reduce_atomic_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t outputs = args.outer * args.inner, elements = outputs * args.length;
     if (outputs == 0) return 0;
-    return dispatch_sum(launch->dtype, args.operator_, [&](auto type, auto accumulator) -> int {
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;
-        using A = typename decltype(accumulator)::type;
         const cudaStream_t stream = stream_of(launch);
-        auto *const state = static_cast<reduce_state *>(args.state);
-        const dim3 output_grid = grid_of(ceil_div(outputs, THREADS)),
-                   element_grid = grid_of(ceil_div(elements, THREADS));
-        if (args.first) reduce_atomic_clear<A><<<output_grid, THREADS, 0, stream>>>(outputs, state);
-        auto *const levels = static_cast<double *>(launch->workspace);
-        if (elements > 0) reduce_atomic_add<T, A><<<element_grid, THREADS, 0, stream>>>(args, levels);
-        if constexpr (has_levels<A>) reduce_atomic_join<A><<<output_grid, THREADS, 0, stream>>>(outputs, state, levels);
-        if (args.last)
-            reduce_atomic_finish<A><<<output_grid, THREADS, 0, stream>>>(
-                outputs, state, reduce_divisor(args), static_cast<typename A::result_type *>(args.y));
+        if (args.first) {
+            const int code = cudaMemsetAsync(args.state, 0, size_t(outputs) * sizeof(double), stream);
+            if (code != cudaSuccess) return code;
+        }
+        if (elements > 0) reduce_atomic_add<T><<<grid_of(ceil_div(elements, THREADS)), THREADS, 0, stream>>>(args);
+        if (args.last) reduce_atomic_finish<T><<<grid_of(ceil_div(outputs, THREADS)), THREADS, 0, stream>>>(args);
         return cudaGetLastError();
     });
-}
-
-static size_t reduce_atomic_workspace(const struct launch *launch) {
-    const reduce_args &args = launch->args.reduce;
-    const bool levels = args.operator_ == REDUCE_NORM2 && launch->dtype == FLOAT64;
-    return levels ? size_t(args.outer * args.inner) * LEVELS * sizeof(double) : 0;
 }
 
 /* For every element read, a cell of 8 bytes is read and written. */
 static double reduce_atomic_bytes(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
-    return reduce_bytes(launch) + 16.0 * args.outer * args.inner * args.length;
+    const double outputs = double(args.outer) * args.inner, elements = outputs * args.length;
+    return (elements + outputs) * dtype_size(launch->dtype) + 16.0 * elements;
+}
+
+static const char *reduce_atomic_refuses(const struct launch *launch) {
+    return launch->args.reduce.skip_nan ? "this variant does not skip NaNs" : NULL;
 }
 
 KERNEL(reduce_atomic) = {
     .name = "atomic",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "one atomic addition an element (sum, mean, norm2)",
-    .dtypes = DTYPES_ALL,
-    .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_NORM2),
+    .summary = "one atomic addition an element (sum, mean)",
+    .dtypes = DTYPES_FLOAT,
+    .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN),
     .edges = {{THREADS}, {THREADS}, {THREADS}},
     .accuracy = ACCURACY_FULL,
     .atomic_order = true,
     .compute_capability = 80,
     .traffic = "each element read once, and for each a cell of 8 bytes read and written",
     .traffic_bytes = reduce_atomic_bytes,
-    .workspace = reduce_atomic_workspace,
-    .refuses = reduce_skips_no_nan,
+    .refuses = reduce_atomic_refuses,
     .launch = reduce_atomic_launch,
 };

@@ -8,31 +8,21 @@
  *     |<--+ |<--+       s = 2                             |<--+   |<--+     s = 2
  *     |<+               s = 1                             |<------+         s = 4
  *
- * First each thread sums its own elements in registers, eight loads in flight, so that thousands of elements need one
- * tree. Global traffic, as modelled and as needed: each element read once. reduce/atomic.cu needs a read-modify-write
- * of a memory cell for each element, too.
+ * First each thread adds its own elements in registers, so that thousands of elements need one tree. Both orders do the
+ * same work with as many threads. In the sequential order neighbours use neighbouring slots, without bank conflicts. In
+ * the interleaved order slots lie 2s apart: shared memory serves 16 threads at once with 8-byte values, and 2s of them
+ * meet in the same bank, up to all 16. The parameter `stride` chooses, for comparison.
  *
- * Both orders do the same work with as many threads. In the sequential order neighbours use neighbouring slots, without
- * bank conflicts. In the interleaved order slots lie 2s apart: shared memory serves 16 threads at once with 8-byte
- * values, and 2s of them meet in the same bank, up to all 16. The parameter `stride` chooses, for comparison.
- *
- * A thread takes every 256th element or fewer, and slots combine in the order of the picture, which is not NumPy's. If
- * elements alternate 2, 1/2, 2, 1/2 ..., one thread takes all the 2s: products keep their exponent apart so that none
- * leaves the range (reduce/scaled.cuh), here and in reduce/shuffle.cu.
- *
- * The limit: each step is a barrier and a round trip through shared memory, although in the last steps only one warp
- * works. reduce/shuffle.cu avoids both. */
-#include "reduce.cuh"
+ * Global traffic: each element is read once. Measured on an H200: the sum of 2^20 floats takes 12 us, reduce/atomic.cu
+ * 1.86 ms. The limit: each step is a barrier and a round trip through shared memory, although in the last steps only
+ * one warp works. reduce/shuffle.cu avoids both. */
+#include "rung.cuh"
 
-struct reduce_tree_strategy {
+struct tree_rung {
     bool interleaved;
 
-    template <typename A, typename T> __device__ A gather(const T *x, const reduce_walk &walk) const {
-        return reduce_gather<A>(x, walk);
-    }
-
-    template <typename A> __device__ A combine(const A &a, const reduce_layout &layout, int row) const {
-        __shared__ A slot[REDUCE_THREADS];
+    template <typename A> __device__ A combine(const A &a, const rung_layout &layout, int row) const {
+        __shared__ A slot[RUNG_THREADS];
         const int thread = int(threadIdx.x), columns = layout.columns;
         slot[thread] = a;
         if (interleaved) {
@@ -52,7 +42,7 @@ struct reduce_tree_strategy {
 };
 
 static int reduce_tree_launch(const struct launch *launch) {
-    return reduce_launch(launch, reduce_tree_strategy{.interleaved = launch->choice[0] == 1});
+    return rung_launch(launch, tree_rung{.interleaved = launch->choice[0] == 1});
 }
 
 KERNEL(reduce_tree) = {
@@ -60,8 +50,10 @@ KERNEL(reduce_tree) = {
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
     .summary = "a tree in shared memory, blocks of 256, the last block finishing",
-    .dtypes = DTYPES_ALL,
-    .edges = {{REDUCE_THREADS, 32}, {REDUCE_THREADS, 8, REDUCE_THREADS *REDUCE_UNROLL}, {32}},
+    .dtypes = DTYPES_FLOAT,
+    .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) |
+                 REDUCE_BIT(REDUCE_ARGMIN) | REDUCE_BIT(REDUCE_ARGMAX),
+    .edges = {{1}, {RUNG_THREADS, 8, RUNG_THREADS *RUNG_UNROLL}, {32}},
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,
@@ -69,6 +61,7 @@ KERNEL(reduce_tree) = {
     .parameters = {{.name = "stride",
                     .values = {"sequential", "interleaved"},
                     .help = "which slots combine: neighbours in order, or far ones, with bank conflicts"}},
-    .workspace = reduce_workspace,
+    .workspace = rung_workspace,
+    .refuses = reduce_skips_no_nan,
     .launch = reduce_tree_launch,
 };

@@ -28,7 +28,7 @@
  * for half as many numbers, bfloat16 4 additions for twice as many; float16 takes 1 addition and no key, as one bin
  * holds all of its exponents. Each thread has 128 bytes of loads in flight, a multiprocessor 96 KiB.
  *
- * A block is an array [groups][rows][columns] over (outer, length, inner), as in reduce.cuh. Loads are 16 bytes where
+ * A block is an array [groups][rows][columns] over (outer, length, inner). Loads are 16 bytes where
  * the reduced axis is the last and its rows begin on 16 bytes, else one element. How many blocks share a tile depends
  * on the device: here it does not show.
  *
@@ -44,7 +44,7 @@
  * instructions, 10 times as many for float64; columns and rows that do not begin on 16 bytes load one element at a
  * time; numbers of float64 near its largest one go to the accumulators one by one, as do all whose exponents lie
  * further apart than a window. */
-#include "../reduce.cuh"
+#include "../rung.cuh"
 #include "exact_bins.h"
 
 #define TICKETS 1024 /* blocks of a launch that shares outputs, at most */
@@ -182,7 +182,7 @@ __device__ inline bool merge_blocks(int64_t (&words)[WORDS][THREADS], const redu
         else
             atomicAdd(sum, static_cast<unsigned long long>(value));
     }
-    if (layout.splits > 1 && !reduce_is_last(&tickets[tile], layout.splits)) return false;
+    if (layout.splits > 1 && !last_block(&tickets[tile], layout.splits)) return false;
     for (int i = int(threadIdx.x); i < count * WORDS; i += THREADS) {
         const int word = i / count, to = thread_of(layout, i - word * count, 1);
         const int64_t output = output_of(args, layout, tile, to);

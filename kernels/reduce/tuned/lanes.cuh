@@ -2,7 +2,7 @@
  *
  * A thread that reads 16 bytes at a time has one lane per element of the 16 bytes, and gives each lane a batch of
  * elements at once. A lane computes in the narrowest type that is right. In the end it becomes an accumulator of
- * reduce/operators.cuh; accumulators of lanes, threads, blocks and launches merge.
+ * operators.cuh; accumulators of lanes, threads, blocks and launches merge.
  *
  * Sums, means, norms and products of floats are kept in two doubles (two_doubles.cuh).
  *
@@ -34,7 +34,7 @@ template <typename T, bool PRODUCT> struct modular_lane {
         value = PRODUCT ? value * static_cast<uint64_t>(batch) : value + static_cast<uint64_t>(batch);
     }
     __device__ auto finish(int64_t, int64_t, int64_t, int64_t) const {
-        return std::conditional_t<PRODUCT, product_of<T>, sum_of<T, uint64_t>>{{value}};
+        return std::conditional_t<PRODUCT, product_of<T>, sum_of<T>>{{value}};
     }
 };
 
@@ -55,7 +55,7 @@ template <typename T> __device__ inline T greater(T a, T b) {
 /* The type in which positions of greatest values are compared: the element's own, but float for 16-bit floats. */
 template <typename T> using compared = std::conditional_t<sizeof(T) <= 2 && !std::is_integral_v<T>, float, T>;
 
-/* Like beats() of reduce/operators.cuh, but in the element's own type. */
+/* Like beats() of operators.cuh, but in the element's own type. */
 template <typename V> __device__ inline bool displaces(V a, V b) {
     if constexpr (std::is_integral_v<V>)
         return a > b;

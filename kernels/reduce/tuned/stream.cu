@@ -20,7 +20,7 @@
  * further apart than these precisions. Everything else is the same, bit for bit, for any tiles, splits and GPU: least
  * and greatest values, positions, integers, and products not within about 2^-70 of such a middle.
  *
- * A block is an array [groups][rows][columns] over (outer, length, inner), as in reduce.cuh; a column is one load wide.
+ * A block is an array [groups][rows][columns] over (outer, length, inner); a column is one load wide.
  * Where several blocks share outputs, each takes a chunk of the reduced axis (1 to 2 % faster than interleaved steps),
  * and the last block to finish merges all partial results. 264 blocks, 2 on each of 132 multiprocessors, run at once.
  *
@@ -334,7 +334,7 @@ static int reduce_stream_launch(const struct launch *launch) {
 static const char *reduce_stream_refuses(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const bool rare = args.operator_ == REDUCE_PROD || args.operator_ == REDUCE_NORM2;
-    return args.skip_nan && rare ? "products and norms that skip NaNs are left to shuffle" : NULL;
+    return args.skip_nan && rare ? "products and norms that skip NaNs are left to scaled" : NULL;
 }
 
 KERNEL(reduce_stream) = {

@@ -5,7 +5,6 @@
 #ifndef KERNELS_REDUCE_STREAM_CUH
 #define KERNELS_REDUCE_STREAM_CUH
 
-#include "../reduce.cuh"
 #include "lanes.cuh"
 #include <cstring>
 
@@ -111,7 +110,7 @@ __device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece)
 
 /* Is this the last of a tile's blocks? If so, it resets the counters for the next launch. */
 __device__ inline bool is_last_block(const stream_layout &layout, stream_turns *turns) {
-    if (!reduce_is_last(&turns->finished, layout.splits)) return false;
+    if (!last_block(&turns->finished, layout.splits)) return false;
     if (threadIdx.x == 0) turns->pieces = 0;
     return true;
 }

@@ -10,7 +10,7 @@
 #ifndef KERNELS_REDUCE_TWO_DOUBLES_CUH
 #define KERNELS_REDUCE_TWO_DOUBLES_CUH
 
-#include "../operators.cuh"
+#include "operators.cuh"
 
 /* A: the accumulator itself, which has merge(). */
 template <typename A> struct two_doubles {
@@ -167,7 +167,7 @@ template <typename T> struct norm_of : two_doubles<norm_of<T>> {
     }
 };
 
-/* norm2 of float64, at the level of the largest element so far (reduce/scaled.cuh). */
+/* norm2 of float64, at the level of the largest element so far (scaled.cuh). */
 template <> struct norm_of<double> : two_doubles<norm_of<double>> {
     using element_type = double;
     using result_type = double;

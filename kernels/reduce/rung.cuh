@@ -1,0 +1,178 @@
+/* reduce/rung.cuh - what the lessons share: accumulators for floats, and how any shape is divided among blocks.
+ *
+ * x[outer][length][inner] -> y[outer][inner]. A block stands over up to 32 neighbouring outputs, its columns. `rows` of
+ * its threads share each of them, so that the threads of a warp read neighbours in memory:
+ *
+ *       inner 4              inner 1, 4 rows
+ *     | r0 r0 r0 r0
+ *     | r1 r1 r1 r1          r0 r1 r2 r3 r0 r1 r2 r3 ...     A thread takes every rows-th element of its column.
+ *     v r0 r0 r0 r0
+ *  length ...
+ *
+ * Then the block combines its rows: reduce/tree.cu and reduce/shuffle.cu are two ways to do that. Where few outputs
+ * would leave the GPU idle, blocks share a tile: the last to arrive combines what all wrote to the workspace. Shape and
+ * order are fixed, so every run on every GPU gives the same bits. */
+#ifndef KERNELS_REDUCE_RUNG_CUH
+#define KERNELS_REDUCE_RUNG_CUH
+
+#include "../core/dtype.cuh"
+#include "../core/launch.cuh"
+#include <algorithm>
+
+#define RUNG_THREADS 256
+#define RUNG_BLOCKS  512 /* enough to fill a GPU: 4 on each of 128 multiprocessors */
+#define RUNG_UNROLL  8   /* loads in flight per thread; blocks share a tile only where each thread has as many */
+
+/* An accumulator is a plain value, so that it may lie in shared memory. */
+struct rung_sum {
+    static constexpr bool POSITION = false; /* is the result an index? */
+    double value;
+    static __device__ rung_sum identity() { return {0}; }
+    __device__ void take(double x, int64_t) { value += x; }
+    __device__ void merge(const rung_sum &other) { value += other.value; }
+    __device__ rung_sum shuffle_down(int lanes) const { return {__shfl_down_sync(~0u, value, lanes)}; }
+    __device__ double result(double divisor) const { return value / divisor; }
+};
+
+/* min, max, argmin, argmax by NumPy's rules: a NaN displaces every number; of equal elements the first one's position
+ * counts, and -0 equals +0. As a value -0 is the less. index -1: nothing taken yet. */
+template <bool MAX, bool POSITION_> struct rung_extreme {
+    static constexpr bool POSITION = POSITION_;
+    double value;
+    int64_t index;
+    static __device__ rung_extreme identity() { return {0, -1}; }
+    static __device__ bool displaces(double a, double b) {
+        if (a != a) return b == b;
+        if (a == b) return signbit(MAX ? b : a) && !signbit(MAX ? a : b);
+        return MAX ? a > b : a < b;
+    }
+    __device__ void take(double x, int64_t at) { merge({POSITION ? x + 0.0 : x, at}); /* -0 + 0 is +0 */ }
+    __device__ void merge(const rung_extreme &other) {
+        const bool earlier = other.index < index && !displaces(value, other.value);
+        if (other.index >= 0 && (index < 0 || earlier || displaces(other.value, value))) *this = other;
+    }
+    __device__ rung_extreme shuffle_down(int lanes) const {
+        return {__shfl_down_sync(~0u, value, lanes), __shfl_down_sync(~0u, index, lanes)};
+    }
+    __device__ double result(double) const { return value; }
+};
+
+struct rung_layout {
+    int rows, columns; /* of a block's threads, powers of two */
+    int splits;        /* blocks that share a tile */
+    int64_t column_tiles, tiles;
+};
+
+inline rung_layout rung_lay_out(const reduce_args &args) {
+    rung_layout layout;
+    layout.columns = power_of_two_up_to(args.inner, 32);
+    layout.rows = std::max(power_of_two_up_to(args.length, RUNG_THREADS / layout.columns), 32 / layout.columns);
+    layout.column_tiles = ceil_div(args.inner, layout.columns);
+    layout.tiles = args.outer * layout.column_tiles;
+    const int64_t most = std::min(RUNG_BLOCKS / layout.tiles, args.length / (layout.rows * RUNG_UNROLL));
+    layout.splits = int(std::max<int64_t>(most, 1));
+    return layout;
+}
+
+/* unsigned tickets[RUNG_BLOCKS], zero before and after a launch, then an accumulator partial[splits][outputs]. A block
+ * that shares a tile has 8 rows or more, so 64 elements for each partial result, and at most 32 columns: enough for
+ * every smaller launch too. */
+inline size_t rung_workspace(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const int64_t most = args.outer * args.length * args.inner / (8 * RUNG_UNROLL);
+    const int64_t partials = std::min<int64_t>(most, RUNG_BLOCKS * 32);
+    return partials == 0 ? 0 : RUNG_BLOCKS * sizeof(unsigned) + size_t(partials) * sizeof(struct reduce_state);
+}
+
+/* Takes elements start, start + step ... of the column that begins at x. */
+template <typename A, typename T>
+__device__ inline A rung_gather(const reduce_args &args, const T *x, int64_t start, int64_t step) {
+    A a = A::identity();
+    for (int64_t at = start; at < args.length; at += RUNG_UNROLL * step) {
+        T element[RUNG_UNROLL];
+#pragma unroll
+        for (int i = 0; i < RUNG_UNROLL; i++)
+            if (at + i * step < args.length) element[i] = x[(at + i * step) * args.inner];
+#pragma unroll
+        for (int i = 0; i < RUNG_UNROLL && at + i * step < args.length; i++)
+            a.take(widen(element[i]), args.offset + at + i * step);
+    }
+    return a;
+}
+
+/* A rung has combine(a, layout, row), which gives row 0 what the rows have together. */
+template <typename T, typename A, typename RUNG>
+__global__ void __launch_bounds__(RUNG_THREADS, 3)
+    rung_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ rung_layout layout, void *workspace,
+                const RUNG rung) {
+    const int64_t number = block_number(), tile = quotient(number, layout.splits);
+    if (tile >= layout.tiles) return;
+    const int split = int(number - tile * layout.splits), row = int(threadIdx.x) / layout.columns;
+    const int64_t o = quotient(tile, layout.column_tiles);
+    const int64_t i = (tile - o * layout.column_tiles) * layout.columns + threadIdx.x % layout.columns;
+    const int64_t output = o * args.inner + i, outputs = args.outer * args.inner;
+    const bool inside = i < args.inner;
+
+    A a = A::identity();
+    if (inside)
+        a = rung_gather<A>(args, static_cast<const T *>(args.x) + o * args.length * args.inner + i,
+                           int64_t(split) * layout.rows + row, int64_t(layout.splits) * layout.rows);
+    a = rung.combine(a, layout, row);
+
+    if (layout.splits > 1) {
+        auto *tickets = static_cast<unsigned *>(workspace);
+        auto *partial = reinterpret_cast<A *>(tickets + RUNG_BLOCKS);
+        if (inside && row == 0) partial[split * outputs + output] = a;
+        if (!last_block(&tickets[tile], layout.splits)) return;
+        a = A::identity();
+        for (int s = row; s < layout.splits && inside; s += layout.rows) a.merge(partial[s * outputs + output]);
+        a = rung.combine(a, layout, row);
+    }
+
+    if (!inside || row != 0) return;
+    A *const state = static_cast<A *>(args.state) + output; /* of the launches before, and for the next */
+    if (!args.first) a.merge(*state);
+    if (!args.last)
+        *state = a;
+    else if constexpr (A::POSITION)
+        static_cast<int64_t *>(args.y)[output] = a.index;
+    else
+        static_cast<T *>(args.y)[output] =
+            quiet(narrow<T>(a.result(args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0)));
+}
+
+template <typename T, typename A, typename RUNG> int rung_start(const struct launch *launch, const RUNG &rung) {
+    const reduce_args &args = launch->args.reduce;
+    if (args.outer == 0 || args.inner == 0) return 0;
+    const rung_layout layout = rung_lay_out(args);
+    rung_kernel<T, A><<<grid_of(layout.tiles * layout.splits), layout.rows * layout.columns, 0, stream_of(launch)>>>(
+        args, layout, launch->workspace, rung);
+    return cudaGetLastError();
+}
+
+template <typename RUNG> int rung_launch(const struct launch *launch, const RUNG &rung) {
+    return dispatch_float(launch->dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        switch (launch->args.reduce.operator_) {
+        case REDUCE_SUM:
+        case REDUCE_MEAN: return rung_start<T, rung_sum>(launch, rung);
+        case REDUCE_MIN: return rung_start<T, rung_extreme<false, false>>(launch, rung);
+        case REDUCE_MAX: return rung_start<T, rung_extreme<true, false>>(launch, rung);
+        case REDUCE_ARGMIN: return rung_start<T, rung_extreme<false, true>>(launch, rung);
+        case REDUCE_ARGMAX: return rung_start<T, rung_extreme<true, true>>(launch, rung);
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+#define REDUCE_TRAFFIC "each element read once"
+inline double reduce_bytes(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    return double(args.outer) * args.inner * (double(args.length) + 1) * dtype_size(launch->dtype);
+}
+
+inline const char *reduce_skips_no_nan(const struct launch *launch) {
+    return launch->args.reduce.skip_nan ? "this variant does not skip NaNs" : NULL;
+}
+
+#endif
