@@ -22,8 +22,8 @@
  * from L2, all that it delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
  * speed, so there it is enough. A narrow C waits for memory, which delivers 64 or 128 bytes of a row at a time.
  * wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine. */
+#include "../../core/fragments.cuh"
 #include "async.cuh"
-#include "fragments.cuh"
 
 #define WARP_M 64 /* rows of C per warp */
 

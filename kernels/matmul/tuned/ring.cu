@@ -25,7 +25,7 @@
  * Six stages instead of three, and warps that take turns at copying and multiplying, changed nothing.
  *
  * The limit: arithmetic, copies and stores hardly overlap. From about 110 on dmma.cu is faster. */
-#include "fragments.cuh"
+#include "../../core/fragments.cuh"
 #include "ring.cuh"
 #include "ways.cuh"
 

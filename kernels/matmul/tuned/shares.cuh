@@ -42,8 +42,8 @@
 #define KERNELS_MATMUL_SHARES_CUH
 
 #include "../../core/cluster.cuh"
+#include "../../core/fragments.cuh"
 #include "async.cuh"
-#include "fragments.cuh"
 #include <iterator>
 #include <tuple>
 #include <utility>

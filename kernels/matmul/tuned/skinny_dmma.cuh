@@ -12,7 +12,7 @@
 #ifndef KERNELS_MATMUL_SKINNY_DMMA_CUH
 #define KERNELS_MATMUL_SKINNY_DMMA_CUH
 
-#include "fragments.cuh"
+#include "../../core/fragments.cuh"
 #include "skinny.cuh"
 
 __device__ inline double2 skinny_doubles(const uint4 &v) {

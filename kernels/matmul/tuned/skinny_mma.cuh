@@ -14,7 +14,7 @@
 #ifndef KERNELS_MATMUL_SKINNY_MMA_CUH
 #define KERNELS_MATMUL_SKINNY_MMA_CUH
 
-#include "fragments.cuh"
+#include "../../core/fragments.cuh"
 #include "skinny.cuh"
 
 /* Two elements in a register, the first in the low half. */

@@ -53,7 +53,7 @@
  * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
  * even width. Above it, what a warp reads from shared memory for each product: async.cu and wgmma.cu feed
  * larger tiles from it. */
-#include "fragments.cuh"
+#include "../../core/fragments.cuh"
 #include "stacks_choice.cuh"
 #include "ways.cuh"
 

@@ -1,7 +1,7 @@
 /* fragments.cuh - the tensor cores' instructions of compute capability 8.0, in which a warp multiplies small matrices
  * that are spread over its threads. */
-#ifndef KERNELS_MATMUL_FRAGMENTS_CUH
-#define KERNELS_MATMUL_FRAGMENTS_CUH
+#ifndef KERNELS_FRAGMENTS_CUH
+#define KERNELS_FRAGMENTS_CUH
 
 #include <cstdint>
 #include <cuda_fp16.h>
