@@ -47,14 +47,11 @@ static enum status show_done(const char *path, const struct execute_options *opt
     return failed ? STATUS_RUN : STATUS_OK;
 }
 
-static enum status join(const struct plan *plan, const struct execute_options *options, struct error *error) {
-    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
+static enum status join(const struct units *units, const struct execute_options *options, struct error *error) {
     bool wrote;
-    enum status status = execute_plan(plan, options, rows, &wrote, error);
+    enum status status = execute_plan(units, options, &wrote, error);
     bool done = status == STATUS_OK || status == STATUS_RUN;
-    if (done) options->print(rows, plan->run_count, stdout);
-    if (done && wrote && options->progress != PROGRESS_NONE) command_name_output(plan->job->output);
-    free(rows);
+    if (done && wrote && options->progress != PROGRESS_NONE) command_name_output(units->whole->job->output);
     return status;
 }
 
@@ -65,6 +62,7 @@ static enum status merge(const struct invocation *invocation, struct error *erro
                                       .link = settings->link,
                                       .progress = settings->progress,
                                       .print = settings->json ? result_print_json : result_print_table,
+                                      .shows = true,
                                       .resume = true,
                                       .merge = true,
                                       .single = true,
@@ -81,10 +79,9 @@ static enum status merge(const struct invocation *invocation, struct error *erro
         job = load_job(path, &found);
         const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
         status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);
-        struct panels *panels = status ? NULL : panels_make(plan, found.shards, found.by);
-        if (panels && panels_divide(panels)) options.panels = panels;
-        if (!status) status = join(plan, &options, error);
-        panels_free(panels);
+        struct units *units = status ? NULL : units_make(plan, found.shards, found.by);
+        if (!status) status = join(units, &options, error);
+        units_free(units);
     }
     plan_free(plan);
     job_free(job);

@@ -133,7 +133,7 @@ static void print_balance(const struct division *division, int width, FILE *to) 
 
 /* "'product n=4096' alone takes 61 % of the time; more than 2 shards do not help" */
 static void print_dominant(const struct division *division, int width, FILE *to) {
-    if (division->shards < division->useful_shards || division->uneven <= PANELS_UNEVEN) return;
+    if (division->shards < division->useful_shards || division->uneven <= UNITS_UNEVEN) return;
     const struct shard_group *longest = division->groups->groups;
     const struct task *task = &division->plan->tasks[longest->first];
     const struct job_operation *operation = task->operation;
@@ -219,7 +219,7 @@ void plan_print_shards_json(const struct plan *plan, const struct division_terms
             "\"one_process_s\": %.9g,\n",
             division->longest_s, division->mean_s, division->uneven, division->all_at_once_s, division->one_process_s);
     fprintf(to, "\"by\": \"%s\", \"idle\": %d, \"groups\": %d, \"useful_shards\": %d,\n",
-            panels_divide(division->panels) ? "tiles" : "runs", division->idle, division->groups->count,
+            units_divide(division->units) ? "tiles" : "runs", division->idle, division->groups->count,
             division->useful_shards);
     if (division->groups->count > 0) put_longest(division, to);
     fprintf(to, "\"read_bytes_per_s\": %.9g, \"write_bytes_per_s\": %.9g, \"files_s\": %.9g, \"files_limit_from\": ",

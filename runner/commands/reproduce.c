@@ -96,9 +96,9 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, ch
                                             .print = result_print_table,
                                             .single = true,
                                             .command_line = line};
-    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
-    enum status status = execute_plan(plan, &options, rows, NULL, error);
-    free(rows);
+    struct units *units = units_make(plan, 1, SHARD_BY_RUNS);
+    enum status status = execute_plan(units, &options, NULL, error);
+    units_free(units);
     if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
     if (!status) status = command_results_open(r->output, &r->new, error);
     return status;

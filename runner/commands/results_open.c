@@ -123,7 +123,6 @@ static char *folder_of(const char *output) {
     return folder;
 }
 
-/* Are these the parts of shards, or panels that one process keeps? */
 static bool find_shards(const char *output, enum shard_by *by) {
     struct shard_job job;
     bool found = shards_find_job(output, &job);
@@ -156,7 +155,7 @@ static char *how_far_shards(const struct found_parts *parts, enum shard_by by, c
 static char *standing_of(const struct found_parts *parts, const char *output, const char *folder) {
     bool running = parts_are_locked(folder);
     enum shard_by by;
-    if (find_shards(output, &by) && by != SHARD_CHECKPOINTED) return how_far_shards(parts, by, output, running);
+    if (find_shards(output, &by)) return how_far_shards(parts, by, output, running);
     char *far = how_far(parts);
     char *text = running ? must_printf("running: %s", far)
                          : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
@@ -195,7 +194,7 @@ static void look_beside(struct results_file *file) {
     if (folder && parts_are_locked(folder))
         beside = must_printf("running: a job is writing this output anew; %d run%s finished so far", listed,
                              listed == 1 ? "" : "s");
-    else if (listed > 0)
+    else if (listed > 0 && state && strcmp(state, "complete") == 0)
         beside = must_printf("%s holds %d finished run%s of a job that was not completed", folder, listed,
                              listed == 1 ? "" : "s");
     if (state && strcmp(state, "failed") == 0)

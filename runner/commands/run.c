@@ -28,60 +28,36 @@ static enum status validate(const void *settings, struct error *error) {
     return STATUS_OK;
 }
 
-static enum status execute(const struct plan *plan, const struct execute_options *options, struct error *error) {
-    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
+static enum status execute(const struct units *units, const struct execute_options *options, struct error *error) {
+    const struct plan *plan = units->whole;
     for (int i = 0; i < plan->run_count; i++) {
         if (plan->runs[i].note)
             text_print_stderr("tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
     }
     bool wrote;
-    enum status status = execute_plan(plan, options, rows, &wrote, error);
+    enum status status = execute_plan(units, options, &wrote, error);
     bool done = status == STATUS_OK || status == STATUS_RUN;
-    int own = done ? result_rows_own(rows, plan->run_count) : 0;
-    if (done) options->print(rows, own, stdout);
     if (done && wrote && options->progress != PROGRESS_NONE) command_name_output(plan->job->output);
-    free(rows);
     return status;
 }
 
-static void print_nothing(const struct result_row *rows, int count, FILE *to) {
-    (void)rows, (void)count, (void)to;
-}
-
-/* Does a whole job. Operations that take long are divided into panels, which are then joined as those of shards are. */
-static enum status execute_whole(const struct plan *whole, struct execute_options options, struct error *error) {
-    struct panels *panels = panels_make(whole, 1, SHARD_CHECKPOINTED);
-    enum status status = STATUS_OK;
-    if (panels_divide(panels)) {
-        int *of_task = must_malloc((unsigned long)panels->plan.task_count * sizeof *of_task);
-        memset(of_task, 0, (unsigned long)panels->plan.task_count * sizeof *of_task);
-        const struct shard all = {.count = 1, .by = SHARD_CHECKPOINTED, .of_task = of_task};
-        struct execute_options divided = options;
-        divided.panels = panels;
-        divided.shard = &all;
-        divided.print = print_nothing;
-        status = execute(&panels->plan, &divided, error);
-        free(of_task);
-        options.panels = panels;
-        options.merge = options.resume = true;
-        options.trace = NULL;
-        if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* the joined rows give it again */
-    }
-    if (!status) status = execute(whole, &options, error);
-    panels_free(panels);
+/* Does a whole job. Operations that take long are divided into panels, so that finished ones are kept. */
+static enum status execute_whole(const struct plan *whole, const struct execute_options *options, struct error *error) {
+    struct units *units = units_make(whole, 1, SHARD_CHECKPOINTED);
+    enum status status = execute(units, options, error);
+    units_free(units);
     return status;
 }
 
 /* Does one shard of the job, or reports that it has nothing to do. */
 static enum status execute_shard(const struct plan *whole, struct shard shard, struct execute_options options,
                                  struct error *error) {
-    struct panels *panels = panels_make(whole, shard.count, shard.by);
-    const struct plan *plan = panels_divide(panels) ? &panels->plan : whole;
-    if (plan != whole) options.panels = panels;
+    struct units *units = units_make(whole, shard.count, shard.by);
+    const struct plan *plan = &units->plan;
     shard.of_task = shard_split(plan, shard.count);
     options.shard = &shard;
     int runs = shard_runs(&shard, plan);
-    enum status status = runs > 0 ? execute(plan, &options, error) : STATUS_OK;
+    enum status status = runs > 0 ? execute(units, &options, error) : STATUS_OK;
     if (runs == 0)
         text_print_stderr("tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard.index,
                           shard.count);
@@ -89,7 +65,7 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
         text_print_stderr("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n",
                           shard.index, shard.count, runs, plan->run_count, plan->job->output);
     free(shard.of_task);
-    panels_free(panels);
+    units_free(units);
     return status;
 }
 
@@ -104,6 +80,7 @@ static enum status run(const struct invocation *invocation, struct error *error)
         .trace = settings->trace,
         .command_line = invocation->line,
         .print = settings->json ? result_print_json : result_print_table,
+        .shows = true,
     };
     struct job *job = NULL;
     struct plan *plan = NULL;
@@ -114,7 +91,7 @@ static enum status run(const struct invocation *invocation, struct error *error)
     if (!status && settings->shard.count > 0)
         status = execute_shard(plan, settings->shard, options, error);
     else if (!status)
-        status = execute_whole(plan, options, error);
+        status = execute_whole(plan, &options, error);
     plan_free(plan);
     job_free(job);
     return status;

@@ -57,13 +57,13 @@ static struct outcome outcome_of(const struct divisible *job, const struct shard
 /* Whether there are panels, and which, depends on the number of shards. */
 static struct outcome outcome_among(const struct divisible *job, int shards) {
     if (job->by == SHARD_BY_RUNS ||
-        (job->by == SHARD_AUTO && shards <= job->groups->count && !panels_uneven(job->groups, shards)))
+        (job->by == SHARD_AUTO && shards <= job->groups->count && !units_uneven(job->groups, shards)))
         return outcome_of(job, job->groups, shards);
-    struct panels *panels = panels_make(job->plan, shards, job->by);
-    struct shard_groups *groups = shard_groups_find(&panels->plan);
+    struct units *units = units_make(job->plan, shards, job->by);
+    struct shard_groups *groups = shard_groups_find(&units->plan);
     const struct outcome outcome = outcome_of(job, groups, shards);
     shard_groups_free(groups);
-    panels_free(panels);
+    units_free(units);
     return outcome;
 }
 
@@ -123,16 +123,16 @@ static void compare(struct division *division, const struct divisible *job) {
     division->files_shards = division->files_s > 0 ? find_files_shards(job) : 0;
     struct divisible tiles = *job;
     tiles.by = SHARD_BY_TILES;
-    if (division->uneven > PANELS_UNEVEN && !panels_divide(division->panels))
-        division->tiles_help = outcome_among(&tiles, division->shards).longest_s < PANELS_GAIN * division->longest_s;
+    if (division->uneven > UNITS_UNEVEN && !units_divide(division->units))
+        division->tiles_help = outcome_among(&tiles, division->shards).longest_s < UNITS_GAIN * division->longest_s;
 }
 
 struct division *division_make(const struct plan *whole, const struct division_terms *terms) {
     struct division *division = must_malloc(sizeof *division);
     struct shard_groups *groups = shard_groups_find(whole);
-    struct panels *panels = panels_make(whole, terms->shards, terms->by);
-    *division = (struct division){.shards = terms->shards, .panels = panels};
-    division->plan = panels_divide(panels) ? &panels->plan : whole;
+    struct units *units = units_make(whole, terms->shards, terms->by);
+    *division = (struct division){.shards = terms->shards, .units = units};
+    division->plan = units_divide(units) ? &units->plan : whole;
     division->groups = shard_groups_find(division->plan);
     division->of = deal(division->groups, division->shards);
     division->read_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_READ_BYTES_PER_S;
@@ -146,7 +146,7 @@ struct division *division_make(const struct plan *whole, const struct division_t
 
 void division_free(struct division *division) {
     shard_groups_free(division->groups);
-    panels_free(division->panels);
+    units_free(division->units);
     free(division->of);
     free(division);
 }

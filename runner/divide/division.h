@@ -4,7 +4,7 @@
 #ifndef RUNNER_DIVISION_H
 #define RUNNER_DIVISION_H
 
-#include "panels.h"
+#include "units.h"
 
 struct division_terms {
     int shards;
@@ -21,7 +21,7 @@ struct numbered_load {
 
 struct division {
     const struct plan *plan; /* of the panels, if there are any */
-    struct panels *panels;
+    struct units *units;
     struct shard_groups *groups;
     int shards, idle;
     struct numbered_load *of; /* in the order of their numbers */

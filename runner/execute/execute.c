@@ -39,21 +39,25 @@ static enum status hash_inputs(struct execution *execution, struct error *error)
     return STATUS_OK;
 }
 
-static enum status assemble(struct execution *execution, const char *created, struct error *error) {
-    const struct plan *plan = execution->plan;
+/* Publishes what the units have made, and prints it. */
+static enum status publish(struct execution *execution, const char *created, struct error *error) {
+    const struct plan *whole = execution->units->whole;
+    struct outcome outcome = execution_outcome(execution);
     struct environment environment;
-    results_environment(plan, &environment);
+    results_environment(whole, &environment);
+    execution->failed = outcome.failed;
     struct result_summary summary = {
-        .status = execution->failed                ? "failed"
+        .status = outcome.failed                   ? "failed"
                   : execution->options->restricted ? "partial"
                                                    : "complete",
         .command_line = execution->options->command_line,
         .created = created,
-        .rows = execution->rows,
-        .result_run = execution->result_run,
+        .rows = outcome.rows,
+        .unit_rows = execution->rows,
+        .result_run = outcome.result_run,
         .environment = &environment,
     };
-    char *mixed = result_mixed_conditions(execution->rows, plan->run_count);
+    char *mixed = result_mixed_conditions(outcome.rows, whole->run_count);
     if (mixed) {
         char *note = must_printf("measured under different conditions (columns of /runs): %s", mixed);
         progress_note(&execution->progress, note);
@@ -64,6 +68,11 @@ static enum status assemble(struct execution *execution, const char *created, st
     enum status status = hash_inputs(execution, error); /* inputs that no run has read */
     if (!status) status = results_assemble(execution->results, &summary, error);
     environment_free(&environment);
+    free(outcome.result_run);
+    if (status)
+        free(outcome.rows);
+    else
+        execution->published = outcome.rows;
     return status;
 }
 
@@ -76,18 +85,27 @@ static enum status take_all_runs(struct execution *execution, struct error *erro
     return status;
 }
 
-/* Takes the rows of a job that is complete already (`resume`), so that they can be shown; a shard that does panels has
- * none of them. */
+/* Takes the rows of a job that is complete already (`resume`), so that they can be shown. */
 static void show_finished(struct execution *execution) {
-    const struct plan *plan = execution->plan;
-    const struct shard *shard = execution->options->shard;
+    const struct plan *whole = execution->units->whole;
     int count;
     const struct result_row *rows = results_finished_rows(execution->results, &count);
-    if (rows && count == plan->run_count) memcpy(execution->rows, rows, (unsigned long)count * sizeof *rows);
-    if (shard && shard->by == SHARD_CHECKPOINTED) return; /* it is said when panels are joined */
-    char *note = must_printf("%s is complete: nothing to do", plan->job->output);
+    if (count == whole->run_count) {
+        execution->published = must_malloc((unsigned long)count * sizeof *rows + 1);
+        if (rows) memcpy(execution->published, rows, (unsigned long)count * sizeof *rows);
+    }
+    char *note = must_printf("%s is complete: nothing to do", whole->job->output);
     progress_note(&execution->progress, note);
     free(note);
+}
+
+/* Prints what is done: the rows of the whole, or of the units of a shard. */
+static void print_rows(struct execution *execution) {
+    const struct execute_options *options = execution->options;
+    if (execution->published)
+        options->print(execution->published, execution->units->whole->run_count, stdout);
+    else
+        options->print(execution->rows, result_rows_own(execution->rows, execution->plan->run_count), stdout);
 }
 
 /* ---- after a signal ---------------------------------------------------------------------------------------------- */
@@ -95,6 +113,30 @@ static void show_finished(struct execution *execution) {
 static void answer(void *context, int number) {
     struct execution *execution = context;
     progress_announce_signal(&execution->progress, number);
+}
+
+/* Makes rows of the whole of those of its units, in their place; returns how many they are. Of a run that is done in panels
+ * the row says how many are. */
+static int join_rows(const struct execution *execution, struct result_row *rows, const bool *kept) {
+    const struct plan *whole = execution->units->whole;
+    for (int r = 0; r < whole->run_count; r++) { /* the units of a run are never before it */
+        int count, stride, done = 0;
+        const struct run *first = units_of_run(execution->units, &whole->runs[r], &count, &stride);
+        for (int p = 0; p < count; p++) {
+            int unit = first[p * stride].number;
+            done += result_row_done(&rows[unit]) || kept[unit];
+        }
+        if (count == 1) {
+            rows[r] = rows[first->number];
+        } else {
+            char *panels = must_printf("%d of %d panels are done and kept", done, count);
+            result_row_init(&rows[r], whole, &whole->runs[r]);
+            execution_say(&rows[r], "interrupted", panels);
+            free(panels);
+        }
+        rows[r].run = r;
+    }
+    return whole->run_count;
 }
 
 /* Ends the job after a signal: releases the lock on the output, prints the rows and how many runs are done. Other
@@ -126,7 +168,8 @@ static void leave(void *context) {
     }
     char *sentences = execution_summary(plan, rows, kept, !execution->options->single);
     FILE *to = must_stream(&table, &length);
-    execution->options->print(rows, result_rows_own(rows, plan->run_count), to);
+    int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);
+    execution->options->print(rows, count, to);
     fclose(to);
     interrupt_write(STDOUT_FILENO, table);
     interrupt_write(STDERR_FILENO, sentences);
@@ -162,48 +205,69 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     TRY(status);
     if (done) return show_finished(execution), STATUS_OK;
     TRY(options->merge ? execution_collect(execution, error) : take_all_runs(execution, error));
-    if (!options->shard) TRY(assemble(execution, created, error));
+    if (!options->shard) TRY(publish(execution, created, error));
     if (wrote) *wrote = !options->shard;
     return execution->failed ? STATUS_RUN : STATUS_OK;
 }
 
-enum status execute_plan(const struct plan *plan, const struct execute_options *options, struct result_row *rows,
-                         bool *wrote, struct error *error) {
-    struct execution execution = {.plan = plan, .options = options, .rows = rows, .truths = truth_cache_create()};
-    execution.stop_reason = "a signal came first";
-    const char *before = fail_set_subject(plan->job->output);
-    if (wrote) *wrote = false;
-    readers_init(&execution.readers, plan->arrays, plan->array_count);
-    execution.final = must_malloc((unsigned long)plan->run_count * sizeof *execution.final + 1);
+static void execution_begin(struct execution *execution) {
+    const struct plan *plan = execution->plan;
+    readers_init(&execution->readers, plan->arrays, plan->array_count);
+    execution->rows = must_malloc((unsigned long)plan->run_count * sizeof *execution->rows + 1);
+    execution->final = must_malloc((unsigned long)plan->run_count * sizeof *execution->final + 1);
     for (int i = 0; i < plan->run_count; i++) {
-        atomic_init(&execution.final[i], false);
-        rows[i] = (struct result_row){.run = i};
+        atomic_init(&execution->final[i], false);
+        execution->rows[i] = (struct result_row){.run = i};
     }
-    execution.result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
-    execution.awaited = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
-    execution.hashed = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
+    execution->result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
+    execution->awaited = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
+    execution->hashed = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
     for (int i = 0; i < plan->task_count; i++) {
-        execution.result_run[i] = -1;
-        execution.awaited[i] = execution.hashed[i] = false;
+        execution->result_run[i] = -1;
+        execution->awaited[i] = execution->hashed[i] = false;
     }
-    const char *output = plan->job->output, *trace = options->trace;
-    enum status status = trace ? results_check_other(output, plan, "trace", trace, error) : STATUS_OK;
+}
+
+static void execution_end(struct execution *execution) {
+    truth_cache_free(execution->truths);
+    readers_free(&execution->readers);
+    free(execution->published);
+    free(execution->result_run);
+    free(execution->awaited);
+    free(execution->hashed);
+    free(execution->final);
+    free(execution->rows);
+}
+
+static void begin_progress(struct execution *execution) {
+    const struct plan *plan = execution->plan;
+    struct progress_work *work = plan_work(plan);
+    for (int i = 0; i < plan->run_count; i++) {
+        work[i].elsewhere = !shard_has(execution->options->shard, plan->runs[i].task);
+        work[i].over |= work[i].elsewhere;
+    }
+    progress_begin(&execution->progress, execution->options->progress, work, plan->run_count);
+    free(work);
+}
+
+enum status execute_plan(const struct units *units, const struct execute_options *options, bool *wrote,
+                         struct error *error) {
+    struct execution execution = {.units = units, .plan = &units->plan, .options = options};
+    execution.truths = truth_cache_create();
+    execution.stop_reason = "a signal came first";
+    const char *output = units->whole->job->output, *trace = options->trace, *before = fail_set_subject(output);
+    if (wrote) *wrote = false;
+    execution_begin(&execution);
+    enum status status = trace ? results_check_other(output, units->whole, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
     if (!status)
-        status = results_open(output, options->overwrite, options->resume, plan, options->shard, &execution.readers,
+        status = results_open(output, options->overwrite, options->resume, units, options->shard, &execution.readers,
                               &execution.results, error);
     if (status) {
         forget_trace(&execution);
     } else {
         if (options->merge) results_join(execution.results, options->link);
-        if (options->panels) results_use_panels(execution.results, options->panels);
-        struct progress_work *work = plan_work(plan);
-        for (int i = 0; i < plan->run_count; i++) {
-            work[i].elsewhere = !shard_has(options->shard, plan->runs[i].task);
-            work[i].over |= work[i].elsewhere;
-        }
-        progress_begin(&execution.progress, options->progress, work, plan->run_count);
-        free(work);
+        begin_progress(&execution);
         interrupt_set_handlers(answer, leave, &execution);
         status = carry_out(&execution, wrote, error);
         progress_end(&execution.progress);
@@ -215,12 +279,9 @@ enum status execute_plan(const struct plan *plan, const struct execute_options *
     struct error ignored = {.status = STATUS_OK};
     enum status traced = trace_close(execution.trace, status ? &ignored : error);
     if (!status) status = traced;
-    truth_cache_free(execution.truths);
-    readers_free(&execution.readers);
-    free(execution.result_run);
-    free(execution.awaited);
-    free(execution.hashed);
-    free(execution.final);
+    bool done = status == STATUS_OK || (status == STATUS_RUN && !error->text[0]);
+    if (done && options->shows) print_rows(&execution);
+    execution_end(&execution);
     fail_set_subject(before);
     return status;
 }

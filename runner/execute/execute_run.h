@@ -39,7 +39,8 @@ enum { MOST_TRIALS = 32 };
 
 /* Everything that lasts as long as the job. */
 struct execution {
-    const struct plan *plan;
+    const struct units *units;
+    const struct plan *plan; /* of the units: what is said of tasks and runs below is said of units */
     const struct execute_options *options;
     struct readers readers; /* one for each of the plan's arrays */
     struct team teams[2];   /* by enum kernel_device; none in it: not opened yet */
@@ -48,12 +49,13 @@ struct execution {
     struct progress progress;
     struct trace *trace; /* NULL: not wanted */
     struct result_row *rows;
-    atomic_bool *final;      /* by run: its row does not change any more */
-    atomic_bool looked;      /* for runs that were finished before */
-    int *result_run;         /* by task: the run that gave its result; -1: none yet */
-    bool *awaited;           /* by task: other shards make its result, and result_run is known */
-    bool *hashed;            /* by task: all inputs that its key depends on */
-    const char *stop_reason; /* why runs are left, if any are */
+    struct result_row *published; /* of the whole; NULL: nothing is */
+    atomic_bool *final;           /* by run: its row does not change any more */
+    atomic_bool looked;           /* for runs that were finished before */
+    int *result_run;              /* by task: the run that gave its result; -1: none yet */
+    bool *awaited;                /* by task: other shards make its result, and result_run is known */
+    bool *hashed;                 /* by task: all inputs that its key depends on */
+    const char *stop_reason;      /* why runs are left, if any are */
     struct trial trials[MOST_TRIALS];
     int waiting; /* trials */
     bool failed, stop;
@@ -63,6 +65,14 @@ struct execution {
 enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error);
 /* For `merge`: fills all rows from the parts. STATUS_IO: parts are missing, and which was said. */
 enum status execution_collect(struct execution *execution, struct error *error);
+/* What became of the job: a row for each run of the whole, and for each of its tasks the run that gave its result; -1:
+ * none. `failed`: a run made no result, though it could. The caller frees rows and result_run. */
+struct outcome {
+    struct result_row *rows;
+    int *result_run;
+    bool failed;
+};
+struct outcome execution_outcome(const struct execution *execution);
 /* The name of an input of the task that has no result; NULL: all are there. */
 const char *execution_lacks(const struct execution *execution, const struct task *task);
 /* Hashes all that a task's key depends on: its inputs, and those of the results that it reads. */

@@ -51,7 +51,7 @@ struct task {
     int in[MAX_INPUTS], out;
     int first_run, run_count;
     bool wanted; /* the results file stores its result, or a later task reads it */
-    char *panel; /* which part of the operation's result it makes (panels.h): "rows 16 to 31 of 64"; NULL: the whole */
+    char *panel; /* which part of the operation's result it makes (units.h): "rows 16 to 31 of 64"; NULL: the whole */
 };
 
 /* How an operand lies in its file. Tiles and pieces are cut where chunks end; the rate enters the prediction. */
@@ -129,7 +129,7 @@ int plan_producer(const struct plan *plan, int array);
 /* The input of the whole job that an input, perhaps a band, is of: packed as it is. */
 int plan_whole_input(const struct plan *plan, int array);
 /* Behind the tasks, from `task` on, that make the result which that task's array stands for: it alone, or all panels of
- * an operation (panels.h). */
+ * an operation (units.h). */
 int plan_producers_end(const struct plan *plan, int task);
 
 /* Predicts the runs on a device anew, from measured limits, which the plan frees; NULL changes nothing. Tiles stay as

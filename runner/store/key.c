@@ -1,5 +1,5 @@
-/* key.c - keys: everything that a run's result depends on, as one hash, by which a finished run is found
- * again. */
+/* key.c - keys: everything that a result depends on, as one hash, by which a finished unit is found again. A unit that
+ * is a whole run has the key of that run. */
 #include "results.h"
 
 #include "../base/fail.h"
@@ -17,35 +17,28 @@ struct task_key {
 };
 
 struct keys {
-    const struct plan *plan;
-    const struct readers *readers;
+    const struct units *units;
+    const struct readers *readers; /* of the units' plan, whose first inputs are the whole's */
     XXH3_state_t *state;
-    const struct panels *panels; /* of whose plan these are the keys; NULL: of a whole job's */
-    struct keys *whole;          /* then of the whole */
-    struct task_key tasks[];
+    struct task_key *whole, *unit; /* by task */
 };
 
-struct keys *keys_create(const struct plan *plan, const struct readers *readers) {
-    unsigned long tasks = (unsigned long)plan->task_count * sizeof(struct task_key);
-    struct keys *keys = must_malloc(sizeof *keys + tasks);
-    memset(keys, 0, sizeof *keys + tasks);
-    keys->plan = plan;
-    keys->readers = readers;
+struct keys *keys_create(const struct units *units, const struct readers *readers) {
+    struct keys *keys = must_malloc(sizeof *keys);
+    size_t whole = (size_t)units->whole->task_count, unit = (size_t)units->plan.task_count;
+    *keys = (struct keys){.units = units, .readers = readers};
+    keys->whole = must_malloc((whole + unit + 1) * sizeof *keys->whole);
+    memset(keys->whole, 0, (whole + unit) * sizeof *keys->whole);
+    keys->unit = keys->whole + whole;
     keys->state = must_have(XXH3_createState());
     return keys;
 }
 
 void keys_free(struct keys *keys) {
     if (!keys) return;
-    keys_free(keys->whole);
     XXH3_freeState(keys->state);
+    free(keys->whole);
     free(keys);
-}
-
-/* The whole's inputs are the first ones of the panels' plan. */
-void keys_use_panels(struct keys *keys, const struct panels *panels) {
-    keys->panels = panels;
-    keys->whole = keys_create(panels->whole, keys->readers);
 }
 
 static void hash_text(XXH3_state_t *state, const char *text) {
@@ -80,15 +73,15 @@ static void hash_run(XXH3_state_t *state, const struct run *run) {
     XXH3_128bits_update(state, &device, sizeof device);
 }
 
-static const struct task_key *task_key(struct keys *keys, int number) {
-    const struct plan *plan = keys->plan;
+static const struct task_key *task_key(struct keys *keys, const struct plan *plan, int number) {
     const struct task *task = &plan->tasks[number];
-    struct task_key *known = &keys->tasks[number];
+    bool is_unit = plan == &keys->units->plan;
+    struct task_key *known = is_unit ? &keys->unit[number] : &keys->whole[number];
     if (known->known) return known;
-    if (keys->panels && !task->panel) return task_key(keys->whole, keys->panels->whole_task[number]);
+    if (is_unit && !task->panel) return task_key(keys, keys->units->whole, keys->units->whole_task[number]);
     const XXH128_hash_t *results[2] = {NULL, NULL};
     for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
-        if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, plan_producer(plan, task->in[i]))->key;
+        if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, plan, plan_producer(plan, task->in[i]))->key;
     XXH3_state_t *state = keys->state;
     XXH3_128bits_reset(state);
     hash_text(state, tilerun_version);
@@ -114,23 +107,32 @@ static void key_text(XXH128_hash_t hash, char key[33]) {
     snprintf(key, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
 
-void keys_of_run(struct keys *keys, const struct run *run, char key[33]) {
-    XXH128_hash_t base = task_key(keys, run->task)->base;
+static void run_key(struct keys *keys, const struct plan *plan, const struct run *run, char key[33]) {
+    XXH128_hash_t base = task_key(keys, plan, run->task)->base;
     XXH3_128bits_reset(keys->state);
     XXH3_128bits_update(keys->state, &base, sizeof base);
     hash_run(keys->state, run);
     key_text(XXH3_128bits_digest(keys->state), key);
 }
 
+void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]) {
+    run_key(keys, &keys->units->plan, unit, key);
+}
+
+void keys_of_run(struct keys *keys, const struct run *whole, char key[33]) {
+    run_key(keys, keys->units->whole, whole, key);
+}
+
 void keys_of_task(struct keys *keys, int number, char key[33]) {
-    key_text(task_key(keys, number)->key, key);
+    key_text(task_key(keys, keys->units->whole, number)->key, key);
 }
 
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]) {
+    const struct plan *plan = keys->units->whole;
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
-    for (int i = 0; i < keys->plan->task_count; i++) {
-        const XXH128_hash_t *of_task = &task_key(keys, i)->key;
+    for (int i = 0; i < plan->task_count; i++) {
+        const XXH128_hash_t *of_task = &task_key(keys, plan, i)->key;
         if (!tasks || tasks[i]) XXH3_128bits_update(state, of_task, sizeof *of_task);
     }
     key_text(XXH3_128bits_digest(state), key);

@@ -32,46 +32,19 @@ enum status link_mark(const struct results *results, hid_t file, struct error *e
     return h5_set_text(file, H5_LINKED, seen_from_output(results, results->whole), error);
 }
 
-enum status link_output(const struct results *results, const struct run *run, bool panels, hid_t file, const char *path,
+enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,
                         struct error *error) {
-    const struct array *out = &results->plan->arrays[results->plan->tasks[run->task].out];
-    const struct shape shape = operand_array(&results->plan->tasks[run->task].geometry.out);
+    const struct task *task = &results->plan->tasks[whole->task];
+    const struct shape shape = operand_array(&task->geometry.out);
     char **parts;
     struct box *places;
-    int count = 1;
-    if (panels) {
-        count = panels_list(results, run, &parts, &places);
-    } else {
-        parts = must_malloc(sizeof *parts);
-        places = must_malloc(sizeof *places);
-        parts[0] = results_part_path(results, run);
-        places[0] = box_whole(&shape);
-    }
+    int count = run_parts(results, whole, &parts, &places);
     struct h5_source *sources = must_malloc((size_t)count * sizeof *sources);
     for (int i = 0; i < count; i++)
         sources[i] = (struct h5_source){seen_from_output(results, parts[i]), "/output", places[i]};
-    enum status status = h5_create_virtual(file, path, out->dtype, &shape, sources, count, error);
-    for (int i = 0; i < count; i++) free(parts[i]);
+    enum status status =
+        h5_create_virtual(file, path, results->plan->arrays[task->out].dtype, &shape, sources, count, error);
     free(sources);
-    free(places);
-    free(parts);
-    return status;
-}
-
-enum status link_resolve(const struct results *results, const struct run *run, const struct stored *from, hid_t file,
-                         const char *path, struct error *error) {
-    const struct task *task = &results->plan->tasks[run->task];
-    struct h5_layout layout = plan_layout(&task->operation->run);
-    const struct shape shape = operand_array(&task->geometry.out);
-    const struct box whole = box_whole(&shape);
-    struct h5_dataset *source = NULL, *to = NULL;
-    void *memory = must_malloc(PIECE_BYTES);
-    enum status status = h5_open(results->place.path, from->output, &source, error);
-    if (!status) status = h5_create(file, path, source->dtype, &source->shape, &layout, &to, error);
-    if (!status) status = copy_dataset(source, NULL, to, NULL, &whole, memory, error);
-    if (!status) status = h5_check_writes(to, error);
-    h5_close(to);
-    h5_close(source);
-    free(memory);
+    run_parts_free(parts, places, count);
     return status;
 }

@@ -2,11 +2,9 @@
  * holds that of its own folder alone. So shards do not hinder each other, the same shard does not run twice at once,
  * and none runs while a whole job or `merge` does. */
 #include "results.h"
-#include "to.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
-#include "../storage/h5/h5journal.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -70,6 +68,26 @@ bool parts_are_locked(const char *parts) {
     if (lock >= 0) close(lock);
     free(path);
     return held;
+}
+
+char *shards_running(const char *whole) {
+    char *found = NULL;
+    DIR *folder = opendir(whole);
+    if (!folder) return NULL;
+    for (struct dirent *entry; !found && (entry = readdir(folder));) {
+        int index, count;
+        if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
+        char *path = must_printf("%s/%s", whole, entry->d_name);
+        if (parts_are_locked(path)) {
+            char *place = manifest_host(path);
+            found = must_printf("shard %d of %d%s%s%s", index, count, place ? " (" : "", place ? place : "",
+                                place ? ")" : "");
+            free(place);
+        }
+        free(path);
+    }
+    closedir(folder);
+    return found;
 }
 
 /* Says that another process has the lock of a folder. */
@@ -137,48 +155,4 @@ static enum status take_lock(const struct results *results, const char *folder, 
 enum status results_take_lock(struct results *results, struct error *error) {
     if (results->shard) TRY(take_lock(results, results->whole, true, &results->shared_lock, error));
     return take_lock(results, results->parts, false, &results->lock, error);
-}
-
-/* Removes the lock and the folder, if it holds nothing else. Returns whether it is gone. */
-static bool leave_folder(const char *folder, int *lock) {
-    char *path = must_printf("%s/lock", folder);
-    unlink(path);
-    free(path);
-    close(*lock); /* before rmdir: network file systems keep an open file under another name */
-    *lock = -1;
-    return rmdir(folder) == 0;
-}
-
-/* A shard that leaves nothing removes OUTPUT.parts as well, if no other is at work there. */
-static void leave_shared(struct results *results, bool gone) {
-    if (results->shared_lock < 0) return;
-    if (gone && flock(results->shared_lock, LOCK_EX | LOCK_NB) == 0) {
-        leave_folder(results->whole, &results->shared_lock);
-    } else {
-        close(results->shared_lock);
-        results->shared_lock = -1;
-    }
-}
-
-void results_leave(struct results *results) {
-    struct error ignored = {STATUS_OK, ""};
-    int parts = 0, foreign = 0;
-    bool gone = false;
-    if (results->lock >= 0) {
-        /* This may run on the signal's thread while another thread is about to publish the part. If the part cannot be
-         * restored, --resume does its run again. */
-        struct h5_journal *journal = __atomic_load_n(&results->journal, __ATOMIC_ACQUIRE);
-        if (journal) h5_restore(journal);
-        to_leave(results);
-        results_clear(results, false);
-        bool counted = results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK;
-        /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
-         * stays. */
-        if (results->shard && counted && parts == 0) shard_forget(results);
-        gone = leave_folder(results->parts, &results->lock);
-        if (!gone && results->cleared && counted && parts == 0 && foreign > 0)
-            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
-                              foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
-    }
-    leave_shared(results, gone);
 }

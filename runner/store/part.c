@@ -1,4 +1,4 @@
-/* part.c - one finished run in a file of its own: written under another name, closed, sealed with the hash of
+/* part.c - one finished unit in a file of its own: written under another name, closed, sealed with the hash of
  * its bytes (trailer.c), renamed. It stays in its folder until the assembly.
  *
  *     /output             the run's result, if something will read it
@@ -7,6 +7,7 @@
  *     /runs               one row
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
  *                         job_name, job_sha256, tool_version, git_commit: what made it */
+#include "../../kernels/core/cut.h"
 #include "../base/fail.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"
@@ -24,12 +25,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_AHEAD    (INT64_C(1) << 30)
-#define LINKED_HASHED (INT64_C(1) << 20)
+#define MOST_AHEAD (INT64_C(1) << 30)
 enum { LITTLE = 64 << 10 };
 
 struct part {
     struct results *results;
+    const struct plan *plan; /* of the units; of a part that is made of an earlier OUTPUT, the whole */
     const struct run *run;
     char *path; /* the temporary name: KEY.h5 may have to wait for the hashes of inputs */
     hid_t file;
@@ -66,32 +67,31 @@ static enum status part_close(struct part *part, struct error *error) {
     return status;
 }
 
-/* Will the output of this run be read, if it is right? A limit's never is. */
-static bool wants_output(const struct results *results, const struct run *run) {
-    if (run->kernel->is_roof) return false;
-    const struct task *task = &results->plan->tasks[run->task];
+bool unit_wants_output(const struct results *results, const struct run *run) {
+    if (!run->kernel || run->kernel->is_roof) return false;
+    const struct task *task = &results->units->plan.tasks[run->task];
     enum job_store store = task->operation->run.store;
     if (task->panel) return task->wanted || store == STORE_ALL; /* in another panel an earlier variant may be wrong */
-    return store == STORE_ALL || (!results->kept[run->task] && results->plan->tasks[run->task].wanted);
+    return store == STORE_ALL || (!results->kept[run->task] && task->wanted);
 }
 
-static struct part *part_new(struct results *results, const struct run *run) {
+static struct part *part_new(struct results *results, const struct plan *plan, const struct run *run) {
     struct part *part = must_malloc(sizeof *part);
-    *part = (struct part){.results = results, .run = run, .file = H5I_INVALID_HID};
+    *part = (struct part){.results = results, .plan = plan, .run = run, .file = H5I_INVALID_HID};
     part->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
-    const struct task *task = &results->plan->tasks[run->task];
+    const struct task *task = &plan->tasks[run->task];
     part->stored = task->geometry.out;
-    part->stored.dtype = results->plan->arrays[task->out].dtype;
+    part->stored.dtype = plan->arrays[task->out].dtype;
     return part;
 }
 
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
-    const struct task *task = &results->plan->tasks[run->task];
+    const struct task *task = &results->units->plan.tasks[run->task];
     const struct run_options *options = &task->operation->run;
     struct h5_layout layout = plan_layout(options);
-    struct part *it = part_new(results, run);
+    struct part *it = part_new(results, &results->units->plan, run);
     enum status status = h5_create_file(it->path, &it->file, error);
-    bool written = wants_output(results, run) || options->verify != VERIFY_NONE; /* else only its time is wanted */
+    bool written = unit_wants_output(results, run) || options->verify != VERIFY_NONE; /* else only its time is wanted */
     if (!status && !written) {
         *part = it;
         return STATUS_OK;
@@ -111,7 +111,7 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
 
 /* As it is computed. */
 static const struct operand *output_of(const struct part *part) {
-    return &part->results->plan->tasks[part->run->task].geometry.out;
+    return &part->plan->tasks[part->run->task].geometry.out;
 }
 
 static enum status write_box(void *context, const struct box *box, void *data, struct error *error) {
@@ -159,7 +159,7 @@ static enum status read_output(struct part *part, const struct box *box, void *d
 
 static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
-    const struct plan *plan = part->results->plan;
+    const struct plan *plan = part->plan;
     if (input < 0) return read_output(part, box, data, error);
     const struct task *task = &plan->tasks[part->run->task];
     const struct operand_reading reading = {.reader = &part->results->readers->of[task->in[input]],
@@ -228,7 +228,7 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
 
 /* For who looks at an output that is not finished, or finds the part of another job. */
 static enum status write_origin(const struct part *part, struct error *error) {
-    const struct plan *plan = part->results->plan;
+    const struct plan *plan = &part->results->units->plan;
     int skipped = 0;
     for (int i = 0; i < plan->run_count; i++) skipped += plan->runs[i].skip != NULL;
     TRY(h5_set_integer(part->file, "job_runs", plan->run_count, error));
@@ -256,43 +256,50 @@ static enum status drop_output(struct part *part, struct error *error) {
 enum status part_settle(struct part *part, bool right, struct error *error) {
     if (part->settled) return STATUS_OK;
     part->settled = true;
-    part->keeps = right && wants_output(part->results, part->run);
+    part->keeps = right && unit_wants_output(part->results, part->run);
     if (!part->keeps) return drop_output(part, error);
     part->results->kept[part->run->task] = true;
     close_output(part);
     return STATUS_OK;
 }
 
-enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
-                        struct error *error) {
-    enum status status = part_settle(part, result_row_done(row), error);
+/* Writes the row and what made it, closes the file, seals and renames it. Frees the part. */
+static enum status part_complete(struct part *part, const struct result_row *row, struct error *error) {
     const struct results *results = part->results;
     char key[33];
-    keys_of_run(results->keys, part->run, key);
-    if (!status) status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
+    (part->plan == results->plan ? keys_of_run : keys_of_unit)(results->keys, part->run, key);
+    enum status status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
     if (!status) status = h5_set_text(part->file, "key", key, error);
     if (!status) status = write_origin(part, error);
-    if (!status) status = write_samples(part->file, samples, error);
     if (!status) status = result_write_row(part->file, row, error);
     enum status closed = part_close(part, error);
     if (!status) status = closed;
-    bool sync = results->shard && results->plan->job->sync && part->keeps && output_bytes(part) > LINKED_HASHED;
+    bool sync = results->shard && results->plan->job->sync && part->keeps && output_bytes(part) > PART_LINKED_HASHED;
     if (!status) status = part_seal(part->path, sync, error);
-    char *finished = results_part_path(results, part->run);
+    char *finished = must_printf("%s/%s.h5", results->parts, key);
     if (!status && rename(part->path, finished) != 0)
         status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
+    if (!status) results_part_made(results, key, finished);
     free(finished);
-    if (status) {
+    if (status)
         part_discard(part);
-        return status;
-    }
-    part_free(part);
-    return STATUS_OK;
+    else
+        part_free(part);
+    return status;
+}
+
+enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
+                        struct error *error) {
+    enum status status = part_settle(part, result_row_done(row), error);
+    if (!status) status = write_samples(part->file, samples, error);
+    if (!status) return part_complete(part, row, error);
+    part_discard(part);
+    return status;
 }
 
 enum status part_keep_row(struct results *results, const struct run *run, const struct result_row *row,
                           struct error *error) {
-    struct part *part = part_new(results, run);
+    struct part *part = part_new(results, &results->units->plan, run);
     enum status status = h5_create_file(part->path, &part->file, error);
     if (!status) return part_finish(part, row, NULL, error);
     part_discard(part);
@@ -308,79 +315,64 @@ void part_discard(struct part *part) {
     part_free(part);
 }
 
-/* ---- finding ----------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* To link costs seconds, so that large parts are not hashed then if they were synced. A program that opens a linked
- * file for writing has HDF5 cut off the trailers of the parts that it shows, which were whole when they were linked. */
-static bool is_usable(const struct results *results, const struct run *run, const char *path) {
-    struct stored shown;
-    enum trailer trailer = part_trailer(path);
-    if (trailer == TRAILER_NONE) return results->linked && previous_stored(results, run, &shown);
-    return part_is_whole(path, results->links && trailer == TRAILER_SYNCED ? LINKED_HASHED : INT64_MAX);
-}
-
-bool part_read_row(const struct results *results, const struct run *run, const char *path, struct result_row *row,
-                   bool *has_output) {
-    FENCE(path);
-    hid_t file = is_usable(results, run, path) ? h5_open_unlocked(path) : H5I_INVALID_HID;
-    if (file < 0) return false;
-    struct result_row *rows = NULL;
-    int count = 0;
-    struct error ignored = {STATUS_OK, ""};
-    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1;
-    if (good) *row = *rows;
-    *has_output = H5Lexists(file, "output", H5P_DEFAULT) > 0;
-    free(rows);
-    H5Fclose(file);
-    return good;
-}
-
-/* Must a run's output be there, if it made a result? For `merge` only what the results file stores. */
-static bool needs_output(const struct results *results, const struct run *run, bool merge) {
-    bool stored = results->plan->tasks[run->task].operation->run.store != STORE_NONE;
-    return wants_output(results, run) && (stored || !merge);
-}
-
-/* `merge`: a run that made no result counts too, and an unusable part stays. */
-static bool find(struct results *results, const struct run *run, bool merge, struct result_row *row) {
-    char *path = results_part_path(results, run);
-    struct result_row held;
-    bool wants = run->kernel && needs_output(results, run, merge), has_output = false;
-    bool found = part_read_row(results, run, path, &held, &has_output) && (merge || result_row_done(&held));
-    /* If the part of an earlier variant is missing or damaged, this run becomes the result, so its part must have the
-     * output. */
-    if (found && result_row_done(&held) && !has_output && wants) found = false;
-    if (!found) {
-        if (!merge && !results->linked) unlink(path);
-        found = merge && panels_find_row(results, run, wants, &held);
-        has_output = found && wants && result_row_done(&held);
+/* In pieces that end where chunks end. */
+enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
+                         const struct box *place, void *memory, struct error *error) {
+    struct box whole = box_whole(&from->shape);
+    if (!place) place = &whole;
+    struct grid grid = {.grain = to->chunk};
+    memcpy(grid.shift, place->start, sizeof grid.shift);
+    int64_t element = (int64_t)dtype_size(to->dtype);
+    struct cut cut = cut_box(&whole, &grid, PIECE_BYTES / element);
+    const struct write_source source = {memory, to->dtype, NULL};
+    for (int64_t i = 0; i < cut.pieces; i++) {
+        struct box piece = cut_piece(&cut, i), target = piece;
+        for (int axis = 0; axis < target.rank; axis++) target.start[axis] += place->start[axis];
+        TRY(raw ? rawread_read(raw, &piece, memory, NULL, NULL, error) : h5_read(from, &piece, memory, error));
+        TRY(write ? rawwrite_write(write, &target, &source, NULL, error) : h5_write(to, &target, memory, error));
     }
-    if (!found) found = previous_find(results, run, &held, &has_output) && (has_output || !wants);
-    if (found) {
-        *row = held;
-        row->run = run->number;
-        results->kept[run->task] |= has_output;
+    return STATUS_OK;
+}
+
+/* Copies what an earlier OUTPUT holds of a run: its samples and, `output` not NULL, its output. */
+static enum status copy_data(const struct part *part, hid_t from, const char *path, int run, const char *output,
+                             struct error *error) {
+    enum status status = STATUS_OK;
+    for (int i = 0; i < SAMPLE_KINDS && !status; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "/samples/%d%s", run, sample_kinds[i].suffix);
+        bool there = H5Lexists(from, name, H5P_DEFAULT) > 0;
+        if (there && H5Ocopy(from, name, part->file, sample_kinds[i].in_part, H5P_DEFAULT, H5P_DEFAULT) < 0)
+            status = fail(error, STATUS_IO, "%s: %s cannot be copied: %s", path, name, h5_words());
     }
-    free(path);
-    return found;
+    if (status || !output) return status;
+    struct h5_layout layout = plan_layout(&part->plan->tasks[part->run->task].operation->run);
+    struct h5_dataset *source = NULL, *to = NULL;
+    struct rawread *raw = NULL;
+    void *memory = must_malloc(PIECE_BYTES);
+    status = h5_open(path, output, &source, error);
+    if (!status) status = rawread_open(source, &raw, error);
+    if (!status) status = h5_create(part->file, "/output", source->dtype, &source->shape, &layout, &to, error);
+    if (!status) status = copy_dataset(source, raw, to, NULL, NULL, memory, error);
+    if (!status) status = h5_check_writes(to, error);
+    rawread_close(raw);
+    h5_close(to);
+    h5_close(source);
+    free(memory);
+    return status;
 }
 
-bool results_find(struct results *results, const struct run *run, struct result_row *row) {
-    return find(results, run, false, row);
-}
-
-bool results_find_row(struct results *results, const struct run *run, struct result_row *row) {
-    return find(results, run, true, row);
-}
-
-void results_load_output(struct results *results, const struct run *run) {
-    char *path = results_part_path(results, run);
-    struct stored previous;
-    bool in_part = access(path, F_OK) == 0 || !previous_stored(results, run, &previous);
-    const struct plan *plan = results->plan;
-    const struct array *out = &plan->arrays[plan->tasks[run->task].out], *all[] = {out, out->other};
-    for (int i = 0; i < 2 && all[i]; i++)
-        reader_place(&results->readers->of[all[i] - plan->arrays], in_part ? path : results->place.path,
-                     in_part ? "/output" : previous.output);
-    free(path);
+enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
+                        const char *output, struct error *error) {
+    struct part *part = part_new(results, results->plan, whole);
+    FENCE(results->place.path);
+    enum status status = h5_create_file(part->path, &part->file, error);
+    if (!status) status = copy_data(part, from, results->place.path, row->run, output, error);
+    struct result_row own = *row;
+    own.run = whole->number;
+    if (!status) return part_complete(part, &own, error);
+    part_discard(part);
+    return status;
 }

@@ -1,6 +1,5 @@
-/* previous_output.c - the previous OUTPUT: does it belong to this job, and which of its runs are finished? A job with
- * failed runs leaves no parts, because parts would store its outputs a second time; --resume takes the runs that were
- * `ok` out of OUTPUT itself. */
+/* previous_output.c - an OUTPUT that is there already: does it belong to this job, and which of its runs are finished?
+ * --resume makes parts of these (previous_import), so that from then on parts are all that counts. */
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../record/environment.h"
@@ -16,12 +15,10 @@
 #include <unistd.h>
 
 struct previous {
-    hid_t file;
-    const struct plan *plan; /* that its rows are of: never one of panels */
-    struct keys *keys;       /* of that plan */
+    hid_t file; /* negative: closed */
+    bool complete;
     struct result_row *rows;
     int count;
-    int next; /* row to look at first: runs are asked for in the order of the rows */
 };
 
 /* Opens a results file. On failure `instead` says what it is: the sentence of h5_open_file without its path. */
@@ -158,9 +155,9 @@ static char *shown_file(const struct results *results, const struct previous *pr
  * be what the run's task has put there. */
 static bool holds(const struct results *results, const struct previous *previous, const struct run *run,
                   const char *path) {
-    const struct task *task = &previous->plan->tasks[run->task];
+    const struct task *task = &results->plan->tasks[run->task];
     const struct shape shape = operand_array(&task->geometry.out);
-    enum dtype dtype = previous->plan->arrays[task->out].dtype;
+    enum dtype dtype = results->plan->arrays[task->out].dtype;
     if (!h5_is_array(previous->file, path, dtype, &shape)) return false;
     char wanted[33], *name, *shown = shown_file(results, previous, path, &name);
     if (!shown) return true;
@@ -170,7 +167,7 @@ static bool holds(const struct results *results, const struct previous *previous
         FENCE(shown);
         hid_t file = H5I_INVALID_HID;
         char *key = name && !h5_open_file(shown, &file, &ignored) ? text_of(file, name, "key") : NULL;
-        keys_of_task(previous->keys, run->task, wanted);
+        keys_of_task(results->keys, run->task, wanted);
         good = is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
         free(key);
         if (file >= 0) H5Fclose(file);
@@ -189,7 +186,7 @@ static bool holds_outputs(const struct results *results, const struct previous *
     char *result = results_path_of("outputs", operation->label, operation->id);
     char *variants = results_path_of("variants", operation->label, operation->id);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
-        const struct run *run = &previous->plan->runs[i];
+        const struct run *run = &results->plan->runs[i];
         if (!result_row_done(&previous->rows[i]) || !run->kernel || run->kernel->is_roof) continue;
         char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
         bool there = (!first || holds(results, previous, run, result)) &&
@@ -209,99 +206,126 @@ static bool holds_outputs(const struct results *results, const struct previous *
 
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
-    struct keys *keys = results->keys;
-    /* A shard that does panels for others has nothing of OUTPUT, but sees whether the whole job is done. */
-    bool whole = results->shard && counterpart_keys(results, &plan, &keys);
     struct destination *place = &results->place;
     struct error ignored = {STATUS_OK, ""};
     struct previous *previous = must_malloc(sizeof *previous);
     char instead[512];
-    *previous = (struct previous){.next = 0};
+    *previous = (struct previous){.file = H5I_INVALID_HID};
     *done = false;
     FENCE(place->path);
     enum status status = STATUS_OK;
-    if (open_results(place->path, &previous->file, instead)) {
-        if (!results->overwrite) status = fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
+    int tasks = 0;
+    bool are = open_results(place->path, &previous->file, instead) == STATUS_OK;
+    bool ours =
+        are &&
+        result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
+        is_ours(previous, plan, results->keys, &tasks);
+    if (!ours) {
+        if (!results->overwrite)
+            status = are ? refuse(results, previous->file, error)
+                         : fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
         previous_close(previous);
         return status;
     }
-    int tasks = 0;
-    bool ours =
-        result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
-        is_ours(previous, plan, keys, &tasks);
-    if (ours) {
-        char *state = h5_get_text(previous->file, "status");
-        *done = tasks == plan->task_count && previous->count == plan->run_count &&
-                (is_text(state, "complete") || (restricted && is_text(state, "partial")));
-        free(state);
-        previous->plan = plan;
-        previous->keys = keys;
-        for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
-            *done &= holds_outputs(results, previous, &plan->tasks[i]);
-        if (whole && results->shard->by != SHARD_CHECKPOINTED)
-            previous_close(previous);
-        else
-            results->previous = previous;
-        return STATUS_OK;
-    }
-    if (!results->overwrite) status = refuse(results, previous->file, error);
-    previous_close(previous);
-    return status;
+    char *state = h5_get_text(previous->file, "status");
+    previous->complete = is_text(state, "complete");
+    *done = tasks == plan->task_count && previous->count == plan->run_count &&
+            (previous->complete || (restricted && is_text(state, "partial")));
+    free(state);
+    for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
+        *done &= holds_outputs(results, previous, &plan->tasks[i]);
+    results->previous = previous;
+    return STATUS_OK;
 }
 
 /* ---- its runs ---- */
 
 const struct result_row *results_finished_rows(const struct results *results, int *count) {
-    *count = results->previous && results->previous->plan == results->plan ? results->previous->count : 0;
+    *count = results->previous ? results->previous->count : 0;
     return *count > 0 ? results->previous->rows : NULL;
 }
 
-/* The run that OUTPUT may have: of a panel, that of the whole operation. */
-static const struct run *run_there(const struct results *results, const struct run *run) {
-    return results->previous->plan == results->plan ? run : panels_whole_run(results->panels, run);
+bool previous_complete(const struct results *results) {
+    return results->previous && results->previous->complete;
 }
 
-static const struct result_row *find_row(const struct results *results, const struct run *run) {
-    struct previous *previous = results->previous;
-    struct result_row wanted;
-    if (!previous) return NULL;
-    result_row_init(&wanted, previous->plan, run_there(results, run));
-    for (int i = 0; i < previous->count; i++) {
-        int at = (previous->next + i) % previous->count;
-        const struct result_row *row = &previous->rows[at];
+/* Does this process need the runs of a task: a shard those that it does, and those that these read? */
+static bool needs(const struct results *results, int task) {
+    const struct units *units = results->units;
+    const struct plan *plan = &units->plan;
+    int unit = units->first[task];
+    if (!results->shard) return true;
+    if (units->first[task + 1] - unit > 1) return false; /* it does panels for others */
+    if (shard_has(results->shard, unit)) return true;
+    for (int t = 0; t < plan->task_count; t++)
+        for (int i = 0; i < plan->tasks[t].geometry.inputs && shard_has(results->shard, t); i++)
+            if (plan_producer(plan, plan->tasks[t].in[i]) == unit) return true;
+    return false;
+}
+
+/* The run that a row is of; NULL: this job has none. */
+static const struct run *run_of(const struct plan *plan, const struct result_row *row, int *next) {
+    for (int i = 0; i < plan->run_count; i++) {
+        const struct run *run = &plan->runs[(*next + i) % plan->run_count];
+        struct result_row wanted;
+        result_row_init(&wanted, plan, run);
         if (!is_of(row, &wanted) || strcmp(row->variant, wanted.variant) != 0) continue;
-        previous->next = at + 1;
-        return result_row_done(row) ? row : NULL;
+        *next = run->number + 1;
+        return run;
     }
     return NULL;
 }
 
-bool previous_stored(const struct results *results, const struct run *run, struct stored *stored) {
-    const struct result_row *row = find_row(results, run);
-    if (!row) return false;
+static enum status import_run(struct results *results, const struct run *run, const struct result_row *row,
+                              struct error *error) {
+    const struct previous *previous = results->previous;
     const struct job_operation *operation = results->plan->tasks[run->task].operation;
     bool all = operation->run.store == STORE_ALL;
     char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
-    stored->file = results->previous->file;
-    snprintf(stored->output, sizeof stored->output, "%s%s%s", path, all ? "/" : "", all ? run->label : "");
-    stored->run = row->run;
-    stored->opened = false;
-    free(path);
-    return true;
-}
-
-bool previous_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output) {
-    const struct result_row *found = find_row(results, run);
-    struct stored stored;
-    if (!found || !previous_stored(results, run, &stored)) return false;
-    *row = *found;
+    char *output = must_printf("%s%s%s", path, all ? "/" : "", all ? run->label : "");
     FENCE(results->place.path);
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
-    hid_t output = H5Oopen(stored.file, stored.output, H5P_DEFAULT);
-    char *variant = output < 0 ? NULL : h5_get_text(output, "variant");
-    *has_output =
-        is_text(variant, found->variant) && holds(results, results->previous, run_there(results, run), stored.output);
+    hid_t id = H5Oopen(previous->file, output, H5P_DEFAULT);
+    char *variant = id < 0 ? NULL : h5_get_text(id, "variant");
+    if (id >= 0) H5Oclose(id);
+    bool has = is_text(variant, row->variant) && holds(results, previous, run, output);
+    enum status status = part_import(results, run, row, previous->file, has ? output : NULL, error);
     free(variant);
-    if (output >= 0) H5Oclose(output);
-    return true;
+    free(output);
+    free(path);
+    return status;
+}
+
+/* Are the run's parts there? A program that opens a linked file for writing has HDF5 cut off the trailers of the parts
+ * that it shows, which were whole when they were linked: they are sealed again. */
+static enum status look_for_parts(const struct results *results, const struct run *run, bool *there,
+                                  struct error *error) {
+    enum status status = STATUS_OK;
+    char **paths;
+    struct box *places;
+    int count = run_parts(results, run, &paths, &places);
+    *there = true;
+    for (int p = 0; p < count && !status; p++) {
+        bool is = access(paths[p], F_OK) == 0;
+        if (is && results->linked && part_trailer(paths[p]) == TRAILER_NONE) status = part_seal(paths[p], false, error);
+        *there &= is;
+    }
+    run_parts_free(paths, places, count);
+    return status;
+}
+
+enum status previous_import(struct results *results, struct error *error) {
+    const struct previous *previous = results->previous;
+    enum status status = STATUS_OK;
+    for (int i = 0, next = 0; previous && i < previous->count && !status; i++) {
+        const struct result_row *row = &previous->rows[i];
+        const struct run *run = result_row_done(row) ? run_of(results->plan, row, &next) : NULL;
+        bool there = false;
+        if (!run || !needs(results, run->task)) continue;
+        status = look_for_parts(results, run, &there, error);
+        char *whole = results_run_path(results, run);
+        if (!status && !there && access(whole, F_OK) != 0) status = import_run(results, run, row, error);
+        free(whole);
+    }
+    return status;
 }

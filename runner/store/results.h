@@ -1,9 +1,8 @@
-/* results.h - for the files of store/ alone: open.c (opening and closing), place.c (the folder of parts), lock.c (its
- * locks), shard.c (shards of a job), shard_manifest.c (where they ran), key.c (keys), part.c (one run's file), trailer.c (the
- * hash at its end), panels.c (runs that were done by panels), wait.c (results that other shards make), previous_output.c (an
- * earlier, unfinished OUTPUT), assemble.c (the final file), copy_run.c (its data, out of parts), to.c (files that results
- * go to), link.c (...whose outputs stay in the parts), scales.c (dimension scales in it), carry.c
- * (attributes of inputs in it). */
+/* results.h - what the files of store/ share. From the bottom up: key.c (keys), seal.c (what makes a file durable and
+ * shows that it is whole), folder.c (what lies in OUTPUT.parts), manifest.c (what a shard is, and where it ran), lock.c,
+ * part.c (one unit's file), units.c (units found, and taken together), previous_output.c (an OUTPUT that is there
+ * already), await.c (units that other shards make), survey.c (what is missing), scales.c, carry.c, link.c, output.c (data
+ * that go from parts to files), to.c (files that results go to), publish.c (OUTPUT), store.c (opening and closing). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
@@ -11,10 +10,8 @@
 #include "../record/origin.h"
 #include "store.h"
 
-struct keys;     /* keys of a job's tasks and runs, each computed once */
+struct keys;     /* keys of a job's units and runs, each computed once */
 struct previous; /* an existing OUTPUT of this job */
-struct found_part;
-struct counterpart;
 struct rawread;
 struct rawwrite;
 struct stored;
@@ -22,6 +19,13 @@ struct stored;
 /* In the folder of a shard: what job it does, and where. */
 #define SHARD_MANIFEST     "shard.h5"
 #define SHARD_MANIFEST_NEW "shard.tmp"
+
+/* A part that lies in OUTPUT.parts. */
+struct found_part {
+    char key[33];
+    char *path;
+    struct timespec written;
+};
 
 struct results {
     struct destination place; /* OUTPUT */
@@ -32,22 +36,23 @@ struct results {
     char job_sha256[65];
     bool overwrite; /* OUTPUT may be replaced whatever it holds */
     bool cleared;   /* all parts were removed */
+    bool reused;    /* a finished unit was found */
     bool linked;    /* OUTPUT's values lie in the parts, which must stay */
     bool joins;     /* this is `merge`, */
     bool links;     /* with --link: OUTPUT shall be linked */
-    const struct plan *plan;
+    const struct units *units;
+    const struct plan *plan;   /* the whole: what OUTPUT is of */
     const struct shard *shard; /* NULL: the whole job */
     struct readers *readers;
     struct keys *keys;
-    struct found_part *found; /* a whole job that goes on: the parts that lie here, those of shards too, by key */
+    struct found_part *found; /* with --resume: the parts that lay here at the start, those of shards too, by key */
     int found_count;
-    struct previous *previous;   /* NULL: none */
-    struct to_files *to;         /* files that results go to; NULL: none */
-    const struct panels *panels; /* NULL: the job is not done by panels; */
-    struct counterpart *other;   /* else the other of its two plans */
-    struct h5_journal *journal;  /* of the part that becomes OUTPUT; NULL: none */
-    bool *kept;                  /* for each task: an earlier run's part holds its result */
-    bool *seen;                  /* for each run: it was finished before */
+    struct previous *previous;  /* NULL: none */
+    struct to_files *to;        /* files that results go to; NULL: none */
+    struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
+    bool *kept;                 /* for each unit: an earlier run's part holds its result */
+    bool *seen;                 /* for each run of a unit: it was finished before */
+    bool *in_one;               /* for each run of the whole: one part has all of it, whatever its units are */
 };
 
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
@@ -61,6 +66,8 @@ void results_clear(struct results *results, bool finished);
 
 /* "shard-3-of-8": is it the name of a shard's folder? */
 bool shard_folder_parse(const char *name, int *index, int *count);
+/* The folder of a shard. The caller frees. */
+char *shard_folder(const char *whole, int index, int count);
 /* The folder that a shard writes its parts to; NULL: `whole` itself. The caller frees. */
 char *shard_own_folder(const char *whole, const struct shard *shard);
 /* Removes the manifest that results_write_manifest wrote. */
@@ -80,18 +87,18 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
 /* Removes the parts that are no later than OUTPUT, which is complete: a killed process had not done so yet. */
 void parts_remove_older(const char *parts, const struct timespec *time);
 
-/* Where the part of a run lies, or shall lie. The caller frees. */
-char *results_part_path(const struct results *results, const struct run *run);
+/* Where the part of a unit, or of a whole run, lies or shall lie. The caller frees. */
+char *results_unit_path(const struct results *results, const struct run *unit);
+char *results_run_path(const struct results *results, const struct run *whole);
 /* The same by its key; KEY.h5. */
 char *results_part_of_key(const struct results *results, const char key[33]);
+/* From now on the part of that key is this one, which takes the place of a damaged one elsewhere. */
+void results_part_made(const struct results *results, const char key[33], const char *path);
 /* Appends a trailer to a closed file: the hash of its bytes, for part_is_whole. `sync`: once they are on the disk. */
 enum status part_seal(const char *path, bool sync, struct error *error);
 /* What a file's trailer says. SYNCED: a crash of the machine after that has not damaged the file. */
 enum trailer { TRAILER_NONE, TRAILER_HASH, TRAILER_SYNCED };
 enum trailer part_trailer(const char *path);
-/* Reads the row of a run's part that is undamaged; false: there is none. *has_output: the part holds its output. */
-bool part_read_row(const struct results *results, const struct run *run, const char *path, struct result_row *row,
-                   bool *has_output);
 /* Makes a file's data durable. */
 enum status results_sync_file(const char *path, struct error *error);
 /* Makes renames in a folder durable. */
@@ -99,58 +106,56 @@ enum status results_sync_folder(const char *folder, struct error *error);
 
 /* Keys: a hash of everything that a result depends on, as 32 hex digits. The inputs that a task reads, directly or
  * through results, must have been hashed before its key, or that of one of its runs, is asked for. */
-struct keys *keys_create(const struct plan *plan, const struct readers *readers);
+struct keys *keys_create(const struct units *units, const struct readers *readers);
 void keys_free(struct keys *keys);
-/* The keys are those of a job's panels: what is not divided has the key that it has in the whole job. */
-void keys_use_panels(struct keys *keys, const struct panels *panels);
-/* The key of a run, which names its part. */
-void keys_of_run(struct keys *keys, const struct run *run, char key[33]);
-/* The key of a task, which its result depends on. */
+/* The key of a unit's run, or of a run of the whole, which names its part. They are the same where a run is one unit. */
+void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]);
+void keys_of_run(struct keys *keys, const struct run *whole, char key[33]);
+/* The key of a task of the whole, which its result depends on. */
 void keys_of_task(struct keys *keys, int number, char key[33]);
 /* One hash of the keys of all tasks (NULL), or of the tasks that `tasks` marks: it identifies a results file. */
 void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
 
-/* Of a job that is done by panels (panels.c). The other plan with its keys; false: there is none. */
-bool counterpart_keys(const struct results *results, const struct plan **plan, struct keys **keys);
-void counterpart_free(struct counterpart *other);
-/* For `merge`: finds all panels of a run and fills its row from theirs; false: some are missing. */
-bool panels_find_row(struct results *results, const struct run *run, bool needs_output, struct result_row *row);
-/* Calls `take` with the path of each panel's part that was found, and the number of the run of the whole. */
-void panels_each_part(const struct results *results, void (*take)(void *context, int run, const char *path),
-                      void *context);
-/* How many parts of panels there are; with `remove` they are removed. */
-int panels_count_parts(const struct results *results, bool remove);
-/* Did it find them? Then the run has no part of its own. */
-bool panels_were_found(const struct results *results, const struct run *run);
-/* Puts the panels' outputs together in a new data set. */
-enum status panels_join(const struct results *results, const struct run *run, hid_t file, const char *path,
-                        struct error *error);
-/* The parts of a run's panels and their places in its output. The caller frees each path, *paths and *places. */
-int panels_list(const struct results *results, const struct run *run, char ***paths, struct box **places);
-/* Writes the sums of their samples. */
-enum status panels_write_samples(const struct results *results, const struct run *run, hid_t file, const char *path,
-                                 struct error *error);
-/* Writes the rows of the panels that were found as the table /panels. */
-enum status panels_write_rows(hid_t file, const struct results *results, struct error *error);
-/* The plan of the panels and, for each of its runs, whether it is missing, where `missing` says so of the runs of the
- * whole. The caller frees *panel_missing. */
-const struct plan *panels_missing(const struct results *results, const bool *missing, bool **panel_missing);
-
-/* Does the results file at `path` need its parts? */
-bool link_is_at(const char *path);
-/* Makes the output of a run a virtual data set: of its part, or (`panels`) of those of its panels. */
-enum status link_output(const struct results *results, const struct run *run, bool panels, hid_t file, const char *path,
-                        struct error *error);
-/* Writes the name of the folder of parts to a linked file. */
-enum status link_mark(const struct results *results, hid_t file, struct error *error);
-/* Copies an output from a linked file. */
-enum status link_resolve(const struct results *results, const struct run *run, const struct stored *from, hid_t file,
-                         const char *path, struct error *error);
-/* Copies a data set, or what `raw` reads of it, to its place in another one; `memory` has PIECE_BYTES. */
+/* Will the output of this run be read, if it is right? A limit's never is. */
+bool unit_wants_output(const struct results *results, const struct run *unit);
+/* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
+bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
+/* A linked file needs seconds: larger parts that were synced are then not hashed. */
+#define PART_LINKED_HASHED (INT64_C(1) << 20)
+/* Makes a part of what an earlier OUTPUT, the open file `from`, holds of a run of the whole; `output`: its data set there,
+ * NULL: none. */
+enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
+                        const char *output, struct error *error);
+/* Copies a data set, or what `raw` reads of it, to its place in another one (NULL: to all of it), in pieces that end where
+ * chunks end; `memory` has PIECE_BYTES. */
 #define PIECE_BYTES (INT64_C(16) << 20)
 enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
                          const struct box *place, void *memory, struct error *error);
 
+/* Closes what later tasks would have read of parts. */
+void results_close_outputs(const struct results *results);
+/* Has each unit of the run a part of its own, a panel? */
+bool run_in_panels(const struct results *results, const struct run *whole);
+/* The parts that a run is in, one or those of its panels, and their places in its output. Free with run_parts_free. */
+int run_parts(const struct results *results, const struct run *whole, char ***paths, struct box **places);
+void run_parts_free(char **paths, struct box *places, int count);
+/* Puts the panels' outputs together in a new data set. */
+enum status panels_join(const struct results *results, const struct run *whole, hid_t file, const char *path,
+                        struct error *error);
+/* Writes the sums of their samples. */
+enum status panels_write_samples(const struct results *results, const struct run *whole, hid_t file, const char *path,
+                                 struct error *error);
+/* Writes the rows of panels as the table /panels; `of_units`: by run of a unit. */
+enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *of_units,
+                              struct error *error);
+
+/* Does the results file at `path` need its parts? */
+bool link_is_at(const char *path);
+/* Makes the output of a run a virtual data set of its parts. */
+enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,
+                        struct error *error);
+/* Writes the name of the folder of parts to a linked file. */
+enum status link_mark(const struct results *results, hid_t file, struct error *error);
 /* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
 /* Opens the existing OUTPUT if all its runs are runs of this job. *done: it lacks none. STATUS_USAGE: it is not this
@@ -162,23 +167,21 @@ hid_t previous_file(const struct results *results);
 /* In what an open file, made of the job with that resolved text, differs from this job: "is another job than this one,
  * or was edited since". `sha256` may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
-/* Finds the row of a run that was `ok`; then *has_output tells whether its output is stored. */
-bool previous_find(const struct results *results, const struct run *run, struct result_row *row, bool *has_output);
+/* Makes parts of the finished runs that OUTPUT holds and that have none. */
+enum status previous_import(struct results *results, struct error *error);
+/* Is its status "complete"? */
+bool previous_complete(const struct results *results);
 
 /* Writes a data set of one dimension. */
 enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
                                  const char *units, struct error *error);
 
-/* Where the data of a run are in an open file; objects that do not exist may be named. */
+/* The part of a run, opened by copy_open, which also puts up a fence around it, or the file that it has become. */
 struct stored {
-    hid_t file;
-    char output[512];
-    int run;     /* the number under which /samples has them; -1: the file is a part */
-    bool opened; /* by copy_open, which also puts up a fence around the file at `path` */
+    hid_t file; /* negative: the run is in panels */
+    bool opened;
     char *path;
     const char *outer_fence;
 };
-/* Finds where the previous OUTPUT holds the data of a run; false: it has no such run that was `ok`. */
-bool previous_stored(const struct results *results, const struct run *run, struct stored *stored);
 
 #endif

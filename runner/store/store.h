@@ -1,25 +1,32 @@
-/* store.h - writes results: each run's as a part while the job runs, and all of them as one file at the end.
+/* store.h - one job's results: units while the job runs, and the results file at the end.
  *
- *     OUTPUT.parts/KEY.h5                 one finished run each: written under another name, then renamed
- *     OUTPUT.parts/shard-3-of-8/KEY.h5    the same, by a shard of the job
- *     OUTPUT                              assembled from the parts: written under another name, synced once, renamed
+ *     OUTPUT.parts/lock                  a whole job or `merge` holds it alone; shards share it
+ *     OUTPUT.parts/KEY.h5                a part: a finished unit (divide/units.h)
+ *     OUTPUT.parts/shard-3-of-8/         the same, of a shard: its lock, its parts, and
+ *         shard.h5                       its manifest: which job it does, how that is divided, where it runs (manifest.c)
+ *     OUTPUT                             published: the job, its environment, all rows, and copies of what the parts hold
  *
- * After the assembly the parts are removed, unless it was told to link (link.c): then OUTPUT's values lie in them, and
- * only an OUTPUT that has copies of these, or --overwrite, lets them go.
+ * A unit is missing, begun, or done:
  *
- * A part ends in a trailer with a hash of all bytes before it (trailer.c). Parts are not synced, so a crash of the
- * machine can damage one; a run whose part has a wrong checksum is done again. Only a shard syncs a large part, before
- * it writes the trailer, because who links does not hash that one again. KEY is a hash of the program (version,
- * commit, for an unclean build its file), the operation's resolved text, the variant and the inputs' hashes. A part
- * keeps its output only if something will read it: for the operation's first right run, and for every run with `store:
- * all`.
+ *     missing  part_begin -> run-N.tmp   part_finish -> sealed, renamed: KEY.h5, done
+ *                                        part_discard, a signal, or the next process after a kill: missing again
+ *     done     damaged, or no longer wanted as it is -> missing again: it is done anew
  *
- * If runs failed or were left out, OUTPUT is a store of finished runs like the parts: --resume copies the runs that
- * were `ok` out of it and replaces it. During that assembly both files exist. */
+ * and OUTPUT is absent, partial or failed (units are missing, or made no result), or complete. Publishing writes beside
+ * it, syncs and renames, so that it is never half a file. The parts stay until OUTPUT is complete; then they are removed,
+ * unless OUTPUT shows them (`merge --link`): only an OUTPUT of copies, or --overwrite, lets those go. An OUTPUT that is
+ * there when a job goes on is made into parts where these are gone, so that parts are all that counts.
+ *
+ * A part ends in a seal with a hash of all bytes before it (seal.c). Parts are not synced, so a crash of the machine can
+ * damage one; a unit whose part has a wrong hash is done again. Only a shard syncs a large part, before it writes the
+ * seal, because who links does not hash that one again. KEY is a hash of the program (version, commit, for an unclean
+ * build its file), the operation's resolved text, the variant and the inputs' hashes, and of a panel its place; so a unit
+ * is found again whoever made it, and however the job was divided then. A part keeps its output only if something will
+ * read it: for the operation's first right run, and for every run with `store: all`. */
 #ifndef RUNNER_STORE_H
 #define RUNNER_STORE_H
 
-#include "../divide/panels.h"
+#include "../divide/units.h"
 #include "../record/environment.h"
 #include "../record/row.h"
 #include "../stream/measure.h"
@@ -34,7 +41,7 @@ struct results; /* one job's output while the job runs */
  * an existing OUTPUT and finished parts are refused. If OUTPUT is a symbolic link, its target is written. A `shard`
  * uses a folder of its own in OUTPUT.parts and a lock of its own, so that shards run beside each other; NULL: the whole
  * job, which is refused while a shard runs. The caller frees *results with results_close. */
-enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
+enum status results_open(const char *output, bool overwrite, bool resume, const struct units *units,
                          const struct shard *shard, struct readers *readers, struct results **results,
                          struct error *error);
 void results_close(struct results *results);
@@ -47,9 +54,6 @@ void results_sweep(const char *output);
 /* This is `merge`: before results_resume. `link`: instead of copying outputs, OUTPUT shall have virtual data sets that
  * show those in the parts, which then stay. */
 void results_join(struct results *results, bool link);
-/* The job is done by panels: of a shard `results` follows their plan, of `merge` the whole, and this tells it of the
- * other. */
-void results_use_panels(struct results *results, const struct panels *panels);
 /* Of a shard, before its first run: writes into its folder what it is and where it runs. `partial`: `--only` left
  * something out. */
 enum status results_write_manifest(const struct results *results, const char *command_line, bool partial,
@@ -82,7 +86,7 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
 /* The rows of the existing OUTPUT, plan->run_count once results_resume says that it lacks none. */
 const struct result_row *results_finished_rows(const struct results *results, int *count);
 
-/* For each run, whether results_resume saw its finished part, or its row in the previous OUTPUT. */
+/* For each run of a unit, whether results_resume saw its finished part. */
 const bool *results_seen(const struct results *results);
 
 /* STATUS_USAGE if OUTPUT, or a file that a result goes to, is the job file or a file that its inputs read, or if they
@@ -96,12 +100,14 @@ enum status results_check_other(const char *output, const struct plan *plan, con
 
 /* A part that is being written. */
 struct part;
-/* Finds a finished run that made a result: in an undamaged part (after results_open with resume), or in the previous
- * OUTPUT. true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan.
- */
-bool results_find(struct results *results, const struct run *run, struct result_row *row);
+/* Finds a finished unit that made a result, in an undamaged part, whoever made it (after results_open with resume). true:
+ * fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan. */
+bool results_find(struct results *results, const struct run *unit, struct result_row *row);
 /* For `merge`: the same, whatever became of the run; nothing is removed. */
-bool results_find_row(struct results *results, const struct run *run, struct result_row *row);
+bool results_find_row(struct results *results, const struct run *unit, struct result_row *row);
+/* Fills the row of a run of the whole from those of its units. false: one has no row; then it has no status. */
+bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
+                     struct result_row *row);
 /* For `merge`: says on stderr, by shard, which runs have no part, and whose the parts are that are not this job's.
  * `missing`: for each run. Returns STATUS_IO. */
 enum status results_lack(const struct results *results, const bool *missing, struct error *error);
@@ -125,8 +131,8 @@ enum status part_keep_row(struct results *results, const struct run *run, const 
 /* Removes the part's file and frees the part; NULL: does nothing. */
 void part_discard(struct part *part);
 
-/* Makes the stored output of a finished run the place of its task's result, for later tasks to read. */
-void results_load_output(struct results *results, const struct run *run);
+/* Makes the stored output of a finished unit the place of its task's result, for later tasks to read. */
+void results_load_output(struct results *results, const struct run *unit);
 
 /* For a shard: the result of a task that other shards make, whole or by panels. The hashes that the task's key needs
  * must be known. The caller frees with awaited_end. */
@@ -145,8 +151,9 @@ char *awaited_place(const struct awaited *awaited, bool *at_work);
 struct result_summary {
     const char *status; /* complete | partial | failed */
     const char *command_line, *created;
-    const struct result_row *rows; /* plan->run_count rows, in the order of the plan */
-    const int *result_run;         /* for each task: the run whose output is its result; -1: none */
+    const struct result_row *rows; /* of the whole: plan->run_count rows, in the order of the plan */
+    const struct result_row *unit_rows;
+    const int *result_run; /* for each task: the run whose output is its result; -1: none */
     const struct environment *environment;
 };
 /* Writes OUTPUT from the parts, then removes them, unless it links. STATUS_IO: it failed, and all parts are as they

@@ -11,7 +11,7 @@
 #include "../storage/operand.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
-#include "copy_run.h"
+#include "output.h"
 #include "scales.h"
 #include <errno.h>
 #include <limits.h>
@@ -275,7 +275,6 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     struct keys *keys = results->keys;
     const struct job *job = plan->job;
     if (results->shard && !results->place.exists) return STATUS_OK; /* its inputs are not all hashed */
-    if (results->shard) counterpart_keys(results, &plan, &keys);
     for (int i = 0; *done && i < job->operation_count && previous_file(results) >= 0; i++)
         if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
     for (int i = 0; results->to && i < results->to->count; i++) {
@@ -296,7 +295,7 @@ static enum status write_result(const struct results *results, const struct resu
     const struct run *run = &plan->runs[summary->result_run[task]];
     const char *name = plan->tasks[task].operation->to_name;
     char key[33];
-    struct stored from = {.file = id, .output = "output", .run = -1};
+    struct stored from = {.file = id};
     bool own = adopted && adopted->number == run->number;
     enum status status = own ? STATUS_OK : copy_open(results, run, &from, error);
     if (!status) status = copy_output(&from, id, results, run, &summary->rows[run->number], COPY_VALUES, name, error);
@@ -365,14 +364,15 @@ static void choose_adopted(const struct results *results, const struct result_su
     const struct run *largest = NULL;
     off_t most = SPACE_ADOPT_BYTES - 1;
     struct stat folder, about;
-    if (results->links || results->linked) return; /* parts that an OUTPUT shows do not change */
+    /* Parts that an OUTPUT shows, or that stay beside it, do not change. */
+    if (results->links || results->linked || strcmp(summary->status, "complete") != 0) return;
     for (int i = 0; i < results->to->count; i++) {
         struct to_file *file = &results->to->of[i];
         if (lacking(results, summary, file) || stat(file->place.folder, &folder) != 0) continue;
         for (int j = 0; j < file->count; j++) {
             const struct run *run = &results->plan->runs[summary->result_run[results->to->sorted[file->first + j]]];
-            char *path = results_part_path(results, run);
-            if (!panels_were_found(results, run) && stat(path, &about) == 0 && about.st_dev == folder.st_dev &&
+            char *path = results_run_path(results, run);
+            if (!run_in_panels(results, run) && stat(path, &about) == 0 && about.st_dev == folder.st_dev &&
                 about.st_size > most) {
                 most = about.st_size;
                 largest = run;
@@ -401,9 +401,9 @@ enum status to_adopt(struct results *results, const struct result_summary *summa
     if (!to_adopts(results)) return STATUS_OK;
     while (!results->to->of[number].adopted) number++;
     const struct to_file *file = &results->to->of[number];
-    char *path = results_part_path(results, file->adopted);
+    char *path = results_run_path(results, file->adopted);
     hid_t id;
-    reader_close(&results->readers->of[results->plan->tasks[file->adopted->task].out]);
+    results_close_outputs(results);
     enum status status = h5_reopen_file(path, &results->journal, &id, error);
     struct error later = {STATUS_OK, ""};
     if (!status && (status = strip_part(id, error)))
@@ -481,7 +481,7 @@ enum status to_put(const struct results *results, bool *final, struct error *err
     for (int i = 0; to && i < to->count; i++) {
         const struct to_file *file = &to->of[i];
         if (!file->written) continue;
-        char *part = file->adopted ? results_part_path(results, file->adopted) : NULL;
+        char *part = file->adopted ? results_run_path(results, file->adopted) : NULL;
         enum status status = destination_put(&file->place, part ? part : file->unfinished, error);
         *final |= part && !status;
         free(part);

@@ -317,8 +317,7 @@ def test_a_result_that_is_not_there(folder):
     assert run(folder, "--resume", expect=USAGE)  # it is another job
     edit(path, lambda job: job["operations"].pop())
     edit(path, lambda job: job["inputs"].pop("r"))
-    (folder / "out.h5").unlink()
-    run(folder)
+    run(folder, "--overwrite")
     assert_good(folder)
 
 

@@ -21,6 +21,9 @@ struct fixture {
     struct task tasks[2];
     struct run runs[3];
     struct plan plan;
+    struct units units; /* a task each */
+    int of_task[3];
+    struct box places[2];
     struct readers readers;
     struct kernel kernel;
     float *values; /* what `double` gives */
@@ -77,6 +80,9 @@ static inline void make_plan(struct fixture *f) {
     f->plan.arrays = f->arrays;
     f->plan.tasks = f->tasks;
     f->plan.runs = f->runs;
+    for (int i = 0; i < 3; i++) f->of_task[i] = i;
+    for (int i = 0; i < 2; i++) f->places[i] = box_whole(&f->arrays[2 + i].shape);
+    f->units = (struct units){&f->plan, f->plan, f->of_task, f->places, f->of_task};
 }
 
 static inline int setup(void **state) {
@@ -108,7 +114,7 @@ static inline int teardown(void **state) {
 static inline struct results *open_results(struct fixture *f, bool overwrite, bool resume) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    if (results_open(f->output, overwrite, resume, &f->plan, NULL, &f->readers, &results, &error))
+    if (results_open(f->output, overwrite, resume, &f->units, NULL, &f->readers, &results, &error))
         fail_msg("%s", error.text);
     return results;
 }
@@ -116,7 +122,7 @@ static inline struct results *open_results(struct fixture *f, bool overwrite, bo
 static inline void assert_refused(struct fixture *f, const char *output, const char *words) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    assert_int_equal(results_open(output, false, false, &f->plan, NULL, &f->readers, &results, &error), STATUS_USAGE);
+    assert_int_equal(results_open(output, false, false, &f->units, NULL, &f->readers, &results, &error), STATUS_USAGE);
     assert_null(results);
     if (!strstr(error.text, words)) fail_msg("\"%s\" lacks \"%s\"", error.text, words);
 }
@@ -162,6 +168,7 @@ static inline struct result_summary summary_of(const struct result_row *rows, co
                                    .command_line = "tilerun run job.yaml",
                                    .created = "2026-03-01T12:34:56Z",
                                    .rows = rows,
+                                   .unit_rows = rows,
                                    .result_run = result_run,
                                    .environment = environment};
 }
@@ -189,7 +196,7 @@ static inline bool is_complete(struct fixture *f) {
 
 /* A run's key, as if asked for the first time. */
 static inline void key_of(const struct fixture *f, const struct run *run, char key[33]) {
-    struct keys *keys = keys_create(&f->plan, &f->readers);
+    struct keys *keys = keys_create(&f->units, &f->readers);
     keys_of_run(keys, run, key);
     keys_free(keys);
 }

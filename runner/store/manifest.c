@@ -1,4 +1,4 @@
-/* shard_manifest.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
+/* manifest.c - where results come from, in HDF5: the job, and the machine that it ran on. A shard leaves it in its
  * folder before its first run; from there `merge` takes the job again, as the shards ran it.
  *
  *     /job, /job_resolved     as in the results file
@@ -137,7 +137,7 @@ static enum status write_manifest(hid_t file, const struct results *results, con
     if (!status) status = h5_set_integer(file, "partial", partial, error);
     if (!status) status = h5_set_integer(file, "shards", results->shard->count, error);
     if (!status) status = h5_set_integer(file, "by", results->shard->by, error);
-    if (!status) status = h5_set_integer(file, "busy", shard_busy(results->shard, plan), error);
+    if (!status) status = h5_set_integer(file, "busy", shard_busy(results->shard, &results->units->plan), error);
     if (!status) status = results_write_job(file, plan->job, NULL, error);
     if (!status) status = results_write_environment(file, &environment, error);
     for (int kind = 0; kind < 2 && !status; kind++)
@@ -353,8 +353,7 @@ struct provenance {
     } * parts;
 };
 
-static void list_part(void *context, int run, const char *path) {
-    struct provenance *provenance = context;
+static void list_part(struct provenance *provenance, int run, const char *path) {
     char *folder = path_folder(path);
     char *const *found = bsearch(&folder, provenance->folders, (size_t)provenance->count, sizeof folder, compare_texts);
     free(folder);
@@ -373,11 +372,12 @@ static int compare_origins(const void *one, const void *other) {
 static void list_parts(const struct results *results, struct provenance *provenance) {
     const struct plan *plan = results->plan;
     for (int r = 0; r < plan->run_count; r++) {
-        char *path = results_part_path(results, &plan->runs[r]);
-        list_part(provenance, r, path);
-        free(path);
+        char **paths;
+        struct box *places;
+        int count = run_parts(results, &plan->runs[r], &paths, &places);
+        for (int p = 0; p < count; p++) list_part(provenance, r, paths[p]);
+        run_parts_free(paths, places, count);
     }
-    panels_each_part(results, list_part, provenance);
     qsort(provenance->parts, (size_t)provenance->listed, sizeof *provenance->parts, compare_origins);
 }
 

@@ -1,5 +1,5 @@
-/* shard.c - shards of a job: each has a folder in OUTPUT.parts, with its lock, its parts and a manifest of where it
- * ran. A whole job finds their parts where they lie; what is missing for `merge` is told by shard. */
+/* survey.c - what there is of a job and what is missing: whose parts lie in OUTPUT.parts, and which shards lack which
+ * units. */
 #include "results.h"
 
 #include "../base/fail.h"
@@ -16,24 +16,6 @@
 
 enum { MOST_LINES = 20 }; /* about shards or parts, in one message */
 
-/* ---- folders ----------------------------------------------------------------------------------------------------- */
-
-static char *shard_folder(const char *whole, int index, int count) {
-    return must_printf("%s/shard-%d-of-%d", whole, index, count);
-}
-
-char *shard_own_folder(const char *whole, const struct shard *shard) {
-    return shard ? shard_folder(whole, shard->index, shard->count) : must_strdup(whole);
-}
-
-bool shard_folder_parse(const char *name, int *index, int *count) {
-    int length = 0;
-    char again[48];
-    if (sscanf(name, "shard-%9d-of-%9d%n", index, count, &length) != 2 || name[length] != '\0') return false;
-    snprintf(again, sizeof again, "shard-%d-of-%d", *index, *count);
-    return *index >= 0 && *index < *count && strcmp(name, again) == 0; /* no other spelling, such as 01 */
-}
-
 /* ---- where a shard ran ------------------------------------------------------------------------------------------- */
 
 void shard_forget(const struct results *results) {
@@ -49,92 +31,14 @@ static char *where_it_ran(const char *folder) {
     return words ? words : must_strdup("it has not begun");
 }
 
-char *shards_running(const char *whole) {
-    char *found = NULL;
-    DIR *folder = opendir(whole);
-    if (!folder) return NULL;
-    for (struct dirent *entry; !found && (entry = readdir(folder));) {
-        int index, count;
-        if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
-        char *path = must_printf("%s/%s", whole, entry->d_name);
-        if (parts_are_locked(path)) {
-            char *place = manifest_host(path);
-            found = must_printf("shard %d of %d%s%s%s", index, count, place ? " (" : "", place ? place : "",
-                                place ? ")" : "");
-            free(place);
-        }
-        free(path);
-    }
-    closedir(folder);
-    return found;
-}
-
-/* ---- the parts of all shards ------------------------------------------------------------------------------------- */
-
-struct found_part {
-    char key[33];
-    char *path;
-    struct timespec written;
-};
-
-bool results_later(const struct timespec *one, const struct timespec *other) {
-    return one->tv_sec != other->tv_sec ? one->tv_sec > other->tv_sec : one->tv_nsec > other->tv_nsec;
-}
-
-/* By key; of two parts of one run the newer first. */
-static int compare_found(const void *one, const void *other) {
-    const struct found_part *a = one, *b = other;
-    int order = strcmp(a->key, b->key);
-    if (order != 0) return order;
-    return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
-}
-
-static int compare_key(const void *key, const void *found) {
-    return strcmp(key, ((const struct found_part *)found)->key);
-}
-
-void shards_find_parts(struct results *results) {
-    char **paths;
-    int count;
-    parts_list(results->whole, &paths, &count);
-    struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
-    for (int i = 0; i < count; i++) {
-        struct stat about = {0};
-        snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths[i], '/') + 1);
-        found[i].path = paths[i];
-        if (stat(paths[i], &about) == 0) found[i].written = about.st_mtim;
-    }
-    free(paths);
-    qsort(found, (size_t)count, sizeof *found, compare_found);
-    int kept = 0;
-    for (int i = 0; i < count; i++)
-        if (kept > 0 && strcmp(found[kept - 1].key, found[i].key) == 0)
-            free(found[i].path);
-        else
-            found[kept++] = found[i];
-    results->found = found;
-    results->found_count = kept;
-}
-
-void shards_free_parts(struct results *results) {
-    for (int i = 0; i < results->found_count; i++) free(results->found[i].path);
-    free(results->found);
-}
-
-static bool has_key(const struct plan *plan, struct keys *keys, const char *key) {
-    for (int r = 0; r < plan->run_count; r++) {
-        char ours[33];
-        keys_of_run(keys, &plan->runs[r], ours);
-        if (strcmp(ours, key) == 0) return true;
-    }
-    return false;
-}
-
 static bool is_of_job(const struct results *results, const char *key) {
-    const struct plan *plan;
-    struct keys *keys;
-    return has_key(results->plan, results->keys, key) ||
-           (counterpart_keys(results, &plan, &keys) && has_key(plan, keys, key));
+    const struct plan *whole = results->plan, *plan = &results->units->plan;
+    char ours[33];
+    for (int r = 0; r < whole->run_count; r++)
+        if (keys_of_run(results->keys, &whole->runs[r], ours), strcmp(ours, key) == 0) return true;
+    for (int r = 0; r < plan->run_count; r++)
+        if (keys_of_unit(results->keys, &plan->runs[r], ours), strcmp(ours, key) == 0) return true;
+    return false;
 }
 
 bool shards_made_since(const struct results *results, const struct timespec *time) {
@@ -153,32 +57,6 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
     }
     free(paths);
     return made;
-}
-
-void parts_remove_older(const char *parts, const struct timespec *time) {
-    char **paths;
-    int count;
-    parts_list(parts, &paths, &count);
-    for (int i = 0; i < count; i++) {
-        struct stat about;
-        if (stat(paths[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths[i]);
-        free(paths[i]);
-    }
-    free(paths);
-}
-
-char *results_part_of_key(const struct results *results, const char key[33]) {
-    const struct found_part *found =
-        results->found_count == 0
-            ? NULL
-            : bsearch(key, results->found, (size_t)results->found_count, sizeof *results->found, compare_key);
-    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->parts, key);
-}
-
-char *results_part_path(const struct results *results, const struct run *run) {
-    char key[33];
-    keys_of_run(results->keys, run, key);
-    return results_part_of_key(results, key);
 }
 
 /* ---- what is missing --------------------------------------------------------------------------------------------- */
@@ -260,14 +138,11 @@ static void tell_foreign(const struct results *results) {
 }
 
 enum status results_lack(const struct results *results, const bool *missing, struct error *error) {
-    const struct plan *plan = results->plan;
+    const struct plan *plan = &results->units->plan;
     int lacks = 0, count = find_count(results);
-    bool *panel_missing = NULL;
-    const struct plan *dealt = results->other ? panels_missing(results, missing, &panel_missing) : plan;
     for (int r = 0; r < plan->run_count; r++) lacks += missing[r];
     tell_foreign(results);
-    tell_shards(results, dealt, panel_missing ? panel_missing : missing, count);
-    free(panel_missing);
+    tell_shards(results, plan, missing, count);
     return fail(error, STATUS_IO,
                 "output %s: %d of %d runs are missing; `tilerun run JOB --shard I/%d --resume` makes those of shard I",
                 results->place.name, lacks, plan->run_count, count);

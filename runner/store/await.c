@@ -1,4 +1,4 @@
-/* wait.c - for a shard: the result of a task that other shards make, whole or by panels. Their parts are looked
+/* await.c - for a shard: the result of a task that other shards make, whole or by panels. Their parts are looked
  * for in the folders of those shards that make them.
  *
  * The task's result is that of its first variant that all panels have made. So variants are taken in their order, and
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The part of a panel, or of the whole task. */
 struct awaited_part {
@@ -18,18 +19,18 @@ struct awaited_part {
     struct stat version; /* of the file, once it is `there` */
     struct stat refused; /* of a file that is damaged or out of date; it may be replaced */
     bool there;
-    char *previous; /* the data set in the previous OUTPUT that has it; NULL: the file has */
 };
 
 struct awaited {
     struct results *results;
     int task, count; /* the first panel, and how many there are */
     int variant;     /* the run of each that is awaited */
+    bool in_one;     /* one part, of[0], has the result of the whole run */
     struct awaited_part of[];
 };
 
 static const struct run *awaited_run(const struct awaited *awaited, int number) {
-    const struct plan *plan = awaited->results->plan;
+    const struct plan *plan = &awaited->results->units->plan;
     return &plan->runs[plan->tasks[awaited->task + number].first_run + awaited->variant];
 }
 
@@ -40,19 +41,33 @@ static char *folder_of(const struct awaited *awaited, int number) {
     return shard_own_folder(awaited->results->whole, &maker);
 }
 
+/* Where a unit's part is, or will be: in its maker's folder, unless another has it. The caller frees. */
+static char *path_of(const struct awaited *awaited, int number) {
+    char *folder = folder_of(awaited, number), key[33];
+    keys_of_unit(awaited->results->keys, awaited_run(awaited, number), key);
+    char *path = must_printf("%s/%s.h5", folder, key), *other = results_part_of_key(awaited->results, key);
+    bool elsewhere = access(path, F_OK) != 0 && access(other, F_OK) == 0;
+    free(elsewhere ? path : other);
+    free(folder);
+    return elsewhere ? other : path;
+}
+
 static void find_paths(struct awaited *awaited) {
+    struct results *results = awaited->results;
+    struct result_row row;
+    bool panel = results->units->plan.tasks[awaited->task].panel != NULL, has_output = false;
+    char *whole = results_run_path(results, units_whole_run(results->units, awaited_run(awaited, 0)));
+    awaited->in_one = panel && part_read_row(results, whole, &row, &has_output) && has_output;
     for (int i = 0; i < awaited->count; i++) {
-        char *folder = folder_of(awaited, i), key[33];
-        keys_of_run(awaited->results->keys, awaited_run(awaited, i), key);
+        char *path = awaited->in_one && i == 0 ? must_strdup(whole) : path_of(awaited, i);
         free(awaited->of[i].path);
-        free(awaited->of[i].previous);
-        awaited->of[i] = (struct awaited_part){.path = must_printf("%s/%s.h5", folder, key)};
-        free(folder);
+        awaited->of[i] = (struct awaited_part){.path = path};
     }
+    free(whole);
 }
 
 struct awaited *awaited_begin(struct results *results, int task) {
-    int count = plan_producers_end(results->plan, task) - task;
+    int count = plan_producers_end(&results->units->plan, task) - task;
     struct awaited *awaited = must_malloc(sizeof *awaited + (size_t)count * sizeof *awaited->of);
     memset(awaited, 0, sizeof *awaited + (size_t)count * sizeof *awaited->of);
     awaited->results = results;
@@ -63,10 +78,7 @@ struct awaited *awaited_begin(struct results *results, int task) {
 }
 
 void awaited_end(struct awaited *awaited) {
-    for (int i = 0; i < awaited->count; i++) {
-        free(awaited->of[i].path);
-        free(awaited->of[i].previous);
-    }
+    for (int i = 0; i < awaited->count; i++) free(awaited->of[i].path);
     free(awaited);
 }
 
@@ -74,28 +86,15 @@ void awaited_end(struct awaited *awaited) {
 
 enum finding { MISSING, MADE, NOT_MADE };
 
-/* Did the shard begin again after it wrote this? Then it does anew what made no result. */
-static bool is_older_than_shard(const struct awaited *awaited, int number, const struct stat *about) {
+/* Will the shard do anew what made no result: has another made this part, or did the shard begin again since? */
+static bool is_out_of_date(const struct awaited *awaited, int number, const struct stat *about) {
     char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_MANIFEST, folder);
     struct stat manifest;
-    bool older = stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim);
+    bool is = strncmp(awaited->of[number].path, folder, strlen(folder)) != 0 ||
+              (stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim));
     free(path);
     free(folder);
-    return older;
-}
-
-/* Of a job that goes on the shard may have found the run in the previous OUTPUT. */
-static enum finding look_in_previous(struct awaited *awaited, int number) {
-    struct awaited_part *part = &awaited->of[number];
-    struct result_row row;
-    struct stored stored;
-    bool has_output;
-    if (!previous_find(awaited->results, awaited_run(awaited, number), &row, &has_output) || !has_output)
-        return MISSING;
-    previous_stored(awaited->results, awaited_run(awaited, number), &stored);
-    part->previous = must_strdup(stored.output);
-    part->there = true;
-    return MADE;
+    return is;
 }
 
 /* A part is renamed into place, so it does not change while it is hashed; but another may take its name. */
@@ -105,13 +104,12 @@ static enum finding look_for(struct awaited *awaited, int number) {
     struct result_row row;
     bool has_output = false;
     if (part->there) return MADE;
-    if (stat(part->path, &before) != 0) return look_in_previous(awaited, number);
+    if (stat(part->path, &before) != 0) return MISSING;
     if (reader_same_version(&before, &part->refused)) return MISSING;
-    const struct run *run = awaited_run(awaited, number);
-    bool whole = part_read_row(awaited->results, run, part->path, &row, &has_output);
+    bool whole = part_read_row(awaited->results, part->path, &row, &has_output);
     bool done = whole && result_row_done(&row);
     if (stat(part->path, &after) != 0 || !reader_same_version(&before, &after)) return MISSING;
-    if (whole && !done && !is_older_than_shard(awaited, number, &before)) return NOT_MADE;
+    if (whole && !done && !is_out_of_date(awaited, number, &before)) return NOT_MADE;
     part->there = done && has_output;
     *(part->there ? &part->version : &part->refused) = before;
     return part->there ? MADE : MISSING;
@@ -120,7 +118,7 @@ static enum finding look_for(struct awaited *awaited, int number) {
 /* All panels of one variant. One that made no result decides, whatever the others do. */
 static enum finding look_for_all(struct awaited *awaited) {
     enum finding all = MADE;
-    for (int i = 0; i < awaited->count; i++) {
+    for (int i = 0; i < (awaited->in_one ? 1 : awaited->count); i++) {
         enum finding found = look_for(awaited, i);
         if (found == NOT_MADE) return NOT_MADE;
         if (found == MISSING) all = MISSING;
@@ -131,25 +129,23 @@ static enum finding look_for_all(struct awaited *awaited) {
 /* Makes the parts the place of the result, as `array` has it. */
 static void place_as(const struct awaited *awaited, const struct array *array) {
     const struct results *results = awaited->results;
-    const struct plan *plan = results->plan;
+    const struct plan *plan = &results->units->plan;
     struct reader *reader = &results->readers->of[array - plan->arrays];
     const struct awaited_part *first = &awaited->of[0];
-    if (first->previous) {
-        reader_place(reader, results->place.path, first->previous);
-    } else if (!plan->tasks[awaited->task].panel) {
+    if (awaited->in_one || !plan->tasks[awaited->task].panel) {
         reader_place(reader, first->path, "/output");
         reader->version = first->version;
     } else {
         struct pieces *pieces = pieces_create(array, awaited->count);
         for (int i = 0; i < awaited->count; i++)
-            pieces_place(pieces, i, &results->panels->place[awaited->task + i], awaited->of[i].path, "/output",
+            pieces_place(pieces, i, &results->units->place[awaited->task + i], awaited->of[i].path, "/output",
                          &awaited->of[i].version);
         reader_place_pieces(reader, pieces);
     }
 }
 
 static void place(const struct awaited *awaited) {
-    const struct plan *plan = awaited->results->plan;
+    const struct plan *plan = &awaited->results->units->plan;
     const struct array *out = &plan->arrays[plan->tasks[awaited->task].out];
     place_as(awaited, out);
     if (out->other) place_as(awaited, out->other);
@@ -157,7 +153,7 @@ static void place(const struct awaited *awaited) {
 
 bool awaited_look(struct awaited *awaited, int *result_run) {
     *result_run = -1;
-    for (int runs = awaited->results->plan->tasks[awaited->task].run_count; awaited->variant < runs;) {
+    for (int runs = awaited->results->units->plan.tasks[awaited->task].run_count; awaited->variant < runs;) {
         const struct run *run = awaited_run(awaited, 0);
         enum finding found = run->skip || run->kernel->is_roof ? NOT_MADE : look_for_all(awaited);
         if (found == MISSING) return false;
@@ -180,7 +176,7 @@ int awaited_shard(const struct awaited *awaited) {
 }
 
 char *awaited_name(const struct awaited *awaited) {
-    const struct task *task = &awaited->results->plan->tasks[awaited->task + first_missing(awaited)];
+    const struct task *task = &awaited->results->units->plan.tasks[awaited->task + first_missing(awaited)];
     const struct job_operation *operation = task->operation;
     return must_printf("'%s%s%s%s%s'", operation->id, operation->label[0] ? " " : "", operation->label,
                        task->panel ? ", " : "", task->panel ? task->panel : "");

@@ -1,5 +1,5 @@
-/* copy_run.c - takes what runs have made out of their parts, those of their panels, or the previous OUTPUT. */
-#include "copy_run.h"
+/* output.c - takes what runs have made out of their parts, or of those of their panels. */
+#include "output.h"
 
 #include "../base/fail.h"
 #include "../plan/space.h"
@@ -99,26 +99,17 @@ static enum status describe_output(hid_t file, const char *path, const struct re
     return status;
 }
 
-static bool is_virtual(const struct stored *from) {
-    hid_t id = H5Dopen2(from->file, from->output, H5P_DEFAULT);
-    bool is = id >= 0 && h5_is_virtual(id);
-    if (id >= 0) H5Dclose(id);
-    return is;
-}
-
 /* One without axes, or without elements, cannot be virtual. */
 static enum status take_values(const struct stored *from, hid_t file, const struct results *results,
                                const struct run *run, enum taken as, const char *path, struct error *error) {
     const struct task *task = &results->plan->tasks[run->task];
     const struct shape *shape = &task->geometry.out.shape;
     int64_t bytes = shape_elements(shape) * (int64_t)dtype_size(results->plan->arrays[task->out].dtype);
-    bool panels = from->file < 0, part = from->run < 0;
     if (as == COPY_LINK_TO_FILE && bytes > SPACE_COPIED_BYTES) return to_show(results, run->task, file, path, error);
-    if (as == COPY_LINK_TO_PART && part && shape->rank > 0 && shape_elements(shape) > 0)
-        return link_output(results, run, panels, file, path, error);
-    if (panels) return panels_join(results, run, file, path, error);
-    if (!part && is_virtual(from)) return link_resolve(results, run, from, file, path, error);
-    return copy_whole_object(from->file, from->output, file, path, false, error);
+    if (as == COPY_LINK_TO_PART && shape->rank > 0 && shape_elements(shape) > 0)
+        return link_output(results, run, file, path, error);
+    if (from->file < 0) return panels_join(results, run, file, path, error);
+    return copy_whole_object(from->file, "output", file, path, false, error);
 }
 
 enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
@@ -131,10 +122,10 @@ enum status copy_output(const struct stored *from, hid_t file, const struct resu
 
 enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error) {
     enum status status = STATUS_OK;
-    *from = (struct stored){.file = H5I_INVALID_HID, .output = "output", .run = -1};
-    from->path = results_part_path(results, run);
+    *from = (struct stored){.file = H5I_INVALID_HID};
+    from->path = results_run_path(results, run);
     from->outer_fence = fence_enter(from->path, 0);
-    if (!panels_were_found(results, run) && (access(from->path, F_OK) == 0 || !previous_stored(results, run, from))) {
+    if (!run_in_panels(results, run)) {
         status = h5_open_file(from->path, &from->file, error); /* as its reader has it, which may still be open */
         if (status && strstr(error->text, "cannot be locked") && (from->file = h5_open_unlocked(from->path)) >= 0) {
             *error = (struct error){.status = STATUS_OK};

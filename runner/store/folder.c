@@ -1,4 +1,4 @@
-/* place.c - OUTPUT.parts and the folders of shards in it: which of their files are tilerun's. A user's files are
+/* folder.c - OUTPUT.parts and the folders of shards in it: which of their files are tilerun's. A user's files are
  * never touched. A file that has one of tilerun's names but cannot be tilerun's is refused before anything is done. */
 #include "results.h"
 
@@ -13,6 +13,24 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
+
+char *shard_folder(const char *whole, int index, int count) {
+    return must_printf("%s/shard-%d-of-%d", whole, index, count);
+}
+
+char *shard_own_folder(const char *whole, const struct shard *shard) {
+    return shard ? shard_folder(whole, shard->index, shard->count) : must_strdup(whole);
+}
+
+bool shard_folder_parse(const char *name, int *index, int *count) {
+    int length = 0;
+    char again[48];
+    if (sscanf(name, "shard-%9d-of-%9d%n", index, count, &length) != 2 || name[length] != '\0') return false;
+    snprintf(again, sizeof again, "shard-%d-of-%d", *index, *count);
+    return *index >= 0 && *index < *count && strcmp(name, again) == 0; /* no other spelling, such as 01 */
+}
 
 /* ---- names ---- */
 
@@ -31,16 +49,6 @@ static enum owner owner_of(const char *name) {
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5" H5_JOURNAL) == 0) return OUR_JOURNAL;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
     return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;
-}
-
-enum status results_sync_folder(const char *folder, struct error *error) {
-    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */
-    bool failed = descriptor < 0 || (fsync(descriptor) != 0 && errno != EINVAL);
-    enum status status =
-        failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", folder, strerror(errno)) : STATUS_OK;
-    if (descriptor >= 0) close(descriptor);
-    return status;
 }
 
 /* ---- the files in the folder ---- */
@@ -116,22 +124,6 @@ void results_clear(struct results *results, bool finished) {
     results->cleared |= finished;
 }
 
-void results_sweep(const char *output) {
-    struct error ignored = {STATUS_OK, ""};
-    struct results results = {.lock = -1, .shared_lock = -1};
-    int parts, foreign;
-    if (destination_find("output", output, &results.place, &ignored) == STATUS_OK) {
-        results.whole = must_printf("%s.parts", results.place.path);
-        results.parts = results.whole;
-        if (access(results.parts, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
-            !results_count_parts(&results, &parts, &foreign, &ignored) && parts == 0)
-            results_clear(&results, true);
-        results_leave(&results);
-        free(results.whole);
-    }
-    destination_free(&results.place);
-}
-
 static void add_parts(const char *parts, char ***paths, int *count) {
     DIR *folder = opendir(parts);
     if (!folder) return;
@@ -154,4 +146,91 @@ void parts_list(const char *parts, char ***paths, int *count) {
     *paths = NULL;
     *count = 0;
     add_parts(parts, paths, count);
+}
+
+void parts_remove_older(const char *parts, const struct timespec *time) {
+    char **paths;
+    int count;
+    parts_list(parts, &paths, &count);
+    for (int i = 0; i < count; i++) {
+        struct stat about;
+        if (stat(paths[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
+}
+
+/* ---- the parts of all shards ------------------------------------------------------------------------------------- */
+
+bool results_later(const struct timespec *one, const struct timespec *other) {
+    return one->tv_sec != other->tv_sec ? one->tv_sec > other->tv_sec : one->tv_nsec > other->tv_nsec;
+}
+
+/* By key; of two parts of one run the newer first. */
+static int compare_found(const void *one, const void *other) {
+    const struct found_part *a = one, *b = other;
+    int order = strcmp(a->key, b->key);
+    if (order != 0) return order;
+    return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
+}
+
+static int compare_key(const void *key, const void *found) {
+    return strcmp(key, ((const struct found_part *)found)->key);
+}
+
+void shards_find_parts(struct results *results) {
+    char **paths;
+    int count;
+    parts_list(results->whole, &paths, &count);
+    struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
+    for (int i = 0; i < count; i++) {
+        struct stat about = {0};
+        snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths[i], '/') + 1);
+        found[i].path = paths[i];
+        if (stat(paths[i], &about) == 0) found[i].written = about.st_mtim;
+    }
+    free(paths);
+    qsort(found, (size_t)count, sizeof *found, compare_found);
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (kept > 0 && strcmp(found[kept - 1].key, found[i].key) == 0)
+            free(found[i].path);
+        else
+            found[kept++] = found[i];
+    results->found = found;
+    results->found_count = kept;
+}
+
+void shards_free_parts(struct results *results) {
+    for (int i = 0; i < results->found_count; i++) free(results->found[i].path);
+    free(results->found);
+}
+
+static struct found_part *find_part(const struct results *results, const char key[33]) {
+    if (results->found_count == 0) return NULL;
+    return bsearch(key, results->found, (size_t)results->found_count, sizeof *results->found, compare_key);
+}
+
+char *results_part_of_key(const struct results *results, const char key[33]) {
+    const struct found_part *found = find_part(results, key);
+    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->parts, key);
+}
+
+void results_part_made(const struct results *results, const char key[33], const char *path) {
+    struct found_part *found = find_part(results, key);
+    if (!found || strcmp(found->path, path) == 0) return;
+    free(found->path);
+    found->path = must_strdup(path);
+}
+
+char *results_unit_path(const struct results *results, const struct run *unit) {
+    char key[33];
+    keys_of_unit(results->keys, unit, key);
+    return results_part_of_key(results, key);
+}
+
+char *results_run_path(const struct results *results, const struct run *whole) {
+    char key[33];
+    keys_of_run(results->keys, whole, key);
+    return results_part_of_key(results, key);
 }

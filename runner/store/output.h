@@ -1,12 +1,11 @@
-/* copy_run.h - takes what runs have made to the file that shall hold it. */
-#ifndef RUNNER_COPY_RUN_H
-#define RUNNER_COPY_RUN_H
+/* output.h - takes what runs have made to the file that shall hold it. */
+#ifndef RUNNER_OUTPUT_H
+#define RUNNER_OUTPUT_H
 
 #include "results.h"
 
-/* Finds the data of a run that is ok: in its part, in those of its panels (then from->file is negative), or in the
- * previous OUTPUT. It fails if they are in none: a file would otherwise claim that the run was done and lack its output.
- * Call copy_close, whatever the status. */
+/* Opens the part of a run that is ok; of one that is done in panels from->file is negative. It fails if there is none: a
+ * file would otherwise claim that the run was done and lack its output. Call copy_close, whatever the status. */
 enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
 void copy_close(struct stored *from);
 

@@ -1,12 +1,12 @@
-/* assemble.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is
- * written as a whole or not at all. */
+/* publish.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is written as a
+ * whole or not at all. */
 #include "../base/fail.h"
 #include "../base/match.h"
 #include "../plan/space.h"
 #include "../storage/h5/h5journal.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
-#include "copy_run.h"
+#include "output.h"
 #include "results.h"
 #include "scales.h"
 #include "to.h"
@@ -19,8 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define SYNC_BYTES (INT64_C(32) << 20)
 
 /* ---- inputs ---- */
 
@@ -156,14 +154,10 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
 static enum status take_samples(const struct stored *from, hid_t file, int32_t run, struct error *error) {
     enum status status = STATUS_OK;
     for (int i = 0; i < SAMPLE_KINDS && !status; i++) {
-        char name[64], path[64];
-        if (from->run < 0)
-            snprintf(name, sizeof name, "%s", sample_kinds[i].in_part);
-        else
-            snprintf(name, sizeof name, "/samples/%d%s", from->run, sample_kinds[i].suffix);
-        if (H5Lexists(from->file, name, H5P_DEFAULT) <= 0) continue;
+        char path[64];
+        if (H5Lexists(from->file, sample_kinds[i].in_part, H5P_DEFAULT) <= 0) continue;
         snprintf(path, sizeof path, "/samples/%d%s", run, sample_kinds[i].suffix);
-        status = copy_whole_object(from->file, name, file, path, true, error);
+        status = copy_whole_object(from->file, sample_kinds[i].in_part, file, path, true, error);
     }
     return status;
 }
@@ -177,7 +171,7 @@ static enum status take_all(const struct stored *from, hid_t file, const struct 
     return panels_write_samples(results, run, file, path, error);
 }
 
-/* Takes the data of a run that is ok from its part, or from the previous OUTPUT. */
+/* Takes the data of a run that is ok from its parts. */
 static enum status take_run(hid_t file, const struct results *results, const struct run *run,
                             const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     if (!result_row_done(row)) return STATUS_OK;
@@ -198,7 +192,7 @@ static enum status take_run(hid_t file, const struct results *results, const str
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
     if (results->links || results->linked) return NULL; /* parts that an OUTPUT shows do not change */
-    if (to_adopts(results)) return NULL;
+    if (to_adopts(results) || strcmp(summary->status, "complete") != 0) return NULL; /* the parts stay */
     off_t most = SPACE_ADOPT_BYTES - 1;
     for (int i = 0; i < results->plan->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
@@ -206,8 +200,9 @@ static const struct run *find_adopted(const struct results *results, const struc
         bool result = summary->result_run[run->task] == i;
         bool stored = result ? store != STORE_NONE && !to_has(results, run->task) : store == STORE_ALL;
         struct stat about;
-        char *path = results_part_path(results, run);
-        if (stored && result_row_done(&summary->rows[i]) && stat(path, &about) == 0 && about.st_size > most) {
+        char *path = results_run_path(results, run);
+        if (stored && !run_in_panels(results, run) && result_row_done(&summary->rows[i]) && stat(path, &about) == 0 &&
+            about.st_size > most) {
             most = about.st_size;
             largest = run;
         }
@@ -264,36 +259,14 @@ static enum status write_all(hid_t file, const struct results *results, const st
         const struct run *run = &plan->runs[i];
         const struct result_row *row = &summary->rows[i];
         bool is_result = summary->result_run[run->task] == i;
-        const struct stored own = {.file = file, .output = "output", .run = -1};
+        const struct stored own = {.file = file};
         status = run == adopted ? take_all(&own, file, results, run, row, is_result, scales, error)
                                 : take_run(file, results, run, row, is_result, scales, error);
     }
     if (!status) status = scales_finish(scales, error);
     scales_free(scales);
     if (!status) status = result_write_rows(file, "runs", summary->rows, plan->run_count, error);
-    if (!status) status = panels_write_rows(file, results, error);
-    return status;
-}
-
-/* Writes a file's data to the disk in bands, beginning the next band while it waits for one. A process within fsync
- * cannot be ended until all of the file is on the disk; after the bands fsync has little left to do. On file systems
- * without sync_file_range it has everything to do. */
-static bool sync_bands(int descriptor) {
-    off_t bytes = lseek(descriptor, 0, SEEK_END);
-    for (off_t at = 0; at < bytes; at += SYNC_BYTES) {
-        sync_file_range(descriptor, at + SYNC_BYTES, SYNC_BYTES, SYNC_FILE_RANGE_WRITE);
-        if (sync_file_range(descriptor, at, SYNC_BYTES,
-                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) != 0)
-            return errno == ESPIPE || errno == EINVAL || errno == ENOSYS;
-    }
-    return true;
-}
-
-enum status results_sync_file(const char *path, struct error *error) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    bool failed = descriptor < 0 || !sync_bands(descriptor) || fsync(descriptor) != 0;
-    enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
-    if (descriptor >= 0) close(descriptor);
+    if (!status) status = panels_write_rows(file, results, summary->unit_rows, error);
     return status;
 }
 
@@ -319,9 +292,7 @@ static enum status sync_parts(const struct results *results, struct error *error
 
 /* Removes the parts. It closes their readers first, because NFS keeps the files that are open. */
 static void remove_parts(struct results *results) {
-    const struct readers *readers = results->readers;
-    for (int i = 0; i < readers->count; i++)
-        if (!readers->of[i].array->input) reader_close(&readers->of[i]);
+    results_close_outputs(results);
     results_clear(results, true);
 }
 
@@ -347,8 +318,8 @@ enum status results_assemble(struct results *results, const struct result_summar
     hid_t file = H5I_INVALID_HID;
     TRY(to_write(results, summary, error));
     const struct run *adopted = find_adopted(results, summary);
-    char *path = adopted ? results_part_path(results, adopted) : must_printf("%s/assembled.tmp", results->parts);
-    if (adopted) reader_close(&results->readers->of[results->plan->tasks[adopted->task].out]);
+    char *path = adopted ? results_run_path(results, adopted) : must_printf("%s/assembled.tmp", results->parts);
+    if (adopted) results_close_outputs(results);
     enum status status =
         adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);
     if (!status) status = write_and_name(file, path, results, summary, adopted, error);
@@ -356,6 +327,6 @@ enum status results_assemble(struct results *results, const struct result_summar
     free(path);
     if (!status && results->plan->job->sync && (status = results_sync_folder(results->place.folder, error)))
         fail_prefix(error, "output", results->place.name);
-    if (!status && !results->links) remove_parts(results);
+    if (!status && !results->links && strcmp(summary->status, "complete") == 0) remove_parts(results);
     return status;
 }

@@ -1,4 +1,4 @@
-/* trailer.c - the last 64 bytes of a part or manifest, behind those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
+/* seal.c - what makes a file durable, and what shows that it is whole: the last 64 bytes of a part or manifest, behind those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
  * digits, a word or spaces, a newline. By the digits a file is known that a crash of the machine has damaged.
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
@@ -16,8 +16,45 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#define SYNC_BYTES (INT64_C(32) << 20)
 enum { TRAILER = 64, BLOCK = 4 << 20 };
 static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n", word_synced[] = "synced";
+
+/* ---- on the disk ---- */
+
+/* Writes a file's data to the disk in bands, beginning the next band while it waits for one. A process within fsync
+ * cannot be ended until all of the file is on the disk; after the bands fsync has little left to do. On file systems
+ * without sync_file_range it has everything to do. */
+static bool sync_bands(int descriptor) {
+    off_t bytes = lseek(descriptor, 0, SEEK_END);
+    for (off_t at = 0; at < bytes; at += SYNC_BYTES) {
+        sync_file_range(descriptor, at + SYNC_BYTES, SYNC_BYTES, SYNC_FILE_RANGE_WRITE);
+        if (sync_file_range(descriptor, at, SYNC_BYTES,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) != 0)
+            return errno == ESPIPE || errno == EINVAL || errno == ENOSYS;
+    }
+    return true;
+}
+
+enum status results_sync_file(const char *path, struct error *error) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    bool failed = descriptor < 0 || !sync_bands(descriptor) || fsync(descriptor) != 0;
+    enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
+    if (descriptor >= 0) close(descriptor);
+    return status;
+}
+
+enum status results_sync_folder(const char *folder, struct error *error) {
+    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */
+    bool failed = descriptor < 0 || (fsync(descriptor) != 0 && errno != EINVAL);
+    enum status status =
+        failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", folder, strerror(errno)) : STATUS_OK;
+    if (descriptor >= 0) close(descriptor);
+    return status;
+}
+
+/* ---- the trailer ---- */
 
 struct file_hash {
     int descriptor;

@@ -1,5 +1,5 @@
-/* panels.c - which operations are divided, along which loop, and the plan of the panels. */
-#include "panels.h"
+/* units.c - which operations are divided, along which loop, and the plan of the panels. */
+#include "units.h"
 
 #include "../../kernels/core/axes.h"
 #include "../base/fail.h"
@@ -115,8 +115,8 @@ static double mean_of(const struct shard_groups *groups, int shards) {
     return all / shards;
 }
 
-bool panels_uneven(const struct shard_groups *groups, int shards) {
-    return end_of(groups, shards) > PANELS_UNEVEN * mean_of(groups, shards);
+bool units_uneven(const struct shard_groups *groups, int shards) {
+    return end_of(groups, shards) > UNITS_UNEVEN * mean_of(groups, shards);
 }
 
 static int compare_seconds(const void *one, const void *other) {
@@ -139,8 +139,7 @@ static double longest_whole(const struct shard_groups *groups, double mean) {
 static int *count_panels(const struct plan *plan, int shards, enum shard_by by) {
     int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);
     struct shard_groups *groups = shard_groups_find(plan);
-    bool deals =
-        by == SHARD_BY_TILES || (by == SHARD_AUTO && (groups->count < shards || panels_uneven(groups, shards)));
+    bool deals = by == SHARD_BY_TILES || (by == SHARD_AUTO && (groups->count < shards || units_uneven(groups, shards)));
     double mean = mean_of(groups, shards), whole = longest_whole(groups, mean);
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
@@ -212,82 +211,82 @@ static char *panel_words(const struct operand *out, const struct box *place, int
 }
 
 /* Makes a panel of a task: bands of its inputs, and the geometry that follows from their shapes. */
-static void make_panel(struct panels *panels, int number, const struct task *from, const struct band *band) {
-    struct plan *plan = &panels->plan;
+static void make_panel(struct units *units, int number, const struct task *from, const struct band *band) {
+    struct plan *plan = &units->plan;
     struct task *task = &plan->tasks[number];
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
     struct error error = {STATUS_OK, ""};
     for (int i = 0; i < from->geometry.inputs; i++) {
-        task->in[i] = take_band(plan, panels->whole, from->in[i], &from->geometry.in[i], band);
+        task->in[i] = take_band(plan, units->whole, from->in[i], &from->geometry.in[i], band);
         shapes[i] = plan->arrays[task->in[i]].shape;
         dtypes[i] = from->geometry.in[i].dtype;
     }
     const struct operand *out = &from->geometry.out;
     int axis = axis_of(out, band->loop);
     operations[from->geometry.op]->geometry(&from->geometry.options, shapes, dtypes, &task->geometry, &error);
-    panels->place[number].start[axis] = band->first;
-    panels->place[number].count[axis] = band->count;
-    task->panel = panel_words(out, &panels->place[number], axis);
+    units->place[number].start[axis] = band->first;
+    units->place[number].count[axis] = band->count;
+    task->panel = panel_words(out, &units->place[number], axis);
 }
 
-static void make_tasks(struct panels *panels, const int *counts) {
-    const struct plan *whole = panels->whole;
-    struct plan *plan = &panels->plan;
+static void make_tasks(struct units *units, const int *counts) {
+    const struct plan *whole = units->whole;
+    struct plan *plan = &units->plan;
     for (int t = 0; t < whole->task_count; t++) {
         const struct task *from = &whole->tasks[t];
         int loop = choose_loop(&from->geometry, counts[t]);
-        panels->first[t] = plan->task_count;
+        units->first[t] = plan->task_count;
         for (int p = 0; p < counts[t]; p++) {
             int number = plan->task_count++;
             plan->tasks[number] = *from;
-            panels->whole_task[number] = t;
+            units->whole_task[number] = t;
             struct shape shape = operand_array(&from->geometry.out);
-            panels->place[number] = box_whole(&shape);
+            units->place[number] = box_whole(&shape);
             struct band band = band_of(from->geometry.extent[loop], loop, p, counts[t]);
-            if (counts[t] > 1) make_panel(panels, number, from, &band);
+            if (counts[t] > 1) make_panel(units, number, from, &band);
         }
     }
-    panels->first[whole->task_count] = plan->task_count;
+    units->first[whole->task_count] = plan->task_count;
 }
 
 /* The number that an array of the whole has here: of a result in panels, that of the first. */
-static int number_of(const struct panels *panels, int array) {
-    const struct plan *plan = &panels->plan, *whole = panels->whole;
+static int number_of(const struct units *units, int array) {
+    const struct plan *plan = &units->plan, *whole = units->whole;
     int results_end = whole->input_count + whole->task_count;
     if (array < whole->input_count) return array;
     if (array >= results_end) return plan->input_count + plan->task_count + array - results_end;
-    return plan->input_count + panels->first[array - whole->input_count];
+    return plan->input_count + units->first[array - whole->input_count];
 }
 
-static struct array *other_of(const struct panels *panels, const struct array *array) {
-    return array->other ? &panels->plan.arrays[number_of(panels, (int)(array->other - panels->whole->arrays))] : NULL;
+static struct array *other_of(const struct units *units, const struct array *array) {
+    return array->other ? &units->plan.arrays[number_of(units, (int)(array->other - units->whole->arrays))] : NULL;
 }
 
 /* The results, and those that are read a second way, follow the inputs, of which there are now as many as there will
  * be. */
-static void make_results(struct panels *panels) {
-    struct plan *plan = &panels->plan;
-    const struct plan *whole = panels->whole;
+static void make_results(struct units *units) {
+    struct plan *plan = &units->plan;
+    const struct plan *whole = units->whole;
     plan->array_count = plan->input_count + plan->task_count;
-    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].other = other_of(panels, &whole->arrays[i]);
+    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].other = other_of(units, &whole->arrays[i]);
     for (int i = whole->input_count + whole->task_count; i < whole->array_count; i++) {
         struct array *array = &plan->arrays[plan->array_count++];
         *array = array_copy(&whole->arrays[i]);
-        array->other = other_of(panels, &whole->arrays[i]);
+        array->other = other_of(units, &whole->arrays[i]);
     }
     for (int t = 0; t < plan->task_count; t++) {
         struct task *task = &plan->tasks[t];
         struct array *out = &plan->arrays[plan->input_count + t];
         *out = array_copy(&whole->arrays[task->out]);
-        out->other = other_of(panels, &whole->arrays[task->out]);
+        out->other = other_of(units, &whole->arrays[task->out]);
         out->shape = operand_array(&task->geometry.out);
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {
             bool is_result = !task->panel && task->in[i] >= whole->input_count;
             int from_in = task->in[i];
             if (is_result) {
-                task->in[i] = number_of(panels, from_in);
+                task->in[i] = number_of(units, from_in);
                 plan->arrays[task->in[i]].shape =
                     whole->arrays[from_in].shape; /* the first panel's array stands for all */
             }
@@ -296,55 +295,55 @@ static void make_results(struct panels *panels) {
     }
 }
 
-static void make_runs(struct panels *panels) {
-    struct plan *plan = &panels->plan;
+static void make_runs(struct units *units) {
+    struct plan *plan = &units->plan;
     for (int t = 0; t < plan->task_count; t++) {
-        const struct task *from = &panels->whole->tasks[panels->whole_task[t]];
+        const struct task *from = &units->whole->tasks[units->whole_task[t]];
         plan->tasks[t].first_run = plan->run_count;
         for (int r = 0; r < from->run_count; r++)
-            copy_run(plan, &panels->whole->runs[from->first_run + r], t, plan->tasks[t].panel != NULL);
+            copy_run(plan, &units->whole->runs[from->first_run + r], t, plan->tasks[t].panel != NULL);
     }
 }
 
-static struct panels *divide(const struct plan *whole, const int *counts) {
-    struct panels *panels = must_malloc(sizeof *panels);
+static struct units *divide(const struct plan *whole, const int *counts) {
+    struct units *units = must_malloc(sizeof *units);
     size_t tasks = 0, bands = 0, runs = 0;
     for (int t = 0; t < whole->task_count; t++) {
         tasks += (size_t)counts[t];
         bands += counts[t] > 1 ? (size_t)(counts[t] * MAX_INPUTS) : 0;
         runs += (size_t)(counts[t] * whole->tasks[t].run_count);
     }
-    *panels = (struct panels){.whole = whole, .plan = *whole};
-    struct plan *plan = &panels->plan;
+    *units = (struct units){.whole = whole, .plan = *whole};
+    struct plan *plan = &units->plan;
     plan->task_count = plan->run_count = 0;
     size_t others = (size_t)(whole->array_count - whole->task_count);
     plan->arrays = must_malloc((others + bands + tasks) * sizeof *plan->arrays + 1);
     plan->tasks = must_malloc(tasks * sizeof *plan->tasks + 1);
     plan->runs = must_malloc(runs * sizeof *plan->runs + 1);
-    panels->whole_task = must_malloc(tasks * sizeof *panels->whole_task + 1);
-    panels->place = must_malloc(tasks * sizeof *panels->place + 1);
-    panels->first = must_malloc((size_t)(whole->task_count + 1) * sizeof *panels->first);
+    units->whole_task = must_malloc(tasks * sizeof *units->whole_task + 1);
+    units->place = must_malloc(tasks * sizeof *units->place + 1);
+    units->first = must_malloc((size_t)(whole->task_count + 1) * sizeof *units->first);
     for (int i = 0; i < whole->input_count; i++) plan->arrays[i] = array_copy(&whole->arrays[i]);
-    make_tasks(panels, counts);
-    make_results(panels);
-    make_runs(panels);
-    return panels;
+    make_tasks(units, counts);
+    make_results(units);
+    make_runs(units);
+    return units;
 }
 
-static double seconds_of_panels(const struct panels *panels, const struct shard_groups *parts, int task) {
+static double seconds_of_panels(const struct units *units, const struct shard_groups *parts, int task) {
     double seconds = 0;
-    for (int p = panels->first[task]; p < panels->first[task + 1]; p++) seconds += parts->loads[p].seconds;
+    for (int p = units->first[task]; p < units->first[task + 1]; p++) seconds += parts->loads[p].seconds;
     return seconds;
 }
 
 /* Halves the panels of operations that cost too much by panels. false: none does. */
-static bool halve_panels(const struct panels *panels, int shards, int *counts) {
-    struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
+static bool halve_panels(const struct units *units, int shards, int *counts) {
+    struct shard_groups *parts = shard_groups_find(&units->plan), *groups = shard_groups_find(units->whole);
     bool reduced = false;
     (void)shards;
-    for (int t = 0; t < panels->whole->task_count; t++) {
-        if (counts[t] == 1 || panels->whole->tasks[t].operation->run.keep_tiles == KEEP_ALWAYS) continue;
-        if (seconds_of_panels(panels, parts, t) <= KEEP_COST * groups->loads[t].seconds) continue;
+    for (int t = 0; t < units->whole->task_count; t++) {
+        if (counts[t] == 1 || units->whole->tasks[t].operation->run.keep_tiles == KEEP_ALWAYS) continue;
+        if (seconds_of_panels(units, parts, t) <= KEEP_COST * groups->loads[t].seconds) continue;
         counts[t] /= 2;
         reduced = true;
     }
@@ -354,15 +353,15 @@ static bool halve_panels(const struct panels *panels, int shards, int *counts) {
 }
 
 /* Leaves those short operations whole that add more than their part of EVEN_COST. false: none does. */
-static bool leave_whole(const struct panels *panels, int shards, int *counts) {
-    struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
+static bool leave_whole(const struct units *units, int shards, int *counts) {
+    struct shard_groups *parts = shard_groups_find(&units->plan), *groups = shard_groups_find(units->whole);
     double mean = mean_of(groups, shards);
     int divided = 0;
     bool reduced = false;
-    for (int t = 0; t < panels->whole->task_count; t++)
+    for (int t = 0; t < units->whole->task_count; t++)
         divided += counts[t] > 1 && groups->loads[t].seconds <= SHARE * mean;
-    for (int t = 0; t < panels->whole->task_count && divided > 0; t++) {
-        double whole_s = groups->loads[t].seconds, more_s = seconds_of_panels(panels, parts, t) - whole_s;
+    for (int t = 0; t < units->whole->task_count && divided > 0; t++) {
+        double whole_s = groups->loads[t].seconds, more_s = seconds_of_panels(units, parts, t) - whole_s;
         if (counts[t] == 1 || whole_s > SHARE * mean || more_s * divided <= EVEN_COST * mean * shards) continue;
         counts[t] = 1;
         reduced = true;
@@ -373,49 +372,57 @@ static bool leave_whole(const struct panels *panels, int shards, int *counts) {
 }
 
 /* Is a job of enough operations for all shards done so much sooner by panels that operations are divided for it? */
-static bool pays(const struct panels *panels, int shards) {
-    struct shard_groups *parts = shard_groups_find(&panels->plan), *groups = shard_groups_find(panels->whole);
-    bool pays = groups->count < shards || end_of(parts, shards) < PANELS_GAIN * end_of(groups, shards);
+static bool pays(const struct units *units, int shards) {
+    struct shard_groups *parts = shard_groups_find(&units->plan), *groups = shard_groups_find(units->whole);
+    bool pays = groups->count < shards || end_of(parts, shards) < UNITS_GAIN * end_of(groups, shards);
     shard_groups_free(parts);
     shard_groups_free(groups);
     return pays;
 }
 
-struct panels *panels_make(const struct plan *whole, int shards, enum shard_by by) {
+struct units *units_make(const struct plan *whole, int shards, enum shard_by by) {
     int *counts = count_panels(whole, shards, by);
-    struct panels *panels = divide(whole, counts);
-    bool (*cheaper)(const struct panels *, int, int *) = by == SHARD_CHECKPOINTED ? halve_panels : leave_whole;
-    while (panels_divide(panels) && cheaper(panels, shards, counts)) {
-        panels_free(panels);
-        panels = divide(whole, counts);
+    struct units *units = divide(whole, counts);
+    bool (*cheaper)(const struct units *, int, int *) = by == SHARD_CHECKPOINTED ? halve_panels : leave_whole;
+    while (units_divide(units) && cheaper(units, shards, counts)) {
+        units_free(units);
+        units = divide(whole, counts);
     }
-    if (by == SHARD_AUTO && panels_divide(panels) && !pays(panels, shards)) {
-        panels_free(panels);
+    if (by == SHARD_AUTO && units_divide(units) && !pays(units, shards)) {
+        units_free(units);
         for (int t = 0; t < whole->task_count; t++) counts[t] = 1;
-        panels = divide(whole, counts);
+        units = divide(whole, counts);
     }
     free(counts);
-    return panels;
+    return units;
 }
 
-void panels_free(struct panels *panels) {
-    if (!panels) return;
-    struct plan *plan = &panels->plan;
+void units_free(struct units *units) {
+    if (!units) return;
+    struct plan *plan = &units->plan;
     for (int t = 0; t < plan->task_count; t++) free(plan->tasks[t].panel);
     for (int kind = 0; kind < 2; kind++) plan->facts[kind].limits = NULL; /* the whole's */
     plan_clear(plan);
-    free(panels->whole_task);
-    free(panels->place);
-    free(panels->first);
-    free(panels);
+    free(units->whole_task);
+    free(units->place);
+    free(units->first);
+    free(units);
 }
 
-bool panels_divide(const struct panels *panels) {
-    return panels->plan.task_count > panels->whole->task_count;
+bool units_divide(const struct units *units) {
+    return units->plan.task_count > units->whole->task_count;
 }
 
-const struct run *panels_whole_run(const struct panels *panels, const struct run *run) {
-    const struct task *own = &panels->plan.tasks[run->task];
-    const struct task *whole = &panels->whole->tasks[panels->whole_task[run->task]];
-    return &panels->whole->runs[whole->first_run + run->number - own->first_run];
+const struct run *units_whole_run(const struct units *units, const struct run *run) {
+    const struct task *own = &units->plan.tasks[run->task];
+    const struct task *whole = &units->whole->tasks[units->whole_task[run->task]];
+    return &units->whole->runs[whole->first_run + run->number - own->first_run];
+}
+
+const struct run *units_of_run(const struct units *units, const struct run *whole, int *count, int *stride) {
+    int first = units->first[whole->task];
+    const struct task *unit = &units->plan.tasks[first];
+    *count = units->first[whole->task + 1] - first;
+    *stride = unit->run_count;
+    return &units->plan.runs[unit->first_run + whole->number - units->whole->tasks[whole->task].first_run];
 }

@@ -1,4 +1,4 @@
-/* open.c - opens and closes a job's results: what may be replaced at OUTPUT. */
+/* store.c - opens and closes a job's results: what may be replaced at OUTPUT. */
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../plan/clash.h"
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* ---- OUTPUT ---- */
@@ -131,21 +132,28 @@ static enum status drop_linked(struct results *results, struct error *error) {
     return destination_look(&results->place, error);
 }
 
-enum status results_open(const char *output, bool overwrite, bool resume, const struct plan *plan,
+static bool *no_flags(int count) {
+    bool *flags = must_malloc((size_t)count + 1);
+    memset(flags, 0, (size_t)count + 1);
+    return flags;
+}
+
+enum status results_open(const char *output, bool overwrite, bool resume, const struct units *units,
                          const struct shard *shard, struct readers *readers, struct results **result,
                          struct error *error) {
     struct results *results = must_malloc(sizeof *results);
-    *results = (struct results){.lock = -1, .shared_lock = -1, .plan = plan, .shard = shard, .readers = readers};
+    *results = (struct results){.lock = -1, .shared_lock = -1, .units = units, .shard = shard, .readers = readers};
+    results->plan = units->whole;
     results->overwrite = overwrite;
-    results->keys = keys_create(plan, readers);
+    results->keys = keys_create(units, readers);
     enum status status = destination_find("output", output, &results->place, error);
     results->whole = must_printf("%s.parts", results->place.path);
     results->parts = shard_own_folder(results->whole, shard);
-    sha256_hex(plan->job->resolved, strlen(plan->job->resolved), results->job_sha256);
-    results->kept = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *results->kept);
-    memset(results->kept, 0, (size_t)(plan->task_count + 1) * sizeof *results->kept);
-    results->seen = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *results->seen);
-    memset(results->seen, 0, (size_t)(plan->run_count + 1) * sizeof *results->seen);
+    const char *resolved = results->plan->job->resolved;
+    sha256_hex(resolved, strlen(resolved), results->job_sha256);
+    results->kept = no_flags(units->plan.task_count);
+    results->seen = no_flags(units->plan.run_count);
+    results->in_one = no_flags(results->plan->run_count);
     if (!status) status = check_output(results, overwrite, resume, error);
     if (!status) status = to_open(results, resume, error);
     if (!status) status = results_take_lock(results, error);
@@ -155,7 +163,7 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
     if (!status) results->linked = results->place.exists && link_is_at(results->place.path);
     if (!status && results->linked && !resume) status = drop_linked(results, error);
     if (!status) results_clear(results, !resume);
-    if (!status && !shard && resume) shards_find_parts(results);
+    if (!status && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
         text_print_stderr("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
                           (long)results->place.about.st_nlink);
@@ -192,36 +200,60 @@ static enum status settle_done(struct results *results, bool *done, struct error
     return STATUS_OK;
 }
 
+/* Removes the parts of a complete OUTPUT: a killed job had given it its name but not removed them. */
+static enum status clear_done(struct results *results, struct error *error) {
+    int parts, foreign;
+    for (int i = 0; i < results->units->plan.run_count; i++) {
+        char key[33], *path;
+        keys_of_unit(results->keys, &results->units->plan.runs[i], key);
+        path = must_printf("%s/%s.h5", results->parts, key);
+        if (shard_has(results->shard, results->units->plan.runs[i].task)) unlink(path);
+        free(path);
+    }
+    parts_remove_older(results->parts, &results->place.about.st_mtim);
+    TRY(results_count_parts(results, &parts, &foreign, error));
+    if (parts == 0) results_clear(results, true); /* the folders of shards too */
+    return STATUS_OK;
+}
+
+/* How many of the parts that lie here are of this job, or of this shard's share; marks these runs as seen. */
+static int count_own(struct results *results) {
+    const struct plan *whole = results->plan, *plan = &results->units->plan;
+    int own = 0;
+    for (int r = 0; r < whole->run_count; r++) {
+        int count, stride;
+        const struct run *first = units_of_run(results->units, &whole->runs[r], &count, &stride);
+        char *path = count > 1 ? results_run_path(results, &whole->runs[r]) : NULL;
+        bool in_one = path && access(path, F_OK) == 0;
+        own += in_one;
+        free(path);
+        for (int p = 0; p < count; p++) {
+            const struct run *unit = &plan->runs[first[p * stride].number];
+            if (!shard_has(results->shard, unit->task)) continue;
+            path = results_unit_path(results, unit);
+            bool there = access(path, F_OK) == 0;
+            own += there;
+            results->seen[unit->number] = there || in_one;
+            free(path);
+        }
+    }
+    return own;
+}
+
 enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error) {
-    const struct plan *plan = results->plan;
+    int parts, foreign;
     *done = false;
     if (results->place.exists) TRY(previous_open(results, restricted, done, error));
     TRY(to_resume(results, done, error));
-    int parts, foreign, ours = 0;
-    TRY(results_count_parts(results, &parts, &foreign, error));
     TRY(settle_done(results, done, error));
-    bool clears = *done && !results->linked;
-    for (int i = 0; i < plan->run_count; i++) {
-        struct stored previous;
-        if (!shard_has(results->shard, plan->runs[i].task)) continue;
-        char *path = results_part_path(results, &plan->runs[i]);
-        bool part = parts > ours && access(path, F_OK) == 0;
-        ours += part;
-        results->seen[i] = part || previous_stored(results, &plan->runs[i], &previous);
-        if (clears) unlink(path); /* a killed job had renamed OUTPUT but not removed its parts */
-        free(path);
-    }
-    if (!results->shard) ours += panels_count_parts(results, clears);
-    if (clears) {
-        parts_remove_older(results->parts, &results->place.about.st_mtim);
-        TRY(results_count_parts(results, &parts, &foreign, error));
-        ours = 0;
-        if (parts == 0) results_clear(results, true); /* the folders of shards too */
-    }
-    if (parts > ours && !results->linked)
+    if (!*done) TRY(previous_import(results, error));
+    TRY(results_count_parts(results, &parts, &foreign, error));
+    int own = parts > 0 ? count_own(results) : 0;
+    if (*done && previous_complete(results) && !results->linked) return clear_done(results, error);
+    if (parts > own && !results->linked)
         text_print_stderr("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
                           "are now%s\n",
-                          results->parts, parts - ours, parts - ours == 1 ? "" : "s",
+                          results->parts, parts - own, parts - own == 1 ? "" : "s",
                           *done ? "" : "; removed when it is complete");
     return STATUS_OK;
 }
@@ -230,10 +262,69 @@ const bool *results_seen(const struct results *results) {
     return results->seen;
 }
 
+/* Removes the lock and the folder, if it holds nothing else. Returns whether it is gone. */
+static bool leave_folder(const char *folder, int *lock) {
+    char *path = must_printf("%s/lock", folder);
+    unlink(path);
+    free(path);
+    close(*lock); /* before rmdir: network file systems keep an open file under another name */
+    *lock = -1;
+    return rmdir(folder) == 0;
+}
+
+/* A shard that leaves nothing removes OUTPUT.parts as well, if no other is at work there. */
+static void leave_shared(struct results *results, bool gone) {
+    if (results->shared_lock < 0) return;
+    if (gone && flock(results->shared_lock, LOCK_EX | LOCK_NB) == 0) {
+        leave_folder(results->whole, &results->shared_lock);
+    } else {
+        close(results->shared_lock);
+        results->shared_lock = -1;
+    }
+}
+
+void results_leave(struct results *results) {
+    struct error ignored = {STATUS_OK, ""};
+    int parts = 0, foreign = 0;
+    bool gone = false;
+    if (results->lock >= 0) {
+        /* This may run on the signal's thread while another thread is about to publish the part. If the part cannot be
+         * restored, --resume does its run again. */
+        struct h5_journal *journal = __atomic_load_n(&results->journal, __ATOMIC_ACQUIRE);
+        if (journal) h5_restore(journal);
+        to_leave(results);
+        results_clear(results, false);
+        bool counted = results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK;
+        /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
+         * stays. */
+        if (results->shard && counted && parts == 0 && !results->reused) shard_forget(results);
+        gone = leave_folder(results->parts, &results->lock);
+        if (!gone && results->cleared && counted && parts == 0 && foreign > 0)
+            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
+                              foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
+    }
+    leave_shared(results, gone);
+}
+
+void results_sweep(const char *output) {
+    struct error ignored = {STATUS_OK, ""};
+    struct results results = {.lock = -1, .shared_lock = -1};
+    int parts, foreign;
+    if (destination_find("output", output, &results.place, &ignored) == STATUS_OK) {
+        results.whole = must_printf("%s.parts", results.place.path);
+        results.parts = results.whole;
+        if (access(results.parts, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
+            !results_count_parts(&results, &parts, &foreign, &ignored) && parts == 0)
+            results_clear(&results, true);
+        results_leave(&results);
+        free(results.whole);
+    }
+    destination_free(&results.place);
+}
+
 void results_close(struct results *results) {
     if (!results) return;
     previous_close(results->previous);
-    counterpart_free(results->other);
     results_leave(results);
     to_close(results);
     keys_free(results->keys);
@@ -244,5 +335,6 @@ void results_close(struct results *results) {
     free(results->parts);
     free(results->kept);
     free(results->seen);
+    free(results->in_one);
     free(results);
 }
