@@ -11,8 +11,7 @@
  * single elements, which is as easy where k is adjacent as where lines are. Either way half a warp loads 4 lines x 4 k
  * of 8 bytes at once, and four elements of padding put them into different banks.
  *
- * The instruction for 8 of k needs twice the operands at once, which leaves no registers for a second set; it ran at
- * 0.73 of cuBLAS's speed. Before compute capability 9.0 the 16 rows take two instructions of 8.
+ * Before compute capability 9.0 the 16 rows take two instructions of 8.
  *
  * Smaller tiles, whose k is shared by warps and by clusters of blocks, are in shares.cuh. Where there is a tile
  * for each block that finds room, blocks share the tiles evenly, as even.cuh tells.

@@ -40,16 +40,8 @@
  * softmax, nine tenths for numbers spread over 2^-60 .. 2^60; where 99 of 100 numbers are zero, twice as large: there
  * cuBLAS rounds seldom.
  *
- * Before, loaders cut both operands, out of registers: rows not in fours took 6 to 30 % longer (22, 42, 182 us), while
- * 128 x 128 of rows in fours was the same or up to 7 % faster (1024^3: 27.5). 22 us were predicted for 1000^3, because
- * shared memory has 28 % less to carry now, and loads are two slots ahead. But 32 of k of such a tile still take 1.35
- * us; without loads 1.3, without writing slices 1.2; consumers that take turns at the tensor cores changed nothing.
- * With slices of arbitrary bits it took 1.8, with none and no loads 1.0, where tensor cores need 0.78 at full clock: so
- * it seems to be their power that bounds it.
- *
- * The products of first slices in a sum of their own, which float32 additions add to the others': 3 to 5 % slower; the
- * error where 99 of 100 numbers of A are zero fell from 3.4e-8 to 3.0e-8 of |A||B| (cuBLAS 2.7e-8), but rose by a
- * quarter for N(0,1). */
+ * The limit: 32 of k of a 128 x 128 tile take 1.35 us, where tensor cores need 0.78 at full clock. Without loads they
+ * take 1.3, without writing slices 1.2: what bounds them seems to be the tensor cores' power. */
 #include "exact32.cuh"
 #include "ways.cuh"
 

@@ -33,9 +33,6 @@
  *
  * Of the instructions 42 % are multiply-adds; a third are fetching.
  *
- * Tried and left out: blocks that stay, whose copies of 16 bytes run one piece of k ahead and are turned in shared
- * memory, with 8 x 8 sums a thread: 1.3 to 2 times as slow. Tiles of 64 sums a thread, or of 8 x 2: up to 1.3 times.
- *
  * The limit: multiply-adds without tensor cores. From about 64 of k on there are faster ways. */
 #include "../../core/cluster.cuh"
 #include "../matmul.cuh"

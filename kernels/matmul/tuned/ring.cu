@@ -18,12 +18,6 @@
  *     1283 of 66^3   81.2  80.8  57.5        722 of 88^3   56.1  75.2  46.5        352 of 106^3   52.5  64.3  71.0
  *      831 of 82^3   66.6  83.1  62.5        606 of 96^3   51.3  71.6  47.5        352 of 126^3   50.2  63.6  67.5
  *
- * Float32 in two slices of TF32 (x = high + low, three products, windows of 8 of k) had 52.5 where cuBLAS had 58.2 at
- * 82^3, 38.9 and 49.6 at 88^3, 77.7 and 62.5 at 190^3. But where a sum is little more than one product its error was
- * 4.9e-7 of it: what the second slice leaves off, and low low. That is too much for float32, so it is not here.
- *
- * Six stages instead of three, and warps that take turns at copying and multiplying, changed nothing.
- *
  * The limit: arithmetic, copies and stores hardly overlap. From about 110 on dmma.cu is faster. */
 #include "../../core/fragments.cuh"
 #include "ring.cuh"

@@ -31,13 +31,8 @@
  *     float32    176^3           3.9   5.3  10.0      700^3          25.7  22.8  31.8
  *                473^3          13.3  11.9  19.3      32x4096x4096   48.4  39.4  56.0
  *
- * Large float32 products are left to the tiles of async.cu. Of the 4.5 that 176^3 of float64 took in tiles of
- * 32 x 32, 0.6 went by before the first copy, 1.5 with k and 1.1 with the sums. A barrier of a cluster takes 0.6 and
- * more, so blocks share k only where it is long. In tiles of 32 x 32 with four warps 312^3 takes 4.2 where 16 x 32 took
- * 6.1 (cuBLAS 4.5), and 29 x 2671 x 607 takes 8.3 where 32 x 64 took 10.7 (8.1).
- *
- * Tried for float64 and left out: tiles of 96 x 128, 96 x 96, 96 x 64, 64 x 128 and 48 x 32, at most 2 % faster than
- * the best of these; of 48 x 48, at most 4 %; of 32 x 32 with eight warps, at most 7 %. */
+ * Large float32 products are left to the tiles of async.cu. A barrier of a cluster takes 0.6 us and more, so blocks
+ * share k only where it is long. */
 #ifndef KERNELS_MATMUL_SHARES_CUH
 #define KERNELS_MATMUL_SHARES_CUH
 

@@ -34,16 +34,7 @@
  * 1.2 to 1.3 for 16. Float64: 0.92 to 1.07 up to 3, by multiply-adds; on tensor cores 0.83 to 1.1 for 5 and 8, 0.62 to
  * 0.74 for 16, where multiply-adds had 0.73 to 1.0 and 0.47 to 0.69, but were faster for 3 (99.6 us, 104). 16-bit
  * types: 0.82 to 0.87 for one and two, 0.6 to 0.75 for 3 to 8, 0.4 to 0.6 for 16; with rows of odd width 1.8 to 2.6,
- * since cuBLAS loses more by them. S costs each thread two divisions on its way to shared memory; two for each element
- * took 3 to 15 us more.
- *
- * Then multiply-adds also took vectors of 16 bits, workers for 2, 4 and 8 lines came beside those for 16, and the model
- * was fitted anew (us, before, cuBLAS): bfloat16 3 x 4020 x 2173 9.2 (11.7, 16.0), 3 x 10240 x 2560 16.6 (18.8, 15.3);
- * float32 3 x 4020 x 2173 9.6 (14.1, 23.6), 5 x 13229 x 4024 64 (77, 92); float64 8 x 4469 x 1460 19.9 (25.3, 28.2), 12
- * x 2049 x 2047 18.5 (22.4, 16.1).
- *
- * X through shared memory, by cp.async in a ring, takes 29 us where bfloat16 takes 44 by registers (5 rows). It needs
- * rows that begin on 16 bytes, as do TMA's, by which wgmma.cu is as fast: so it was left.
+ * since cuBLAS loses more by them.
  *
  * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
  * addition, which nothing here can hide. */

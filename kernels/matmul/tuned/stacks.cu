@@ -30,22 +30,13 @@
  * into shared memory is cut along k; its sums stay in registers. Each element is one chain of additions in the order of
  * k, whatever the tile.
  *
- * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65), 22.6
- * (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4 (37),
- * 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48). Each thread once took 30 instructions for a copy,
- * converted to float64 and back for an `alpha` that needed none, and all of it was unrolled, tens of KiB of code in a
- * straight line, once a product: warps waited for instructions. Now copies are a short loop that adds, both operands
- * share it, and what writes C is three loops, the rare ones apart: 123 us became 88 in float32 64 x 64 x 64 (54 M
- * instructions in all), 38 became 34 in bfloat16. A third buffer, and odd rows spread by another pass, were slower, and
- * so were pieces of k where two blocks run whole. Where one would be alone with its two buffers, pieces let others run
- * that hide what it waits for: float64 64 x 64 x 64 took 142.6 whole and 109 in pieces, float32 65 x 19 x 181 104 and
- * 66.6, 63 x 135 x 104 98 and 82. Copies of 8 bytes by eight threads a row: 99 x 98 x 101 159.6, and by all threads
- * side by side 139.6 (both before the other changes).
+ * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65),
+ * 22.6 (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4
+ * (37), 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48). Where a block would be alone with its
+ * two buffers, pieces of k let others run that hide what it waits for: float64 64 x 64 x 64 then takes 109.
  *
- * C passes by shared memory where threads do not hold 16 bytes of its rows; where they do, that cost 9 us of 105. A
- * large C does only if it would be written by 2 bytes: 365 of 247 x 161 x 15 in bfloat16 took 77 us, and 33 this way.
- * Launches that begin early saved 0.2 to 0.3 us in most cases, and cost 1 to 3 in others: 400 of 45 x 45 x 45 in
- * float32 took 10.7 us and 12.7, 4000 of 33 x 33 x 33 in bfloat16 32.6 and 35.5.
+ * C passes by shared memory where threads do not hold 16 bytes of its rows; a large C only if it would be written by
+ * 2 bytes: 365 of 247 x 161 x 15 in bfloat16 took 77 us, and 33 this way.
  *
  * Of float32 the vendor is still faster where a product is all edges or has few warps' worth of tiles: 5135 of 33 x 33
  * x 33 took 1.09 times as long, 394 of 119 x 119 x 119 (by exact32.cu) 1.6 times, 523 of 21 x 121 x 208 twice.

@@ -25,9 +25,7 @@
  * are found by division only once. wide, stack: as many threads store as make a turn of all of them whole rows of y, so
  * a thread stays in its row of x, and from one unit to the next each of its elements moves by a constant; in a stack,
  * by another one where it enters the next matrix. tall: threads stand side by side along a column, and the places of a
- * unit's elements beside each other are found once a column. Copies that pass through registers, 16 to a thread and all
- * of them under way at once, take 13 instructions a byte to address and hold back as many registers: strips of 1-byte
- * elements had 0.72 to 0.95 of a copy.
+ * unit's elements beside each other are found once a column.
  *
  * Banks: the lanes of a warp read x's rows at a stride of `width` units. If that is odd they lie in different banks. If
  * it is even, tall pads each `width` units by one, and in a stack each 128 bytes move on by one more unit. wide: the
@@ -35,11 +33,7 @@
  *
  * Measured on an H200, speed against a copy, cache evicted before, mean (least) of 2 to 64 rows: 1-byte elements 0.96
  * (0.87), 2-byte 0.95 (0.88), 4-byte 0.95 (0.89), 8-byte 1.00 (0.95); stacks of 8 x 8 to 56 x 56: 1-byte 0.86 (0.81),
- * 2-byte 0.94 (0.88). Before, with copies through registers: 0.84 (0.69), 0.83 (0.65), 0.92 (0.71), 0.97 (0.91); 0.66
- * and 0.85. Tiles of strips have 24 KiB for 1- and 2-byte elements: with 16, short sides of 3 and 12 had 0.84, and
- * 4-byte elements lose 0.04 by 24. Two tiles to a block, the next under way while one is stored, were slower (0.65 for
- * 0.76), and stores that begin where a sector does gained nothing. tall: a warp that stores one unit of a column and
- * goes on to the next had 0.45 of a copy, one that stores seven units of each 0.84.
+ * 2-byte 0.94 (0.88). Tiles of strips have 24 KiB for 1- and 2-byte elements, which short sides of 3 and 12 need.
  *
  * The limit: thin. Where a matrix is larger than a tile and both sides are longer than 64, the runs of 4- and 8-byte
  * elements would be too short; swizzled.cu has square tiles for that. Narrow elements are better off here up

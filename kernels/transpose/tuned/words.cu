@@ -20,11 +20,7 @@
  *
  * Memory writes sectors of 32 bytes. One that two tiles write in part, at different times, costs more than the 12 to 25
  * % of rows which a tile reads for its neighbour's sake, so that it begins each column of y with a whole sector. 2-byte
- * elements then had 0.86 of a copy instead of 0.78 (8193 x 8193), 0.93 instead of 0.86 (4097 x 5003); bytes 0.73
- * instead of 0.63, and 0.73 instead of 0.53 at 32767 x 32767. Beginning with 64 or 128 bytes was slower. So were tiles
- * of 256, 384 and 512 rows, or of 64 and 128 bytes of a row, 512 threads, bands of tiles for the cache's sake, and
- * copies past the registers, 4 bytes each (bytes 0.58, 2-byte elements 0.76): for bytes all of them had 0.5 to 0.76,
- * none more for all sizes.
+ * elements then have 0.86 of a copy instead of 0.78 (8193 x 8193), bytes 0.73 instead of 0.63.
  *
  * The limit: bytes, 0.65 to 0.75 of a copy, where their rows are odd. What limits them is not known: neither
  * instructions nor shared memory by their numbers. */
