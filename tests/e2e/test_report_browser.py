@@ -10,11 +10,18 @@ import pytest
 
 import harness
 from harness import OK
-from test_report import results  # noqa: F401 (a fixture)
+from test_report import edited, results  # noqa: F401 (a fixture)
 
 PROBE = """
 const out = {errors: window.failures, width: innerWidth, scroll: document.documentElement.scrollWidth,
              loaded: performance.getEntriesByType('resource').map(entry => entry.name)};
+const seen = [...document.querySelectorAll('h1, h2, h3, p, li, caption, td, tbody th, svg')].filter(
+    element => !element.closest('svg svg') && getComputedStyle(element).display !== 'none');
+const wide = seen.map(element => element.getBoundingClientRect()).filter(box => box.width > 0);
+out.right = Math.max(...wide.map(box => box.right));
+const flags = [...document.querySelectorAll('[aria-label="Table of runs"] thead th')].find(
+    head => head.textContent.startsWith('Flags'));
+out.flags = flags ? flags.getBoundingClientRect().right : null;
 const table = document.querySelector('[aria-label="Table of runs"] table'), heads = [...table.tHead.rows[0].cells];
 const column = name => heads.findIndex(head => head.textContent.startsWith(name));
 const cells = at => [...table.tBodies[0].rows].map(row => row.cells[at].dataset.v ?? row.cells[at].textContent);
@@ -56,14 +63,21 @@ def browse(browser, folder, path, width, scheme="light"):
     return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
 
 
+def flag(rows, _):
+    rows["flags"] = b"throttled,outliers,drift"
+    rows["message"] = b"a sentence that is as long as messages may be, and longer than a narrow screen is wide"
+    return rows
+
+
 def test_in_a_browser(browser, results, folder):  # noqa: F811
     """No word on the console, nothing loaded, nothing wider than a telephone, headings that sort."""
     path, probed = folder / "page.html", folder / "probed.html"
-    done = harness.tilerun("report", results / "sweep.h5", results / "one.h5", "-o", path)
+    flagged = edited(results, folder, flag)
+    done = harness.tilerun("report", flagged, results / "one.h5", "-o", path)
     assert done.returncode == OK
     document, console = browse(browser, folder, path, 1280)
     assert console == []
-    fixed = 2 + 4  # headings of drawings and of the environment
+    fixed = 1 + 4 + 4  # headings of the drawings, of the environment, of the inputs
     assert document.count("<th scope=\"col\"") == document.count("<button type=\"button\"") + fixed
 
     text = re.sub("<meta http-equiv[^>]*>", "", path.read_text())
@@ -76,6 +90,10 @@ def test_in_a_browser(browser, results, folder):  # noqa: F811
         found = json.loads(re.search('<script type="application/json" id="probe">(.*?)</script>', document)[1])
         assert console == [] and found["errors"] == [] and found["loaded"] == []
         assert found["scroll"] <= max(width, found["width"]), "wider than the screen"
+        if width == 1280:
+            assert 0 < found["flags"] < width, "flags are on the screen"
+        else:
+            assert found["right"] <= found["width"], "something is cut"
         assert found["up"] == sorted(found["up"]) and found["down"] == found["up"][::-1] and len(found["up"]) == 31
         assert found["names"] == sorted(found["names"])
         assert [way for way in found["sort"] if way] == ["ascending"]

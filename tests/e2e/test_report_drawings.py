@@ -1,4 +1,4 @@
-"""`tilerun report`: where points and ticks stand in the drawings, which limits are drawn, what messages are told."""
+"""`tilerun report`: where points, ticks and names stand in the drawings, which limits are drawn, what messages say."""
 
 import math
 import re
@@ -9,7 +9,8 @@ import pytest
 import page
 from test_report import edited, limited, report, results, titles, unlimited  # noqa: F401 (a fixture)
 
-LEFT, RIGHT, TOP, BOTTOM = 58, 400, 16, 290
+ROOFLINE = "Roofline: rate against arithmetic intensity"
+LEFT, RIGHT, TOP, BOTTOM = 54, 296, 14, 240
 
 
 def figure_of(root, title):
@@ -18,8 +19,13 @@ def figure_of(root, title):
 
 def heights(figure):
     """Of the points, from the top."""
+    return sorted(y for _, y in places(figure))
+
+
+def places(figure):
+    """Of the points, in the drawing."""
     markers = [group.find("path")[-1].attributes["d"] for group in figure.find("g")]
-    return sorted(float(re.match(r"M\S+ ([\d.]+)m", marker)[1]) for marker in markers)
+    return [tuple(map(float, re.match(r"M(\S+) ([\d.]+)m", marker).groups())) for marker in markers]
 
 
 @pytest.mark.parametrize("exact", [0, 1, 5])
@@ -60,17 +66,40 @@ def test_a_linear_axis_has_little_room_at_its_ends(results, folder, values):
 @pytest.mark.parametrize("above", [0.999, 1, 1.001])
 def test_a_tick_at_the_very_end(results, folder, power, above):
     """An axis of powers of ten that ends at one of them shows it, and not the even steps of an axis that has none."""
-    rate = above * 10**power / 1.15
-    assert above != 1 or rate * 1.15 == 10**power
+    rate = above * 10.0 ** (9 + power) / 1.15
+    assert above != 1 or rate * 1.15 == 10 ** (9 + power)
 
     def change(rows, file):
         rows = unlimited(rows, file)
         rows["flops"], rows["bytes"], rows["kernel_median_s"] = rate, rate, 1
-        return rows
+        return rows[rows["op"] != b"transpose"]
 
-    figure = figure_of(report(edited(results, folder, change)), "Rate against intensity")
+    figure = figure_of(report(edited(results, folder, change)), ROOFLINE)
     ticks = [tick.text() for tick in figure.find("text", class_="tick end")]
     assert ticks == [str(10**power)] if above >= 1 else len(ticks) > 2
+
+
+PLAIN, POWER = r"-?\d+(\.\d+)?", r"(\d+(\.\d+)?·)?10⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+|0"
+
+
+@pytest.mark.parametrize("smallest", [1e-12, 1e-6, 1e-3, 1, 1e3, 1e8])
+@pytest.mark.parametrize("span", [1.5, 30, 1e4, 1e9])
+def test_an_axis_has_labels_of_one_kind(results, folder, smallest, span):
+    """And its title names the unit, and the scale where it is logarithmic."""
+
+    def change(rows, _):
+        rows = rows[rows["op"] == b"matmul"]
+        rows["kernel_median_s"] = rows["flops"] / 1e9 / smallest / np.geomspace(1, span, len(rows))
+        rows["kernel_ci_low_s"] = rows["kernel_ci_high_s"] = np.nan
+        return rows
+
+    drawing = report(edited(results, folder, change)).find("figure")[0].one("svg")
+    labels = [text.text() for text in drawing.find("text", class_="tick end")]
+    kinds = [all(re.fullmatch(kind, label) for label in labels) for kind in (PLAIN, POWER)]
+    assert len(labels) > 1 and any(kinds), labels
+    titles_of_axes = [text.text() for text in drawing.find("text", class_="mid")]
+    assert titles_of_axes[0].startswith("rate (") and "FLOP/s" in titles_of_axes[0]
+    assert ("log scale" in titles_of_axes[0]) == (span > 20)
 
 
 @pytest.mark.parametrize("bound", [0, -0.0, -1e-3, np.nan, np.inf, -np.inf, 1e-300, 5e-324, 1e300])
@@ -84,7 +113,7 @@ def test_limits_that_are_none(results, folder, bound, by):
         return rows
 
     root = report(edited(results, folder, change))
-    assert not figure_of(root, "Rate against intensity").find("path", class_="roof")
+    assert not figure_of(root, ROOFLINE).find("path", class_="roof")
 
 
 @pytest.mark.parametrize("status, flops, traffic, seconds", [
@@ -98,7 +127,7 @@ def test_runs_that_have_no_place(results, folder, status, flops, traffic, second
 
     def change(rows, file, odd=True):
         rows = unlimited(rows, file)[:6]
-        rows["flops"], rows["bytes"] = 1e6, 2e6
+        rows["op"], rows["flops"], rows["bytes"] = b"matmul", 1e6, 2e6
         rows["kernel_median_s"] = 1e-3 * np.arange(1, 7)
         if odd:
             rows["status"][3], rows["kernel_median_s"][3] = status, seconds
@@ -106,7 +135,7 @@ def test_runs_that_have_no_place(results, folder, status, flops, traffic, second
         return rows if odd else np.delete(rows, 3)
 
     def found(change):
-        return heights(figure_of(report(edited(results, folder, change)), "Rate against intensity"))
+        return heights(figure_of(report(edited(results, folder, change)), ROOFLINE))
 
     assert len(found(change)) == 5 and found(change) == found(lambda rows, file: change(rows, file, odd=False))
 
@@ -147,6 +176,9 @@ def test_lines_and_intervals(results, folder):
     looks = {tuple(line.attributes["class"].split()) for line in lines}
     assert len(looks) == 4, "colour and dash tell the lines apart"
     assert "95 % intervals" in root.find("figure")[0].one("figcaption").text()
+    points = root.find("figure")[1]  # against dtype: categories get points, each of its own place and look
+    assert not [e for e in points.find("path") if "L" in e.attributes["d"]]
+    assert len(places(points)) == 12 == len({x for x, _ in places(points)})
 
 
 @pytest.mark.parametrize("variants, kinds", [(12, 1), (6, 2), (4, 3), (3, 4), (1, 4)])
@@ -165,7 +197,7 @@ def test_lines_of_one_variant_have_dashes(results, folder, variants, kinds):
     lines = [path.attributes["class"].split() for path in drawing.find("path")]
     dashes = [words[2] for words in lines if words[0] == "l" and len(words) == 3]
     assert dashes == [f"d{k}" for _ in range(variants) for k in range(kinds)]
-    markers = [group.find("path")[-1].attributes["class"].split()[1] for group in drawing.find("g")]
+    markers = [group.find("path")[-1].attributes["class"].split()[0] for group in drawing.find("g")]
     hollow = [k % 2 == 1 for _ in range(variants) for k in range(kinds) for _ in "12"]
     assert len(markers) == len(hollow) and all(m == "ms" or (m == "mh") == h for m, h in zip(markers, hollow))
 
@@ -178,24 +210,63 @@ def test_the_fastest_lines_are_drawn(results, folder):
         rows["operation"], rows["op"], rows["variant"], rows["flops"] = b"product", b"matmul", b"cpu", 1e9
         rows["parameters"] = [f"n={n},kind=k{kind:02}".encode() for kind in range(15) for n in (8, 16)]
         rows["kernel_median_s"] = np.repeat(times, 2) * 1e-3
+        rows["kernel_ci_low_s"] = rows["kernel_ci_high_s"] = np.nan
         return rows
 
     figure = report(edited(results, folder, change)).find("figure")[0]
     names = [text.text() for text in figure.one("svg").find("text", class_="tick")]
-    assert names == [f"cpu, k{kind:02}" for kind in range(15) if times[kind] <= 12]
-    assert "12 of 15 lines are drawn, those that reach the highest rates" in figure.one("figcaption").text()
+    assert names == [*(f"cpu, k{kind:02}" for kind in range(15) if times[kind] <= 11), "4 others"]
+    grey = [path for path in figure.find("path") if "kx" in path.attributes["class"].split()]
+    assert len(grey) == 8 + 1, "the others' points, and their mark beside the name"
 
 
 def test_roofs(results, folder):
-    """Limits that the rows tell are drawn once for each device, memory's and each type's."""
-
-    def cloud(root, title):
-        return root.find("figure")[titles(root).index(title)]
-
+    """Limits that the rows record are drawn once for each device, memory's and each type's; names stand beside the
+    plot, clear of marks and of one another; transposes have their place under the roof of memory."""
     root = report(edited(results, folder, limited))
-    figure = cloud(root, "How near each run comes to its roof")
-    names = sorted(e.text() for e in figure.find("text") if e.attributes.get("class", "").startswith("note"))
-    assert names == ["cpu 20.0 GB/s", "cpu float32 100 GFLOP/s", "cpu float64 50.0 GFLOP/s"]
-    assert len(figure.find("path", class_="roof")) == 3
-    assert re.fullmatch(r"[\d.]+ % of (memory|compute)", page.table_rows(root, "Table of runs")[0]["Of limit"])
-    assert not cloud(report(edited(results, folder, unlimited)), "Rate against intensity").find("path", class_="roof")
+    figure = figure_of(root, ROOFLINE)
+    notes = figure.find("text", class_="note")
+    assert sorted(note.text() for note in notes) == ["20.0 GB/s", "float32 100.0 GFLOP/s", "float64 50.0 GFLOP/s"]
+    names = [*notes, *figure.find("text", class_="tick")]
+    assert all(float(name.attributes["x"]) > RIGHT + 8 for name in names)
+    heights = sorted(float(name.attributes["y"]) for name in names)
+    assert all(after - before > 12 for before, after in zip(heights, heights[1:]))
+    assert len([path for path in figure.find("path", class_="roof") if "L" in path.attributes["d"]]) == 3
+    rows = page.table_rows(root, "Table of runs")
+    assert all(row["Bound by"] in ("memory", "compute") and row["Of roof"].endswith("%") for row in rows)
+    assert len([group for group in figure.find("g") if group.one("title").text().startswith("turned ")]) == 12
+    assert not figure_of(report(edited(results, folder, unlimited)), ROOFLINE).find("path", class_="roof")
+
+
+def test_samples_stand_in_time(results, folder):
+    """A run's samples in the order in which they were taken: later ones further right, slower ones higher."""
+    deviations = [0.0, 0.01, -0.01, 0.02, -0.02, 0.03, 0.0]
+
+    def change(rows, file):
+        for row in rows:
+            row["kernel_median_s"] = 1e-3
+            file[f"samples/{row['run']}"][:] = 1e-3 * (1 + np.array(deviations))
+        return rows
+
+    (strip, *others) = report(edited(results, folder, change)).find("svg", class_="strip")
+    assert len(others) == 29
+    bars = re.findall(r"M([\d.]+) (-?[\d.]+)V(-?[\d.]+)", strip.find("path")[0].attributes["d"])
+    middles = [(float(low) + float(high)) / 2 for _, low, high in bars]
+    assert [float(x) for x, _, _ in bars] == pytest.approx([240 * (i + 0.5) / 7 for i in range(7)], abs=0.06)
+    assert np.argsort(middles, kind="stable").tolist() == np.argsort(-np.array(deviations), kind="stable").tolist()
+
+
+@pytest.mark.parametrize("count", [2, 12, 30])
+def test_names_of_categories_do_not_meet(results, folder, count):
+    """Long names of many variants are turned, and none is left out while there is room."""
+
+    def change(rows, _):
+        rows = rows[:count]
+        rows["operation"], rows["op"], rows["parameters"], rows["flops"] = b"product", b"matmul", b"", 1e6
+        rows["variant"] = [f"tiled,tile={i:03}".encode() for i in range(count)]
+        return rows
+
+    figure = report(edited(results, folder, change)).find("figure")[0]
+    names = [text for text in figure.find("text") if "tile" in text.text()]
+    turned = ["rotate" in name.attributes.get("transform", "") for name in names]
+    assert len(names) == count and turned == [count > 2] * count

@@ -1,0 +1,394 @@
+/* plot.c - plots and strips as inline SVG. */
+#include "plot.h"
+
+#include "../base/fail.h"
+#include "report_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 460, HEIGHT = 292, LEFT = 54, RIGHT = 296, WIDE_RIGHT = 444, TOP = 14, BOTTOM = 240, NAMES = 312 };
+enum { NAME_CHARACTERS = 22, TILT = 50, TILTED = 14, TILTED_ROOM = 56, UPRIGHT = 40, STRIP_WIDTH = 240 };
+enum { DASHES = 4, MOST_TICKS = 24, MOST_TITLES = 300, TICK_BYTES = 64 };
+#define CHARACTER 6.2 /* the mean width of one, in the style sheet's size */
+
+/* How an axis' values become places in the drawing. */
+struct scale {
+    const struct plot_axis *axis;
+    double low, high; /* of the values, in the axis' unit */
+    double from, to;  /* in the drawing */
+    double least;     /* of the values above 0 */
+    bool log, zero;   /* is it logarithmic; are there zeros on such a one, which stand at `floor`? */
+    double floor;
+    double unit; /* what ticks are divided by */
+    const char *unit_name;
+    double ticks[MOST_TICKS]; /* in the unit of the values */
+    int tick_count;
+    bool powers; /* all ticks are written as powers of ten */
+};
+
+void plot_add(struct plot_series *series, struct plot_point point) {
+    bool full = (series->count & (series->count - 1)) == 0; /* the room is the next power of 2 */
+    size_t room = series->count ? 2 * (size_t)series->count : 1;
+    if (full) series->points = must_realloc(series->points, room * sizeof *series->points);
+    series->points[series->count++] = point;
+}
+
+void plot_add_line(struct plot *plot, double x0, double y0, double x1, double y1, char *label) {
+    int lines = 0;
+    for (int s = 0; s < plot->series_count; s++) lines += plot->series[s].kind == PLOT_LINE;
+    if (lines == PLOT_LINES) {
+        free(label);
+        return;
+    }
+    struct plot_series *line = &plot->series[plot->series_count++];
+    *line = (struct plot_series){.label = label, .kind = PLOT_LINE};
+    plot_add(line, (struct plot_point){x0, y0, NAN, NAN, NAN, NULL});
+    plot_add(line, (struct plot_point){x1, y1, NAN, NAN, NAN, NULL});
+}
+
+void plot_clear(struct plot *plot) {
+    for (int s = 0; s < plot->series_count; s++) {
+        for (int i = 0; i < plot->series[s].count; i++) free(plot->series[s].points[i].about);
+        free(plot->series[s].label);
+        free(plot->series[s].points);
+    }
+    *plot = (struct plot){0};
+}
+
+/* ---- scales ---- */
+
+static double at(const struct scale *scale, double value) {
+    if (scale->zero && value < scale->floor) value = scale->floor;
+    double part = scale->log ? log(value / scale->low) / log(scale->high / scale->low)
+                             : (value - scale->low) / (scale->high - scale->low);
+    if (!isfinite(part)) part = 0.5; /* a range beyond that of numbers */
+    return scale->from + part * (scale->to - scale->from);
+}
+
+static void widen(struct scale *scale, double value) {
+    if (!isfinite(value)) return;
+    scale->low = fmin(scale->low, value);
+    scale->high = fmax(scale->high, value);
+    if (value > 0) scale->least = fmin(scale->least, value);
+}
+
+/* Leaves room around the values, and chooses the unit that `tilerun show` has. */
+static void round_out(struct scale *scale, bool from_zero) {
+    const struct plot_axis *axis = scale->axis;
+    double span = scale->high - scale->low;
+    scale->log = axis->scale == SCALE_BY_RANGE ? scale->low > 0 && scale->high > 10 * scale->low : axis->scale > 0;
+    scale->zero = axis->scale == SCALE_LOG_ZERO && scale->low <= 0;
+    scale->floor = pow(10, floor(log10(scale->least)) - 1);
+    if (scale->log) scale->low = scale->zero ? scale->floor : scale->least;
+    if (axis->categories) {
+        scale->log = false;
+        scale->low = -0.5;
+        scale->high = axis->category_count - 0.5;
+    } else if (scale->log) {
+        double room = fmax(pow(scale->high / scale->low, 0.06), 1.15);
+        scale->low /= room;
+        scale->high *= room;
+    } else if (from_zero && scale->low >= 0 && span > 0) {
+        scale->low = 0;
+        scale->high *= 1.08;
+    } else {
+        if (!(span > 0)) span = 8 * fmax(fabs(scale->high), 1);
+        scale->low -= 0.06 * span;
+        scale->high += 0.06 * span;
+    }
+    bool tera = axis->unit == UNIT_FLOPS && scale->high >= 1e12;
+    scale->unit = axis->unit == UNIT_NONE ? 1 : tera ? 1e12 : 1e9;
+    scale->unit_name = axis->unit == UNIT_NONE ? "" : axis->unit == UNIT_BYTES ? "GB/s" : tera ? "TFLOP/s" : "GFLOP/s";
+}
+
+static void widen_all(const struct plot *plot, struct scale *x, struct scale *y) {
+    for (int s = 0; s < plot->series_count; s++)
+        for (int i = 0; i < plot->series[s].count; i++) {
+            const struct plot_point *point = &plot->series[s].points[i];
+            const double heights[] = {point->y, point->low, point->high, point->mark};
+            widen(x, point->x);
+            for (int k = 0; k < 4; k++) widen(y, heights[k]);
+        }
+    round_out(x, x->axis->unit != UNIT_NONE);
+    round_out(y, true);
+}
+
+/* ---- ticks ---- */
+
+static void add_tick(struct scale *scale, double tick) {
+    if (scale->tick_count < MOST_TICKS) scale->ticks[scale->tick_count++] = tick * scale->unit;
+}
+
+/* At powers of ten; on a short axis also at 2 and 5 times these. */
+static void find_log_ticks(struct scale *scale) {
+    static const double within[] = {1, 2, 5};
+    double low = scale->low / scale->unit, high = scale->high / scale->unit, decades = log10(high / low);
+    int stride = decades > 24 ? 6 : decades > 12 ? 3 : decades > 7 ? 2 : 1, kinds = decades < 2.2 ? 3 : 1;
+    for (int power = stride * (int)floor(floor(log10(low)) / stride);
+         pow(10, power) <= high && scale->tick_count < MOST_TICKS; power += stride)
+        for (int i = 0; i < kinds; i++) {
+            double tick = within[i] * pow(10, power);
+            if (tick >= low && tick <= high) add_tick(scale, tick);
+        }
+}
+
+static void find_even_ticks(struct scale *scale) {
+    double low = scale->low / scale->unit, high = scale->high / scale->unit, wanted = (high - low) / 5;
+    double step = pow(10, floor(log10(wanted))), left = wanted / step;
+    step *= left > 5 ? 10 : left > 2 ? 5 : left > 1 ? 2 : 1;
+    for (double i = ceil(low / step); i * step <= high && scale->tick_count < MOST_TICKS; i++)
+        add_tick(scale, i == 0 ? 0 : i * step);
+}
+
+/* At the points' own values of x, those of the longest series, if they are few. */
+static void find_own_ticks(const struct plot *plot, struct scale *x) {
+    const struct plot_series *longest = plot->series;
+    for (int s = 1; s < plot->series_count; s++)
+        if (plot->series[s].colour != PLOT_GREY && plot->series[s].count > longest->count) longest = &plot->series[s];
+    for (int i = 0; i < longest->count && longest->count <= MOST_TICKS; i++)
+        if (i == 0 || longest->points[i].x > longest->points[i - 1].x) x->ticks[x->tick_count++] = longest->points[i].x;
+}
+
+/* An axis has labels of one kind: powers of ten if any of its numbers is far from 1. */
+static void find_ticks(const struct plot *plot, struct scale *scale, bool own) {
+    if (own) find_own_ticks(plot, scale);
+    if (scale->tick_count == 0 && scale->log) find_log_ticks(scale);
+    if (scale->tick_count == 0) find_even_ticks(scale);
+    for (int i = 0; i < scale->tick_count; i++) {
+        double size = fabs(scale->ticks[i] / scale->unit);
+        scale->powers |= size > 0 && (size < 0.9995e-3 || size >= 1e7);
+    }
+}
+
+/* "0.5", or in powers "5·10⁻⁷". */
+static const char *tick_text(const struct scale *scale, double tick, char text[TICK_BYTES]) {
+    static const char *const raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    double value = tick / scale->unit;
+    if (!scale->powers || value == 0) {
+        snprintf(text, TICK_BYTES, "%.7g", value);
+        return text;
+    }
+    int power = (int)floor(log10(fabs(value)) + 1e-9), size = abs(power);
+    double mantissa = value / pow(10, power);
+    char factor[16] = "";
+    if (fabs(mantissa - 1) > 1e-6) snprintf(factor, sizeof factor, "%.3g·", mantissa);
+    snprintf(text, TICK_BYTES, "%s10%s%s%s%s", factor, power < 0 ? "⁻" : "", size > 99 ? raised[size / 100] : "",
+             size > 9 ? raised[size / 10 % 10] : "", raised[size % 10]);
+    return text;
+}
+
+/* "rate (GFLOP/s, log scale)" */
+static void write_axis_title(const struct scale *scale, FILE *to) {
+    bool log = scale->log, unit = *scale->unit_name;
+    html_text(to, scale->axis->title);
+    fprintf(to, "%s%s%s%s%s</text>\n", unit || log ? " (" : "", scale->unit_name, unit && log ? ", " : "",
+            log ? "log scale" : "", unit || log ? ")" : "");
+}
+
+static void write_y_axis(const struct scale *y, int right, FILE *to) {
+    char text[TICK_BYTES];
+    for (int i = -y->zero; i < y->tick_count; i++) {
+        double height = at(y, i < 0 ? 0 : y->ticks[i]);
+        fprintf(to, "<path class=\"%s\" d=\"M%d %.1fH%d\"/><text class=\"tick end\" x=\"%d\" y=\"%.1f\">%s</text>\n",
+                i < 0 ? "floor" : "grid", LEFT, height, right, LEFT - 6, height + 4,
+                i < 0 ? "0" : tick_text(y, y->ticks[i], text));
+    }
+    fprintf(to, "<text class=\"mid\" transform=\"translate(11 %d) rotate(-90)\">", (TOP + BOTTOM) / 2);
+    write_axis_title(y, to);
+}
+
+/* Leaves out a tick whose text would meet the last one's. */
+static void write_x_tick(double place, const char *label, bool tilted, double *free_from, FILE *to) {
+    char room[4 * UPRIGHT + 4];
+    const char *text = shortened(label, tilted ? TILTED : UPRIGHT, room);
+    double half = tilted ? 6 : characters_of(text) * CHARACTER / 2 + 2;
+    if (place - half < *free_from) return;
+    *free_from = place + half;
+    fprintf(to, "<path class=\"axis\" d=\"M%.1f %dv5\"/><text class=\"tick %s\" ", place, BOTTOM,
+            tilted ? "end" : "mid");
+    if (tilted)
+        fprintf(to, "transform=\"translate(%.1f %d) rotate(-%d)\">", place + 3, BOTTOM + 14, TILT);
+    else
+        fprintf(to, "x=\"%.1f\" y=\"%d\">", place, BOTTOM + 18);
+    html_text(to, text);
+    fputs("</text>\n", to);
+}
+
+static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
+    char text[TICK_BYTES];
+    double free_from = 0;
+    char *const *names = x->axis->categories;
+    fprintf(to, "<path class=\"axis\" d=\"M%d %dH%.0f\"/>\n", LEFT, BOTTOM, x->to);
+    for (int i = 0; i < (names ? x->axis->category_count : x->tick_count); i++)
+        write_x_tick(at(x, names ? i : x->ticks[i]), names ? names[i] : tick_text(x, x->ticks[i], text), tilted,
+                     &free_from, to);
+    fprintf(to, "<text class=\"mid\" x=\"%.0f\" y=\"%d\">", (LEFT + x->to) / 2,
+            HEIGHT - 12 + (tilted ? TILTED_ROOM : 0));
+    write_axis_title(x, to);
+}
+
+/* Are the categories' names too long to stand side by side? */
+static bool needs_tilt(const struct plot_axis *axis, int room) {
+    int longest = 0;
+    for (int i = 0; axis->categories && i < axis->category_count; i++) {
+        int characters = characters_of(axis->categories[i]);
+        if (characters > longest) longest = characters;
+    }
+    return axis->category_count * (longest * CHARACTER + 6) > room;
+}
+
+/* ---- series ---- */
+
+static void write_class(FILE *to, const char *class, int colour) {
+    fprintf(to, colour < 0 ? "<path class=\"%s kx" : "<path class=\"%s k%d", class, colour);
+}
+
+static void write_marker(FILE *to, const struct plot_series *series, double x, double y) {
+    static const char *const shapes[PLOT_SHAPES] = {
+        "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* circle */
+        "m-3.6 -3.6h7.2v7.2h-7.2z",            /* square */
+        "m0 -4.9l4.6 8h-9.2z",                 /* triangle */
+        "m0 -5.2l4.4 5.2l-4.4 5.2l-4.4 -5.2z", /* diamond */
+        "m0 4.9l4.6 -8h-9.2z",                 /* triangle, point down */
+        "m-4 -4l8 8m-8 0l8 -8",                /* cross */
+        "m-4.9 0l8 -4.6v9.2z",                 /* triangle, point left */
+        "m0 -5v10m-5 -5h10",                   /* plus */
+    };
+    bool open = series->shape == 5 || series->shape == 7;
+    write_class(to, open ? "ms" : series->dash % 2 ? "mh" : "m", series->colour);
+    fprintf(to, "\" d=\"M%.1f %.1f%s\"/>", x, y, shapes[series->shape]);
+}
+
+static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,
+                        const struct scale *y, bool titled, FILE *to) {
+    double place = at(x, point->x);
+    if (titled) {
+        fputs("<g><title>", to);
+        html_text(to, point->about ? point->about : series->label);
+        fputs("</title>", to);
+    }
+    if (isfinite(point->low) && isfinite(point->high)) {
+        double low = at(y, point->low), high = at(y, point->high);
+        write_class(to, "l", series->colour);
+        fprintf(to, "\" d=\"M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6\"/>", place, low, high, place - 3, low);
+    }
+    if (isfinite(point->mark)) fprintf(to, "<path class=\"mark\" d=\"M%.1f %.1fh8\"/>", place - 4, at(y, point->mark));
+    write_marker(to, series, place, at(y, point->y));
+    fputs(titled ? "</g>\n" : "\n", to);
+}
+
+static void write_join(const struct plot_series *series, const struct scale *x, const struct scale *y, FILE *to) {
+    if (series->kind == PLOT_POINTS || series->count < 2) return;
+    if (series->kind == PLOT_LINE) {
+        fputs("<path class=\"roof\" d=\"", to);
+    } else {
+        write_class(to, "l", series->colour);
+        fprintf(to, " d%d\" d=\"", series->dash % DASHES);
+    }
+    for (int i = 0; i < series->count; i++)
+        fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', at(x, series->points[i].x), at(y, series->points[i].y));
+    fputs("\"/>\n", to);
+}
+
+/* The names' heights: beside the ends of what is joined, in their order, none over another; those of points at the top,
+ * or where there are lines, which end there, at the bottom. */
+static void place_names(const struct plot *plot, const struct scale *y, double height[]) {
+    double wanted[PLOT_SERIES + PLOT_LINES], gap = fmin(16, (BOTTOM - TOP) / (double)plot->series_count), next = BOTTOM;
+    int count = plot->series_count, order[PLOT_SERIES + PLOT_LINES];
+    bool lines = plot->series[count - 1].kind == PLOT_LINE;
+    for (int s = 0; s < count; s++) {
+        const struct plot_series *series = &plot->series[count - 1 - s]; /* the last of equal ones stands lowest */
+        bool points = series->kind == PLOT_POINTS;
+        wanted[s] = !points ? at(y, series->points[series->count - 1].y) : lines ? BOTTOM : TOP;
+    }
+    for (int i = 0; i < count; i++, next -= gap) { /* from the bottom */
+        int s = largest(wanted, count);
+        height[order[i] = count - 1 - s] = next = fmin(wanted[s], next);
+        wanted[s] = -INFINITY;
+    }
+    next = TOP;
+    for (int i = count - 1; i >= 0; i--, next += gap) height[order[i]] = next = fmax(height[order[i]], next);
+}
+
+static void write_names(const struct plot *plot, const struct scale *x, const struct scale *y, FILE *to) {
+    double height[PLOT_SERIES + PLOT_LINES];
+    place_names(plot, y, height);
+    for (int s = 0; s < plot->series_count; s++) {
+        const struct plot_series *series = &plot->series[s];
+        const struct plot_point *last = &series->points[series->count - 1];
+        char text[4 * NAME_CHARACTERS + 4];
+        if (series->kind != PLOT_POINTS)
+            fprintf(to, "<path class=\"lead\" d=\"M%.1f %.1fL%d %.1f\"/>",
+                    at(x, last->x) + (series->kind == PLOT_LINE ? 1 : 6), at(y, last->y), NAMES - 8, height[s]);
+        if (series->kind == PLOT_LINE)
+            fprintf(to, "<path class=\"roof\" d=\"M%d %.1fh10\"/>", NAMES - 5, height[s]);
+        else
+            write_marker(to, series, NAMES, height[s]);
+        fprintf(to, "<text class=\"%s\" x=\"%d\" y=\"%.1f\">", series->kind == PLOT_LINE ? "note" : "tick", NAMES + 9,
+                height[s] + 4);
+        html_text(to, shortened(series->label, NAME_CHARACTERS, text));
+        fputs("</text>\n", to);
+    }
+}
+
+/* ---- the whole ---- */
+
+void plot_write(const struct plot *plot, const char *style, FILE *to) {
+    bool named = plot->series_count > 1;
+    int right = named ? RIGHT : WIDE_RIGHT, points = 0;
+    struct scale x = {
+        .axis = &plot->x, .low = INFINITY, .high = -INFINITY, .least = INFINITY, .from = LEFT, .to = right};
+    struct scale y = {
+        .axis = &plot->y, .low = INFINITY, .high = -INFINITY, .least = INFINITY, .from = BOTTOM, .to = TOP};
+    widen_all(plot, &x, &y);
+    find_ticks(plot, &x, plot->own_ticks);
+    find_ticks(plot, &y, false);
+    bool tilted = needs_tilt(&plot->x, right - LEFT);
+    int height = HEIGHT + (tilted ? TILTED_ROOM : 0);
+    fputs(style ? report_plot_beginning : "<svg class=\"plot\"", to);
+    if (style) fprintf(to, " width=\"%d\" height=\"%d\"", WIDTH, height);
+    fprintf(to, " viewBox=\"0 0 %d %d\" role=\"img\">\n", WIDTH, height);
+    if (style) fprintf(to, "<style>%s</style>\n", style);
+    fputs("<title>", to);
+    html_text(to, plot->title);
+    fputs("</title>\n", to);
+    write_y_axis(&y, right, to);
+    write_x_axis(&x, tilted, to);
+    for (int s = 0; s < plot->series_count; s++) {
+        write_join(&plot->series[s], &x, &y, to);
+        points += plot->series[s].count;
+    }
+    for (int s = 0; s < plot->series_count; s++)
+        for (int i = 0; i < plot->series[s].count && plot->series[s].kind != PLOT_LINE; i++)
+            write_point(&plot->series[s], &plot->series[s].points[i], &x, &y, points <= MOST_TITLES, to);
+    if (named) write_names(plot, &x, &y, to);
+    fputs("</svg>\n", to);
+}
+
+void plot_strip(const struct plot *plot, int height, FILE *to) {
+    struct scale x = {.axis = &plot->x, .low = plot->x.low, .high = plot->x.high, .from = 0, .to = STRIP_WIDTH};
+    struct scale y = {.axis = &plot->y, .low = plot->y.low, .high = plot->y.high, .from = height, .to = 0};
+    fprintf(to, "<svg class=\"strip\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\"><title>",
+            STRIP_WIDTH, height, STRIP_WIDTH, height);
+    html_text(to, plot->title);
+    fprintf(to, "</title><rect class=\"band\" width=\"%d\" height=\"%d\"/>", STRIP_WIDTH, height);
+    for (int s = 0; s < plot->series_count; s++) {
+        const struct plot_series *series = &plot->series[s];
+        if (series->count == 0) continue;
+        if (series->kind == PLOT_LINE)
+            fputs("<path class=\"middle\" d=\"", to);
+        else
+            write_class(to, "s", series->colour), fputs("\" d=\"", to);
+        for (int i = 0; i < series->count; i++) {
+            const struct plot_point *point = &series->points[i];
+            if (series->kind == PLOT_POINTS) /* at least a dot */
+                fprintf(to, "M%.1f %.1fV%.1f", at(&x, point->x), at(&y, point->low) + 0.6, at(&y, point->high) - 0.6);
+            else
+                fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', at(&x, point->x), at(&y, point->y));
+        }
+        fputs("\"/>", to);
+    }
+    fputs("</svg>", to);
+}
