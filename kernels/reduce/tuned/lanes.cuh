@@ -212,29 +212,50 @@ template <typename F> int dispatch_mirrored(enum dtype dtype, F &&f) {
     return cudaErrorInvalidValue;
 }
 
+/* Calls f(type_is<L>) with the lane of sums and means. */
+template <typename F> int dispatch_sum_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+    return dispatch_dtype(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same modulo 2^64 */
+        if (operator_ == REDUCE_MEAN) return f(type_is<total_of<T>>());
+        return f(type_is<std::conditional_t<std::is_integral_v<T>, modular_lane<M, false>, total_of<T>>>());
+    });
+}
+
+template <typename F> int dispatch_norm_lanes(enum dtype dtype, F &&f) {
+    return dispatch_dtype(dtype,
+                          [&](auto type) -> int { return f(type_is<norm_of<typename decltype(type)::type>>()); });
+}
+
+template <typename F> int dispatch_product_lanes(enum dtype dtype, F &&f) {
+    return dispatch_dtype(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same modulo 2^64 */
+        return f(type_is<std::conditional_t<std::is_integral_v<T>, modular_lane<M, true>, float_product_of<T>>>());
+    });
+}
+
+/* Of min and max, argmin and argmax. */
+template <typename F> int dispatch_extreme_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
+    return dispatch_mirrored(dtype, [&](auto type) -> int {
+        using T = typename decltype(type)::type;
+        const bool value = operator_ == REDUCE_MIN || operator_ == REDUCE_MAX;
+        return value ? f(type_is<extreme_lane<T>>()) : f(type_is<position_lane<T>>());
+    });
+}
+
 /* Calls f(type_is<L>) with the lane type of a reduction. */
 template <typename F> int dispatch_lanes(enum dtype dtype, const reduce_args &args, F &&f) {
     const enum reduce_operator operator_ = args.operator_;
     if (operator_ == REDUCE_COUNT_NAN || reduce_spreads(operator_)) return dispatch_moment_lanes(dtype, operator_, f);
     if (args.skip_nan) return dispatch_skipping_lanes(dtype, operator_, f);
-    if (operator_ == REDUCE_MIN || operator_ == REDUCE_MAX)
-        return dispatch_mirrored(
-            dtype, [&](auto type) -> int { return f(type_is<extreme_lane<typename decltype(type)::type>>()); });
-    if (operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX)
-        return dispatch_mirrored(
-            dtype, [&](auto type) -> int { return f(type_is<position_lane<typename decltype(type)::type>>()); });
-    return dispatch_dtype(dtype, [&](auto type) -> int {
-        using T = typename decltype(type)::type;
-        constexpr bool integral = std::is_integral_v<T>;
-        using M = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>; /* the same modulo 2^64 */
-        switch (operator_) {
-        case REDUCE_SUM: return f(type_is<std::conditional_t<integral, modular_lane<M, false>, total_of<T>>>());
-        case REDUCE_PROD: return f(type_is<std::conditional_t<integral, modular_lane<M, true>, float_product_of<T>>>());
-        case REDUCE_MEAN: return f(type_is<total_of<T>>());
-        case REDUCE_NORM2: return f(type_is<norm_of<T>>());
-        default: return cudaErrorInvalidValue;
-        }
-    });
+    switch (operator_) {
+    case REDUCE_SUM:
+    case REDUCE_MEAN: return dispatch_sum_lanes(dtype, operator_, f);
+    case REDUCE_NORM2: return dispatch_norm_lanes(dtype, f);
+    case REDUCE_PROD: return dispatch_product_lanes(dtype, f);
+    default: return dispatch_extreme_lanes(dtype, operator_, f);
+    }
 }
 
 #endif

@@ -1,0 +1,8 @@
+/* stream_extremes.cu - stream.cu's kernels for least and greatest values and their positions. */
+#include "stream_launch.cuh"
+
+int stream_extremes(const struct launch *launch, uint64_t mirror) {
+    return dispatch_extreme_lanes(launch->dtype, launch->args.reduce.operator_, [&](auto lane) -> int {
+        return stream_start<typename decltype(lane)::type>(launch, mirror);
+    });
+}
