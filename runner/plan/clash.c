@@ -1,4 +1,4 @@
-/* clash.c - compares a place with the job file and with every file that reading the inputs opens. */
+/* clash.c - compares a destination with the job file and with every file that reading the inputs opens. */
 #include "clash.h"
 
 #include "../storage/untrusted/h5sources.h"

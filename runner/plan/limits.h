@@ -1,5 +1,5 @@
-/* limits.h - what was measured of a device, and the times that follow from it. limits/limits_measure.c measures it,
- * limits/limits_file.c keeps it in a file. */
+/* limits.h - the measured speed of a device, and times predicted from it. limits/limits_measure.c measures it,
+ * limits/limits_file.c stores it in a file. */
 #ifndef RUNNER_PLAN_LIMITS_H
 #define RUNNER_PLAN_LIMITS_H
 
@@ -18,7 +18,7 @@ struct kernel_rate {
     double seconds[RATE_POINTS];
 };
 
-/* Numbers that are not known are NaN. */
+/* Unknown numbers are NaN. */
 struct device_limits {
     char measured[TIME_TEXT];        /* when; ISO 8601 */
     double memory_bytes_per_s;       /* read and written, by the fastest pass over arrays larger than the cache */
@@ -30,20 +30,20 @@ struct device_limits {
     struct kernel_rate *rates;
 };
 
-/* Limits with nothing in them yet. The caller frees with limits_free. */
+/* Limits in which all numbers are unknown. The caller frees them with limits_free. */
 struct device_limits *limits_create(void);
 void limits_free(struct device_limits *limits); /* NULL: does nothing */
 
 /* The rate of a variant with those. NULL: no point of it was added. */
 const struct kernel_rate *limits_rate(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype,
                                       int operator_);
-/* Puts a point in its place among the others of that rate, of which the first RATE_POINTS count. False: they were there
- * already, or the numbers are no work and time. */
+/* Adds a point to a rate, sorted by work. false: the rate has RATE_POINTS points already, or the numbers are not
+ * positive. */
 bool limits_add_point(struct device_limits *limits, const struct kernel *kernel, enum dtype dtype, int operator_,
                       double work, double seconds);
 
-/* The type whose speed stands for this one's: unsigned integers are as fast as signed ones of their size, and what only
- * moves elements sees only their size. Only such types are measured. */
+/* The type that is measured in place of this one: unsigned integers are as fast as signed ones of their size, and for
+ * operations that only move elements only the size matters. */
 enum dtype limits_dtype(const struct operation *operation, enum dtype dtype);
 
 /* The work of an operation on these shapes, in the unit of its rates. */

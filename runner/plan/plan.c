@@ -1,4 +1,4 @@
-/* plan.c - struct job -> struct plan: opens inputs, fits operations to shapes, chooses variants, numbers the steps. */
+/* plan.c - makes a plan from a job: opens inputs, fits operations to shapes, chooses variants, numbers the steps. */
 #include "plan.h"
 
 #include "../base/fail.h"
@@ -21,12 +21,12 @@ static void check_layout(const struct job *job, const struct job_operation *oper
         yaml_error(job->document, operation->where, "%s: %s cannot be written here: %s is missing", operation->id,
                    operation->run.compression == COMPRESSION_LZF ? "LZF" : "zstd", lacks);
     if (chunks->rank > 0 && chunks->rank != shape->rank)
-        yaml_error(job->document, operation->where, "%s: chunks has %d sizes, but its result is %s", operation->id,
+        yaml_error(job->document, operation->where, "%s: 'chunks' has %d sizes, but its result is %s", operation->id,
                    chunks->rank, shape_format(shape, text));
 }
 
-/* Axis number `axis` of an operand's array: which loop runs along it, and as which of the axes that are merged there.
- */
+/* Finds the loop that runs along axis `axis` of an operand's array, and the axis's number among the axes that are
+ * merged for that loop. */
 static bool find_axis(const struct operand *operand, int axis, enum loop *loop, int *within) {
     const struct axes *axes = &operand->axes;
     *within = 0;
@@ -37,9 +37,9 @@ static bool find_axis(const struct operand *operand, int axis, enum loop *loop, 
     return false;
 }
 
-/* An axis of the result is the axis of the first input along which the same loop runs, and of which something is
- * known. */
-static void derive_axes(const struct plan *plan, const struct task *task, struct array *out) {
+/* Copies metadata of axes to the result: for each of its axes from the first input that has metadata for an axis of the
+ * same loop. */
+static void copy_axis_metadata(const struct plan *plan, const struct task *task, struct array *out) {
     const struct geometry *geometry = &task->geometry;
     enum loop loop, other;
     int within, place;
@@ -53,8 +53,8 @@ static void derive_axes(const struct plan *plan, const struct task *task, struct
         }
 }
 
-/* Do all variants that the job names take the type? Those do not count that do not take its inputs' own. */
-static bool variants_take(const struct job_operation *operation, enum dtype dtype, enum dtype own) {
+/* Do all variants that the job names support `dtype`? Ignores those that do not even support the inputs' own type. */
+static bool variants_support(const struct job_operation *operation, enum dtype dtype, enum dtype own) {
     for (int i = 0; i < operation->variant_count; i++) {
         const struct kernel *kernel = kernel_find(operation->op, operation->variants[i].name);
         if (kernel && kernel->dtypes & DTYPE_BIT(own) && !(kernel->dtypes & DTYPE_BIT(dtype))) return false;
@@ -62,8 +62,8 @@ static bool variants_take(const struct job_operation *operation, enum dtype dtyp
     return true;
 }
 
-/* With `dtype` the operation computes in that type where it is wider than its own: its inputs are read as what holds
- * both. */
+/* Makes the operation's geometry. If `dtype` is wider than the type that the operation would compute in, its inputs are
+ * converted to a type that holds both. */
 static enum status make_geometry(const struct job_operation *operation, const struct shape shapes[],
                                  const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     const struct operation *op = operations[operation->op];
@@ -72,7 +72,7 @@ static enum status make_geometry(const struct job_operation *operation, const st
     enum status status = geometry_make(operation->op, &operation->options, shapes, dtypes, geometry, error);
     if (operation->has_dtype && op->computes_in) in = op->computes_in(&operation->options, dtypes, operation->as);
     if (in == DTYPE_COUNT || (in == dtypes[0] && in == dtypes[operation->input_count - 1])) return status;
-    if (!status && !variants_take(operation, in, dtypes[0])) return status;
+    if (!status && !variants_support(operation, in, dtypes[0])) return status;
     for (int i = 0; i < operation->input_count; i++) wide[i] = in;
     struct error unfit = {0};
     if (geometry_make(operation->op, &operation->options, shapes, wide, &computing, &unfit)) return status;
@@ -103,9 +103,9 @@ static void make_task(struct plan *plan, int index) {
         names[i] = in->long_name;
         if (operation->options.skip_nan && !dtype_is_float(in->dtype))
             yaml_error(job->document, operation->where,
-                       "%s: 'skip_nan' leaves out NaN, of which the %s of '%s' have none: `missing` of an input says "
-                       "which stored numbers stand for no value",
-                       operation->id, dtype_name(in->dtype), in->name);
+                       "%s: 'skip_nan' ignores NaNs, but '%s' is %s, which has none; `missing` of an input turns "
+                       "stored numbers into NaN",
+                       operation->id, in->name, dtype_name(in->dtype));
     }
     struct error error = {0};
     struct shape shape = {.rank = 0};
@@ -123,18 +123,19 @@ static void make_task(struct plan *plan, int index) {
                           .first_reader = -1,
                           .last_reader = -1};
     plan_describe_moved(operation, &plan->arrays[task->in[0]], out);
-    derive_axes(plan, task, out);
+    copy_axis_metadata(plan, task, out);
     if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);
     if (operations[operation->op]->long_name(&task->geometry.options, names, name)) out->long_name = must_strdup(name);
 }
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */
 
-/* Why a kernel can do this task on no device, which is a mistake in the job. NULL: it can. The caller frees. */
-static char *kernel_unfit(const struct kernel *kernel, const struct geometry *geometry) {
+/* Why a kernel cannot do this task on any device, which is an error in the job. NULL: it can. The caller frees. */
+static char *kernel_mismatch(const struct kernel *kernel, const struct geometry *geometry) {
     const char *op = operations[geometry->op]->name;
     if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
-        return must_printf("variant '%s' of %s does not take %s", kernel->name, op, dtype_name(geometry->in[0].dtype));
+        return must_printf("variant '%s' of %s does not support %s", kernel->name, op,
+                           dtype_name(geometry->in[0].dtype));
     if (!kernel_has_operator(kernel, &geometry->options))
         return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
                            operation_operator(operations[geometry->op], &geometry->options));
@@ -158,66 +159,67 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
     return NULL;
 }
 
-/* false: the memory is too small for any tiles; run->tiling.memory_bytes is what the smallest ones need. */
-static bool tiles_fit(const struct plan *plan, struct run *run) {
+/* Chooses the run's tiles. false: the memory is too small for any; run->tiling.memory_bytes is the least that is
+ * needed. */
+static bool choose_tiles(const struct plan *plan, struct run *run) {
     run->device = run->kernel->device;
     return plan_fit(plan, run, plan->budget[run->device], &run->tiling);
 }
 
-static void memory_too_small(const struct plan *plan, const struct task *task, const struct run *run) {
+static void report_small_memory(const struct plan *plan, const struct task *task, const struct run *run) {
     yaml_error(plan->job->document, task->operation->where,
-               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld",
+               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld bytes",
                task->operation->id, (long long)plan->budget[run->device], run->kernel->name,
                (long long)run->tiling.memory_bytes);
 }
 
-/* Why the run's kernel refuses its tiles; NULL: it takes them. */
+/* Why the run's kernel refuses its tiles; NULL: it accepts them. */
 static const char *refusal_of(const struct plan *plan, const struct task *task, const struct run *run) {
     const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
     return kernel_refusal(run->kernel, &launch);
 }
 
-/* May `auto` choose this kernel? It must run here, have the data type's own accuracy and not be a speed limit. */
+/* May `auto` choose this kernel? It must run here, have the data type's full accuracy and not be a roof. */
 static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel, const struct geometry *geometry) {
     if (kernel->op != geometry->op || kernel->accuracy != ACCURACY_FULL || kernel->is_roof) return false;
-    char *why = kernel_unfit(kernel, geometry);
+    char *why = kernel_mismatch(kernel, geometry);
     if (!why) why = kernel_cannot_run(plan, kernel);
     bool can = !why;
     free(why);
     return can;
 }
 
-/* The time that the run's kernel predicts for one of its tiles; infinite if it states none. */
-static double predicted_by(const struct plan *plan, const struct task *task, const struct run *run) {
+/* The time that the run's kernel predicts for one tile; infinite if it has no prediction. */
+static double kernel_prediction(const struct plan *plan, const struct task *task, const struct run *run) {
     const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
     return run->kernel->seconds ? run->kernel->seconds(&launch) : INFINITY;
 }
 
-/* `auto`, among the kernels that can run here, fit into the memory and take their tiles: GPU kernels before CPU
- * kernels; of these the one that predicts the least time for the whole operation; of those that predict none the one
- * that comes last in the registry. false: there is none. */
+/* Chooses the kernel for `auto` among those that can run here, fit into the memory and accept their tiles: a GPU kernel
+ * before a CPU kernel; then the one that predicts the shortest time for the whole operation; if none predicts a time,
+ * the last one in the registry. false: there is none. */
 static bool choose_kernel(const struct plan *plan, const struct task *task, struct run *run) {
-    const struct kernel *cramped = NULL, *best = NULL;
+    const struct kernel *too_large = NULL, *best = NULL;
     double least = INFINITY;
     for (int device = DEVICE_CUDA; device >= DEVICE_CPU && !best; device--)
         for (int i = kernel_count - 1; i >= 0; i--) {
             const struct kernel *kernel = kernel_registry[i];
             if ((int)kernel->device != device || !kernel_eligible(plan, kernel, &task->geometry)) continue;
             run->kernel = kernel;
-            if (!tiles_fit(plan, run)) {
-                cramped = kernel;
+            if (!choose_tiles(plan, run)) {
+                too_large = kernel;
                 continue;
             }
             if (refusal_of(plan, task, run)) continue;
-            double seconds = predicted_by(plan, task, run) * (double)run->tiling.steps;
+            double seconds = kernel_prediction(plan, task, run) * (double)run->tiling.steps;
             if (!best || seconds < least) best = kernel, least = seconds;
         }
-    run->kernel = best ? best : cramped;
-    if (run->kernel && !tiles_fit(plan, run)) memory_too_small(plan, task, run);
+    run->kernel = best ? best : too_large;
+    if (run->kernel && !choose_tiles(plan, run)) report_small_memory(plan, task, run);
     return run->kernel != NULL;
 }
 
-/* Turns the job's words for a kernel's parameters into run->choice. */
+/* Looks up the job's values of a kernel's parameters and sets run->choice. */
 static void choose_parameters(const struct plan *plan, const struct job_variant *variant, struct run *run) {
     struct yaml_document *document = plan->job->document;
     for (int given = 0; given < variant->count; given++) {
@@ -264,8 +266,8 @@ static struct run *add_run(struct plan *plan, int task, const struct job_variant
     return run;
 }
 
-/* The label of an `auto` run: the name of the variant chosen for it, "blocked". If the job lists that variant too it is
- * "auto=blocked", because the labels of an operation's runs must differ. The caller frees. */
+/* The label of an `auto` run: the name of the chosen variant, "blocked"; or "auto=blocked" if the job lists that
+ * variant too, because the labels of an operation's runs must differ. The caller frees. */
 static char *chosen_label(const struct job_operation *operation, const char *name) {
     for (int i = 0; i < operation->variant_count; i++)
         if (strcmp(operation->variants[i].label, name) == 0) return must_printf("auto=%s", name);
@@ -282,28 +284,28 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
         if (chosen)
             choose_parameters(plan, variant, run);
         else
-            run->skip = must_strdup("no variant can do this here");
+            run->skip = must_strdup("no variant of this operation can run here");
         return;
     }
     run->kernel = kernel_find(geometry->op, variant->name);
     run->label = must_strdup(variant->label);
     run->device = run->kernel->device;
-    char *unfit = kernel_unfit(run->kernel, geometry);
+    char *unfit = kernel_mismatch(run->kernel, geometry);
     if (unfit) yaml_error(plan->job->document, variant->where, "%s", unfit);
     free(unfit);
     choose_parameters(plan, variant, run);
     run->skip = kernel_cannot_run(plan, run->kernel);
     if (run->skip) return;
-    if (!tiles_fit(plan, run)) {
-        memory_too_small(plan, task, run);
+    if (!choose_tiles(plan, run)) {
+        report_small_memory(plan, task, run);
         return;
     }
     const char *refusal = refusal_of(plan, task, run);
     run->skip = refusal ? must_strdup(refusal) : NULL;
 }
 
-/* If no variant other than a limit can run here, adds a run by the variant that `auto` chooses, so that later tasks
- * have their input. */
+/* If no listed variant other than a roof can run here, adds a run by the variant that `auto` would choose, so that
+ * later tasks have their input. */
 static void add_fallback(struct plan *plan, int task_index) {
     struct task *task = &plan->tasks[task_index];
     int skipped = 0;
@@ -312,7 +314,7 @@ static void add_fallback(struct plan *plan, int task_index) {
         if (!run->skip && !run->kernel->is_roof) return;
         skipped += run->skip != NULL;
     }
-    if (skipped == 0) return; /* a job whose variants are all limits wants no result */
+    if (skipped == 0) return; /* all listed variants are roofs: the job wants no result */
     struct run *run = add_run(plan, task_index, &task->operation->variants[0]);
     if (!choose_kernel(plan, task, run)) {
         plan->run_count--;
@@ -320,7 +322,7 @@ static void add_fallback(struct plan *plan, int task_index) {
         return;
     }
     run->label = must_strdup(run->kernel->name);
-    run->note = must_printf("none of its variants can run here: '%s' did it on the %s instead", run->kernel->name,
+    run->note = must_printf("none of its variants can run here: '%s' is run on the %s instead", run->kernel->name,
                             plan->facts[run->device].name);
 }
 
@@ -371,7 +373,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     plan->array_count = plan->input_count + plan->task_count;
     for (int i = 0; i < plan->task_count; i++) {
         make_task(plan, i);
-        /* A later task that reads this result, whose shape is unknown, would only repeat the complaint. */
+        /* The shape of this result is unknown, so a task that reads it would only repeat the error. */
         if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     }
     for (int i = 0; i < plan->task_count; i++) {
@@ -439,7 +441,7 @@ void plan_step(const struct geometry *geometry, const struct tiling *tiling, int
             struct box previous = box_of_tile(&geometry->in[i], &before);
             step->reuse[i] = box_equal(&step->load[i], &previous);
         }
-        /* A load repeats an earlier one if a loop that the operand lacks has advanced. */
+        /* A box was loaded before if a loop that does not run along the operand has advanced. */
         bool own[LOOPS] = {false};
         for (int axis = 0; axis < geometry->in[i].shape.rank; axis++) own[geometry->in[i].loop[axis]] = true;
         step->fresh[i] = true;
@@ -451,8 +453,8 @@ void plan_step(const struct geometry *geometry, const struct tiling *tiling, int
 
 bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling) {
     const struct operand *out = &geometry->out;
-    int outer = -1;    /* the last loop cut into several tiles, of those along the axes so far */
-    bool wide = false; /* a tile has several elements along an axis so far: all later axes must be whole */
+    int outer = -1;    /* the innermost loop so far that is cut into several tiles */
+    bool wide = false; /* tiles have several elements along an axis so far: later axes must not be cut */
     for (int axis = 0; axis < out->shape.rank; axis++) {
         int loop = (int)out->loop[axis];
         if (tiling->tiles[loop] > 1 && (wide || loop < outer)) return false;
@@ -463,12 +465,9 @@ bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *
 }
 
 double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
-    enum {
-        FIRST,
-        LAST,
-        BETWEEN,
-        KINDS
-    }; /* of tiles along a loop; all tiles between the first and the last are alike, and there may be billions */
+    /* The kinds of tiles along a loop. All tiles between the first and the last have the same size, and there may be
+     * billions, so only one is evaluated. */
+    enum { FIRST, LAST, BETWEEN, KINDS };
     const struct geometry *geometry = &plan->tasks[run->task].geometry;
     const struct tiling *tiling = &run->tiling;
     const void *const nowhere[MAX_INPUTS] = {NULL};

@@ -1,35 +1,35 @@
-/* plan_cost.c - what a run takes beside its pass: warm-up, samples, verification. */
+/* plan_cost.c - predicts what a run takes beside its pass: warm-up, samples, verification. */
 #include "plan_cost.h"
 
 #include <math.h>
 
-#define WHOLE_FLOPS 3e9 /* `verify: auto` compares a product whole if it takes no more flops than this */
+#define WHOLE_FLOPS 3e9 /* `verify: auto` compares every element of a product of at most this many flops */
 
-/* As stream/measure.c does it: a short launch is timed in batches, one more goes ahead of each sample, and warm-up goes
- * on for two blocks at least. */
+/* How stream/measure.c times kernels: a short launch in batches, with one untimed launch before each sample, after a
+ * warm-up of at least two blocks. */
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       500e-6
 #define LEAD_BELOW_S  1e-3
 #define LONG_S        20e-3
 #define LEAST_S       0.2 /* of samples, where `until` decides */
 
-/* Of verify/, measured on two cores: what one thread computes of the truth of a product, and its seconds for an element
- * that is compared, that a truth is computed from, that Freivalds' check adds up, or that its suspects need. Of what it
- * does for a large product about a third is done by one thread. */
+/* The speed of verify/, measured on two cores: one thread's rate for the truth of a product, and its seconds for an
+ * element that is compared, read for a truth, summed by Freivalds' check, or read for a suspect. In Freivalds' check of
+ * a large product about a third of the time is serial. */
 #define TRUTH_FLOPS_PER_S 0.9e9
 #define COMPARED_S        25e-9
 #define TRUTH_S           5.5e-9
 #define SUMMED_S          9e-9
 #define SUSPECTED_S       7e-9
-#define SUSPECTS          8   /* of rows, and as many of columns, each of so many */
-#define SUSPECT_ELEMENTS  400 /* elements, of 256 to 512 */
+#define SUSPECTS          8   /* suspect rows, and as many columns */
+#define SUSPECT_ELEMENTS  400 /* elements in a suspect, on average: 256 to 512 */
 #define ONE_THREAD        0.35
-#define VISITS            2.5 /* of an operand by Freivalds' check, if it is not held */
+#define VISITS            2.5 /* times that Freivalds' check reads an operand that is not cached */
 #define SAMPLES           24
-#define SAMPLE_EDGE       64.0 /* elements along either of the last two axes, */
-#define SAMPLE_EDGE_SUMS  4.0  /* or sums of elements */
-#define SAMPLE_BYTES      2e6  /* of the output's file around a sample, at most */
-#define SAMPLE_READ       3e9  /* bytes of them a second; of encoded ones less */
+#define SAMPLE_EDGE       64.0 /* elements of a sample along each of the last two axes... */
+#define SAMPLE_EDGE_SUMS  4.0  /* ...and if each is a sum of elements */
+#define SAMPLE_BYTES      2e6  /* of the output's file that are read for one sample, at most */
+#define SAMPLE_READ       3e9  /* bytes per second, not encoded */
 #define SAMPLE_DECODE     0.4e9
 
 int64_t plan_held_bytes(const struct plan *plan) {
@@ -37,7 +37,7 @@ int64_t plan_held_bytes(const struct plan *plan) {
     return budget < HELD_BYTES ? budget : HELD_BYTES;
 }
 
-/* Elements of inputs that the suspects of a product, or the samples of another result, are computed from. */
+/* The number of input elements from which the suspects of a product, or the samples of another result, are computed. */
 static double sampled_elements(const struct geometry *geometry) {
     const int64_t *extent = geometry->extent;
     double lines = fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_M]) + fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_N]);
@@ -97,7 +97,7 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
     }
     bool product = operations[geometry->op]->product;
     bool whole = plan_checks_whole(task), known = !first_of_task(plan, run) && (!whole || out <= WHOLE_ELEMENTS);
-    if (bytes <= (double)plan_held_bytes(plan)) again = 0; /* taken out of the pass */
+    if (bytes <= (double)plan_held_bytes(plan)) again = 0; /* the pass has put them into the cache */
     if (known) return out * COMPARED_S / threads;
     double flops_s = product ? geometry->flops / TRUTH_FLOPS_PER_S : 0;
     if (whole) return again + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;

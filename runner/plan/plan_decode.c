@@ -1,4 +1,4 @@
-/* plan_decode.c - arrays that are read decoded, packed, or both. */
+/* plan_decode.c - array entries that are read decoded, packed, or both. */
 #include "plan_decode.h"
 
 #include "../base/fail.h"
@@ -11,12 +11,12 @@ static bool is_moved(const struct job_operation *operation, const struct array *
     return operations[operation->op]->exact && array_can_pack(array, stored);
 }
 
-/* Appends an array to the plan's, and ties it to number `of`, of which it is a copy. */
+/* Appends a copy of array entry `of` to the plan, and links the two. */
 static struct array *append(struct plan *plan, int of, int *number) {
     struct array *array = &plan->arrays[*number];
     *array = array_copy(&plan->arrays[of]);
     array->other = &plan->arrays[of];
-    free(array->remark); /* which is said once */
+    free(array->remark); /* is printed once, for the original */
     array->remark = NULL;
     plan->arrays[of].other = array;
     ++*number;
@@ -58,7 +58,7 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
     struct decoding decoding;
     char *useless;
     decoding_make(&in->decoding->said, out->dtype, &decoding, &useless);
-    free(useless); /* it was said of the input */
+    free(useless); /* was reported for the input */
     out->decoding = decoding_copy(&decoding);
     out->packed = true;
 }

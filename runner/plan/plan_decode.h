@@ -1,18 +1,18 @@
-/* plan_decode.h - which operations read an input's values, and which the numbers that its file stores.
+/* plan_decode.h - decides which operations read an input's decoded values, and which its stored numbers ("packed").
  *
- * An operation that only moves elements moves the stored numbers, and its result has the attributes by which they are
- * decoded; all others read decoded ones. Where both kinds read an array, the plan has it twice. */
+ * An operation that only moves elements moves the stored numbers, and its result gets the attributes for decoding them;
+ * all other operations read decoded values. If both kinds read an array, the plan has two entries for it. */
 #ifndef RUNNER_PLAN_DECODE_H
 #define RUNNER_PLAN_DECODE_H
 
 #include "plan.h"
 
-/* Packs the inputs that are only moved, and appends a packed one of those that are moved and computed with. */
+/* Marks inputs that are only moved as packed; for inputs that are also computed with, appends a packed second entry. */
 void plan_pack_inputs(struct plan *plan);
-/* The number of the array that the operation reads where its job names array number `array`. Appends a decoded one of a
- * result that was moved packed. */
+/* The index of the array entry, packed or decoded, that the operation reads where the job names array `array`. Appends
+ * a decoded second entry for a packed result. */
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array);
-/* What follows for the result of an operation that reads `in`, its first input. */
+/* Sets packing and decoding of the result of an operation whose first input is `in`. */
 void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out);
 
 #endif

@@ -1,12 +1,13 @@
-/* plan_input.c - an input as its operations see it: what its file says, and the job's `select` and `rows` of that. */
+/* plan_input.c - describes an input as its operations see it: the data set with the job's `select` or `rows`
+ * applied. */
 #include "plan_input.h"
 
 #include "../base/host.h"
 #include "../base/text.h"
 
-#define CHUNK_ENOUGH (64.0 * 1024 * 1024) /* bytes of a chunk that any job reads */
+#define CHUNK_ENOUGH (64.0 * 1024 * 1024) /* chunks up to this size are always allowed */
 
-/* A chunk is held whole, and decoded: one that is larger than the job's memory is a mistake. */
+/* Reports chunks that are larger than the job's memory: a chunk must be held in memory as a whole, decoded. */
 static void check_chunk(const struct job *job, const struct job_input *input, const struct array *array) {
     double bytes = (double)dtype_size(array->stored), most = (double)job->memory_bytes;
     char has[32], may[32];
@@ -14,11 +15,11 @@ static void check_chunk(const struct job *job, const struct job_input *input, co
     if (most < CHUNK_ENOUGH) most = CHUNK_ENOUGH;
     for (int i = 0; i < array->chunk.rank; i++) bytes *= (double)array->chunk.size[i];
     if (array->chunk.rank == 0 || bytes <= most) return;
-    yaml_error(job->document, input->where, "%s: '%s' has chunks of %s, larger than a memory of %s", input->file,
+    yaml_error(job->document, input->where, "%s: '%s' has chunks of %s, larger than the memory of %s", input->file,
                input->dataset, size_text(bytes, has), size_text(most, may));
 }
 
-/* Applies the key `rows`. false: they are not all there. */
+/* Applies the key `rows`. false: not all of the rows exist. */
 static bool take_rows(const struct job *job, const struct job_input *input, struct array *array) {
     int64_t have = array->shape.size[0];
     bool there =
@@ -45,7 +46,7 @@ void plan_input(const struct job *job, const struct job_input *input, struct arr
     }
     if (array->shape.rank == 0)
         yaml_error(job->document, input->where,
-                   "'%s' in %s is a single number; a vector, a matrix or a stack is wanted", input->dataset,
+                   "'%s' in %s is a single number; an input must be a vector, a matrix or a stack", input->dataset,
                    input->file);
     if (input->random) return;
     if (input->has_rows && array->shape.rank > 0 && !take_rows(job, input, array)) return;

@@ -4,8 +4,8 @@
 
 #include "plan.h"
 
-/* Describes an input and applies its keys `select` and `rows`. What is wrong is said where it stands in the job file:
- * among it a chunk that is larger than the job's memory, and than 64 MiB. */
+/* Describes an input and applies its keys `select` and `rows`. Reports errors at their position in the job file; chunks
+ * larger than both the job's memory and 64 MiB are an error too. */
 void plan_input(const struct job *job, const struct job_input *input, struct array *array);
 
 #endif

@@ -1,10 +1,11 @@
-/* plan_storage.c - how a run's operands lie in their files, and how fast they are read and written. */
+/* plan_storage.c - describes how a run's operands are stored in their files, and predicts how fast they are read and
+ * written. */
 #include "plan_tiles.h"
 
 #include "../storage/operand.h"
 #include <math.h>
 
-/* Rates of data sets whose bytes are not stored as they are, in decoded bytes per second and core. */
+/* Rates of generating, decoding and encoding, in decoded bytes per second and core. */
 #define GENERATE_RATE 0.5e9 /* Philox */
 #define INFLATE_RATE  0.4e9
 #define DEFLATE_RATE  0.1e9
@@ -14,7 +15,8 @@
 #define CHECKSUM_RATE 1.5e9 /* fletcher32, reading or writing */
 #define HDF5_RATE     2.5e9 /* H5Dread, on any number of cores */
 
-/* Seconds that a chunk costs besides its bytes: one thread asks HDF5 where it lies, any reads it; or HDF5 reads it. */
+/* Seconds of overhead for each chunk: one thread looks up its address in HDF5 and any thread reads it; or HDF5 reads
+ * it. */
 #define FIND_CHUNK_S 2.0e-6
 #define TAKE_CHUNK_S 2.0e-6
 #define HDF5_CHUNK_S 5.0e-6
@@ -52,12 +54,12 @@ static double size_ratio(enum dtype of, enum dtype to) {
     return (double)dtype_size(of) / (double)dtype_size(to);
 }
 
-/* What is read piece by piece and put in order on one core (storage/operand.h). */
+/* Bytes per second of operands that are read piece by piece and rearranged on one core (storage/operand.h). */
 #define REARRANGE_RATE 0.5e9
 
-#define WHOLE_CHUNK (INT64_C(1) << 21) /* elements of merged axes: chunks stay whole if no more is read for that */
+#define WHOLE_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are not kept whole */
 
-/* As the operand's axes are. */
+/* Converts the chunk of an array to the operand's axes, some of which may be merged. */
 static void merge_chunks(const struct operand *operand, struct storage *storage) {
     storage->chunk = operand_grain(operand, &storage->chunk, NULL);
     if (storage->filtered) storage->grain = storage->chunk;
@@ -66,8 +68,8 @@ static void merge_chunks(const struct operand *operand, struct storage *storage)
     if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
 }
 
-/* So many share one copy that it costs each next to nothing: the rest are not counted, which a swept job of thousands
- * of tasks on one input would pay for with the square of their number. */
+/* Counting readers stops here: with this many the cost of a shared copy is negligible, and counting them all would take
+ * quadratic time in a sweep of thousands of tasks over one input. */
 #define MANY_READERS 64
 
 static int readers_of(const struct plan *plan, int index, const struct operand *as) {
@@ -88,7 +90,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     struct storage storage = {.file_share = 1, .bytes_per_s = facts->read_bytes_per_s};
     storage.readers = readers_of(plan, index, operand);
     double cores = facts->host_threads;
-    if (!array->input) { /* a result: read from its part if it has left the device */
+    if (!array->input) { /* a result: read from its part unless it is still on the device */
         const struct task *producer = &plan->tasks[plan_producer(plan, index)];
         enum dtype stored = plan->arrays[producer->out].dtype;
         struct h5_layout layout = plan_layout(&producer->operation->run);

@@ -1,30 +1,30 @@
-/* plan_tiles.c - the choice of tiles.
+/* plan_tiles.c - chooses the tiles of a run.
  *
  * Each loop is cut into a power of two of equal tiles. There are few such tilings (the product of four logarithms), so
- * all are tried. Tilings that exceed the memory are dropped; of the others the one with the least cost wins: its
- * predicted time, plus TRAFFIC_WEIGHT of its busy time. The loops along an operand decide how often it is loaded:
+ * all are tried. Those that exceed the memory are dropped; of the others the one with the least cost wins: its
+ * predicted time plus TRAFFIC_WEIGHT of its busy time. The order of the loops decides how often an operand is loaded:
  *
- *     steps run b, m, n, k (k fastest); an operand's box changes whenever one of its own loops advances. It is loaded
- *     again after an outer loop that it lacks has advanced and its own loops have started over.
+ *     Steps run over b, m, n, k, with k fastest. An operand's box changes whenever one of the operand's own loops
+ *     advances. So a box is loaded again after an outer loop has advanced that does not run along the operand.
  *
  *     matmul, C cut into M x N tiles, k into K panels:
  *         A (b,m,k) is loaded N times unless K = 1, B (b,k,n) M times.
  *
- * Reading and copying in overlap piece by piece, as do copying out and writing. These two pairs and the kernels overlap
- * step by step. So a pass takes the loads of the first step, then the slowest of the three, then the last launch and
- * the last store. Large tiles read less; small tiles fill the pipeline sooner. An input that is one tile stays on the
- * device; if several runs read it, each counts only its share of the load. */
+ * Reading overlaps with copying in, piece by piece, and copying out with writing. These two pairs and the kernels
+ * overlap step by step. So a pass takes the loads of the first step, then the slowest of the three, then the last
+ * launch and the last store. Large tiles read less; small tiles fill the pipeline sooner. An input that is a single
+ * tile stays on the device; if several runs read it, each run is charged only its share of the load. */
 #include "plan_tiles.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MOST_STEPS      60     /* as a power of two: steps are counted in 64 bits */
+#define MOST_STEPS      60     /* binary logarithm: steps are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
-#define USUAL_THREADS   8      /* that read or write; more do not make it faster */
+#define USUAL_THREADS   8      /* more threads do not read or write faster */
 #define PARTIAL_CHUNKS  4.0    /* a filtered chunk written in parts is decoded and encoded for each part */
-#define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one that moves least wins */
+#define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one with least traffic wins */
 
 static int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
@@ -41,7 +41,7 @@ static int64_t operand_tile_elements(const struct operand *operand, const int64_
     return elements;
 }
 
-/* How often a tile of the operand is loaded (or stored) in a whole pass. */
+/* The number of times that tiles of the operand are loaded (or stored) in a pass. */
 static int64_t operand_loads(const struct operand *operand, const int64_t tiles[LOOPS]) {
     int last = -1;
     for (int axis = 0; axis < operand->shape.rank; axis++) {
@@ -66,7 +66,7 @@ static double operand_bytes(const struct operand *operand) {
 /* Contiguous segments of a tile in a row-major array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
     int64_t segments = 1;
-    bool whole = true; /* all later axes are whole */
+    bool whole = true; /* all axes so far, from the last one, are not cut */
     for (int axis = operand->shape.rank - 1; axis >= 0; axis--) {
         int64_t count = tile[operand->loop[axis]];
         if (!whole) segments *= count;
@@ -75,7 +75,8 @@ static int64_t operand_segments(const struct operand *operand, const int64_t til
     return segments;
 }
 
-/* Bytes of the chunks that a tile touches over the tile's own bytes, on average; 1 if tiles end where chunks end. */
+/* The average ratio of the bytes of the chunks that a tile touches to the tile's own bytes; 1 if tiles end at chunk
+ * boundaries. */
 static double chunk_excess(const struct operand *operand, const struct storage *storage, const int64_t tile[LOOPS]) {
     double excess = 1;
     for (int axis = 0; axis < storage->grain.rank; axis++) {
@@ -86,9 +87,9 @@ static double chunk_excess(const struct operand *operand, const struct storage *
     return excess;
 }
 
-/* A reduction over all axes takes tiles that are one run of elements: after the first axis along which the tile has
- * several elements, all axes must be whole. */
-static bool tile_is_row_major_run(const struct operand *operand, const int64_t tile[LOOPS]) {
+/* Is a tile one contiguous run of elements in row-major order? It is if no axis is cut behind the first axis along
+ * which the tile has several elements. A reduction over all axes needs such tiles. */
+static bool tile_is_contiguous(const struct operand *operand, const int64_t tile[LOOPS]) {
     int axis = 0;
     while (axis < operand->shape.rank && tile[operand->loop[axis]] <= 1) axis++;
     for (axis++; axis < operand->shape.rank; axis++)
@@ -114,7 +115,8 @@ struct launch plan_launch(const struct geometry *geometry, const struct device_f
     return launch;
 }
 
-/* Fills steps, slots and bytes from tile, tiles and out_slots, which it lowers to 1 if there is only one store. */
+/* Computes steps, slots and bytes from tile, tiles and out_slots; it lowers out_slots to 1 if there is only one
+ * store. */
 static void measure_memory(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                            struct tiling *tiling) {
     const struct operand *out = &geometry->out;
@@ -141,7 +143,7 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     tiling->memory_bytes += tiling->out_slots * tiling->out_bytes + tiling->partial_bytes + tiling->workspace_bytes;
 }
 
-/* The arithmetic's time in these tiles over its time at full speed. */
+/* The factor by which arithmetic is slower with these tiles than at full speed. */
 static double slowdown_of(const struct geometry *geometry, const struct device_facts *facts,
                           const struct tiling *tiling, double speed) {
     const struct operation *operation = operations[geometry->op];
@@ -164,7 +166,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         double tile = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
         double one = tile * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
                      (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
-        /* A stage holds a part of such a chunk, which is decoded for each. */
+        /* Such a chunk is larger than a staging buffer and is decoded again for each part of it. */
         bool staged = facts->kind == DEVICE_CUDA && tiling->in_storage[i].grain.rank > tiling->in_storage[i].chunk.rank;
         if (staged) one *= fmax(1, tile / (double)STAGING_BYTES);
         double bytes = loads / tile_count(in, tiling->tiles) * operand_bytes(in);
@@ -190,8 +192,8 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double copy_in = bytes_in / devices / copy_rate, copy_out = bytes_out / devices / copy_rate;
     tiling->copy_s = fmax(copy_in, copy_out);
     device_bytes += stores * out_tile;
-    /* Device memory traffic beside a launch's arithmetic: a split reduction reads and writes its output, a workspace is
-     * read and written. */
+    /* Additional traffic in device memory: a split reduction reads and writes its output, and a workspace is written
+     * and read. */
     double beside = (tiling->steps > stores ? 2 * out_tile : 0) + 2 * (double)tiling->workspace_bytes;
     double beside_s = (double)tiling->steps * beside / facts->memory_bytes_per_s;
     double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
@@ -205,7 +207,8 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
                       stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
     tiling->write_bytes = bytes_out * tiling->out_storage.file_share;
-    if (isinf(tiling->out_storage.bytes_per_s)) tiling->write_s = tiling->write_bytes = 0; /* it is not written */
+    if (isinf(tiling->out_storage.bytes_per_s))
+        tiling->write_s = tiling->write_bytes = 0; /* the output is not stored */
     tiling->traffic_bytes = bytes_in + bytes_out;
 
     double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);
@@ -228,9 +231,9 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         if (stages[i].seconds > tiling->bound_s) tiling->bound_s = stages[i].seconds, tiling->bound_by = stages[i].name;
 }
 
-/* Cuts a loop into about `pieces` tiles, the last of which may be smaller. Tiles larger than half a grain (a chunk) end
- * where chunks end; else tiles of 8192 or more end at multiples of 1024 (whole segments of an array's hash), and
- * smaller ones over 64 at multiples of 16. */
+/* Cuts a loop into about `pieces` tiles; the last one may be smaller. Tiles larger than half a chunk (`grain`) end at
+ * chunk boundaries. Otherwise tiles of 8192 or more end at multiples of 1024 (whole segments of an array's hash), and
+ * tiles over 64 at multiples of 16. */
 static void cut(int64_t extent, int64_t pieces, int64_t grain, int64_t *tile, int64_t *tiles) {
     *tile = extent > 0 ? ceil_div(extent, pieces) : 0;
     if (*tile < extent) {
@@ -283,7 +286,7 @@ static void consider(struct choice *choice, struct tiling *trial) {
 
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling) {
-    /* Where k is cut shows in the last bits of a sum, and so must not depend on measurements, devices or threads. */
+    /* The cuts of k affect the last bits of sums, so they must not depend on measurements, devices or threads. */
     struct device_facts assumed = *facts;
     assumed.limits = NULL;
     assumed.team = 1;
@@ -301,14 +304,14 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
             for (power[2] = 0; power[2] <= most[2]; power[2]++)
                 for (power[3] = 0; power[3] <= most[3]; power[3]++) {
                     if (power[0] + power[1] + power[2] + power[3] > MOST_STEPS) continue;
-                    if (choice.best_cost == 0) break; /* the first, of one tile, has won */
+                    if (choice.best_cost == 0) break; /* the first tiling, a single step, has won */
                     for (int loop = 0; loop < LOOPS; loop++) {
                         cut(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
                             &trial.tiles[loop]);
                         /* A reduction of no elements is still one step, which gives the neutral element. */
                         if (geometry->reduces[loop] && trial.tiles[loop] == 0) trial.tiles[loop] = 1;
                     }
-                    if (geometry->row_major_tiles && !tile_is_row_major_run(&geometry->in[0], trial.tile)) continue;
+                    if (geometry->row_major_tiles && !tile_is_contiguous(&geometry->in[0], trial.tile)) continue;
                     consider(&choice, &trial);
                 }
     *tiling = choice.best;

@@ -1,26 +1,26 @@
-/* plan_tiles.h - chooses a run's tiles by their memory, traffic and predicted time. */
+/* plan_tiles.h - chooses a run's tiles by memory, traffic and predicted time. */
 #ifndef RUNNER_PLAN_TILES_H
 #define RUNNER_PLAN_TILES_H
 
 #include "plan.h"
 
-/* Fills `tiling`, whose storages are set, for a run whose kernel and choice are set. Of all tilings whose buffers fit
- * into `budget` bytes it takes the one with the least cost. With `whole` it takes a single step wherever that fits,
- * because a kernel can be timed repeatedly only on operands that are all in place. false: none fits;
- * tiling->memory_bytes is what the smallest one needs. */
+/* Chooses `tiling` for a run: of all tilings whose buffers fit into `budget` bytes the one with the least cost. With
+ * `whole` it prefers a single step if that fits, because a kernel can be timed repeatedly only while all its operands
+ * are on the device. The run's kernel and choice and the tiling's storages must be set. false: no tiling fits;
+ * tiling->memory_bytes is the least that is needed. */
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling);
 
-/* The tiles of a run on a part of the geometry that `whole` is of: as large, and the same along every loop that the
- * part has whole. */
+/* Makes the tiling of a run on a part of a geometry whose tiling is `whole`: tiles have the same size, and are the same
+ * along every loop that the part does not cut. */
 void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                         const struct tiling *whole, struct tiling *tiling);
 
-/* Predicts the times of a run in its tiles, by facts->limits where they are known. */
+/* Predicts the times of a run with these tiles, by facts->limits where they are known. */
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                   struct tiling *tiling);
 
-/* The launch for a full tile with NULL operands, for asking a kernel about it ahead of time. */
+/* The launch for a full tile, with NULL operands, for querying a kernel at planning time. */
 struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                           const struct tiling *tiling);
 

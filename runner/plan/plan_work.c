@@ -1,4 +1,4 @@
-/* plan_work.c - what the plan predicts of each run, as the progress display wants it. */
+/* plan_work.c - converts the plan's predictions for the progress display. */
 #include "plan_cost.h"
 
 #include "../base/fail.h"

@@ -1,4 +1,4 @@
-/* same_bits.c - compares the launches of a whole and of its parts. */
+/* same_bits.c - compares the launches of a whole loop with those of its parts. */
 #include "same_bits.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, 
     if (operations[geometry->op]->exact || run->skip || !run->kernel || run->kernel->is_roof) return true;
     if (!run->kernel->divisible) return false;
     if (!run->kernel->way) return true;
-    for (unsigned last = 0; last < 1u << LOOPS; last++) { /* a set of loops: those along which the tile is the last */
+    for (unsigned last = 0; last < 1u << LOOPS; last++) { /* the set of loops along which the tile is the last one */
         int64_t extent[LOOPS];
         for (int other = 0; other < LOOPS; other++) {
             int64_t tile = tiling->tile[other], rest = tile > 0 ? geometry->extent[other] % tile : 0;

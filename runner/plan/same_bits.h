@@ -1,18 +1,20 @@
-/* same_bits.h - may a loop of a run be cut, and the result still have the same bits?
+/* same_bits.h - checks that a run gives the same bits if one of its loops is cut into parts.
  *
- * A kernel may sum in another way when a launch has another shape (kernel->way: it splits k where there are few
- * tiles). So the parts' launches are compared with the whole's: of full tiles and of the last ones along every loop. */
+ * A kernel may sum in another order when a launch has another shape (kernel->way: for instance, it splits k where there
+ * are few tiles). So the launches of the parts are compared with the launch of the whole: for full tiles and for the
+ * last tiles along every loop. */
 #ifndef RUNNER_SAME_BITS_H
 #define RUNNER_SAME_BITS_H
 
 #include "plan.h"
 
-/* Do launches of these sizes along `loop`, of which sizes[0] is the whole's, give their elements the same bits on a
- * device of so many multiprocessors? The other loops have the tiling's sizes. A run that is skipped has no bits. */
+/* Do launches with sizes[1], sizes[2], ... along `loop` give each element the same bits as one with sizes[0], on a
+ * device with that many multiprocessors? The other loops have the tiling's sizes. true for a skipped run. */
 bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, const struct tiling *tiling, int loop,
                         const int64_t *sizes, int count, int multiprocessors);
-/* The same for a loop that is cut into `parts` even parts, each of which is then cut into tiles, for any device of
- * today's numbers of multiprocessors: processes on different nodes must all find the same. */
+/* The same for a loop that is cut into `parts` even parts, each of which is then cut into tiles. It checks common
+ * numbers of multiprocessors instead of this device's, because processes on different nodes must come to the same
+ * answer. */
 bool same_bits_in_parts(const struct geometry *geometry, const struct run *run, int loop, int parts);
 
 #endif

@@ -1,4 +1,4 @@
-/* space.c - compares the bytes that a job's outputs take with what statvfs reports free in their folder. */
+/* space.c - compares the size of a job's outputs with the free space that statvfs reports for their folders. */
 #include "space.h"
 
 #include "../base/fail.h"
@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-/* A compressor never shrinks data by more than this factor: deflate 1032, LZF 88, zstd 128 KiB to 4 bytes. */
+/* The largest possible compression ratio: none 1, deflate 1032, LZF 88, zstd 128 KiB to 4 bytes. */
 static const double shrinks_by[] = {1, 1032, 88, 32768};
 
-/* The least bytes that a run's output takes in its part. */
+/* The smallest possible size of a run's output in its part. */
 static double output_bytes(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct operand *out = &task->geometry.out;
@@ -29,7 +29,7 @@ static bool writes(const struct plan *plan, const struct run *run) {
     return !run->kernel->is_roof && (options->store == STORE_ALL || plan->tasks[run->task].wanted);
 }
 
-/* Does the operation's result lie on the output's file system? */
+/* Is the operation's result stored on the same file system as OUTPUT? */
 static bool is_beside(const struct plan *plan, const struct job_operation *operation) {
     struct stat output, other;
     if (!operation->to_file) return true;
@@ -45,7 +45,7 @@ double space_needed(const struct plan *plan) {
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         enum job_store store = task->operation->run.store;
-        bool has_result = false; /* assumes that the first run that is neither skipped nor a limit is right */
+        bool has_result = false; /* assumes that the first run that is neither skipped nor a roof is right */
         for (int r = task->first_run; r < task->first_run + task->run_count; r++) {
             const struct run *run = &plan->runs[r];
             if (!writes(plan, run)) continue;
@@ -65,9 +65,9 @@ double space_needed(const struct plan *plan) {
         }
     }
     if (largest_own >= SPACE_ADOPT_BYTES)
-        copied -= largest_own; /* its part becomes the file of a `to`, */
+        copied -= largest_own; /* its part becomes the file of a `to` */
     else if (largest >= SPACE_ADOPT_BYTES)
-        copied -= largest; /* or else OUTPUT */
+        copied -= largest; /* its part becomes OUTPUT */
     return kept + copied > peak ? kept + copied : peak;
 }
 
@@ -100,7 +100,7 @@ char *space_folder(const char *output) {
     return must_printf("%.*s", slash == output ? 1 : (int)(slash - output), output);
 }
 
-/* Bytes on disk of the files in a folder, and in those of shards in it. */
+/* Bytes on disk of the files in a folder and, with `deeper`, in its subfolders (of shards). */
 static double files_bytes(const char *path, bool deeper) {
     DIR *folder = opendir(path);
     double bytes = 0;
@@ -117,7 +117,7 @@ static double files_bytes(const char *path, bool deeper) {
     return bytes;
 }
 
-/* Bytes on disk of what is in OUTPUT.parts. */
+/* Bytes on disk of the files in OUTPUT.parts. */
 static double parts_bytes(const char *output) {
     char *path = must_printf("%s.parts", output);
     double bytes = files_bytes(path, true);
@@ -137,14 +137,14 @@ static enum status require_elsewhere(const struct plan *plan, struct error *erro
     double needed = space_elsewhere(plan, &folder), available = 0;
     enum status status = STATUS_OK;
     if (folder && space_free(folder, &available) && needed > available)
-        status = fail(error, STATUS_USAGE, "results that a `to` puts into %s need %s, %s are free", folder,
+        status = fail(error, STATUS_USAGE, "results that `to` puts into %s need %s, but only %s are free", folder,
                       size_text(needed, need), size_text(available, have));
     free(folder);
     return status;
 }
 
-/* `reuse`: what lies in OUTPUT.parts counts as free. It is looked at only if it matters: a thousand shards would each
- * look at the folders of all others. */
+/* Returns `status` unless `needed` bytes are free for OUTPUT. `reuse`: the files in OUTPUT.parts count as free. They
+ * are only counted if the answer depends on it: each of a thousand shards would scan the folders of all others. */
 static enum status require(const struct plan *plan, double needed, bool reuse, const char *who, enum status status,
                            struct error *error) {
     const char *output = plan->job->output;
@@ -155,8 +155,8 @@ static enum status require(const struct plan *plan, double needed, bool reuse, c
     if (!known || needed <= available)
         status = STATUS_OK;
     else
-        fail(error, status, "output %s: %sneeds %s in %s, %s are free", output, who, size_text(needed, need), folder,
-             size_text(available, have));
+        fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, who, size_text(needed, need),
+             folder, size_text(available, have));
     free(folder);
     return status;
 }

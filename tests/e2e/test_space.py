@@ -28,7 +28,7 @@ def job_of(folder, operations, rows, columns, **more):
 
 def told(words):
     """Bytes needed and free, as the message has them."""
-    found = re.search(r"needs ([\d.]+) (\w+) in (\S+), ([\d.]+) (\w+) are free", words)
+    found = re.search(r"needs ([\d.]+) (\w+) in (\S+), but only ([\d.]+) (\w+) are free", words)
     assert found, words
     return float(found[1]) * UNITS[found[2]], float(found[4]) * UNITS[found[5]], found[3]
 
