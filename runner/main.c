@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
     struct error error = {.status = STATUS_OK};
     prepare_process();
     fence_install();
-    fence_exits();
+    fence_catch_exits();
     enum status status = parse(argc, argv, &invocation, &error);
     if (!status) status = command_validate(&invocation, &error);
     if (!status) {
@@ -90,6 +90,6 @@ int main(int argc, char **argv) {
     }
     int code = print_outcome(status, &error);
     invocation_free(&invocation);
-    fence_main_ends();
+    fence_allow_exit();
     return code;
 }

@@ -290,7 +290,7 @@ static void make_results(struct units *units) {
                 plan->arrays[task->in[i]].shape =
                     whole->arrays[from_in].shape; /* the first panel's array stands for all */
             }
-            array_read_by(&plan->arrays[task->in[i]], t);
+            array_add_reader(&plan->arrays[task->in[i]], t);
         }
     }
 }

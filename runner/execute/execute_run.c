@@ -112,7 +112,7 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     int64_t count;
     TRY(overflows_count(&trial->watched.overflows, trial->run, reader, &count, error));
     trial->row->overflowed += (double)count;
-    if (count == 0 || execution->readers.of[task->out].casts_said) return STATUS_OK;
+    if (count == 0 || execution->readers.of[task->out].losses_printed) return STATUS_OK;
     const char *wider = dtype == FLOAT16 ? "float32" : dtype == FLOAT64 ? NULL : "float64";
     char *note = must_printf(
         "result of '%s': %lld of %lld elements overflowed %s, in which they are computed%s%s%s", task->operation->id,

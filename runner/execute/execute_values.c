@@ -7,17 +7,17 @@
 #include <string.h>
 
 void execution_say_values(struct execution *execution, struct reader *reader) {
-    char *lack = reader->casts_said ? NULL : reader_lack(reader);
-    char *losses = reader->casts_said ? NULL : reader_losses(reader);
-    char *decoded = reader->casts_said ? NULL : reader_decoded(reader);
-    const char *remark = reader->casts_said ? NULL : reader->array->remark;
+    char *absent = reader->losses_printed ? NULL : reader_absent_sources(reader);
+    char *losses = reader->losses_printed ? NULL : reader_cast_losses(reader);
+    char *decoded = reader->losses_printed ? NULL : reader_decoding_text(reader);
+    const char *remark = reader->losses_printed ? NULL : reader->array->remark;
     char *ignored = remark ? must_printf("input '%s': %s", reader->array->name, remark) : NULL;
-    reader->casts_said = true;
-    if (lack) progress_note(&execution->progress, lack);
+    reader->losses_printed = true;
+    if (absent) progress_note(&execution->progress, absent);
     if (ignored) progress_note(&execution->progress, ignored);
     if (decoded) progress_note(&execution->progress, decoded);
     if (losses) progress_note(&execution->progress, losses);
-    free(lack);
+    free(absent);
     free(losses);
     free(decoded);
     free(ignored);
@@ -32,16 +32,17 @@ void execution_note_values(const struct execution *execution, const struct task 
     for (int i = 0; i < task->geometry.inputs; i++) {
         const struct reader *reader = &execution->readers.of[task->in[i]];
         const struct array *array = reader->array;
-        const struct h5_lack *lack = &array->lack;
+        const struct h5_absent *absent = &array->absent;
         char text[200];
         if (i > 0 && task->in[i] == task->in[0]) continue;
-        char *decoded = reader_decoded(reader);
+        char *decoded = reader_decoding_text(reader);
         snprintf(text, sizeof text, "'%s' decoded, %lld of %lld missing", array->name, (long long)reader->casts.missing,
                  (long long)reader->cast);
         if (decoded) note(row, text);
-        snprintf(text, sizeof text, "'%s' lacks %d source%s, %lld of %lld elements", array->name, lack->sources,
-                 lack->sources == 1 ? "" : "s", (long long)lack->elements, (long long)shape_elements(&array->shape));
-        if (lack->sources > 0) note(row, text);
+        snprintf(text, sizeof text, "'%s' lacks %d source%s, %lld of %lld elements", array->name, absent->sources,
+                 absent->sources == 1 ? "" : "s", (long long)absent->elements,
+                 (long long)shape_elements(&array->shape));
+        if (absent->sources > 0) note(row, text);
         free(decoded);
     }
 }

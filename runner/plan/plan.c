@@ -15,7 +15,7 @@
 
 static void check_layout(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
     const struct shape *chunks = &operation->run.chunks;
-    const char *lacks = h5_compression_lacks(operation->run.compression);
+    const char *lacks = h5_compression_needs(operation->run.compression);
     char text[SHAPE_TEXT];
     if (lacks)
         yaml_error(job->document, operation->where, "%s: %s cannot be written here: %s is missing", operation->id,
@@ -95,7 +95,7 @@ static void make_task(struct plan *plan, int index) {
         struct job_reference from = operation->inputs[i];
         task->in[i] = plan_operand(plan, operation, from.is_input ? from.index : plan->input_count + from.index);
         struct array *in = &plan->arrays[task->in[i]];
-        array_read_by(in, index);
+        array_add_reader(in, index);
         if (!from.is_input) plan->tasks[from.index].wanted = true;
         shapes[i] = in->shape;
         dtypes[i] = in->dtype;

@@ -50,6 +50,6 @@ void plan_input(const struct job *job, const struct job_input *input, struct arr
                    input->file);
     if (input->random) return;
     if (input->has_rows && array->shape.rank > 0 && !take_rows(job, input, array)) return;
-    if (array_check_claim(array, &error) || array_check_sources(array, &error))
+    if (array_check_mostly_empty(array, &error) || array_check_sources(array, &error))
         yaml_error(job->document, input->where, "%s", error.text);
 }

@@ -18,7 +18,7 @@ static herr_t look_at(hid_t group, const char *name, const H5L_info_t *about, vo
     struct lacking *lacking = context;
     if (about->type != H5L_TYPE_HARD) return 0;
     hid_t id = H5Oopen(group, name, H5P_DEFAULT);
-    char *source = id >= 0 && H5Aexists(id, LINK_TO_FILE) <= 0 ? h5_lacks(id, lacking->path) : NULL;
+    char *source = id >= 0 && H5Aexists(id, LINK_TO_FILE) <= 0 ? h5_absent_source(id, lacking->path) : NULL;
     if (id >= 0) H5Oclose(id);
     lacking->outputs += source != NULL;
     if (lacking->first)

@@ -45,7 +45,7 @@ static enum status write_text(hid_t file, const char *name, const char *text, si
     enum status status = STATUS_OK;
     *id = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (*id < 0 || H5Dwrite(*id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
+        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_error_text());
     H5Pclose(creation);
     H5Sclose(space);
     H5Tclose(type);

@@ -173,7 +173,7 @@ static enum status write_table(hid_t file, const char *name, const struct column
     hid_t table = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (table < 0 || H5Dwrite(table, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, packed) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_words());
+        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_error_text());
     if (table >= 0) H5Dclose(table);
     H5Sclose(space);
     H5Pclose(creation);
@@ -209,7 +209,7 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
      * it passes over. */
     for (hssize_t r = 0; r < size; r++) forget_numbers(&(*rows)[r]);
     if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
-        status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_words());
+        status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_error_text());
     for (hssize_t r = 0; r < size; r++) /* texts in another program's file may lack a final NUL */
         for (int i = 0; i < fixed_column_count; i++)
             if (fixed_columns[i].kind == COLUMN_TEXT)

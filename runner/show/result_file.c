@@ -206,7 +206,7 @@ static enum status read_samples(const struct results_file *file, int run, struct
         values[i] = must_malloc((size_t)count * sizeof *values[i]);
         known[i] = read_vector(file, path[i], count, values[i]);
         if (i == 0 && !known[0])
-            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_words());
+            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_error_text());
     }
     for (int i = 0; i < count && !status; i++) {
         struct conditions conditions = {
@@ -239,11 +239,11 @@ static char *why_gone(const struct results_file *file, const char *path) {
     hid_t id = open_object(file, path);
     hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
     bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
-    char *lack = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_lacks(id, file->path) : NULL;
-    char *why = lack  ? must_printf("%s in %s shows %s", path, file->path, lack)
-                : !is ? must_printf("%s in %s is gone, or no array of numbers", path, file->path)
-                      : NULL;
-    free(lack);
+    char *absent = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_absent_source(id, file->path) : NULL;
+    char *why = absent ? must_printf("%s in %s shows %s", path, file->path, absent)
+                : !is  ? must_printf("%s in %s is gone, or no array of numbers", path, file->path)
+                       : NULL;
+    free(absent);
     if (type >= 0) H5Tclose(type);
     if (id >= 0) H5Oclose(id);
     return why;

@@ -19,8 +19,8 @@
 #define NOTHING_MOST (64.0 * 1024 * 1024 * 1024) /* bytes that are read though nearly nothing is stored of them */
 #define LEAST_SHARE  (1.0 / 65536)               /* of claimed bytes that are stored: zstd of zeros has more */
 
-enum status array_check_codes(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
-                              struct error *error) {
+enum status array_check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                                    struct error *error) {
     if (!dataset->codes || input->has_dtype) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' holds an enumeration, names for numbers; `dtype: %s` reads the numbers",
                 file, input->dataset, dtype_name(dataset->dtype));
@@ -40,8 +40,8 @@ static void describe_values(const struct h5_dataset *dataset, struct array *arra
     bool unit_lost;
     array->decoding = h5cf_decoding(dataset, input, &unit_lost, &array->remark);
     bool any = h5_has_attributes(dataset->id);
-    if (any && !unit_lost) array->units = h5_get_words(dataset->id, "units");
-    if (any) array->long_name = h5_get_words(dataset->id, "long_name");
+    if (any && !unit_lost) array->units = h5_get_trimmed_text(dataset->id, "units");
+    if (any) array->long_name = h5_get_trimmed_text(dataset->id, "long_name");
     array->stored = dataset->dtype;
     array->dtype = input->has_dtype ? input->as : array->decoding ? array->decoding->result : dataset->dtype;
 }
@@ -64,7 +64,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     struct h5_dataset *dataset = NULL;
     stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open_permitted(input->external, input->file, input->dataset, input->field, &dataset, error);
-    if (!status) status = array_check_codes(input, input->file, dataset, error);
+    if (!status) status = array_check_enumeration(input, input->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
     if (!status) {
         array->shape = dataset->shape;
@@ -73,7 +73,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
         describe_axes(dataset, array);
         array->chunk = dataset->chunk;
         array->filtered = dataset->filtered;
-        array->direct = rawread_is_able(dataset);
+        array->direct = rawread_can_read(dataset);
         array->scattered = dataset->scattered;
     }
     h5_close(dataset);
@@ -89,7 +89,7 @@ struct array array_copy(const struct array *array) {
     copy.units = copy_text(array->units);
     copy.long_name = copy_text(array->long_name);
     copy.remark = copy_text(array->remark);
-    copy.lack.first = copy_text(array->lack.first);
+    copy.absent.first = copy_text(array->absent.first);
     copy.decoding = decoding_copy(array->decoding);
     copy.other = NULL;
     copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
@@ -144,7 +144,7 @@ enum status array_select(struct array *array, const struct job_select *select, s
     return STATUS_OK;
 }
 
-enum status array_check_claim(const struct array *array, struct error *error) {
+enum status array_check_mostly_empty(const struct array *array, struct error *error) {
     double bytes = (double)shape_elements(&array->shape) * (double)dtype_size(array->stored);
     char claimed[32], held[32];
     if (bytes < NOTHING_MOST || array->held >= bytes * LEAST_SHARE) return STATUS_OK;
@@ -152,7 +152,7 @@ enum status array_check_claim(const struct array *array, struct error *error) {
                 array->input->file, array->input->dataset, size_text(bytes, claimed), size_text(array->held, held));
 }
 
-bool array_seen(const struct array *array, int number, struct selection *seen) {
+bool array_seen_in_file(const struct array *array, int number, struct selection *seen) {
     struct box whole = box_whole(&array->shape);
     *seen = view_selection(&array->view, &whole);
     if (!array->parts) return true;
@@ -170,34 +170,34 @@ bool array_seen(const struct array *array, int number, struct selection *seen) {
 }
 
 /* Adds what one file's data set lacks. */
-static enum status add_lack(struct array *array, int number, struct error *error) {
+static enum status add_absent(struct array *array, int number, struct error *error) {
     const char *file = array_file(array, number), *name = array->input->dataset;
     struct h5_dataset *dataset = NULL;
-    struct h5_lack lack = {0};
+    struct h5_absent absent = {0};
     struct selection seen;
-    if (!array_seen(array, number, &seen)) return STATUS_OK;
+    if (!array_seen_in_file(array, number, &seen)) return STATUS_OK;
     FENCE(file);
     enum status status = h5_open_chunks(file, name, &dataset, error);
-    if (!status) status = h5_find_lack(dataset->id, file, name, &seen, &lack, error);
+    if (!status) status = h5_find_absent(dataset->id, file, name, &seen, &absent, error);
     h5_close(dataset);
-    if (!status && lack.sources > 0 && !array->input->fill)
+    if (!status && absent.sources > 0 && !array->input->fill)
         status = fail(error, STATUS_USAGE,
                       "%s: '%s' is a virtual data set of %s; `sources: fill` of the input takes what is there", file,
-                      name, lack.first);
-    array->lack.elements += lack.elements;
-    array->lack.sources += lack.sources;
-    array->lack.files = lack.files > array->lack.files ? lack.files : array->lack.files;
-    array->lack.by_parts |= lack.by_parts;
-    if (!array->lack.first)
-        array->lack.first = lack.first;
+                      name, absent.first);
+    array->absent.elements += absent.elements;
+    array->absent.sources += absent.sources;
+    array->absent.files = absent.files > array->absent.files ? absent.files : array->absent.files;
+    array->absent.read_by_source |= absent.read_by_source;
+    if (!array->absent.first)
+        array->absent.first = absent.first;
     else
-        free(lack.first);
+        free(absent.first);
     return status;
 }
 
 enum status array_check_sources(struct array *array, struct error *error) {
     if (!array->scattered) return STATUS_OK;
-    for (int i = 0; array_file(array, i); i++) TRY(add_lack(array, i, error));
+    for (int i = 0; array_file(array, i); i++) TRY(add_absent(array, i, error));
     return STATUS_OK;
 }
 
@@ -212,7 +212,7 @@ const char *array_file(const struct array *input, int number) {
     return number == 0 && !input->input->random ? input->input->file : NULL;
 }
 
-void array_read_by(struct array *array, int task) {
+void array_add_reader(struct array *array, int task) {
     if (array->first_reader < 0) array->first_reader = task;
     array->last_reader = task;
 }
@@ -222,8 +222,8 @@ void array_free(struct array *array) {
     free(array->long_name);
     free(array->decoding);
     free(array->remark);
-    free(array->lack.first);
-    array->lack.first = NULL;
+    free(array->absent.first);
+    array->absent.first = NULL;
     array->units = array->long_name = array->remark = NULL;
     array->decoding = NULL;
     for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++) {

@@ -53,7 +53,7 @@ struct array {
     bool filtered, direct;     /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
     double held;               /* bytes that its files have stored of the data set; infinity: not known */
     bool scattered;            /* it lies in other files, some of which may be missing */
-    struct h5_lack lack;       /* what is missing of what is seen */
+    struct h5_absent absent;   /* what is missing of what is seen */
     struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
     struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
     bool mixed;                /* its files are decoded in different ways; `decoding` is the first that there is */
@@ -66,8 +66,8 @@ struct array {
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
 /* STATUS_USAGE: it is an enumeration, and the job does not say as which type its numbers are read. */
 struct h5_dataset;
-enum status array_check_codes(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
-                              struct error *error);
+enum status array_check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                                    struct error *error);
 /* A description that owns what it holds, but for the labels of axes. No task reads it yet, and it
  * has no other. */
 struct array array_copy(const struct array *array);
@@ -85,17 +85,17 @@ enum status array_select(struct array *array, const struct job_select *select, s
 /* Of an input in a file, once it is narrowed. What was never stored costs little to read, and data sets of which a part
  * is filled are common; but a kilobyte that claims terabytes would keep a job busy for hours. STATUS_USAGE: of 64 GiB
  * or more that the job sees the file holds less than 1/65536. */
-enum status array_check_claim(const struct array *array, struct error *error);
+enum status array_check_mostly_empty(const struct array *array, struct error *error);
 /* Of an input in a file, once it is narrowed: is there all that it lies in of what is seen (virtual data sets, external
  * storage)? Fills `lack`. STATUS_USAGE: it is not, with the first name, unless the input says `sources: fill`. */
 enum status array_check_sources(struct array *array, struct error *error);
 /* What is seen of part number `number` of an input that lies in several files, or of all of an input, in its data set;
  * false: nothing. */
-bool array_seen(const struct array *array, int number, struct selection *seen);
+bool array_seen_in_file(const struct array *array, int number, struct selection *seen);
 /* Where chunks end in what is seen: where boxes of it are cut. */
 struct grid array_grid(const struct array *array);
 /* Notes that a task reads it; tasks are noted in their order. */
-void array_read_by(struct array *array, int task);
+void array_add_reader(struct array *array, int task);
 void array_free(struct array *array);
 /* The files that an input lies in: from number 0 on, NULL behind the last. */
 const char *array_file(const struct array *input, int number);

@@ -68,7 +68,8 @@ static enum status check(const struct h5_dataset *dataset, const struct job_inpu
 /* What a file says of its values. */
 static void add_values(const struct h5_dataset *dataset, int number, struct array *array) {
     struct array_part *part = &array->parts->of[number];
-    char *remark, *units = h5_get_words(dataset->id, "units"), *long_name = h5_get_words(dataset->id, "long_name");
+    char *remark, *units = h5_get_trimmed_text(dataset->id, "units"),
+                  *long_name = h5_get_trimmed_text(dataset->id, "long_name");
     bool unit_lost;
     part->decoding = h5cf_decoding(dataset, array->input, &unit_lost, &remark);
     if (unit_lost) free(units), units = NULL;
@@ -116,7 +117,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     double held = 0;
     stat(part->file, &part->version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open_permitted(input->external, part->file, input->dataset, input->field, &dataset, error);
-    if (!status) status = array_check_codes(input, part->file, dataset, error);
+    if (!status) status = array_check_enumeration(input, part->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, part->file, input->dataset, &held, error);
     if (!status) status = rawread_open(dataset, &raw, error);
     if (!status && number == 0) status = take_first(dataset, input, array, error);

@@ -37,11 +37,11 @@ struct pieces *pieces_create(const struct array *array, int count) {
     return pieces;
 }
 
-void pieces_place(struct pieces *pieces, int number, const struct box *place, const char *file, const char *object,
-                  const struct stat *version) {
+void pieces_set(struct pieces *pieces, int number, const struct box *place, const char *file, const char *object,
+                const struct stat *version) {
     struct piece *piece = &pieces->of[number];
     piece->place = *place;
-    reader_place(&piece->reader, file, object);
+    reader_set_dataset(&piece->reader, file, object);
     piece->reader.version = *version;
 }
 
@@ -59,7 +59,7 @@ struct pieces *pieces_of_parts(const struct array *array, const char *object) {
     const struct array_parts *parts = array->parts;
     struct pieces *pieces = pieces_create(array, parts->count);
     for (int i = 0; i < parts->count; i++) {
-        pieces_place(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
+        pieces_set(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
         pieces->of[i].reader.foreign = true;
         pieces->of[i].reader.field = array->input->field;
         if (!array->packed) pieces->of[i].reader.decoding = parts->of[i].decoding;
@@ -67,7 +67,7 @@ struct pieces *pieces_of_parts(const struct array *array, const char *object) {
     return pieces;
 }
 
-enum status pieces_first(struct pieces *pieces, const struct h5_dataset **dataset, struct error *error) {
+enum status pieces_open_first(struct pieces *pieces, const struct h5_dataset **dataset, struct error *error) {
     TRY(open_piece(pieces, &pieces->of[0].reader, error));
     *dataset = pieces->of[0].reader.dataset;
     return STATUS_OK;

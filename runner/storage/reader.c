@@ -32,11 +32,11 @@ void reader_init(struct reader *reader, const struct array *array) {
         reader->pieces = pieces_of_parts(array, array->input->dataset);
         return;
     }
-    reader_place(reader, array->input->file, array->input->dataset);
+    reader_set_dataset(reader, array->input->file, array->input->dataset);
     reader->version = array->version;
 }
 
-void reader_place(struct reader *reader, const char *file, const char *object) {
+void reader_set_dataset(struct reader *reader, const char *file, const char *object) {
     reader_close(reader);
     free(reader->file);
     free(reader->object);
@@ -45,7 +45,7 @@ void reader_place(struct reader *reader, const char *file, const char *object) {
     reader->version.st_ino = 0;
 }
 
-void reader_place_pieces(struct reader *reader, struct pieces *pieces) {
+void reader_set_pieces(struct reader *reader, struct pieces *pieces) {
     reader_free(reader);
     reader->pieces = pieces;
 }
@@ -71,10 +71,10 @@ static void unpack_source(const char *path, const char *name, struct error *erro
     struct h5_dataset *dataset = NULL;
     struct error ignored = {0}; /* it is no data set */
     if (h5_open_chunks(path, name, &dataset, &ignored)) return;
-    struct rawread *packed = rawread_open_packed(dataset);
+    struct rawread *packed = rawread_open_check(dataset);
     struct box whole = box_whole(&dataset->shape);
     struct selection all = selection_of_box(&whole);
-    if (packed) rawread_unpack(packed, &all, error);
+    if (packed) rawread_check_chunks(packed, &all, error);
     rawread_close(packed);
     h5_close(dataset);
 }
@@ -84,7 +84,7 @@ static void unpack_source(const char *path, const char *name, struct error *erro
 static enum status prepare_unpacking(struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     if (reader->raw || !reader->foreign) return STATUS_OK;
-    reader->packed = rawread_open_packed(reader->dataset);
+    reader->packed = rawread_open_check(reader->dataset);
     if (!h5_is_virtual(reader->dataset->id)) return STATUS_OK;
     struct box whole = box_whole(&array->shape);
     struct selection seen = view_selection(&array->view, &whole);
@@ -104,15 +104,15 @@ static enum status check_sources(const struct reader *reader, struct error *erro
     const struct array *array = reader->array;
     struct box whole = box_whole(&dataset->shape);
     struct selection seen = selection_of_box(&whole);
-    struct h5_lack lack = {0};
+    struct h5_absent absent = {0};
     if (!dataset->scattered || !reader->foreign) return STATUS_OK;
-    if (array->input) array_seen(array, 0, &seen);
-    enum status status = h5_find_lack(dataset->id, reader->file, reader->object, &seen, &lack, error);
-    dataset->read = lack.by_parts ? h5_read_mapped : NULL;
-    if (!status && array->input && lack.elements != array->lack.elements)
+    if (array->input) array_seen_in_file(array, 0, &seen);
+    enum status status = h5_find_absent(dataset->id, reader->file, reader->object, &seen, &absent, error);
+    dataset->read = absent.read_by_source ? h5_read_by_source : NULL;
+    if (!status && array->input && absent.elements != array->absent.elements)
         status = fail(error, STATUS_IO, "%s: sources of '%s' have come or gone while the job ran%s%s", reader->file,
-                      reader->object, lack.first ? ": " : "", lack.first ? lack.first : "");
-    free(lack.first);
+                      reader->object, absent.first ? ": " : "", absent.first ? absent.first : "");
+    free(absent.first);
     return status;
 }
 
@@ -123,7 +123,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
     stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
     enum status status = h5_open_field(reader->file, reader->object, reader->field, &reader->dataset, error);
     if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
-    reader->live = !status && h5_is_live(reader->dataset->id);
+    reader->live = !status && h5_is_swmr(reader->dataset->id);
     if (!status && (reader->version.st_ino == 0 || reader->live)) reader->version = version;
     if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
     if (!status) status = prepare_unpacking(reader, error);
@@ -231,14 +231,14 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     const struct read_target target = {data, array->dtype, reader->decoding, &reader->counts};
     if (reader->raw) return rawread_selected(reader->raw, &selection, &target, NULL, trace, error);
     reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(reader->dataset->dtype);
-    if (reader->packed) TRY(rawread_unpack(reader->packed, &selection, error));
+    if (reader->packed) TRY(rawread_check_chunks(reader->packed, &selection, error));
     if (reader->dataset->dtype != array->dtype || reader->decoding) return read_converted(reader, box, &target, error);
     return h5_read_selected(reader->dataset, &selection, data, error);
 }
 
 /* ---- what conversion loses ---- */
 
-bool reader_casts_missing(const struct reader *reader) {
+bool reader_needs_casts(const struct reader *reader) {
     return (reader->array->input || reader->decoding) && reader->cast != shape_elements(&reader->array->shape);
 }
 
@@ -260,7 +260,7 @@ void reader_casts_set(struct reader *reader, const struct casts *casts) {
     reader->cast = shape_elements(&reader->array->shape);
 }
 
-char *reader_losses(const struct reader *reader) {
+char *reader_cast_losses(const struct reader *reader) {
     const struct casts *casts = &reader->casts;
     const struct {
         int64_t count;
@@ -282,15 +282,15 @@ char *reader_losses(const struct reader *reader) {
     return text;
 }
 
-bool reader_missing(const struct reader *reader, int64_t *missing) {
+bool reader_missing_count(const struct reader *reader, int64_t *missing) {
     *missing = reader->casts.missing;
-    return reader->decoding && !reader_casts_missing(reader);
+    return reader->decoding && !reader_needs_casts(reader);
 }
 
-char *reader_decoded(const struct reader *reader) {
+char *reader_decoding_text(const struct reader *reader) {
     const struct array *array = reader->array;
     int64_t missing;
-    if (!reader_missing(reader, &missing)) return NULL;
+    if (!reader_missing_count(reader, &missing)) return NULL;
     const struct decoding *decoding = array->decoding;
     bool silent = decoding->said.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
     if (silent && !array->mixed) return NULL; /* a default that is nowhere */
@@ -303,13 +303,13 @@ char *reader_decoded(const struct reader *reader) {
     return text;
 }
 
-char *reader_lack(const struct reader *reader) {
-    const struct h5_lack *lack = &reader->array->lack;
-    if (lack->sources == 0) return NULL;
+char *reader_absent_sources(const struct reader *reader) {
+    const struct h5_absent *absent = &reader->array->absent;
+    if (absent->sources == 0) return NULL;
     return must_printf("input '%s': %lld of %lld elements are fill values: %d source%s missing, %s%s",
-                       reader->array->name, (long long)lack->elements, (long long)shape_elements(&reader->array->shape),
-                       lack->sources, lack->sources == 1 ? " is" : "s are", lack->sources == 1 ? "" : "such as ",
-                       lack->first);
+                       reader->array->name, (long long)absent->elements,
+                       (long long)shape_elements(&reader->array->shape), absent->sources,
+                       absent->sources == 1 ? " is" : "s are", absent->sources == 1 ? "" : "such as ", absent->first);
 }
 
 /* ---- hashing ---- */
@@ -377,7 +377,7 @@ static bool box_is_whole_segments(const struct reader *reader, const struct box 
     return box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == reader->array->shape.size[last]);
 }
 
-bool reader_hash_missing(const struct reader *reader) {
+bool reader_needs_hash(const struct reader *reader) {
     return reader->array->input && (reader->file || reader->pieces) && reader->hash[0] == '\0';
 }
 
@@ -447,7 +447,7 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
 }
 
 enum status reader_hash(struct reader *reader, struct error *error) {
-    if (!reader_hash_missing(reader)) return STATUS_OK;
+    if (!reader_needs_hash(reader)) return STATUS_OK;
     const struct array *array = reader->array;
     bool opened = !reader->dataset && !reader->pieces;
     TRY(reader_open(reader, error));
@@ -466,7 +466,7 @@ enum status reader_hash(struct reader *reader, struct error *error) {
         return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
     }
     enum status status = STATUS_OK;
-    bool counted = reader_casts_missing(reader);
+    bool counted = reader_needs_casts(reader);
     if (counted) reader_casts_begin(reader);
     reader_hash_begin(reader);
     for (int64_t number = 0; number < cut.pieces && !status; number++) {

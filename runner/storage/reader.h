@@ -38,16 +38,16 @@ struct reader {
     struct read_counts counts;    /* of all that was read */
     struct casts casts;           /* over the elements that were counted so far: over all of them, once */
     int64_t cast;                 /* how many elements that is */
-    bool casts_said;              /* their losses were printed */
+    bool losses_printed;          /* their losses were printed */
 };
 
 /* Makes a reader of an array, which must outlive it. Opens nothing. An input's file and data set are taken from the
  * array. */
 void reader_init(struct reader *reader, const struct array *array);
 /* Sets the file and data set that a result lies in. Opens nothing. */
-void reader_place(struct reader *reader, const char *file, const char *object);
+void reader_set_dataset(struct reader *reader, const char *file, const char *object);
 /* The same of a result that lies in several; the reader owns them from then on. */
-void reader_place_pieces(struct reader *reader, struct pieces *pieces);
+void reader_set_pieces(struct reader *reader, struct pieces *pieces);
 /* Opens the data set, unless it is open or the array lies in no file. STATUS_IO: it is gone, or its file is not the
  * version that was described or opened first. */
 enum status reader_open(struct reader *reader, struct error *error);
@@ -66,7 +66,7 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
                         struct error *error);
 
 /* Counting what is lost where elements are converted to the array's type: begin, then read every box once. */
-bool reader_casts_missing(const struct reader *reader);
+bool reader_needs_casts(const struct reader *reader);
 void reader_casts_begin(struct reader *reader);
 /* Adds what was lost since `before`, a copy of `counts`, in a box. */
 void reader_casts_add(struct reader *reader, const struct read_counts *before, const struct box *box);
@@ -75,21 +75,21 @@ void reader_casts_add(struct reader *reader, const struct read_counts *before, c
 void reader_casts_set(struct reader *reader, const struct casts *casts);
 
 /* "input 'X': 3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
-char *reader_losses(const struct reader *reader);
+char *reader_cast_losses(const struct reader *reader);
 /* What of an input its sources lack, in the same way: "input 'x': 6 of 12 elements are fill values: 1 source is
  * missing,
  * '/d' in b.h5, which is not there". */
-char *reader_lack(const struct reader *reader);
+char *reader_absent_sources(const struct reader *reader);
 
 /* "input 'X': decoded as CF says: stored * 0.01 + 273.15; 12 of 400 missing", once all elements were counted; NULL:
  * decoding has changed nothing. The caller frees. */
-char *reader_decoded(const struct reader *reader);
+char *reader_decoding_text(const struct reader *reader);
 /* How many elements are missing, and whether that is known. */
-bool reader_missing(const struct reader *reader, int64_t *missing);
+bool reader_missing_count(const struct reader *reader, int64_t *missing);
 
 /* Hashing while the array is read for another purpose: every box must come once, in any order. After a box that is not
  * cut at multiples of READER_SEGMENT along the last axis, reader_hash has to read everything again. */
-bool reader_hash_missing(const struct reader *reader);
+bool reader_needs_hash(const struct reader *reader);
 void reader_hash_begin(struct reader *reader);
 /* reader_read, which also adds the box to the hash; for contiguous data sets each core hashes what it has just read. */
 enum status reader_read_hashed(struct reader *reader, const struct box *box, void *data, struct trace *trace,

@@ -133,14 +133,14 @@ static void place_as(const struct awaited *awaited, const struct array *array) {
     struct reader *reader = &results->readers->of[array - plan->arrays];
     const struct awaited_part *first = &awaited->of[0];
     if (awaited->in_one || !plan->tasks[awaited->task].panel) {
-        reader_place(reader, first->path, "/output");
+        reader_set_dataset(reader, first->path, "/output");
         reader->version = first->version;
     } else {
         struct pieces *pieces = pieces_create(array, awaited->count);
         for (int i = 0; i < awaited->count; i++)
-            pieces_place(pieces, i, &results->units->place[awaited->task + i], awaited->of[i].path, "/output",
-                         &awaited->of[i].version);
-        reader_place_pieces(reader, pieces);
+            pieces_set(pieces, i, &results->units->place[awaited->task + i], awaited->of[i].path, "/output",
+                       &awaited->of[i].version);
+        reader_set_pieces(reader, pieces);
     }
 }
 

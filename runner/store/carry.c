@@ -37,7 +37,7 @@ static void copy_from(const struct results *results, const struct array *array, 
     FENCE(array_file(input, 0));
     enum status status = readers_open(readers, number, &error);
     const struct h5_dataset *dataset = readers->of[number].dataset;
-    if (!status && !dataset) status = pieces_first(readers->of[number].pieces, &dataset, &error);
+    if (!status && !dataset) status = pieces_open_first(readers->of[number].pieces, &dataset, &error);
     if (!status && !h5_copy_attributes(dataset->id, output,
                                        decoded         ? is_of_stored
                                        : array->packed ? is_of_packing

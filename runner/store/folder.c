@@ -90,7 +90,7 @@ enum status results_count_parts(const struct results *results, int *parts, int *
  * the next process on OUTPUT may try again. */
 static bool restore_part(const char *folder, const char *journal) {
     char *part = must_printf("%s/%.35s", folder, journal); /* KEY.h5 */
-    bool good = access(part, F_OK) != 0 || part_is_whole(part, INT64_MAX) || h5_restore_left(part);
+    bool good = access(part, F_OK) != 0 || part_is_whole(part, INT64_MAX) || h5_restore_leftover(part);
     free(part);
     return good;
 }

@@ -335,7 +335,8 @@ static enum status write_origin(hid_t to, hid_t manifest, const char *name, int 
     bool copied = !status && environment >= 0 &&
                   H5Aiterate2(manifest, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0 &&
                   H5Aiterate2(environment, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) >= 0;
-    if (!status && !copied) status = fail(error, STATUS_IO, "%s cannot be copied from its shard: %s", path, h5_words());
+    if (!status && !copied)
+        status = fail(error, STATUS_IO, "%s cannot be copied from its shard: %s", path, h5_error_text());
     if (!status) status = results_write_vector(to, list, INT32, count, runs, "1", error);
     if (environment >= 0) H5Gclose(environment);
     if (group >= 0) H5Gclose(group);

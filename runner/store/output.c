@@ -64,7 +64,7 @@ enum status copy_whole_object(hid_t part, const char *name, hid_t file, const ch
     else if (!status)
         taken = copy_object(part, name, group, slash + 1, attributes);
     if (taken < 0) {
-        char *words = must_strdup(h5_words()), from[PATH_MAX] = "its part";
+        char *words = must_strdup(h5_error_text()), from[PATH_MAX] = "its part";
         H5Fget_name(part, from, sizeof from);
         status = fail(error, STATUS_IO, "%s: %s cannot be copied out of it: %s", from, path, words);
         free(words);
@@ -81,7 +81,7 @@ static enum status describe_output(hid_t file, const char *path, const struct re
     const struct array *array = &results->plan->arrays[task->out];
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
     hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
-    if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     enum status status = carry_attributes(results, array, output, error);
     if (!status) status = h5_set_integer(output, "run", row->run, error);
     if (!status) status = h5_set_text(output, "operation", row->operation, error);

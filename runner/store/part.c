@@ -249,7 +249,8 @@ static enum status drop_output(struct part *part, struct error *error) {
         return h5_create_file(part->path, &part->file, error);
     }
     close_output(part);
-    if (H5Ldelete(part->file, "output", H5P_DEFAULT) < 0) return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
+    if (H5Ldelete(part->file, "output", H5P_DEFAULT) < 0)
+        return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_error_text());
     return STATUS_OK;
 }
 
@@ -345,7 +346,7 @@ static enum status copy_data(const struct part *part, hid_t from, const char *pa
         snprintf(name, sizeof name, "/samples/%d%s", run, sample_kinds[i].suffix);
         bool there = H5Lexists(from, name, H5P_DEFAULT) > 0;
         if (there && H5Ocopy(from, name, part->file, sample_kinds[i].in_part, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            status = fail(error, STATUS_IO, "%s: %s cannot be copied: %s", path, name, h5_words());
+            status = fail(error, STATUS_IO, "%s: %s cannot be copied: %s", path, name, h5_error_text());
     }
     if (status || !output) return status;
     struct h5_layout layout = plan_layout(&part->plan->tasks[part->run->task].operation->run);

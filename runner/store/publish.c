@@ -37,8 +37,8 @@ static enum status write_decoded(hid_t group, const struct reader *reader, struc
     const struct array *array = reader->array;
     int64_t missing;
     if (!array->decoding || array->packed) return STATUS_OK;
-    bool known = reader_missing(reader, &missing);
-    char *said = reader_decoded(reader);
+    bool known = reader_missing_count(reader, &missing);
+    char *said = reader_decoding_text(reader);
     free(said);
     if (known && !said) return STATUS_OK;
     char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
@@ -48,10 +48,10 @@ static enum status write_decoded(hid_t group, const struct reader *reader, struc
 }
 
 /* How much of what the job saw has no source. */
-static enum status write_lack(hid_t group, const struct h5_lack *lack, struct error *error) {
-    enum status status = h5_set_integer(group, "missing_sources", lack->sources, error);
-    if (!status) status = h5_set_integer(group, "missing_source_elements", lack->elements, error);
-    if (!status && lack->first) status = h5_set_text(group, "missing_source", lack->first, error);
+static enum status write_lack(hid_t group, const struct h5_absent *absent, struct error *error) {
+    enum status status = h5_set_integer(group, "missing_sources", absent->sources, error);
+    if (!status) status = h5_set_integer(group, "missing_source_elements", absent->elements, error);
+    if (!status && absent->first) status = h5_set_text(group, "missing_source", absent->first, error);
     return status;
 }
 
@@ -72,7 +72,7 @@ static enum status write_file_input(hid_t group, const struct reader *reader, st
     }
     if (!status) status = write_decoded(group, reader, error);
     if (!status && input->fill) status = h5_set_text(group, "sources", "fill", error);
-    if (!status && input->fill) status = write_lack(group, &reader->array->lack, error);
+    if (!status && input->fill) status = write_lack(group, &reader->array->absent, error);
     if (!status && reader->hash[0]) status = h5_set_text(group, "xxh3", reader->hash, error);
     if (!status && parts) status = h5_set_integer(group, "concatenate", input->concatenate, error);
     if (!status && parts) status = h5_set_integer(group, "files", parts->count, error);
@@ -142,7 +142,7 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
         result[strlen(result) - strlen(operation->id) - 1] = '\0';
         status = h5_group(file, result, &parent, error);
         if (!status && H5Lcreate_hard(file, variant, parent, operation->id, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_words());
+            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_error_text());
         if (parent >= 0) H5Gclose(parent);
     }
     free(result);
@@ -218,7 +218,7 @@ static enum status strip_part(hid_t file, struct error *error) {
     bool failed = H5Ldelete(file, "runs", H5P_DEFAULT) < 0;
     for (int i = 0; i < 8 && !failed; i++) /* a part of an earlier version has only some */
         failed = H5Aexists(file, names[i]) > 0 && H5Adelete(file, names[i]) < 0;
-    if (failed) return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words());
+    if (failed) return FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_error_text());
     return STATUS_OK;
 }
 
@@ -307,10 +307,10 @@ static enum status write_and_name(hid_t file, const char *path, struct results *
     if (!status) status = to_adopt(results, summary, error);
     if (status) return status;
     bool final = false;
-    h5_journal_hold(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
+    h5_journal_lock(results->journal); /* from here on a signal must not turn OUTPUT back into a part */
     status = to_put(results, &final, error);
     if (!status) status = destination_put(&results->place, path, error);
-    h5_journal_release(results->journal, !status || final);
+    h5_journal_unlock(results->journal, !status || final);
     return status;
 }
 

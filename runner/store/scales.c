@@ -136,8 +136,8 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
     if (!copy.wish)
         *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, copy.name);
     else
-        *why = h5_create_placeholder(outputs, copy.name, copy.count, &error) ? h5_words() : NULL;
-    if (!*why && H5Rcreate(&copy.reference, outputs, copy.name, H5R_OBJECT, -1) < 0) *why = h5_words();
+        *why = h5_create_placeholder(outputs, copy.name, copy.count, &error) ? h5_error_text() : NULL;
+    if (!*why && H5Rcreate(&copy.reference, outputs, copy.name, H5R_OBJECT, -1) < 0) *why = h5_error_text();
     H5Gclose(outputs);
     if (*why) {
         free(copy.name);
@@ -169,7 +169,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
         return copies;
     }
     const struct h5_dataset *dataset = readers->of[number].dataset;
-    if (!dataset && pieces_first(readers->of[number].pieces, &dataset, &error)) {
+    if (!dataset && pieces_open_first(readers->of[number].pieces, &dataset, &error)) {
         say_left_out(input, axis->number, error.text);
         return copies;
     }
@@ -246,7 +246,7 @@ static enum status attach_all(struct scales *scales, const struct array *array, 
     hid_t output = H5Dopen2(scales->file, path, H5P_DEFAULT);
     if (output < 0 || H5Rcreate(&reference, scales->file, path, H5R_OBJECT, -1) < 0) {
         if (output >= 0) H5Dclose(output);
-        return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+        return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     }
     for (int axis = 0; axis < rank; axis++) {
         if (!array->axes[axis].of) continue;
@@ -282,7 +282,7 @@ static enum status link_from_variants(const struct scales *scales, struct error 
     for (int i = 0; i < scales->count && !status; i++) {
         const char *name = scales->copies[i].name;
         if (H5Lcreate_hard(outputs, name, variants, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_words());
+            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_error_text());
     }
     H5Gclose(variants);
     H5Gclose(outputs);
@@ -298,7 +298,7 @@ enum status scales_finish(struct scales *scales, struct error *error) {
     for (int i = 0; i < scales->count && !status; i++) {
         const struct scale_copy *copy = &scales->copies[i];
         hid_t scale = H5Rdereference2(scales->file, H5P_DEFAULT, H5R_OBJECT, &copy->reference);
-        if (scale < 0) return FAIL_CALL(error, STATUS_IO, "H5Rdereference2", h5_words());
+        if (scale < 0) return FAIL_CALL(error, STATUS_IO, "H5Rdereference2", h5_error_text());
         status = h5_set_attached(scale, copy->attached_count, copy->attached, error);
         H5Dclose(scale);
     }

@@ -302,7 +302,7 @@ static enum status write_result(const struct results *results, const struct resu
     copy_close(&from);
     hid_t dataset = status ? H5I_INVALID_HID : H5Dopen2(id, name, H5P_DEFAULT);
     keys_of_task(results->keys, task, key);
-    if (!status && dataset < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    if (!status && dataset < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     if (!status) status = h5_set_text(dataset, "key", key, error);
     if (dataset >= 0) H5Dclose(dataset);
     return status ? status : scales_attach(scales, &plan->arrays[plan->tasks[task].out], name, error);
@@ -393,7 +393,7 @@ static enum status strip_part(hid_t id, struct error *error) {
                  H5Ldelete(id, sample_kinds[i].in_part, H5P_DEFAULT) < 0;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes && !failed; i++)
         failed = H5Aexists(id, attributes[i]) > 0 && H5Adelete(id, attributes[i]) < 0;
-    return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_words()) : STATUS_OK;
+    return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_error_text()) : STATUS_OK;
 }
 
 enum status to_adopt(struct results *results, const struct result_summary *summary, struct error *error) {

@@ -88,7 +88,8 @@ void results_load_output(struct results *results, const struct run *unit) {
     const struct plan *plan = &results->units->plan;
     char *path = results_unit_path(results, unit);
     const struct array *out = &plan->arrays[plan->tasks[unit->task].out], *all[] = {out, out->other};
-    for (int i = 0; i < 2 && all[i]; i++) reader_place(&results->readers->of[all[i] - plan->arrays], path, "/output");
+    for (int i = 0; i < 2 && all[i]; i++)
+        reader_set_dataset(&results->readers->of[all[i] - plan->arrays], path, "/output");
     free(path);
 }
 

@@ -307,9 +307,9 @@ static void begin_hashes(struct stream *stream) {
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct input *in = &stream->in[i];
         bool first = i == 0 || in->reader != stream->in[0].reader;
-        in->counted = first && reader_casts_missing(in->reader);
+        in->counted = first && reader_needs_casts(in->reader);
         if (in->counted) reader_casts_begin(in->reader);
-        in->hashed = first && reader_hash_missing(in->reader);
+        in->hashed = first && reader_needs_hash(in->reader);
         if (in->hashed) reader_hash_begin(in->reader);
     }
 }

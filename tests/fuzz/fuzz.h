@@ -79,8 +79,8 @@ static void fuzz_begin(void) {
     atexit(fuzz_leave);
     h5_prepare();
     fence_install(); /* as main does; here it is libFuzzer that ends */
-    fence_exits();
-    fence_main_ends();
+    fence_catch_exits();
+    fence_allow_exit();
     __sanitizer_set_death_callback(fuzz_death);
     fence_seconds = 5; /* of what HDF5 comes to no end with */
 }

@@ -24,7 +24,8 @@ static bool is_read(const struct array *array) {
     struct error error = {0};
     double bytes = (double)dtype_size(array->stored);
     for (int i = 0; i < array->chunk.rank; i++) bytes *= (double)array->chunk.size[i];
-    return shape_elements(&array->shape) > 0 && bytes <= MOST_CHUNK && array_check_claim(array, &error) == STATUS_OK;
+    return shape_elements(&array->shape) > 0 && bytes <= MOST_CHUNK &&
+           array_check_mostly_empty(array, &error) == STATUS_OK;
 }
 
 static void read_entry(const struct h5_entry *entry) {

@@ -78,7 +78,7 @@ static void bits_are_put_back(void **state) {
         bool by_itself = over == OVER_NOTHING && draw_below(2);
         unsigned values[CODEC_VALUES] = {0, 0, (unsigned)size, by_itself ? 0 : (unsigned)block, over};
         const char *needs;
-        if (!codec_find(FILTER_BITSHUFFLE, values, &needs)) {
+        if (!codec_can_decode(FILTER_BITSHUFFLE, values, &needs)) {
             assert_non_null(needs);
             continue;
         }
@@ -86,7 +86,7 @@ static void bits_are_put_back(void **state) {
         if (over && bytes == 0) continue;
         draw_data(bytes);
         length = bitshuffle(bytes, size, by_itself ? own : block, over);
-        assert_int_equal(codec_claims(FILTER_BITSHUFFLE, values, stored, length), bytes);
+        assert_int_equal(codec_decoded_bytes(FILTER_BITSHUFFLE, values, stored, length), bytes);
         memset(back, 0xEE, sizeof back);
         assert_int_equal(codec_decompress(FILTER_BITSHUFFLE, values, stored, length, back, bytes), bytes);
         if (memcmp(back, data, bytes) != 0) fail_msg("trial %d: %zu bytes of %zu", trial, bytes, size);
@@ -113,9 +113,9 @@ static void impossible_parameters_are_damage(void **state) {
         assert_int_equal(codec_decompress(FILTER_BITSHUFFLE, lz4, stored, length, back, MOST), CODEC_DAMAGED);
     put_number(stored, 64, 8), put_number(stored + 8, 36, 4); /* 9 elements are no whole groups */
     assert_int_equal(codec_decompress(FILTER_BITSHUFFLE, lz4, stored, 90, back, MOST), CODEC_DAMAGED);
-    assert_false(codec_find(FILTER_BITSHUFFLE, unknown, &needs));
+    assert_false(codec_can_decode(FILTER_BITSHUFFLE, unknown, &needs));
     assert_null(needs);
-    assert_false(codec_find(FILTER_SZ, lz4, &needs) || codec_complete(FILTER_SZ));
+    assert_false(codec_can_decode(FILTER_SZ, lz4, &needs) || codec_can_decode_all(FILTER_SZ));
     assert_null(needs);
     assert_string_equal(codec_name(FILTER_BITSHUFFLE), "bitshuffle");
     assert_null(codec_name(12345));
@@ -125,7 +125,7 @@ static void blocks_of_lz4(void **state) {
     (void)state;
     const unsigned none[CODEC_VALUES] = {0};
     const char *needs;
-    bool here = codec_find(FILTER_LZ4, none, &needs);
+    bool here = codec_can_decode(FILTER_LZ4, none, &needs);
     assert_true(here == !needs);
     state_of_draws = 9;
     for (int trial = 0; trial < 300; trial++) {
@@ -141,7 +141,7 @@ static void blocks_of_lz4(void **state) {
                 memcpy(stored + at + 4, data + done, part);
             at += 4 + (put_number(stored + at, length, 4), length);
         }
-        assert_int_equal(codec_claims(FILTER_LZ4, none, stored, at), bytes);
+        assert_int_equal(codec_decoded_bytes(FILTER_LZ4, none, stored, at), bytes);
         memset(back, 0xEE, sizeof back);
         assert_int_equal(codec_decompress(FILTER_LZ4, none, stored, at, back, bytes), bytes);
         assert_memory_equal(back, data, bytes);
@@ -156,7 +156,7 @@ static void zstd_both_ways(void **state) {
     (void)state;
     const unsigned none[CODEC_VALUES] = {0};
     const char *needs;
-    if (!codec_find(FILTER_ZSTD, none, &needs)) skip();
+    if (!codec_can_decode(FILTER_ZSTD, none, &needs)) skip();
     state_of_draws = 11;
     for (int trial = 0; trial < 100; trial++) {
         size_t bytes = 1 + (size_t)draw_below(20000);
@@ -164,7 +164,7 @@ static void zstd_both_ways(void **state) {
         assert_true(codec_bound(bytes) > bytes && codec_bound(bytes) < sizeof stored);
         size_t length = codec_compress(data, bytes, stored, codec_bound(bytes), 1 + draw_below(5));
         assert_in_range(length, 1, codec_bound(bytes));
-        assert_int_equal(codec_claims(FILTER_ZSTD, none, stored, length), bytes);
+        assert_int_equal(codec_decoded_bytes(FILTER_ZSTD, none, stored, length), bytes);
         assert_int_equal(codec_decompress(FILTER_ZSTD, none, stored, length, back, bytes), bytes);
         assert_memory_equal(back, data, bytes);
         assert_true(codec_decompress(FILTER_ZSTD, none, stored, length, back, bytes - 1) == CODEC_TOO_SMALL);
@@ -172,7 +172,7 @@ static void zstd_both_ways(void **state) {
         assert_int_equal(codec_compress(data, bytes, stored, length / 2, 1), 0); /* no room */
     }
     memset(stored, 0, 20);
-    assert_int_equal(codec_claims(FILTER_ZSTD, none, stored, 20), 0);
+    assert_int_equal(codec_decoded_bytes(FILTER_ZSTD, none, stored, 20), 0);
 }
 
 int main(void) {

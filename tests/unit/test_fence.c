@@ -96,7 +96,7 @@ herr_t H5open(void) {
 }
 
 static void trap_behind_none(void) {
-    fence_exits();
+    fence_catch_exits();
     __builtin_trap();
 }
 

@@ -347,7 +347,7 @@ static void restore_under_writer(bool killed) {
         bool begun = !(WIFEXITED(status) && WEXITSTATUS(status) == NOT_BEGUN); /* else its file may be there already */
         if (begun) assert_int_equal(status, killed ? SIGKILL : 0);
         if ((killed || !begun) && access(in_folder("edited.h5" H5_JOURNAL), F_OK) == 0)
-            assert_true(h5_restore_left(in_folder("edited.h5")));
+            assert_true(h5_restore_leftover(in_folder("edited.h5")));
         assert_int_not_equal(access(in_folder("edited.h5" H5_JOURNAL), F_OK), 0);
         char *is = whole_file(in_folder("edited.h5"), &after);
         assert_int_equal(after, before);
@@ -369,8 +369,8 @@ static void test_a_final_file_stays(void **state) {
         assert_int_equal(h5_reopen_file(in_folder("final.h5"), &journals[final], &file, &error), STATUS_OK);
         assert_int_equal(h5_set_text(file, "name", "after", &error), STATUS_OK);
         finish(file);
-        h5_journal_hold(journals[final]);
-        h5_journal_release(journals[final], final);
+        h5_journal_lock(journals[final]);
+        h5_journal_unlock(journals[final], final);
         assert_int_equal(h5_restore(journals[final]), !final);
         assert_int_equal(h5_open_file(in_folder("final.h5"), &file, &error), STATUS_OK);
         char *text = h5_get_text(file, "name");

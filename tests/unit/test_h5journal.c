@@ -91,7 +91,7 @@ static void changes_are_undone(void **state) {
         bool left = trial % 2; /* for the next process */
         if (!left) assert_true(h5_restore(journal));
         h5_journal_free(journal);
-        if (left) assert_true(h5_restore_left(path));
+        if (left) assert_true(h5_restore_leftover(path));
         assert_restored();
     }
 }
@@ -153,7 +153,7 @@ static void a_journal_may_end_anywhere(void **state) {
         struct stat longer;
         assert_int_equal(stat(beside, &longer), 0);
         assert_int_equal(truncate(beside, about.st_size + draw_below((int)(longer.st_size - about.st_size))), 0);
-        assert_true(h5_restore_left(path));
+        assert_true(h5_restore_leftover(path));
         assert_restored();
     }
     make_file(); /* nor was the file changed before the journal had its size */
@@ -163,7 +163,7 @@ static void a_journal_may_end_anywhere(void **state) {
         FILE *file = fopen(beside, "w");
         fprintf(file, "%.*s", length, "1234567");
         fclose(file);
-        assert_true(h5_restore_left(path));
+        assert_true(h5_restore_leftover(path));
         assert_restored();
     }
 }
@@ -177,8 +177,8 @@ static void a_final_file_stays(void **state) {
         assert_true(h5_journal_keep(journal, file, 0, 1));
         before[0] ^= 1;
         assert_int_equal(pwrite(file, before, 1, 0), 1);
-        h5_journal_hold(journal);
-        h5_journal_release(journal, final);
+        h5_journal_lock(journal);
+        h5_journal_unlock(journal, final);
         assert_int_equal(h5_restore(journal), !final);
         if (!final) before[0] ^= 1;
         if (final) unlink(beside);
@@ -186,8 +186,8 @@ static void a_final_file_stays(void **state) {
         h5_journal_free(journal);
         assert_restored();
     }
-    h5_journal_hold(NULL);
-    h5_journal_release(NULL, true);
+    h5_journal_lock(NULL);
+    h5_journal_unlock(NULL, true);
     h5_journal_free(NULL);
 }
 
@@ -202,14 +202,14 @@ static void a_holder_is_waited_for(void **state) {
     void *restored;
     make_file();
     struct h5_journal *journal = h5_journal_begin(path);
-    h5_journal_hold(journal);
+    h5_journal_lock(journal);
     assert_int_equal(pthread_create(&thread, NULL, restore, journal), 0);
     int file = open(path, O_RDWR);
     assert_true(h5_journal_keep(journal, file, 0, bytes));
     usleep(5000);
     assert_int_equal(pwrite(file, "new", 3, (off_t)bytes), 3);
     close(file);
-    h5_journal_release(journal, false);
+    h5_journal_unlock(journal, false);
     assert_int_equal(pthread_join(thread, &restored), 0);
     assert_ptr_equal(restored, journal);
     h5_journal_free(journal);
@@ -221,7 +221,7 @@ static void what_cannot_be_kept_or_restored(void **state) {
     make_file();
     assert_null(h5_journal_begin(in_folder("no such file")));
     assert_int_equal(errno, ENOENT);
-    assert_false(h5_restore_left(path)); /* there is no journal */
+    assert_false(h5_restore_leftover(path)); /* there is no journal */
     struct h5_journal *journal = h5_journal_begin(path);
     int file = open(path, O_WRONLY);
     assert_false(h5_journal_keep(journal, file, 0, 1)); /* it cannot be read */
@@ -236,7 +236,7 @@ static void what_cannot_be_kept_or_restored(void **state) {
     assert_int_equal(mkdir(beside, 0777),
                      0); /* what has bytes and cannot be read is no journal that has yet to begin */
     assert_int_equal(mkdir(in_folder("a.h5" H5_JOURNAL "/a long name, for a folder's size"), 0777), 0);
-    assert_false(h5_restore_left(path));
+    assert_false(h5_restore_leftover(path));
     assert_int_equal(rmdir(in_folder("a.h5" H5_JOURNAL "/a long name, for a folder's size")), 0);
     assert_int_equal(rmdir(beside), 0);
     assert_int_equal(symlink("elsewhere", beside), 0);

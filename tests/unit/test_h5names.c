@@ -50,11 +50,11 @@ static void links_and_sources(void **state) {
 static void external_storage(void **state) {
     (void)state;
     unsetenv("HDF5_EXTFILE_PREFIX");
-    assert_names(h5_names_stored(from("a.h5"), "b.raw"), "b.raw");
-    assert_names(h5_names_stored(from("a.h5"), "/x/b.raw"), "/x/b.raw");
+    assert_names(h5_names_external(from("a.h5"), "b.raw"), "b.raw");
+    assert_names(h5_names_external(from("a.h5"), "/x/b.raw"), "/x/b.raw");
     setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}", 1);
-    assert_names(h5_names_stored(from("a.h5"), "b.raw"), "~/b.raw");
-    assert_names(h5_names_stored(from("a.h5"), "/x/b.raw"), "/x/b.raw");
+    assert_names(h5_names_external(from("a.h5"), "b.raw"), "~/b.raw");
+    assert_names(h5_names_external(from("a.h5"), "/x/b.raw"), "/x/b.raw");
     unsetenv("HDF5_EXTFILE_PREFIX");
 }
 

@@ -79,7 +79,7 @@ static void test_copies(void **state) {
 
     assert_int_equal(h5_create_placeholder(file, "hollow", 7, &error), STATUS_OK);
     hid_t hollow = H5Dopen2(file, "hollow", H5P_DEFAULT);
-    assert_int_equal(h5_marks(hollow), H5_MARK_ANY | H5_MARK_SCALE | H5_MARK_PLACEHOLDER);
+    assert_int_equal(h5_attribute_marks(hollow), H5_MARK_ANY | H5_MARK_SCALE | H5_MARK_PLACEHOLDER);
     assert_true(H5Dget_storage_size(hollow) == 0);
     H5Dclose(hollow);
 

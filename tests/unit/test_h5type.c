@@ -59,13 +59,13 @@ static void words_of_an_error(void **state) {
         hid_t list = H5Pcreate(H5P_FILE_ACCESS);
         assert_true(H5Fopen(in_folder("nowhere.h5"), H5F_ACC_RDONLY, list) < 0);
         H5Pclose(list);
-        assert_int_equal(strncmp(h5_words(), "unable to open file: name = ", 28), 0);
-        assert_non_null(strstr(h5_words(), " < "));
+        assert_int_equal(strncmp(h5_error_text(), "unable to open file: name = ", 28), 0);
+        assert_non_null(strstr(h5_error_text(), " < "));
         assert_true(H5Dopen2(list, "nothing", H5P_DEFAULT) < 0);
-        assert_null(strstr(h5_words(), "unable to open file"));
+        assert_null(strstr(h5_error_text(), "unable to open file"));
     }
-    h5_set_words("of ours");
-    assert_string_equal(h5_words(), "of ours");
+    h5_set_error_text("of ours");
+    assert_string_equal(h5_error_text(), "of ours");
 }
 
 int main(void) {

@@ -70,7 +70,7 @@ static inline void put_input(struct fixture *f, int number, const void *data) {
     assert_true(descriptor >= 0 && close(descriptor) == 0);
     store_array(path, array->dtype, &array->shape, &(struct h5_layout){.fletcher32 = true}, data);
     array->input = NULL;
-    reader_place(&f->readers.of[number], path, "/x");
+    reader_set_dataset(&f->readers.of[number], path, "/x");
     assert_int_equal(reader_open(&f->readers.of[number], &error), STATUS_OK);
     unlink(path);
 }

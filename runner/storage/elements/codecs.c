@@ -114,7 +114,7 @@ static const struct libraries *open_libraries(void) {
 /* What bitshuffle compresses with. */
 enum { OVER_NOTHING = 0, OVER_LZ4 = 2, OVER_ZSTD = 3 };
 
-bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **needs) {
+bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const char **needs) {
     static const char lz4[] = "liblz4.so.1 (Debian's liblz4-1)", zstd[] = "libzstd.so.1 (Debian's libzstd1)",
                       blosc[] = "libblosc.so.1 (Debian's libblosc1)";
     const struct libraries *here = open_libraries();
@@ -129,10 +129,10 @@ bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **ne
     return ours && !*needs;
 }
 
-bool codec_complete(int filter) {
+bool codec_can_decode_all(int filter) {
     const unsigned lz4[CODEC_VALUES] = {[4] = OVER_LZ4}, zstd[CODEC_VALUES] = {[4] = OVER_ZSTD};
     const char *needs;
-    return codec_find(filter, lz4, &needs) && codec_find(filter, zstd, &needs);
+    return codec_can_decode(filter, lz4, &needs) && codec_can_decode(filter, zstd, &needs);
 }
 
 /* ---- one block --------------------------------------------------------------------------------------------------- */
@@ -302,7 +302,7 @@ static size_t undo_bitshuffle(const unsigned values[], const void *from, size_t 
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-size_t codec_claims(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored) {
+size_t codec_decoded_bytes(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored) {
     struct blocks blocks;
     size_t claims = 0;
     if (filter == FILTER_BITSHUFFLE && values[4] == OVER_NOTHING) return stored;
@@ -328,7 +328,7 @@ size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const v
                         size_t most) {
     if (filter == FILTER_BITSHUFFLE) return undo_bitshuffle(values, from, stored, to, most);
     if (filter == FILTER_LZ4) return undo_lz4(from, stored, to, most);
-    size_t claims = codec_claims(filter, values, from, stored);
+    size_t claims = codec_decoded_bytes(filter, values, from, stored);
     if (claims > most) return CODEC_TOO_SMALL;
     if (filter == FILTER_BLOSC) {
         if (claims == 0 || claims > INT_MAX) return CODEC_DAMAGED;

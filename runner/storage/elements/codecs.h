@@ -28,9 +28,9 @@ bool codec_in_hdf5plugin(int filter);
 
 /* Can this module undo the filter here? If not, *needs is what is missing, "libblosc.so.1 (Debian's libblosc1)"; NULL:
  * it never can. */
-bool codec_find(int filter, const unsigned values[CODEC_VALUES], const char **needs);
+bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const char **needs);
 /* Can it do so whatever the parameters are? */
-bool codec_complete(int filter);
+bool codec_can_decode_all(int filter);
 
 #define CODEC_DAMAGED   0
 #define CODEC_TOO_SMALL ((size_t)-1)
@@ -45,6 +45,6 @@ size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int
 size_t codec_bound(size_t bytes);
 
 /* How many bytes will come out, as the data themselves claim; 0: they do not say. */
-size_t codec_claims(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored);
+size_t codec_decoded_bytes(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored);
 
 #endif

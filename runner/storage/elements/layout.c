@@ -90,7 +90,7 @@ void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t 
 #define PICK(type)                                                                                                     \
     for (int64_t i = 0; i < count; i++) ((type *)to)[i] = ((const type *)from)[i * step]
 
-void layout_pick(const void *from, int64_t count, int64_t step, size_t size, void *to) {
+void layout_gather(const void *from, int64_t count, int64_t step, size_t size, void *to) {
     switch (step == 1 ? 0 : size) {
     case 1: PICK(uint8_t); break;
     case 2: PICK(uint16_t); break;

@@ -22,7 +22,7 @@ void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t 
 struct walk layout_between(const struct box *part, const struct box *from, const struct box *to);
 
 /* Copies `count` elements of `size` bytes that lie `step` apart to a packed place. */
-void layout_pick(const void *from, int64_t count, int64_t step, size_t size, void *to);
+void layout_gather(const void *from, int64_t count, int64_t step, size_t size, void *to);
 
 /* Writes an element of `size` bytes `count` times. */
 void layout_repeat(const void *element, int64_t count, size_t size, void *to);

@@ -23,7 +23,7 @@ enum {
     MOST_SHRUNK = 1032, /* bytes that one byte of deflate can expand to, at most; LZF: 88 */
 };
 
-struct filter_room {
+struct filter_buffers {
     char *data, *other; /* `data` holds the chunk in its present form */
     size_t size, other_size;
 #if TILERUN_LIBDEFLATE
@@ -42,7 +42,7 @@ static bool is_known(H5Z_filter_t id, const unsigned values[CODEC_VALUES]) {
     const char *needs;
     if (id == FILTER_LZF) return TILERUN_LZF;
     return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32 || id == H5Z_FILTER_DEFLATE ||
-           codec_find(id, values, &needs);
+           codec_can_decode(id, values, &needs);
 }
 
 /* Can we apply it, too? */
@@ -80,7 +80,7 @@ char *filters_missing(hid_t creation, unsigned number) {
     H5Z_filter_t id = read_filter(creation, number, values);
     const char *name = codec_name(id), *needs = NULL;
     if (is_known(id, values) || H5Zfilter_avail(id) > 0) return NULL;
-    codec_find(id, values, &needs);
+    codec_can_decode(id, values, &needs);
     if (id == FILTER_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
     if (id == H5Z_FILTER_SZIP) name = "szip", needs = "an HDF5 library built with szip (libaec)";
     const char *plugin = codec_in_hdf5plugin(id)
@@ -95,11 +95,11 @@ char *filters_missing(hid_t creation, unsigned number) {
     return text;
 }
 
-const char *h5_compression_lacks(enum job_compression compression) {
+const char *h5_compression_needs(enum job_compression compression) {
     const char *needs = NULL;
     const unsigned none[CODEC_VALUES] = {0};
     if (compression == COMPRESSION_LZF && !TILERUN_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
-    if (compression == COMPRESSION_ZSTD) codec_find(FILTER_ZSTD, none, &needs);
+    if (compression == COMPRESSION_ZSTD) codec_can_decode(FILTER_ZSTD, none, &needs);
     return needs;
 }
 
@@ -113,13 +113,13 @@ void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size
 
 /* ---- rooms ------------------------------------------------------------------------------------------------------- */
 
-struct filter_room *filter_room_create(void) {
-    struct filter_room *room = must_malloc(sizeof *room);
+struct filter_buffers *filter_buffers_create(void) {
+    struct filter_buffers *room = must_malloc(sizeof *room);
     memset(room, 0, sizeof *room);
     return room;
 }
 
-void filter_room_free(struct filter_room *room) {
+void filter_buffers_free(struct filter_buffers *room) {
     free(room->data);
     free(room->other);
 #if TILERUN_LIBDEFLATE
@@ -139,11 +139,11 @@ static char *grow(char **memory, size_t *size, size_t bytes) {
     return *memory;
 }
 
-char *filter_room_bytes(struct filter_room *room, size_t bytes) {
+char *filter_buffers_reserve(struct filter_buffers *room, size_t bytes) {
     return grow(&room->data, &room->size, bytes + CHECKSUM_BYTES);
 }
 
-static void exchange(struct filter_room *room) {
+static void exchange(struct filter_buffers *room) {
     char *data = room->data;
     size_t size = room->size;
     room->data = room->other, room->size = room->other_size;
@@ -171,7 +171,7 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
 
 /* These two decompress `stored` bytes of room->data and return how many bytes came out; 0: the data are damaged;
  * TOO_SMALL: there are more than `most`. */
-static size_t inflate_room(struct filter_room *room, size_t stored, char *to, size_t most) {
+static size_t inflate_room(struct filter_buffers *room, size_t stored, char *to, size_t most) {
 #if TILERUN_LIBDEFLATE
     size_t length = 0;
     if (!room->decompressor) room->decompressor = libdeflate_alloc_decompressor();
@@ -188,7 +188,7 @@ static size_t inflate_room(struct filter_room *room, size_t stored, char *to, si
 #endif
 }
 
-static size_t expand_room(struct filter_room *room, size_t stored, char *to, size_t most) {
+static size_t expand_room(struct filter_buffers *room, size_t stored, char *to, size_t most) {
 #if TILERUN_LZF
     if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf would read one byte even if there is none */
     errno = 0;
@@ -201,7 +201,7 @@ static size_t expand_room(struct filter_room *room, size_t stored, char *to, siz
 #endif
 }
 
-static size_t decompress_room(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
+static size_t decompress_room(struct filter_buffers *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                               size_t stored, char *to, size_t most) {
     if (id == FILTER_LZF) return expand_room(room, stored, to, most);
     if (id == H5Z_FILTER_DEFLATE) return inflate_room(room, stored, to, most);
@@ -210,12 +210,12 @@ static size_t decompress_room(struct filter_room *room, H5Z_filter_t id, const u
 
 /* Decompresses `stored` bytes to exactly `plain` bytes, or to any number up to `bound` if `plain` is 0: to `to`, or to
  * room->other if that is NULL. Returns that number; 0: it failed, and *why says why. */
-static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES], size_t stored,
-                         size_t plain, size_t bound, char *to, const char **why) {
+static size_t decompress(struct filter_buffers *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
+                         size_t stored, size_t plain, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
     size_t length = 0, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
     /* The filters of codecs.h know how many bytes will come out. */
-    if (!plain && claims) most = limit = codec_claims(id, values, room->data, stored);
+    if (!plain && claims) most = limit = codec_decoded_bytes(id, values, room->data, stored);
     if (!plain && limit > bound) limit = bound;
     if (most > limit) most = limit;
     do {
@@ -232,7 +232,7 @@ static size_t decompress(struct filter_room *room, H5Z_filter_t id, const unsign
 }
 
 /* These two compress `plain` bytes of room->data into room->other and return how many came out; 0: it failed. */
-static size_t deflate_room(struct filter_room *room, size_t plain, unsigned level) {
+static size_t deflate_room(struct filter_buffers *room, size_t plain, unsigned level) {
 #if TILERUN_LIBDEFLATE
     if (!room->compressor || room->level != level) {
         libdeflate_free_compressor(room->compressor);
@@ -248,7 +248,7 @@ static size_t deflate_room(struct filter_room *room, size_t plain, unsigned leve
 #endif
 }
 
-static size_t compact_room(struct filter_room *room, size_t plain) {
+static size_t compact_room(struct filter_buffers *room, size_t plain) {
 #if TILERUN_LZF
     if (plain > UINT_MAX || room->other_size > UINT_MAX) return 0;
     return lzf_compress(room->data, (unsigned)plain, room->other, (unsigned)room->other_size);
@@ -258,7 +258,7 @@ static size_t compact_room(struct filter_room *room, size_t plain) {
 #endif
 }
 
-static size_t compress_room(struct filter_room *room, H5Z_filter_t id, unsigned level, size_t plain) {
+static size_t compress_room(struct filter_buffers *room, H5Z_filter_t id, unsigned level, size_t plain) {
     if (!grow(&room->other, &room->other_size, codec_bound(plain) + CHECKSUM_BYTES)) return 0;
     if (id == FILTER_LZF) return compact_room(room, plain);
     if (id == H5Z_FILTER_DEFLATE) return deflate_room(room, plain, level);
@@ -291,7 +291,7 @@ static int undone_last(const struct filters *filters, unsigned mask) {
     return -1;
 }
 
-const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
+const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *room, size_t stored,
                            size_t plain, char *to, const char **why) {
     size_t bytes = stored;
     const int last = filters->from > 0 ? -1 : undone_last(filters, mask);
@@ -323,7 +323,7 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
     return room->data;
 }
 
-const char *filters_encode(const struct filters *filters, struct filter_room *room, size_t plain, size_t *stored) {
+const char *filters_encode(const struct filters *filters, struct filter_buffers *room, size_t plain, size_t *stored) {
     size_t bytes = plain;
     for (int i = 0; i < filters->count; i++) {
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
@@ -352,13 +352,13 @@ const char *filters_encode(const struct filters *filters, struct filter_room *ro
  */
 static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_count, const unsigned given[], size_t bytes,
                               size_t whole, size_t *size, void **data) {
-    struct filter_room *room = filter_room_create();
+    struct filter_buffers *room = filter_buffers_create();
     unsigned values[CODEC_VALUES] = {0};
     size_t length = 0;
     const char *why;
     void *result = NULL;
     memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
-    if (is_known(id, values) && filter_room_bytes(room, bytes)) {
+    if (is_known(id, values) && filter_buffers_reserve(room, bytes)) {
         memcpy(room->data, *data, bytes);
         if (flags & H5Z_FLAG_REVERSE)
             length = decompress(room, id, values, bytes, 0, UINT32_MAX, NULL, &why) /* HDF5's limit of a chunk */;
@@ -373,7 +373,7 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
         *data = result;
         *size = whole;
     }
-    filter_room_free(room);
+    filter_buffers_free(room);
     return result ? length : 0;
 }
 
@@ -405,6 +405,6 @@ void filters_register(void) {
                                      .decoder_present = 1,
                                      .name = codec_name(ours[i].id),
                                      .filter = ours[i].filter};
-        if (ours[i].id == FILTER_LZF ? TILERUN_LZF : codec_complete(ours[i].id)) H5Zregister(&filter);
+        if (ours[i].id == FILTER_LZF ? TILERUN_LZF : codec_can_decode_all(ours[i].id)) H5Zregister(&filter);
     }
 }

@@ -39,21 +39,21 @@ bool filters_decompress(const struct filters *filters);
 void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes);
 
 /* Memory for one thread at a time; grows as needed. */
-struct filter_room;
-struct filter_room *filter_room_create(void);
-void filter_room_free(struct filter_room *room);
+struct filter_buffers;
+struct filter_buffers *filter_buffers_create(void);
+void filter_buffers_free(struct filter_buffers *room);
 /* Returns the room's first `bytes` bytes, for the caller to put a chunk into: stored bytes for filters_decode, plain
  * ones for filters_encode. NULL: out of memory. */
-char *filter_room_bytes(struct filter_room *room, size_t bytes);
+char *filter_buffers_reserve(struct filter_buffers *room, size_t bytes);
 
 /* Undoes the filters from `from` on, on `stored` bytes in the room, except those in `mask` (bit i: filter i was not
  * applied). Returns the `plain` plain bytes: at `to`, which may be NULL and is as long, if the last step could write
  * them there; else in the room's own memory. Where others remain it returns what is as yet decoded: not much more. *why
  * is NULL, or the reason for a failure, after which `to` holds anything. */
-const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_room *room, size_t stored,
+const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *room, size_t stored,
                            size_t plain, char *to, const char **why);
 /* Applies the filters to `plain` bytes in the room. Returns the `*stored` stored bytes, in the room's own memory; NULL:
  * out of memory. */
-const char *filters_encode(const struct filters *filters, struct filter_room *room, size_t plain, size_t *stored);
+const char *filters_encode(const struct filters *filters, struct filter_buffers *room, size_t plain, size_t *stored);
 
 #endif

@@ -13,7 +13,7 @@ struct h5_layout {
 };
 bool h5_filtered(const struct h5_layout *layout); /* does any filter change its chunks? */
 /* What this machine lacks to write chunks so compressed: "libzstd.so.1 (Debian's libzstd1)"; NULL: nothing. */
-const char *h5_compression_lacks(enum job_compression compression);
+const char *h5_compression_needs(enum job_compression compression);
 
 /* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor
  * filtered. */
@@ -23,12 +23,12 @@ struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct 
  * HDF5 function. */
 void h5_prepare(void);
 /* What of a virtual data set no source has. */
-struct h5_lack {
-    int64_t elements; /* that a job sees: they are fill values */
-    int sources;      /* that are not there, cannot be opened or are too small */
-    char *first;      /* "'/d' in b.h5, which is not there"; NULL: none. Owned */
-    int files;        /* that reading it opens */
-    bool by_parts;    /* HDF5 cannot read it, h5_read_mapped can */
+struct h5_absent {
+    int64_t elements;    /* that a job sees: they are fill values */
+    int sources;         /* that are not there, cannot be opened or are too small */
+    char *first;         /* "'/d' in b.h5, which is not there"; NULL: none. Owned */
+    int files;           /* that reading it opens */
+    bool read_by_source; /* HDF5 cannot read it, h5_read_by_source can */
 };
 
 /* Writes the library's version, "1.10.8", into `text` and returns it. */

@@ -313,7 +313,7 @@ static char *compound_text(hid_t type) {
     return text;
 }
 
-char *h5_type_words(hid_t type) {
+char *h5_type_text(hid_t type) {
     struct h5_element element;
     H5T_class_t class = H5Tget_class(type);
     if (class == H5T_COMPOUND) return compound_text(type);

@@ -22,6 +22,6 @@ char *h5_find_element(hid_t type, const char *field, struct h5_element *element)
 
 /* What the elements are, in a few words: "table of x, y, label", "complex of float32", "float of 20 bits". The caller
  * frees. */
-char *h5_type_words(hid_t type);
+char *h5_type_text(hid_t type);
 
 #endif

@@ -139,7 +139,7 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer(file, type, address, size, data)) return 0;
-    h5_journal_hold(file->journal);
+    h5_journal_lock(file->journal);
     keep_old(file, address, size);
     for (const char *from = data; size > 0 && file->failure == 0;) {
         errno = 0;
@@ -151,7 +151,7 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
         address += (haddr_t)put;
         size -= (size_t)put;
     }
-    h5_journal_release(file->journal, false);
+    h5_journal_unlock(file->journal, false);
     if (address + size > file->end) file->end = address + size;
     return 0;
 }
@@ -161,11 +161,11 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
     (void)closing;
     struct file *file = (struct file *)base;
     if (file->end == file->allocated || file->failure) return 0;
-    h5_journal_hold(file->journal);
+    h5_journal_lock(file->journal);
     keep_old(file, file->allocated, HADDR_MAX);
     errno = 0;
     keep(file, file->failure || ftruncate(file->descriptor, (off_t)file->allocated) != 0);
-    h5_journal_release(file->journal, false);
+    h5_journal_unlock(file->journal, false);
     file->end = file->allocated;
     return 0;
 }
@@ -248,32 +248,33 @@ static bool is_absent(hid_t dataset, const hsize_t corner[]) {
     return read && find_file(dataset)->asked_address == HADDR_UNDEF;
 }
 
-enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_place *place, struct error *error) {
+enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_place *place, struct error *error) {
     uint32_t mask = 0;
     char nothing[1];
     struct file *file = ask(dataset, nothing);
     bool found = H5Dread_chunk(dataset, H5P_DEFAULT, corner, &mask, nothing) >= 0;
     char words[512];
-    snprintf(words, sizeof words, "%s", found ? "" : h5_words());
+    snprintf(words, sizeof words, "%s", found ? "" : h5_error_text());
     bool absent = !found && is_absent(dataset, corner);
     file->question = NULL;
     if (!found && !absent) return FAIL_CALL(error, STATUS_IO, "H5Dread_chunk", words);
-    *place = (struct h5_place){file->asked_address, file->asked_bytes, mask};
+    *place = (struct h5_chunk_place){file->asked_address, file->asked_bytes, mask};
     return STATUS_OK;
 }
 
-enum status h5_place_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address, struct error *error) {
+enum status h5_allocate_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address,
+                              struct error *error) {
     const char nothing[1] = {0};
     struct file *file = ask(dataset, nothing);
     bool placed = H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, corner, bytes, nothing) >= 0;
     file->question = NULL;
-    if (!placed) return FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", h5_words());
+    if (!placed) return FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", h5_error_text());
     if (file->asked_bytes != bytes) return FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", "it has written otherwise");
     *address = file->asked_address;
     return STATUS_OK;
 }
 
-bool h5_is_live(hid_t dataset) {
+bool h5_is_swmr(hid_t dataset) {
     hid_t file = H5Iget_file_id(dataset);
     unsigned intent = 0;
     H5Fget_intent(file, &intent);
@@ -281,14 +282,14 @@ bool h5_is_live(hid_t dataset) {
     return intent & H5F_ACC_SWMR_READ;
 }
 
-hid_t h5_look(hid_t dataset, int descriptor) {
+hid_t h5_open_lookup(hid_t dataset, int descriptor) {
     char path[64];
     H5O_info_t about;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return H5I_INVALID_HID;
     hid_t id, access = access_by(&id), look = H5I_INVALID_HID;
     if (access < 0) return look;
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY | (h5_is_live(dataset) ? H5F_ACC_SWMR_READ : 0), access);
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY | (h5_is_swmr(dataset) ? H5F_ACC_SWMR_READ : 0), access);
     H5Pclose(access);
     if (file >= 0) look = H5Oopen_by_addr(file, about.addr);
     if (file >= 0) H5Fclose(file); /* the file stays open while objects in it are open */
@@ -296,7 +297,7 @@ hid_t h5_look(hid_t dataset, int descriptor) {
     return look;
 }
 
-void h5_look_away(hid_t look) {
+void h5_close_lookup(hid_t look) {
     if (look < 0) return;
     hid_t registered = find_file(look)->base.driver_id;
     H5Dclose(look);
@@ -321,7 +322,7 @@ static enum status open_file(const char *path, bool create, hid_t *file, struct 
     enum status status = STATUS_OK;
     if (*file < 0)
         status = fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened",
-                      errno ? strerror(errno) : h5_words());
+                      errno ? strerror(errno) : h5_error_text());
     if (*file < 0 && access >= 0) H5FDunregister(id);
     if (access >= 0) H5Pclose(access);
     if (creation >= 0) H5Pclose(creation);
@@ -352,12 +353,12 @@ enum status h5_close_file(hid_t file, struct error *error) {
     H5Fget_name(file, path, sizeof path);
     errno = EIO; /* the errno for a file that somebody cut short */
     keep(under, fstat(under->descriptor, &about) != 0 || (haddr_t)about.st_size < under->end);
-    if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) status = FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
+    if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) status = FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_error_text());
     errno = 0;
     int copy = dup(under->descriptor); /* only a close may tell that a network file system is full */
     keep(under, copy < 0 || close(copy) != 0);
     under->last_failure = &failure;
-    if (H5Fclose(file) < 0 && !status) status = FAIL_CALL(error, STATUS_IO, "H5Fclose", h5_words());
+    if (H5Fclose(file) < 0 && !status) status = FAIL_CALL(error, STATUS_IO, "H5Fclose", h5_error_text());
     if (!status && failure) status = fail_write(error, path, failure);
     H5FDunregister(registered);
     return status;

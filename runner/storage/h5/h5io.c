@@ -16,7 +16,7 @@ enum {
     CACHE_SLOTS = 10007,    /* a prime, about 100 times the number of chunks that fit, as HDF5 advises */
 };
 
-struct shape h5_own_axes(const struct h5_dataset *dataset, const struct shape *shape) {
+struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shape *shape) {
     struct shape own = *shape;
     if (own.rank) own.rank -= dataset->inner;
     return own;
@@ -121,7 +121,7 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
     hid_t access = h5_cache_access(dtype_size(dtype), shape, &chunk), type = h5_type(dtype);
     hid_t space = shape->rank ? H5Screate_simple(shape->rank, size, NULL) : H5Screate(H5S_SCALAR);
     hid_t id = H5Dcreate2(group, name ? name + 1 : path, type, space, H5P_DEFAULT, creation, access);
-    if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_words());
+    if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
     H5Sclose(space);
     H5Tclose(type);
     H5Pclose(access);

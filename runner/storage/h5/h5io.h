@@ -28,10 +28,10 @@ struct h5_dataset {
 };
 
 /* Of `shape` or `chunk` the axes that the data set has itself. */
-struct shape h5_own_axes(const struct h5_dataset *dataset, const struct shape *shape);
+struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shape *shape);
 void h5_close(struct h5_dataset *dataset);
 /* Is the data set in a file that another program is writing by SWMR, or was when it ended? */
-bool h5_is_live(hid_t dataset);
+bool h5_is_swmr(hid_t dataset);
 
 /* The lock on HDF5. h5_read and h5_write take it themselves. */
 void h5_lock(void);
@@ -45,21 +45,22 @@ enum status h5_read_selected(struct h5_dataset *dataset, const struct selection 
                              struct error *error);
 
 /* Where a chunk is stored. */
-struct h5_place {
+struct h5_chunk_place {
     haddr_t address; /* in the file; HADDR_UNDEF: not stored, all its elements are the fill value */
     hsize_t bytes;
     unsigned mask; /* bit i: filter i was not applied */
 };
-/* Finds the chunk that begins at `corner`, in a data set of a file that tilerun writes or of h5_look. Call with the
+/* Finds the chunk that begins at `corner`, in a data set of a file that tilerun writes or of h5_open_lookup. Call with the
  * lock. */
-enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_place *place, struct error *error);
+enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_place *place, struct error *error);
 /* Finds room in the file for a chunk, stored in `bytes` bytes, of a data set from h5_create. The room's contents are
  * undefined until the caller writes them. Call with the lock. */
-enum status h5_place_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address, struct error *error);
+enum status h5_allocate_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address,
+                              struct error *error);
 /* Opens the data set's file (open as `descriptor`) a second time for reading, and the data set in it, for
- * h5_find_chunk. Negative: it failed. Close with h5_look_away. */
-hid_t h5_look(hid_t dataset, int descriptor);
-void h5_look_away(hid_t look);
+ * h5_find_chunk. Negative: it failed. Close with h5_close_lookup. */
+hid_t h5_open_lookup(hid_t dataset, int descriptor);
+void h5_close_lookup(hid_t look);
 
 /* Creates data set /path, and the groups that it needs, in an open file. The caller frees *result with h5_close. */
 enum status h5_create(hid_t file, const char *path, enum dtype dtype, const struct shape *shape,
@@ -108,11 +109,11 @@ char *h5_get_text(hid_t object, const char *name);
 bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value);
 /* What another program's attribute says (`units`, `long_name`), without blanks around it; NULL: absent, empty or not
  * UTF-8. The caller frees. */
-char *h5_get_words(hid_t object, const char *name);
+char *h5_get_trimmed_text(hid_t object, const char *name);
 /* HDF5's account of the last of its calls that failed in this thread, in one line; valid until the next one fails. It
  * is kept when the call fails, so that calls that succeed in between do not matter. */
-const char *h5_words(void);
+const char *h5_error_text(void);
 /* The same of a failure that is not HDF5's. */
-void h5_set_words(const char *text);
+void h5_set_error_text(const char *text);
 
 #endif

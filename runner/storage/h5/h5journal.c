@@ -97,11 +97,11 @@ bool h5_journal_keep(struct h5_journal *journal, int descriptor, uint64_t addres
     return kept;
 }
 
-void h5_journal_hold(struct h5_journal *journal) {
+void h5_journal_lock(struct h5_journal *journal) {
     if (journal) pthread_mutex_lock(&journal->mutex);
 }
 
-void h5_journal_release(struct h5_journal *journal, bool final) {
+void h5_journal_unlock(struct h5_journal *journal, bool final) {
     if (!journal) return;
     journal->final = final;
     pthread_mutex_unlock(&journal->mutex);
@@ -164,7 +164,7 @@ bool h5_restore(struct h5_journal *journal) {
     return !journal->final && restore(journal->path, journal->descriptor);
 }
 
-bool h5_restore_left(const char *path) {
+bool h5_restore_leftover(const char *path) {
     char *beside = journal_path(path);
     int journal = open(beside, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     bool good = restore(path, journal);

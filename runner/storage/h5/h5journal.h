@@ -20,12 +20,12 @@ bool h5_journal_keep(struct h5_journal *journal, int descriptor, uint64_t addres
  * another thread writes to the file: that thread then waits for ever at its next write. */
 bool h5_restore(struct h5_journal *journal);
 /* Restores the file at `path` by the journal that a killed process left, and removes that. false: it failed. */
-bool h5_restore_left(const char *path);
+bool h5_restore_leftover(const char *path);
 
 /* Between these two calls the file is neither changed nor restored. A NULL journal: they do nothing. `final`: the file
  * stays as it is from now on. */
-void h5_journal_hold(struct h5_journal *journal);
-void h5_journal_release(struct h5_journal *journal, bool final);
+void h5_journal_lock(struct h5_journal *journal);
+void h5_journal_unlock(struct h5_journal *journal, bool final);
 void h5_journal_free(struct h5_journal *journal);
 
 #endif

@@ -216,9 +216,9 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
     else if (H5Tdetect_class(type, H5T_REFERENCE) > 0)
         why = "it holds references";
     if (!why) new = H5Dcreate2(group, name, type, line, H5P_DEFAULT, creation, H5P_DEFAULT);
-    if (!why && new < 0) why = h5_words();
+    if (!why && new < 0) why = h5_error_text();
     if (!why && !is_unwritten(scale) && !copy_elements(scale, new, type, (hsize_t)first, kept, (hsize_t)step))
-        why = h5_words();
+        why = h5_error_text();
     if (!why && !h5_copy_attributes(scale, new, NULL))
         why = "this HDF5 cannot read its attributes, which a later one has written";
     if (!why && H5Aexists(new, "CLASS") <= 0) set_fixed_text(new, "CLASS", "DIMENSION_SCALE", &ignored);
@@ -239,7 +239,7 @@ enum status h5_create_placeholder(hid_t group, const char *name, int64_t length,
     hid_t new = H5Dcreate2(group, name, H5T_IEEE_F32BE, line, H5P_DEFAULT, creation, H5P_DEFAULT);
     snprintf(text, sizeof text, H5_PLACEHOLDER_NAME ".%10lld", (long long)length);
     enum status status = STATUS_OK;
-    if (new < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_words());
+    if (new < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
     if (!status) status = set_fixed_text(new, "CLASS", "DIMENSION_SCALE", error);
     if (!status) status = set_fixed_text(new, "NAME", text, error);
     if (new >= 0) H5Dclose(new);

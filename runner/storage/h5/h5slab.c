@@ -25,7 +25,7 @@ hssize_t h5_slab_points(hid_t space) {
     return count < 0 ? 0 : count;
 }
 
-int h5_slab_endless(hid_t space, hsize_t start[], hsize_t stride[], hsize_t count[], hsize_t block[]) {
+int h5_slab_unlimited_axis(hid_t space, hsize_t start[], hsize_t stride[], hsize_t count[], hsize_t block[]) {
     int rank = H5Sget_simple_extent_ndims(space);
     if (H5Sis_regular_hyperslab(space) <= 0 || H5Sget_regular_hyperslab(space, start, stride, count, block) < 0)
         return -1;
@@ -36,7 +36,8 @@ int h5_slab_endless(hid_t space, hsize_t start[], hsize_t stride[], hsize_t coun
 
 hid_t h5_slab_limited(hid_t space, hsize_t slices) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
-    int rank = H5Sget_simple_extent_dims(space, size, NULL), axis = h5_slab_endless(space, start, stride, count, block);
+    int rank = H5Sget_simple_extent_dims(space, size, NULL),
+        axis = h5_slab_unlimited_axis(space, start, stride, count, block);
     hsize_t each = block[axis] == H5S_UNLIMITED ? slices : block[axis], rest = each ? slices % each : 0;
     hsize_t whole = each ? slices / each : 0;
     size[axis] = start[axis] + (whole + 1) * stride[axis] + each;
@@ -55,7 +56,7 @@ hid_t h5_slab_limited(hid_t space, hsize_t slices) {
 
 hsize_t h5_slab_slices(hid_t space, hsize_t size) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];
-    int axis = h5_slab_endless(space, start, stride, count, block);
+    int axis = h5_slab_unlimited_axis(space, start, stride, count, block);
     if (axis < 0 || size <= start[axis]) return 0;
     hsize_t length = size - start[axis];
     if (block[axis] == H5S_UNLIMITED) return length;

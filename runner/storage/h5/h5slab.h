@@ -13,7 +13,7 @@ hid_t h5_slab_box(int rank, const hsize_t size[]);
 hssize_t h5_slab_points(hid_t space);
 
 /* The axis along which a hyperslab has no end, and its terms; -1: none. */
-int h5_slab_endless(hid_t space, hsize_t start[], hsize_t stride[], hsize_t count[], hsize_t block[]);
+int h5_slab_unlimited_axis(hid_t space, hsize_t start[], hsize_t stride[], hsize_t count[], hsize_t block[]);
 /* A copy of an endless hyperslab with `slices` indices along that axis; close with H5Sclose. */
 hid_t h5_slab_limited(hid_t space, hsize_t slices);
 /* Indices that an endless hyperslab has along its axis up to `size`. */

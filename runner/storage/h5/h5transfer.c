@@ -22,7 +22,7 @@ static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_
 
 /* Fails with the data set, its file and HDF5's own account. */
 static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
-    const char *words = h5_words();
+    const char *words = h5_error_text();
     char name[256] = "", file[512] = "";
     H5Iget_name(dataset->id, name, sizeof name);
     H5Fget_name(dataset->id, file, sizeof file);
@@ -101,8 +101,8 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
         for (int64_t row = 0; row < elements * walk.rows && !status; row++) {
             int64_t from, at, element = row / walk.rows;
             layout_row(&walk, row % walk.rows, &from, &at);
-            layout_pick(memory + element * whole + from * size, walk.length, walk.step, (size_t)size,
-                        to + (element * box_elements(&taken) + at) * size);
+            layout_gather(memory + element * whole + from * size, walk.length, walk.step, (size_t)size,
+                          to + (element * box_elements(&taken) + at) * size);
         }
         to += elements * box_elements(&taken) * size;
     }
@@ -114,7 +114,7 @@ static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 void h5_lock(void) {
     pthread_mutex_lock(&library);
-    h5_keep_words();
+    h5_record_errors();
 }
 
 void h5_unlock(void) {
@@ -132,7 +132,7 @@ enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
 enum status h5_flush(struct h5_dataset *dataset, struct error *error) {
     h5_lock();
     bool flushed = H5Fflush(dataset->id, H5F_SCOPE_LOCAL) >= 0;
-    enum status status = flushed ? STATUS_OK : FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_words());
+    enum status status = flushed ? STATUS_OK : FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_error_text());
     h5_unlock();
     TRY(h5_check_writes(dataset, error)); /* tells more of a failed write */
     return status;

@@ -42,16 +42,16 @@ static herr_t keep_words(hid_t stack, void *context) {
     return H5Ewalk2(stack, H5E_WALK_UPWARD, collect_words, &words);
 }
 
-const char *h5_words(void) {
+const char *h5_error_text(void) {
     return words.any ? words.text : "no details";
 }
 
-void h5_set_words(const char *text) {
+void h5_set_error_text(const char *text) {
     words = (struct words){.any = true};
     snprintf(words.text, sizeof words.text, "%s", text);
 }
 
-void h5_keep_words(void) {
+void h5_record_errors(void) {
     H5Eset_auto2(H5E_DEFAULT, keep_words, NULL);
 }
 
@@ -61,7 +61,7 @@ void h5_prepare(void) {
     H5dont_atexit();
     setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}",
            0); /* external storage lies beside its file, not in the current folder */
-    h5_keep_words();
+    h5_record_errors();
     filters_register();
 }
 
@@ -149,14 +149,14 @@ enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *e
     for (char *name = strtok_r(copy, "/", &save); name && at >= 0; name = strtok_r(NULL, "/", &save)) {
         hid_t next = H5Lexists(at, name, H5P_DEFAULT) > 0 ? H5Gopen2(at, name, H5P_DEFAULT)
                                                           : H5Gcreate2(at, name, H5P_DEFAULT, creation, H5P_DEFAULT);
-        enum status status = next < 0 ? FAIL_CALL(error, STATUS_IO, "H5Gcreate", h5_words()) : STATUS_OK;
+        enum status status = next < 0 ? FAIL_CALL(error, STATUS_IO, "H5Gcreate", h5_error_text()) : STATUS_OK;
         H5Gclose(at);
         at = status ? H5I_INVALID_HID : next;
     }
     free(copy);
     H5Pclose(creation);
     *group = at;
-    return at < 0 ? fail(error, STATUS_IO, "%s: %s", path, h5_words()) : STATUS_OK;
+    return at < 0 ? fail(error, STATUS_IO, "%s: %s", path, h5_error_text()) : STATUS_OK;
 }
 
 /* ---- attributes ---- */
@@ -167,7 +167,7 @@ enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t s
     hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (attribute < 0 || H5Awrite(attribute, type, value) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Awrite", h5_words());
+        status = FAIL_CALL(error, STATUS_IO, "H5Awrite", h5_error_text());
     if (attribute >= 0) H5Aclose(attribute);
     H5Sclose(space);
     H5Tclose(type);
@@ -273,7 +273,7 @@ bool h5_is_utf8(const char *text) {
     return true;
 }
 
-char *h5_get_words(hid_t object, const char *name) {
+char *h5_get_trimmed_text(hid_t object, const char *name) {
     char *text = h5_get_text(object, name);
     if (!text) return NULL;
     size_t blank = strspn(text, " \t\r\n"), length = strlen(text);

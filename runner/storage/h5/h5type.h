@@ -8,9 +8,9 @@
  * converts them, and float64 may round. */
 void h5_find_float(hid_t type, enum dtype *dtype, bool *plain);
 
-/* From now on h5_words has the words of the calls that fail in this thread: HDF5 built for threads has a setting for
+/* From now on h5_error_text has the words of the calls that fail in this thread: HDF5 built for threads has a setting for
  * each. */
-void h5_keep_words(void);
+void h5_record_errors(void);
 
 /* Sets an attribute, replacing an existing one; closes `type` and `space`. */
 enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,

@@ -27,7 +27,7 @@ static enum status map_source(hid_t creation, hid_t space, const struct h5_sourc
     char *file = escaped(source->file), *name = escaped(source->name);
     bool failed = from < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
                   H5Pset_virtual(creation, space, file, name, from) < 0;
-    enum status status = failed ? FAIL_CALL(error, STATUS_IO, "H5Pset_virtual", h5_words()) : STATUS_OK;
+    enum status status = failed ? FAIL_CALL(error, STATUS_IO, "H5Pset_virtual", h5_error_text()) : STATUS_OK;
     if (from >= 0) H5Sclose(from);
     free(name);
     free(file);
@@ -53,7 +53,7 @@ enum status h5_create_virtual(hid_t file, const char *path, enum dtype dtype, co
     if (!status) {
         H5Sselect_all(space);
         id = H5Dcreate2(group, name + 1, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-        if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_words());
+        if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
     }
     if (id >= 0) H5Dclose(id);
     H5Sclose(space);

@@ -25,7 +25,7 @@
 
 struct chunk {
     bool known; /* HDF5 has been asked for it */
-    struct h5_place place;
+    struct h5_chunk_place place;
 };
 
 struct rawread {
@@ -39,10 +39,10 @@ struct rawread {
     struct filters filters;
     bool plain_edges;     /* filters were not applied to chunks that the data set's edge cuts */
     int64_t chunk_bytes;  /* of a decoded chunk */
-    hid_t look;           /* the data set of h5_look, to find chunks in */
+    hid_t look;           /* the data set of h5_open_lookup, to find chunks in */
     struct chunk *chunks; /* of the whole grid; each is looked up when first needed */
     uint64_t fill;        /* the fill value, in the first `size` bytes */
-    struct filter_room **rooms;
+    struct filter_buffers **rooms;
     int lanes;
 };
 
@@ -79,15 +79,15 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     if (purpose == TO_UNPACK ? !filters_decompress(&raw->filters) : !ours) return false;
     if (purpose != TO_UNPACK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
     if (purpose == TO_DESCRIBE) return true;
-    raw->look = dataset->write_failure ? dataset->id : h5_look(dataset->id, raw->descriptor);
+    raw->look = dataset->write_failure ? dataset->id : h5_open_lookup(dataset->id, raw->descriptor);
     if (raw->look < 0) return false;
     raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
     raw->chunks = calloc((size_t)layout_chunks(&raw->extent, &raw->chunk), sizeof *raw->chunks);
     if (!raw->chunks) return false;
     int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
     raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
-    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
-    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_buffers_create();
     return true;
 }
 
@@ -96,8 +96,8 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
     struct rawread *raw = must_malloc(sizeof *raw);
     *raw =
         (struct rawread){.dataset = dataset, .size = (int64_t)(packed ? dataset->element : dtype_size(dataset->dtype))};
-    raw->extent = h5_own_axes(dataset, &dataset->shape);
-    raw->chunk = h5_own_axes(dataset, &dataset->chunk);
+    raw->extent = h5_dataset_axes(dataset, &dataset->shape);
+    raw->chunk = h5_dataset_axes(dataset, &dataset->chunk);
     raw->look = H5I_INVALID_HID;
     hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
     hid_t type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
@@ -124,11 +124,11 @@ enum status rawread_open(const struct h5_dataset *dataset, struct rawread **resu
     return STATUS_OK;
 }
 
-struct rawread *rawread_open_packed(const struct h5_dataset *dataset) {
+struct rawread *rawread_open_check(const struct h5_dataset *dataset) {
     return open_raw(dataset, TO_UNPACK);
 }
 
-bool rawread_is_able(const struct h5_dataset *dataset) {
+bool rawread_can_read(const struct h5_dataset *dataset) {
     struct rawread *raw = open_raw(dataset, TO_DESCRIBE);
     bool able = raw != NULL;
     rawread_close(raw);
@@ -137,10 +137,10 @@ bool rawread_is_able(const struct h5_dataset *dataset) {
 
 void rawread_close(struct rawread *raw) {
     if (!raw) return;
-    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->rooms[i]);
     free(raw->rooms);
     free(raw->chunks);
-    if (raw->look != raw->dataset->id) h5_look_away(raw->look);
+    if (raw->look != raw->dataset->id) h5_close_lookup(raw->look);
     free(raw);
 }
 
@@ -212,7 +212,7 @@ static void deliver(const struct reading *reading, const char *from, int64_t cou
     size_t size = (size_t)raw->size;
     uint64_t block[BLOCK];
     if (is_as_stored(reading)) {
-        if (from != to) layout_pick(from, count, step, size, to);
+        if (from != to) layout_gather(from, count, step, size, to);
         if (raw->swap) swap_bytes(to, count, size);
         return;
     }
@@ -220,7 +220,7 @@ static void deliver(const struct reading *reading, const char *from, int64_t cou
         int64_t some = count - at < BLOCK ? count - at : BLOCK;
         const char *first = from + at * step * raw->size;
         bool as_it_is = step == 1 && !raw->swap;
-        if (!as_it_is) layout_pick(first, some, step, size, block);
+        if (!as_it_is) layout_gather(first, some, step, size, block);
         if (raw->swap) swap_bytes(block, some, size);
         convert(reading->target, stored, as_it_is ? (const void *)first : block, some,
                 to + at * (int64_t)dtype_size(wanted), &counts->casts);
@@ -386,7 +386,7 @@ static char *whole_target(const struct reading *reading, const struct cell *cell
 
 static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
-    const struct h5_place *chunk = &raw->chunks[cell->number].place;
+    const struct h5_chunk_place *chunk = &raw->chunks[cell->number].place;
     struct read_counts counts = {0};
     if (chunk->address == HADDR_UNDEF) {
         if (!reading->target) return;
@@ -395,11 +395,11 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
         return;
     }
     counts.bytes = (int64_t)chunk->bytes;
-    struct filter_room *room = raw->rooms[lane];
+    struct filter_buffers *room = raw->rooms[lane];
     struct stat about; /* before there is room for what a damaged file claims */
     bool there = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
                  chunk->address + chunk->bytes <= (haddr_t)about.st_size;
-    char *stored = there ? filter_room_bytes(room, chunk->bytes) : NULL;
+    char *stored = there ? filter_buffers_reserve(room, chunk->bytes) : NULL;
     char *to = reading->target ? whole_target(reading, cell) : NULL;
     const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
@@ -459,7 +459,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
     return status;
 }
 
-enum status rawread_unpack(struct rawread *raw, const struct selection *selection, struct error *error) {
+enum status rawread_check_chunks(struct rawread *raw, const struct selection *selection, struct error *error) {
     struct selection own = *selection;
     own.rank = raw->extent.rank;
     return rawread_selected(raw, &own, NULL, NULL, NULL, error);

@@ -18,13 +18,13 @@ enum status rawread_open(const struct h5_dataset *dataset, struct rawread **resu
 void rawread_close(struct rawread *raw);
 
 /* Would it be read without HDF5? */
-bool rawread_is_able(const struct h5_dataset *dataset);
+bool rawread_can_read(const struct h5_dataset *dataset);
 
 /* Of a chunked data set that HDF5 has to read, and that is compressed: its filters that are ours are undone here before
  * HDF5 is asked, which takes any memory for a chunk that decodes to more than a chunk. NULL: it is not such a one. */
-struct rawread *rawread_open_packed(const struct h5_dataset *dataset);
+struct rawread *rawread_open_check(const struct h5_dataset *dataset);
 /* STATUS_IO: a chunk of the selection cannot be decoded within bounds. */
-enum status rawread_unpack(struct rawread *raw, const struct selection *selection, struct error *error);
+enum status rawread_check_chunks(struct rawread *raw, const struct selection *selection, struct error *error);
 
 /* Is called for each run of elements of a contiguous data set when it has been read and is still in the cache, by the
  * thread that read it. `first`: the run's first element, in the data set's row-major order. */

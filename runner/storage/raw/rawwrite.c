@@ -45,7 +45,7 @@ struct rawwrite {
     haddr_t *addresses;      /* of unfiltered chunks, in the order of the grid */
     int64_t chunk_bytes;     /* of an unencoded chunk; 0: contiguous */
     struct filters filters;
-    struct filter_room **rooms; /* one for each lane; filtered chunks only */
+    struct filter_buffers **rooms; /* one for each lane; filtered chunks only */
     int lanes;
 };
 
@@ -80,7 +80,7 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     raw->addresses = must_malloc((unsigned long)cells.count * sizeof *raw->addresses);
     for (int64_t number = 0; number < cells.count; number++) {
         struct cell cell = layout_cell(&cells, number);
-        struct h5_place place;
+        struct h5_chunk_place place;
         hsize_t corner[MAX_RANK];
         for (int axis = 0; axis < shape->rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
         TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
@@ -107,8 +107,8 @@ static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
 static void make_rooms(struct rawwrite *raw) {
     int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
     raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
-    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_room *));
-    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_room_create();
+    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
+    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_buffers_create();
 }
 
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error) {
@@ -130,7 +130,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
         status = find_addresses(raw, error);
     } else {
         raw->address = H5Dget_offset(dataset->id);
-        if (raw->address == HADDR_UNDEF) status = FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_words());
+        if (raw->address == HADDR_UNDEF) status = FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_error_text());
         if (!status) allocate_blocks(raw, raw->address, bytes);
     }
     if (!status) status = h5_check_writes(dataset, error);
@@ -145,7 +145,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
 
 void rawwrite_close(struct rawwrite *raw) {
     if (!raw) return;
-    for (int i = 0; i < raw->lanes; i++) filter_room_free(raw->rooms[i]);
+    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->rooms[i]);
     mapping_close(raw->mapping);
     free(raw->rooms);
     free(raw->addresses);
@@ -291,10 +291,10 @@ static int64_t cell_bytes(const struct writing *writing, const struct cell *cell
 }
 
 /* Gathers a chunk's unencoded bytes; those outside of the data set are zero. NULL: out of memory. */
-static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_room *room,
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_buffers *room,
                           struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
-    char *plain = filter_room_bytes(room, (size_t)raw->chunk_bytes);
+    char *plain = filter_buffers_reserve(room, (size_t)raw->chunk_bytes);
     if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
     struct walk walk = layout_cell_walk(&writing->cells, cell, true);
     for (int64_t row = 0; plain && row < walk.rows; row++) {
@@ -312,7 +312,7 @@ static enum status place_chunk(const struct writing *writing, const struct cell 
     int rank = dataset->shape.rank;
     for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell->corner[axis];
     h5_lock();
-    enum status status = h5_place_chunk(dataset->id, corner, bytes, address, error);
+    enum status status = h5_allocate_chunk(dataset->id, corner, bytes, address, error);
     h5_unlock();
     return status;
 }
@@ -347,7 +347,7 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
         box.start[axis] = cell->corner[axis] + cell->in_chunk[axis];
         box.count[axis] = cell->count[axis];
     }
-    char *packed = filter_room_bytes(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
+    char *packed = filter_buffers_reserve(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
     struct walk walk = layout_cell_walk(&writing->cells, cell, true);
     for (int64_t row = 0; packed && row < walk.rows; row++, to += walk.length * raw->size) {
         int64_t in_chunk, in_box;

@@ -116,13 +116,13 @@ static void ended(void) {
     _exit(fenced ? STATUS_IO : STATUS_DEVICE);
 }
 
-void fence_exits(void) {
+void fence_catch_exits(void) {
     void *hdf5 = dlsym(RTLD_DEFAULT, "H5open");
     if (hdf5) dl_iterate_phdr(find_code, hdf5);
     atexit(ended);
 }
 
-void fence_main_ends(void) {
+void fence_allow_exit(void) {
     ends = true;
 }
 

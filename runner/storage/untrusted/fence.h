@@ -11,8 +11,8 @@ void fence_install(void);
 /* From here on a library that ends the process does so with a sentence and exit code 4, behind a fence 3: HDF5 and
  * libgomp do where there is no memory, or no thread. Where HDF5, or what it calls, crashes behind no fence it is exit
  * code 3. */
-void fence_exits(void);
-void fence_main_ends(void); /* main does, no library */
+void fence_catch_exits(void);
+void fence_allow_exit(void); /* main does, no library */
 
 /* From here to the end of the block what crashes, or computes for longer than fence_seconds (waiting for a disk does
  * not count), is the fault of the file at `path`, which must live as long. Fences nest; the innermost counts. */

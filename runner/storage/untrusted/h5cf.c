@@ -85,7 +85,7 @@ static void read_range(const struct cf_reading *reading, struct cf *cf) {
 }
 
 static enum cf_sign read_sign(hid_t object) {
-    char *text = h5_get_words(object, "_Unsigned");
+    char *text = h5_get_trimmed_text(object, "_Unsigned");
     enum cf_sign sign = CF_SIGN_AS_STORED;
     if (text && strcasecmp(text, "true") == 0) sign = CF_SIGN_UNSIGNED;
     if (text && strcasecmp(text, "false") == 0) sign = CF_SIGN_SIGNED;
@@ -268,7 +268,7 @@ static char *attribute_text(hid_t dataset, const char *name) {
     struct cf_number numbers[2 * CF_MISSING];
     char number[CF_NUMBER_TEXT];
     bool instead;
-    char *text = h5_get_words(dataset, name);
+    char *text = h5_get_trimmed_text(dataset, name);
     if (text) return text;
     int count = read_numbers(dataset, name, 2 * CF_MISSING, numbers, &instead);
     for (int i = 0; i < count; i++) {

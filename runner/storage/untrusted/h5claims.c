@@ -74,14 +74,14 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
         char *plain = plain_path(path);
         file = open_relaxed(plain, H5F_ACC_RDONLY, access);
         free(plain);
-        if (file < 0 && strstr(h5_words(), "already open for")) { /* written by SWMR: what it holds so far */
-            char *words = must_strdup(h5_words());
+        if (file < 0 && strstr(h5_error_text(), "already open for")) { /* written by SWMR: what it holds so far */
+            char *words = must_strdup(h5_error_text());
             file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
-            if (file < 0) h5_set_words(words);
+            if (file < 0) h5_set_error_text(words);
             free(words);
         }
     } else {
-        h5_set_words(fault < 0 ? "the information of its driver is longer than the file" : strerror(fault));
+        h5_set_error_text(fault < 0 ? "the information of its driver is longer than the file" : strerror(fault));
     }
     errno = fault > 0 ? fault : 0;
     return file;
@@ -118,7 +118,7 @@ static enum status check_chunks(const struct h5_dataset *dataset, double file, c
 
 enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
                             struct error *error) {
-    struct shape own = h5_own_axes(dataset, &dataset->shape);
+    struct shape own = h5_dataset_axes(dataset, &dataset->shape);
     double bytes = (double)shape_elements(&own) * (double)dataset->element;
     double file = file_bytes(dataset->id);
     hid_t creation = H5Dget_create_plist(dataset->id);

@@ -39,7 +39,7 @@ enum status h5_check_external(hid_t dataset, hid_t creation, const char *path, c
         if (bytes == H5F_UNLIMITED) bytes = HSIZE_UNDEF - begins;
         if (begins + bytes <= from) continue;
         hsize_t needed = (hsize_t)offset + (to < begins + bytes ? to - begins : bytes);
-        struct h5_names names = h5_names_stored(path, file);
+        struct h5_names names = h5_names_external(path, file);
         bool there = stat(names.path[0], &about) == 0;
         if (!there)
             fail(error, STATUS_USAGE, "%s: '%s' is stored in %s, which is not there", path, name, names.path[0]);

@@ -103,7 +103,7 @@ static const char *foreign_folder(const char *path) {
     return "is a directory, not an HDF5 file";
 }
 
-const char *h5_foreign(const char *path) {
+const char *h5_foreign_format(const char *path) {
     char bytes[LOOKED_AT + 1] = "";
     struct stat about;
     if (stat(path, &about) != 0) return NULL;

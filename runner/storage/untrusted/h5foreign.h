@@ -4,6 +4,6 @@
 
 /* What a file or folder without HDF5's signature is, and how its data get into HDF5: "is not an HDF5 file but a
  * netCDF-3 file: `nccopy -k nc4 IN OUT` makes one". NULL: nothing that is known. */
-const char *h5_foreign(const char *path);
+const char *h5_foreign_format(const char *path);
 
 #endif

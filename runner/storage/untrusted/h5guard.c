@@ -116,7 +116,7 @@ static void check_stored(struct h5_guard *guard, hid_t creation, const char *pat
         off_t offset;
         hsize_t bytes;
         if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
-        struct h5_names names = h5_names_stored(path, file);
+        struct h5_names names = h5_names_external(path, file);
         find_file(guard, "is stored in", file, &names, true);
         h5_names_free(&names);
     }

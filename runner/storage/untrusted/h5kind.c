@@ -39,7 +39,7 @@ static bool begins(hid_t object, const char *attribute, const char *text) {
     return same;
 }
 
-unsigned h5_marks(hid_t dataset) {
+unsigned h5_attribute_marks(hid_t dataset) {
     if (!h5_has_attributes(dataset)) return 0;
     unsigned marks = H5_MARK_ANY;
     if (begins(dataset, "CLASS", "DIMENSION_SCALE")) {

@@ -39,7 +39,7 @@ enum {
     H5_MARK_EMPTY = 32,
     H5_MARK_ANY = 64 /* it has attributes */
 };
-unsigned h5_marks(hid_t dataset);
+unsigned h5_attribute_marks(hid_t dataset);
 
 /* Finds `kind`, `same_as` and `note` of each entry of a list, which is in the order of names. `below`: the bytes of the
  * name of the group that was asked for. */

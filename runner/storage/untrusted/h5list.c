@@ -110,7 +110,7 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
 /* What must not be followed: HDF5 opens the sources of a virtual data set to learn its shape. */
 static struct h5_entry describe_refused(hid_t dataset) {
     hid_t type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
-    struct h5_entry entry = {.type = h5_type_words(type),
+    struct h5_entry entry = {.type = h5_type_text(type),
                              .shape = must_strdup("unknown"),
                              .layout = layout_text(creation),
                              .filters = must_strdup("")};
@@ -125,7 +125,7 @@ static struct h5_entry describe(hid_t dataset) {
     hsize_t size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL, empty = H5Sget_simple_extent_type(space) == H5S_NULL;
-    struct h5_entry entry = {.type = h5_type_words(type),
+    struct h5_entry entry = {.type = h5_type_text(type),
                              .shape = empty       ? must_strdup("empty")
                                       : rank == 0 ? must_strdup("scalar")
                                                   : sizes_text(rank, size),
@@ -183,7 +183,7 @@ static void append(struct h5_list *list, const char *path, hid_t dataset, char *
              : permitted(path, name, dataset) ? describe(dataset)
                                               : describe_refused(dataset);
     entry->name = name;
-    if (dataset >= 0) entry->marks = h5_marks(dataset);
+    if (dataset >= 0) entry->marks = h5_attribute_marks(dataset);
     H5O_info_t about;
     if (dataset < 0 || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0)
         about.fileno = ULONG_MAX, about.addr = (haddr_t)count;
@@ -269,7 +269,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
     else if (kind != H5I_GROUP)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
     else if (h5_visit(object, H5_ITER_NATIVE, visit, &walk) < 0)
-        status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_words());
+        status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_error_text());
     H5Oclose(object);
     H5Pclose(links);
     h5_guard_end(&guard);

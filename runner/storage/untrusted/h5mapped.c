@@ -27,11 +27,11 @@
 enum { DEEPEST = 16, SPARE_FILES = 64 };
 
 struct walk {
-    const char *path, *name; /* of the whole, for messages */
-    struct h5_lack *lack;    /* NULL: it is read... */
-    void *data;              /* ...to here... */
-    hid_t type;              /* ...as this */
-    struct h5_guard guard;   /* of links to pipes */
+    const char *path, *name;  /* of the whole, for messages */
+    struct h5_absent *absent; /* NULL: it is read... */
+    void *data;               /* ...to here... */
+    hid_t type;               /* ...as this */
+    struct h5_guard guard;    /* of links to pipes */
     hid_t links;
     struct error error;
     int depth;
@@ -86,8 +86,8 @@ static struct source open_source(struct walk *walk, hid_t whole, const char *pat
         source.dataset = H5I_INVALID_HID;
         source.why = must_strdup("has something else of that name");
     } else {
-        source.dataset = h5_open_whole(source.dataset);
-        if (source.dataset < 0) source.why = must_printf("cannot be opened: %s", h5_words());
+        source.dataset = h5_reopen_past_gaps(source.dataset);
+        if (source.dataset < 0) source.why = must_printf("cannot be opened: %s", h5_error_text());
     }
     return source;
 }
@@ -98,13 +98,13 @@ static void close_source(const struct source *source) {
     free(source->why);
 }
 
-static void note_lack(struct walk *walk, hssize_t elements, const char *file, const char *name, const char *why) {
-    if (!walk->lack) return;
-    walk->lack->elements += elements;
-    walk->lack->by_parts = true;
-    if (walk->lack->sources++ == 0)
-        walk->lack->first = strcmp(file, ".") == 0 ? must_printf("'%s', which %s", name, why)
-                                                   : must_printf("'%s' in %s, which %s", name, file, why);
+static void note_absent(struct walk *walk, hssize_t elements, const char *file, const char *name, const char *why) {
+    if (!walk->absent) return;
+    walk->absent->elements += elements;
+    walk->absent->read_by_source = true;
+    if (walk->absent->sources++ == 0)
+        walk->absent->first = strcmp(file, ".") == 0 ? must_printf("'%s', which %s", name, why)
+                                                     : must_printf("'%s' in %s, which %s", name, file, why);
 }
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static hid_t box_shown(hid_t place, int rank) {
 static bool fit_all(struct walk *walk, struct mapping *mapping, hid_t space) {
     bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->place);
     hid_t part = same ? H5Scopy(space) : box_shown(mapping->place, H5Sget_simple_extent_ndims(space));
-    if (!same && walk->lack) walk->lack->by_parts = true;
+    if (!same && walk->absent) walk->absent->read_by_source = true;
     if (part < 0) return false;
     h5_as_slab(part);
     H5Sclose(mapping->part);
@@ -182,7 +182,7 @@ static char *fit(struct walk *walk, struct mapping *mapping, hid_t source) {
 /* Goes on in the source with what of it is seen. */
 static void enter(struct walk *walk, const struct mapping *mapping, hid_t source, hid_t seen, hid_t memory) {
     hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen), space = H5Dget_space(source);
-    hid_t target = walk->lack ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->place);
+    hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->place);
     if (h5_slab_points(shown) > 0) {
         H5Sselect_copy(space, shown); /* in the shape that the source has */
         visit(walk, source, space, target);
@@ -202,20 +202,21 @@ static void visit_mapping(struct walk *walk, struct mapping mapping, hid_t seen,
         struct source source = open_source(walk, mapping.whole, mapping.path, mapping.file, mapping.name);
         unsigned intent = 0;
         if (source.file >= 0) H5Fget_intent(source.file, &intent);
-        if (walk->lack) {
-            walk->lack->files += strcmp(mapping.file, ".") != 0;
-            walk->lack->by_parts |= (intent & H5F_ACC_SWMR_READ) != 0; /* HDF5 opens a source without */
+        if (walk->absent) {
+            walk->absent->files += strcmp(mapping.file, ".") != 0;
+            walk->absent->read_by_source |= (intent & H5F_ACC_SWMR_READ) != 0; /* HDF5 opens a source without */
         }
         if (source.dataset >= 0) {
             char *why = fit(walk, &mapping, source.dataset);
             shown = H5Sselect_project_intersection(mapping.place, mapping.part, seen);
             there = h5_slab_points(shown);
             H5Sclose(shown);
-            if (there < wanted) note_lack(walk, wanted - there, mapping.file, mapping.name, why ? why : "is too small");
+            if (there < wanted)
+                note_absent(walk, wanted - there, mapping.file, mapping.name, why ? why : "is too small");
             if (there > 0) enter(walk, &mapping, source.dataset, seen, memory);
             free(why);
         } else {
-            note_lack(walk, wanted, mapping.file, mapping.name, source.why);
+            note_absent(walk, wanted, mapping.file, mapping.name, source.why);
         }
         close_source(&source);
     }
@@ -225,20 +226,20 @@ static void visit_mapping(struct walk *walk, struct mapping mapping, hid_t seen,
 
 /* A source that gives a virtual data set its length, and of which nothing is seen: is it there? */
 static void check_there(struct walk *walk, const struct mapping *mapping) {
-    if (!walk->lack) return;
+    if (!walk->absent) return;
     struct source source = open_source(walk, mapping->whole, mapping->path, mapping->file, mapping->name);
-    if (source.dataset < 0) note_lack(walk, 0, mapping->file, mapping->name, source.why);
+    if (source.dataset < 0) note_absent(walk, 0, mapping->file, mapping->name, source.why);
     close_source(&source);
 }
 
 /* A mapping of which block number `block` is `place`, moved along the unlimited axis, and shows all of a source. */
 static void visit_blocks(struct walk *walk, const struct mapping *pattern, hid_t seen, hid_t memory) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
-    int axis = h5_slab_endless(pattern->place, start, stride, count, block), found;
+    int axis = h5_slab_unlimited_axis(pattern->place, start, stride, count, block), found;
     int last = h5_last_block(pattern->path, pattern->file, pattern->name, walk->links, &found);
     hid_t space = H5Dget_space(pattern->whole);
     H5Sget_simple_extent_dims(space, size, NULL);
-    if (last < 0) note_lack(walk, 0, pattern->file, pattern->name, "is not there under any number");
+    if (last < 0) note_absent(walk, 0, pattern->file, pattern->name, "is not there under any number");
     count[axis] = 1;
     for (int i = 0; i <= last && !walk->error.status; i++, start[axis] += stride[axis]) {
         bool within = start[axis] < size[axis]; /* HDF5 counts those up to the last that can be opened */
@@ -261,7 +262,7 @@ static void visit_blocks(struct walk *walk, const struct mapping *pattern, hid_t
 /* A mapping without an end, of a source without one: as far as the virtual data set reaches. */
 static void visit_unlimited(struct walk *walk, const struct mapping *pattern, hid_t seen, hid_t memory) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
-    int axis = h5_slab_endless(pattern->place, start, stride, count, block);
+    int axis = h5_slab_unlimited_axis(pattern->place, start, stride, count, block);
     hid_t space = H5Dget_space(pattern->whole);
     H5Sget_simple_extent_dims(space, size, NULL);
     H5Sclose(space);
@@ -286,15 +287,16 @@ static void visit_virtual(struct walk *walk, hid_t dataset, hid_t creation, hid_
     char path[PATH_MAX] = "", file[PATH_MAX] = "", name[PATH_MAX] = "";
     H5Fget_name(dataset, path, sizeof path);
     H5Pget_virtual_count(creation, &count);
-    if (!walk->lack) fill(walk, creation, memory);
+    if (!walk->absent) fill(walk, creation, memory);
     for (size_t i = 0; i < count && !walk->error.status; i++) {
         hsize_t ignored[4][H5S_MAX_RANK];
         H5Pget_virtual_filename(creation, i, file, sizeof file);
         H5Pget_virtual_dsetname(creation, i, name, sizeof name);
         struct mapping mapping = {
             dataset, path, file, name, H5Pget_virtual_vspace(creation, i), H5Pget_virtual_srcspace(creation, i)};
-        bool endless = h5_slab_endless(mapping.place, ignored[0], ignored[1], ignored[2], ignored[3]) >= 0;
-        bool both = endless && h5_slab_endless(mapping.part, ignored[0], ignored[1], ignored[2], ignored[3]) >= 0,
+        bool endless = h5_slab_unlimited_axis(mapping.place, ignored[0], ignored[1], ignored[2], ignored[3]) >= 0;
+        bool both =
+                 endless && h5_slab_unlimited_axis(mapping.part, ignored[0], ignored[1], ignored[2], ignored[3]) >= 0,
              numbered;
         if (endless) {
             (both ? visit_unlimited : visit_blocks)(walk, &mapping, seen, memory);
@@ -343,10 +345,10 @@ static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
              walk->path, walk->name);
     else if (H5Pget_layout(creation) == H5D_VIRTUAL)
         visit_virtual(walk, dataset, creation, seen, memory);
-    else if (walk->lack)
+    else if (walk->absent)
         check_plain(walk, dataset, creation, seen);
     else if (H5Dread(dataset, walk->type, memory, seen, H5P_DEFAULT, walk->data) < 0)
-        walk->error.status = STATUS_IO; /* h5_words says why */
+        walk->error.status = STATUS_IO; /* h5_error_text says why */
     walk->depth--;
     H5Pclose(creation);
 }
@@ -361,10 +363,10 @@ static void end(struct walk *walk) {
     h5_guard_end(&walk->guard);
 }
 
-enum status h5_find_lack(hid_t dataset, const char *path, const char *name, const struct selection *seen,
-                         struct h5_lack *lack, struct error *error) {
-    *lack = (struct h5_lack){0};
-    struct walk walk = {.path = path, .name = name, .lack = lack, .type = H5Dget_type(dataset)};
+enum status h5_find_absent(hid_t dataset, const char *path, const char *name, const struct selection *seen,
+                           struct h5_absent *absent, struct error *error) {
+    *absent = (struct h5_absent){0};
+    struct walk walk = {.path = path, .name = name, .absent = absent, .type = H5Dget_type(dataset)};
     hsize_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
     bool empty = false;
     hid_t space = H5Dget_space(dataset);
@@ -385,15 +387,15 @@ enum status h5_find_lack(hid_t dataset, const char *path, const char *name, cons
     H5Sclose(space);
     H5Tclose(walk.type);
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)lack->files + SPARE_FILES > files.rlim_cur)
-        lack->by_parts = true;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)absent->files + SPARE_FILES > files.rlim_cur)
+        absent->read_by_source = true;
     return walk.error.status ? fail(error, walk.error.status, "%s", walk.error.text) : STATUS_OK;
 }
 
-char *h5_lacks(hid_t dataset, const char *path) {
+char *h5_absent_source(hid_t dataset, const char *path) {
     if (H5Iget_type(dataset) != H5I_DATASET || !h5_is_virtual(dataset)) return NULL;
-    struct h5_lack lack = {0};
-    struct walk walk = {.path = path, .name = "it", .lack = &lack, .type = H5Dget_type(dataset)};
+    struct h5_absent absent = {0};
+    struct walk walk = {.path = path, .name = "it", .absent = &absent, .type = H5Dget_type(dataset)};
     hid_t space = H5Dget_space(dataset);
     h5_as_slab(space);
     begin(&walk);
@@ -401,10 +403,10 @@ char *h5_lacks(hid_t dataset, const char *path) {
     end(&walk);
     H5Sclose(space);
     H5Tclose(walk.type);
-    return !lack.first && walk.error.status ? must_strdup(walk.error.text) : lack.first;
+    return !absent.first && walk.error.status ? must_strdup(walk.error.text) : absent.first;
 }
 
-herr_t h5_read_mapped(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
+herr_t h5_read_by_source(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
     struct walk walk = {.path = "", .name = "", .data = data, .type = type};
     hid_t memory = H5Scopy(memory_space), seen = H5Scopy(file_space);
     h5_as_slab(memory);
@@ -417,7 +419,7 @@ herr_t h5_read_mapped(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_
     return walk.error.status ? -1 : 0;
 }
 
-hid_t h5_open_whole(hid_t dataset) {
+hid_t h5_reopen_past_gaps(hid_t dataset) {
     size_t count = 0;
     char path[PATH_MAX] = "", file[PATH_MAX] = "", name[PATH_MAX] = "";
     int gap = 0, found;

@@ -47,7 +47,7 @@ struct h5_names h5_names_of(const char *from, const char *name, const char *vari
     return names;
 }
 
-struct h5_names h5_names_stored(const char *from, const char *name) {
+struct h5_names h5_names_external(const char *from, const char *name) {
     static const char mark[] = "${ORIGIN}";
     struct h5_names names = {0};
     const char *prefix = getenv("HDF5_EXTFILE_PREFIX"); /* h5_prepare sets it */

@@ -15,7 +15,7 @@ struct h5_names {
 struct h5_names h5_names_of(const char *from, const char *name, const char *variable);
 /* Of external storage: one path, in the folder of HDF5_EXTFILE_PREFIX, which is that of `from` unless the user has set
  * it. */
-struct h5_names h5_names_stored(const char *from, const char *name);
+struct h5_names h5_names_external(const char *from, const char *name);
 void h5_names_free(struct h5_names *names);
 
 /* The file or data set that a mapping names: %b stands for the number of a block, %% for a %. The caller frees. */

@@ -129,7 +129,7 @@ static void find_version(struct header *header, hid_t file, const char *name) {
 
 /* ---- the words --------------------------------------------------------------------------------------------------- */
 
-char *h5_newer(hid_t file, const char *name, const char *words) {
+char *h5_needs_newer(hid_t file, const char *name, const char *words) {
     if (!strstr(words, "bad version")) return NULL;
     char here[H5_VERSION_TEXT];
     const char *since = NULL, *got = strstr(words, ", got ");

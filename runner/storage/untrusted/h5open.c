@@ -20,7 +20,7 @@
 enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     struct stat about;
     if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: %s", path, h5_foreign(path));
+    if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: %s", path, h5_foreign_format(path));
     if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
     *file = h5_open_to_read(path, H5P_DEFAULT);
     if (*file >= 0) return STATUS_OK;
@@ -81,16 +81,16 @@ static const char *find_shape(hid_t id, struct shape *shape) {
 /* HDF5 1.14 tells no shape of a virtual data set whose last numbered file cannot be read: names what it lacks. */
 static enum status fail_shape(const struct opening *opening, hid_t id, struct error *error) {
     const struct selection none = {.rank = 0};
-    struct h5_lack lack;
-    char *words = must_strdup(h5_words());
-    enum status status = h5_find_lack(id, opening->path, opening->name, &none, &lack, error);
-    if (!status && lack.first)
+    struct h5_absent absent;
+    char *words = must_strdup(h5_error_text());
+    enum status status = h5_find_absent(id, opening->path, opening->name, &none, &absent, error);
+    if (!status && absent.first)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a virtual data set of %s, without which HDF5 tells no shape",
-                      opening->path, opening->name, lack.first);
+                      opening->path, opening->name, absent.first);
     if (!status)
         status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot tell: %s", opening->path,
                       opening->name, words);
-    free(lack.first);
+    free(absent.first);
     free(words);
     return status;
 }
@@ -125,7 +125,7 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
 /* Finds chunks and filters. STATUS_USAGE: a filter cannot be undone here. */
 static enum status find_layout(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
     hid_t creation = H5Dget_create_plist(dataset->id);
-    if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_words());
+    if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_error_text());
     char *missing = NULL;
     dataset->scattered = H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
     if (H5Pget_layout(creation) == H5D_CHUNKED) {
@@ -194,7 +194,7 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
     H5Dclose(dataset->id);
     dataset->id = H5Dopen2(dataset->file, name, access);
     H5Pclose(access);
-    if (dataset->id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    if (dataset->id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     return add_inner_axes(opening, &element, dataset, error);
 }
 
@@ -203,8 +203,8 @@ static enum status open_any(const struct opening *opening, struct h5_dataset **r
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     enum status status = h5_open_file(opening->path, &dataset->file, error);
     if (!status) status = open_object(opening, dataset->file, &dataset->id, error);
-    if (!status && (dataset->id = h5_open_whole(dataset->id)) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_words());
+    if (!status && (dataset->id = h5_reopen_past_gaps(dataset->id)) < 0)
+        status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     if (!status) status = examine(opening, dataset, error);
     if (status) {
         h5_close(dataset);

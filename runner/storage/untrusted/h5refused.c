@@ -23,7 +23,7 @@ enum {
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 enum status h5_fail_file(const char *path, struct error *error) {
-    const char *words = h5_words(), *foreign;
+    const char *words = h5_error_text(), *foreign;
     if (access(path, F_OK) != 0) /* removed just now */
         return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
     if (strstr(words, "to lock"))
@@ -40,7 +40,7 @@ enum status h5_fail_file(const char *path, struct error *error) {
     if (strstr(words, "truncated"))
         return fail(error, STATUS_USAGE, "%s: is a truncated HDF5 file: shorter than it says it is", path);
     if (strstr(words, "signature")) {
-        foreign = h5_foreign(path);
+        foreign = h5_foreign_format(path);
         return fail(error, STATUS_USAGE, "%s: %s", path, foreign ? foreign : "is not an HDF5 file");
     }
     bool lacks = strstr(words, "memory allocation") || strstr(words, "duplication failed") ||
@@ -110,7 +110,7 @@ static char *object_fault(hid_t file, const char *path, const char *object) {
     struct h5_guard guard;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
     hid_t links = h5_guard_links(&guard), id = H5Oopen(file, object, links);
-    char *words = must_strdup(h5_words()), *newer = id < 0 ? h5_newer(file, object, words) : NULL;
+    char *words = must_strdup(h5_error_text()), *newer = id < 0 ? h5_needs_newer(file, object, words) : NULL;
     char *text = newer ? must_printf("which %s", newer) : must_strdup("which has no such object that can be opened");
     if (id >= 0) H5Oclose(id);
     H5Pclose(links);
@@ -179,12 +179,12 @@ static char *find_fault(hid_t file, const char *path, const char *name, hid_t li
 }
 
 enum status h5_fail_object(hid_t file, const char *path, const char *name, struct error *error) {
-    char *words = must_strdup(h5_words()); /* before others fail */
+    char *words = must_strdup(h5_error_text()); /* before others fail */
     struct h5_guard guard;
     bool missing;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
     hid_t links = h5_guard_links(&guard);
-    char *fault = find_fault(file, path, name, links, &missing), *newer = h5_newer(file, name, words);
+    char *fault = find_fault(file, path, name, links, &missing), *newer = h5_needs_newer(file, name, words);
     H5Pclose(links);
     h5_guard_end(&guard);
     enum status status;

@@ -1,4 +1,4 @@
-/* h5refused.h - why a file, or an object in it, could not be opened. Called at once, while h5_words is about that. */
+/* h5refused.h - why a file, or an object in it, could not be opened. Called at once, while h5_error_text is about that. */
 #ifndef RUNNER_H5REFUSED_H
 #define RUNNER_H5REFUSED_H
 

@@ -59,7 +59,7 @@ static void search_external(struct search *search, hid_t creation, const char *p
         off_t offset;
         hsize_t bytes;
         if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
-        struct h5_names names = h5_names_stored(path, file);
+        struct h5_names names = h5_names_external(path, file);
         look_at(search, &names);
         h5_names_free(&names);
     }
