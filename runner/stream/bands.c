@@ -4,13 +4,14 @@
 #include "../plan/same_bits.h"
 #include <math.h>
 
-/* A band has at least so many elements along its loop (kernel->divisible), and of a large tile whole tiles of any
- * kernel. */
+/* Bands end at multiples of LEAST elements (kernel->divisible demands 16), or of WIDE elements, a multiple of every
+ * kernel's own tile, if each device gets MANY times that. */
 #define LEAST 16
 #define WIDE  128
-#define MANY  16 /* bands of WIDE that a device must have before they are that wide */
+#define MANY  16
 
-/* Chunks that are decoded or encoded whole should have one owner. */
+/* The longest filtered chunk along a loop. A band should hold whole chunks, so that only one device decodes or encodes
+ * each of them. */
 static int64_t chunk_along(const struct geometry *geometry, const struct tiling *tiling, int loop) {
     int64_t longest = 1;
     for (int i = 0; i <= geometry->inputs; i++) {
@@ -29,7 +30,7 @@ static int64_t grain_of(const struct geometry *geometry, const struct tiling *ti
     return chunk > grain && chunk <= tile / lanes ? chunk : grain;
 }
 
-/* Where a lane's band ends. The first lane's is never empty. */
+/* The end of a lane's band in a tile of `count` elements. The first lane's band is never empty. */
 static int64_t band_end(const struct bands *bands, int64_t count, int lane) {
     if (lane < 0) return 0;
     if (lane == bands->lanes - 1) return count;
@@ -37,7 +38,7 @@ static int64_t band_end(const struct bands *bands, int64_t count, int lane) {
     return end < count ? end : count;
 }
 
-/* Has every band of a tile of that size the bits of the whole? */
+/* Does every band of a tile of `count` elements give the same bits as the whole tile? */
 static bool bands_agree(const struct bands *bands, const struct team *team, const struct geometry *geometry,
                         const struct run *run, const struct tiling *tiling, int64_t count) {
     int64_t sizes[MOST_DEVICES + 1] = {count};

@@ -1,25 +1,26 @@
-/* bands.h - how the devices of a team share a run: each takes a band of every step's tile.
+/* bands.h - divides a run among the devices of a team: each device computes a band of every step's tile.
  *
  *     step                    device 0                device 1
- *     A[0..99] * B            A[0..49] * B            A[50..99] * B      what both need is read once (stream.c)
+ *     A[0..99] * B            A[0..49] * B            A[50..99] * B      B, which both need, is read once (stream.c)
  *
- * The loop that is cut is the first of the result's that the tile has more than one element of, so that the bands are
- * stored in the order of the elements. A faster device gets a wider band. Tiles are a lone device's, and a run is
- * shared only where its kernel gives each element the same bits in a band (same_bits.h): then so does the team. */
+ * The loop that is cut is the first loop of the result along which the tile has several elements, so that the bands are
+ * stored in the order of the elements. A faster device gets a wider band. Tiles are the same as for a single device,
+ * and a run is divided only if its kernel gives each element the same bits in a band (same_bits.h), so a team produces
+ * the same bits as a single device. */
 #ifndef RUNNER_BANDS_H
 #define RUNNER_BANDS_H
 
 #include "stream.h"
 
 struct bands {
-    int lanes;     /* devices that take part; 1: the first does all */
-    int loop;      /* that is cut */
-    int64_t grain; /* bands end at its multiples */
-    double end[MOST_DEVICES];
+    int lanes;                /* number of devices that take part; 1: the first does everything */
+    int loop;                 /* the loop that is cut */
+    int64_t grain;            /* bands end at its multiples */
+    double end[MOST_DEVICES]; /* the end of each band, as a fraction of the tile */
 };
 struct bands bands_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
                           const struct tiling *tiling);
-/* The part of a step that a lane does; false: none. */
+/* The band of a step that a lane (a device's share of the run) computes; false: it is empty. */
 bool bands_step(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
                 struct step *band);
 

@@ -1,8 +1,9 @@
-/* device_cpu.c - the CPU as a device like any other: a queue is a thread that does its work in order.
+/* device_cpu.c - implements the CPU as a device: a queue is a thread that does its work in order.
  *
  * Device memory is host memory (`unified`), so streaming reads and writes operands in place. An event is recorded on
- * one queue only, of the device that made it. It counts its records; a thread that waits for the event waits for the
- * record that was the latest when it asked. Several CPU devices in one process stand in for several GPUs in tests. */
+ * one queue of the device that created it. It counts its records, and a thread that waits for the event waits for the
+ * record that was the latest when the wait was requested. In tests, several CPU devices in one process stand in for
+ * GPUs. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/host.h"
@@ -24,13 +25,13 @@
 struct cpu_device;
 
 struct event {
-    struct cpu_device *of; /* whose mutex guards the members below */
-    int64_t recorded;      /* records put into the queue */
-    int64_t passed;        /* records that the queue has reached */
-    double time_s;         /* when the queue reached the latest of them */
+    struct cpu_device *of; /* the device that created it; its mutex guards the members below */
+    int64_t recorded;      /* number of records put into the queue */
+    int64_t passed;        /* number of records that the queue has reached */
+    double time_s;         /* when the queue reached the latest record */
 };
 
-/* One piece of work; `run` uses the members that it needs. */
+/* An entry of a queue; `run` uses the members that it needs. */
 struct work {
     struct work *next;
     void (*run)(struct cpu_device *cpu, const struct work *work);
@@ -47,18 +48,18 @@ struct worker {
     struct cpu_device *cpu;
     pthread_t thread;
     pthread_cond_t wake;       /* signalled: there is work, or the device closes */
-    struct work *first, *last; /* the queue; the first is under way */
+    struct work *first, *last; /* the queue; its first entry is being done */
 };
 
 struct cpu_device {
     struct device base;
     struct worker workers[QUEUE_COUNT];
     int started;            /* workers whose thread runs */
-    int threads;            /* of a parallel region; the facts are the owner's, to read and to change */
+    int threads;            /* threads of a parallel region; a copy, because the owner may change the facts */
     pthread_mutex_t mutex;  /* guards the members below, the workers' lists and the events */
     pthread_cond_t changed; /* signalled: an event has passed, or a queue is empty */
     bool closing;
-    struct error failure; /* the first failure of work; reported by the next wait */
+    struct error failure; /* the first failure in a queue; the next wait reports it */
     void *evictor;        /* memory that flush_cache overwrites */
 };
 
@@ -66,7 +67,7 @@ static struct cpu_device *cpu_of(struct device *device) {
     return (struct cpu_device *)device;
 }
 
-/* ---- work, on a worker's thread, without the mutex ------------------------------------------------------------- */
+/* ---- functions of struct work: they run on a worker's thread, without the mutex -------------------------------- */
 
 static void do_copy(struct cpu_device *cpu, const struct work *work) {
     (void)cpu;
@@ -81,7 +82,7 @@ static void do_fill(struct cpu_device *cpu, const struct work *work) {
     memset(work->to, 0, (size_t)work->bytes);
 }
 
-/* After a signal, launches still in the queue fail and do not run. */
+/* Runs a kernel. After a signal, launches that are still in the queue fail instead. */
 static void do_launch(struct cpu_device *cpu, const struct work *work) {
     struct error error = {.status = STATUS_OK};
     int code = interrupt_check(&error) ? 0 : work->kernel->launch(&work->launch);
@@ -128,7 +129,7 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
-/* Appends work to a queue. An event's record number is taken here, in the order of the calls. */
+/* Appends work to a queue. It also numbers an event's records, in the order of the calls. */
 static enum status submit(struct device *device, enum queue queue, const struct work *work) {
     struct cpu_device *cpu = cpu_of(device);
     struct worker *worker = &cpu->workers[queue];
@@ -163,12 +164,11 @@ static enum status take_failure(struct cpu_device *cpu, struct error *error) {
 /* ---- the device's operations ------------------------------------------------------------------------------------ */
 
 static enum status cpu_allocate(struct device *device, int64_t bytes, void **memory, struct error *error) {
-    /* If more than the host's memory is asked for, overcommit would grant it and the kernel would end the process
-     * later. */
+    /* With overcommit, Linux grants more than the host's memory and kills the process when it is used. */
     bool possible = bytes <= device->facts.memory_total;
     *memory = possible ? aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT) : NULL;
     if (*memory) return STATUS_OK;
-    return fail(error, STATUS_MEMORY, "the host is out of memory: %lld bytes were asked for, it has %lld",
+    return fail(error, STATUS_MEMORY, "the host is out of memory: %lld bytes were requested, it has %lld",
                 (long long)bytes, (long long)device->facts.memory_total);
 }
 
@@ -207,7 +207,7 @@ static enum status cpu_launch(struct device *device, const struct kernel *kernel
     launch->stream = NULL;
     launch->multiprocessors = device->facts.multiprocessors;
     const char *refusal = kernel_refusal(kernel, launch);
-    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
+    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' refuses this tile: %s", kernel->name, refusal);
     return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_launch, .kernel = kernel, .launch = *launch});
 }
 
@@ -225,7 +225,7 @@ static enum status cpu_event_create(struct device *device, struct event **event,
     return STATUS_OK;
 }
 
-/* Only when no queue holds work on the event: synchronize first. */
+/* The caller synchronizes first: no queue may still refer to the event. */
 static void cpu_event_destroy(struct device *device, struct event *event) {
     (void)device;
     free(event);
@@ -259,7 +259,8 @@ static enum status cpu_event_elapsed(struct device *device, struct event *from, 
     bool passed = from->passed > 0 && to->passed > 0;
     *seconds = to->time_s - from->time_s;
     pthread_mutex_unlock(&cpu->mutex);
-    return passed ? STATUS_OK : fail(error, STATUS_DEVICE, "time was asked between events that have not passed");
+    return passed ? STATUS_OK
+                  : fail(error, STATUS_DEVICE, "the time between two events was requested before both have passed");
 }
 
 static enum status cpu_synchronize(struct device *device, struct error *error) {
@@ -314,10 +315,10 @@ static const struct device_operations cpu_operations = {
     .synchronize = cpu_synchronize,
 };
 
-/* Makes OpenMP's idle threads sleep. After a parallel region they spin for milliseconds, on cores that should read,
- * decode and write. libgomp lets them sleep if it counts more threads than cores. It does so once this thread has a
- * team as well as the queue's thread, on which the kernels run. */
-static void let_threads_sleep(void) {
+/* Makes idle OpenMP threads sleep. After a parallel region they would spin for milliseconds on cores that have to read,
+ * decode and write. libgomp makes them sleep if it counts more threads than cores, which it does once both this thread
+ * and the queue's thread, which runs the kernels, have a team. */
+static void make_idle_threads_sleep(void) {
     int threads = 0;
 #pragma omp parallel reduction(+ : threads)
     threads++;
@@ -329,7 +330,7 @@ enum status device_cpu_open(struct device **device, struct error *error) {
     *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .conditions = cpu_conditions}};
     device_cpu_facts(&cpu->base.facts);
     cpu->threads = cpu->base.facts.multiprocessors;
-    let_threads_sleep();
+    make_idle_threads_sleep();
     pthread_mutex_init(&cpu->mutex, NULL);
     pthread_cond_init(&cpu->changed, NULL);
     for (int queue = 0; queue < QUEUE_COUNT; queue++) {
@@ -360,7 +361,7 @@ double host_write_bytes_per_s(void) {
 }
 
 void device_cpu_facts(struct device_facts *facts) {
-    const char *team = getenv("TILERUN_CPU_DEVICES"); /* for tests: so many, each with all cores */
+    const char *team = getenv("TILERUN_CPU_DEVICES"); /* for tests: the number of CPU devices, each with all cores */
     *facts = (struct device_facts){.kind = DEVICE_CPU, .id = "cpu", .team = 1, .multiprocessors = workers_count()};
     if (team && atoi(team) > 1) facts->team = atoi(team) < MOST_DEVICES ? atoi(team) : MOST_DEVICES;
     host_cpu_name(facts->name, sizeof facts->name);
@@ -370,7 +371,7 @@ void device_cpu_facts(struct device_facts *facts) {
     facts->cache_bytes = host_cache_bytes("/sys/devices/system/cpu", NULL);
     if (facts->cache_bytes <= 0) facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (facts->cache_bytes <= 0) facts->cache_bytes = INT64_C(32) << 20;
-    /* Estimates for an ordinary server, used for predictions only. Nothing is copied to reach this device. */
+    /* Estimates for an ordinary server, for predictions only. Operands need no copy to this device. */
     facts->copy_bytes_per_s = INFINITY;
     facts->memory_bytes_per_s = facts->multiprocessors < 8 ? 10e9 * facts->multiprocessors : 80e9;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 10e9 * facts->multiprocessors;
@@ -381,7 +382,7 @@ void device_cpu_facts(struct device_facts *facts) {
     facts->write_bytes_per_s = host_write_bytes_per_s();
 }
 
-/* ---- a build without CUDA: there is no such device -------------------------------------------------------------- */
+/* ---- a build without CUDA --------------------------------------------------------------------------------------- */
 
 #if !TILERUN_CUDA
 int device_cuda_count(void) {

@@ -1,6 +1,6 @@
-/* device_cuda.c - a CUDA GPU as a device: four streams, asynchronous copies from pinned memory, events with times.
- * Only this file and kernels/ call the CUDA runtime. What it does not tell (clocks, power, driver version) NVML does
- * (nvml.h). No setting of the card is changed. */
+/* device_cuda.c - implements a CUDA GPU as a device: four streams, asynchronous copies from pinned memory, events with
+ * times. Only this file and kernels/ call the CUDA runtime. NVML (nvml.h) supplies clocks, power and the driver's
+ * version. No setting of the card is changed. */
 #include "../base/fail.h"
 #include "../base/workers.h"
 #include "device.h"
@@ -30,7 +30,7 @@ struct cuda_device {
     int number;
     cudaStream_t streams[QUEUE_COUNT];
     void *evictor;   /* memory that flush_cache overwrites */
-    bool *preloaded; /* by a kernel's number in the registry */
+    bool *preloaded; /* for each kernel of the registry: its code was loaded */
     struct nvml nvml;
 };
 
@@ -62,12 +62,12 @@ static enum status cuda_allocate(struct device *device, int64_t bytes, void **me
     cudaError_t code = cudaMalloc(memory, (size_t)bytes);
     if (code == cudaSuccess) return STATUS_OK;
     *memory = NULL;
-    cudaGetLastError(); /* clears the error, which a later launch would report */
+    cudaGetLastError(); /* clears the error, or a later launch would report it */
     if (code != cudaErrorMemoryAllocation)
         return FAIL_CALL(error, STATUS_DEVICE, "cudaMalloc", cudaGetErrorString(code));
     size_t available = 0, total = 0;
     cudaMemGetInfo(&available, &total);
-    return fail(error, STATUS_MEMORY, "%s is out of memory: %lld bytes were asked for, %zu of %zu are free",
+    return fail(error, STATUS_MEMORY, "%s is out of memory: %lld bytes were requested, %zu of %zu are free",
                 device->facts.id, (long long)bytes, available, total);
 }
 
@@ -76,7 +76,7 @@ static void cuda_release(struct device *device, void *memory) {
     cudaFree(memory);
 }
 
-/* Touches every page of a block of HUGE_PAGE bytes, so that the system allocates it. */
+/* Touches every page of a block of HUGE_PAGE bytes, which makes the system allocate it. */
 static void touch_block(void *memory, int64_t block, int thread) {
     (void)thread;
     volatile char *bytes = (char *)memory + block * HUGE_PAGE;
@@ -89,15 +89,15 @@ static enum status cannot_pin(const struct device *device, int64_t bytes, const 
                 about ? ": " : "", (long long)bytes, device->facts.id, why);
 }
 
-/* Allocates huge pages where the system has them, touches them from all cores and pins them: 0.02 ms per MiB.
- * cudaHostAlloc, which takes small pages, needs 0.6 ms. */
+/* Allocates pinned memory in huge pages, if the system has them, and touches them from all cores: 0.02 ms per MiB.
+ * cudaHostAlloc, which uses small pages, needs 0.6 ms. */
 static enum status cuda_allocate_host(struct device *device, int64_t bytes, void **memory, struct error *error) {
     CUDA(cudaSetDevice(cuda_of(device)->number));
     const int64_t blocks = bytes / HUGE_PAGE, pages = (bytes + PAGE - 1) / PAGE;
     *memory = NULL;
     if (posix_memalign(memory, blocks > 0 ? HUGE_PAGE : PAGE, (size_t)(pages * PAGE)) != 0)
         return cannot_pin(device, bytes, strerror(ENOMEM), error);
-    madvise(*memory, (size_t)(blocks * HUGE_PAGE), MADV_HUGEPAGE); /* else the system gives small pages */
+    madvise(*memory, (size_t)(blocks * HUGE_PAGE), MADV_HUGEPAGE); /* on failure the pages are small */
     workers_run(blocks, touch_block, *memory);
     cudaError_t code = cudaHostRegister(*memory, (size_t)(pages * PAGE), cudaHostRegisterPortable);
     if (code == cudaSuccess) return STATUS_OK;
@@ -114,7 +114,7 @@ static void cuda_release_host(struct device *device, void *memory) {
 }
 
 static enum status cuda_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
-    const int64_t most = INT32_MAX; /* the largest pitch of a two-dimensional copy */
+    const int64_t most = INT32_MAX; /* the largest pitch of cudaMemcpy2DAsync */
     cudaStream_t stream = cuda_of(device)->streams[queue];
     bool one_run = copy->rows == 1 || (copy->to_pitch == copy->bytes && copy->from_pitch == copy->bytes);
     if (one_run) {
@@ -144,7 +144,7 @@ static enum status cuda_copy_from_peer(struct device *device, const struct copy 
     return cuda_copy(device, copy, QUEUE_PEER, error);
 }
 
-/* For the device's life in this process. */
+/* Peer access stays enabled until the process ends. */
 static bool cuda_enable_peer(struct device *device, struct device *other) {
     int from = cuda_of(other)->number, can = 0;
     if (cudaDeviceCanAccessPeer(&can, cuda_of(device)->number, from) != cudaSuccess || !can ||
@@ -167,16 +167,16 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
     launch->stream = cuda_of(device)->streams[QUEUE_COMPUTE];
     launch->multiprocessors = device->facts.multiprocessors;
     const char *refusal = kernel_refusal(kernel, launch);
-    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' does not take this tile: %s", kernel->name, refusal);
+    if (refusal) return fail(error, STATUS_RUN, "kernel '%s' refuses this tile: %s", kernel->name, refusal);
     cudaError_t code = (cudaError_t)kernel->launch(launch), left = cudaGetLastError();
-    if (code == cudaSuccess) code = left; /* else the next launch would report it */
+    if (code == cudaSuccess) code = left; /* or the next launch would report it */
     if (code == cudaSuccess) return STATUS_OK;
-    /* If the device refuses a launch, the variant has failed, not the device. */
+    /* A refused launch means that the variant has failed, not the device. */
     return fail(error, STATUS_RUN, "kernel '%s' cannot be launched on %s: %s", kernel->name, device->facts.id,
                 cudaGetErrorString(code));
 }
 
-/* Marks a kernel of the registry as preloaded; false: it was already, or it is not in the registry. */
+/* Marks a kernel as preloaded; false: it is marked already, or is not in the registry. */
 static bool preload_first(struct cuda_device *cuda, const struct kernel *kernel) {
     int number = 0;
     while (number < kernel_count && kernel_registry[number] != kernel) number++;
@@ -185,8 +185,9 @@ static bool preload_first(struct cuda_device *cuda, const struct kernel *kernel)
     return true;
 }
 
-/* The driver loads all kernels of a file at the first launch of one: 30 ms for a large file with line numbers, while
- * the launching thread is blocked. Capturing a launch into a graph loads them too, and runs nothing. */
+/* Loads a kernel's code by capturing a launch into a graph, which runs nothing. Without it the driver would load all
+ * kernels of a source file at the first launch of one of them, which blocks the launching thread: for 30 ms if the file
+ * is large and has line numbers. */
 static void cuda_preload(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
     cudaGraph_t graph = NULL;
@@ -205,7 +206,7 @@ static void cuda_preload(struct device *device, const struct kernel *kernel, str
     cudaGetLastError();
 }
 
-/* Captures the launches into a graph. A kernel whose launch waits or allocates cannot be captured. */
+/* Captures the launches into a graph. NULL, for instance, if the kernel's launch waits or allocates. */
 static struct batch *cuda_batch_create(struct device *device, const struct kernel *kernel, struct launch *launch,
                                        int count) {
     cudaStream_t stream = cuda_of(device)->streams[QUEUE_COMPUTE];
@@ -348,8 +349,9 @@ int device_cuda_count(void) {
     return 0;
 }
 
-/* Sustained flops per clock and multiprocessor: about three quarters of the data sheets'. On the H200 that is 51, 58
- * and 700 TFLOP/s (float32, float64, float16), what the vendor's library reaches. Estimates for predictions only. */
+/* Sustained flops per clock and multiprocessor, by compute capability: about three quarters of the data sheet's peak.
+ * On the H200 that is 51, 58 and 700 TFLOP/s (float32, float64, float16), the speed of the vendor's library. Estimates
+ * for predictions only. */
 static const struct peak {
     int capability;
     double float32, float64, float16;
@@ -385,7 +387,7 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     int count = device_cuda_count();
     if (number < 0 || number >= count)
         return fail(error, STATUS_DEVICE, "there is no %s: %s", facts->id,
-                    count == 0 ? "no CUDA driver or no GPU was found" : "the GPUs here have lower numbers");
+                    count == 0 ? "no CUDA driver or no GPU was found" : "the GPUs of this machine have lower numbers");
     struct cudaDeviceProp properties;
     size_t available, total;
     CUDA(cudaSetDevice(number));
@@ -398,8 +400,8 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     facts->memory_free = (int64_t)available;
     facts->memory_total = (int64_t)total;
     facts->cache_bytes = properties.l2CacheSize;
-    /* Estimates for predictions only. The bus is PCIe 5 as measured on the host of an H200. Kernels reach about 87 % of
-     * the memory's peak rate (two transfers a clock, clocks in kHz). */
+    /* Estimates for predictions only. The bus rate is that of PCIe 5, measured on the host of an H200. Kernels reach
+     * about 87 % of the memory's peak rate (two transfers per clock, clock in kHz, width in bits). */
     facts->copy_bytes_per_s = 50e9;
     facts->memory_bytes_per_s = 0.87 * 2e3 * attribute(number, cudaDevAttrMemoryClockRate) *
                                 attribute(number, cudaDevAttrGlobalMemoryBusWidth) / 8;

@@ -10,50 +10,50 @@
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       500e-6
 #define BATCH_MAX     1000
-/* On an idle queue the first event would pass while the host still prepares the launch, microseconds too early. So an
- * untimed launch goes ahead of any launch shorter than this, to keep the queue busy; of a batch, whose start takes the
- * host longer, an untimed batch. */
+/* On an idle queue the first event would pass while the host still prepares the launch, which adds microseconds to the
+ * time. So an untimed launch precedes any launch shorter than this, to keep the queue busy; an untimed batch precedes a
+ * batch, which the host takes longer to start. */
 #define LEAD_BELOW_S 1e-3
-/* Samples of a turn. Longer launches than LONG_S fill the cache with their own data, and one is a turn. */
+/* Samples of a turn. A launch longer than LONG_S fills the cache with its own data, so one sample is a turn. */
 #define TURN_SAMPLES 3
 #define LONG_S       20e-3
-/* A warm-up goes on until blocks of launches, `calm` of them one after the other, are not `part` faster than the
- * fastest. A GPU's clock takes tens of milliseconds to rise, and after a product that draws its full power it rises in
- * steps of less than 1 % for longer than a sample's turn. */
+/* When a warm-up ends: after `calm` consecutive blocks of launches, of block_s seconds each, none of which was faster
+ * than the fastest block by more than the fraction `part`. A GPU's clock takes tens of milliseconds to rise; after a
+ * product that draws the full power it rises in steps of less than 1 %, and for longer than a turn. */
 struct steadiness {
     double block_s, part;
     int calm;
-    double most_s; /* after that it is given up */
+    double most_s; /* the warm-up stops after this time in any case */
 };
 static const struct steadiness gpu_steadiness = {50e-3, 0.005, 1, 0.5}, cpu_steadiness = {1e-3, 0.02, 2, 0.3};
-/* The rule "until" is not looked at before the samples have taken this long: what a device does in a shorter time, it
- * does for all of that time. */
+/* The rule `until` is not evaluated before the samples have taken this long: within a shorter time a device's speed may
+ * be constant by chance. */
 #define LEAST_S 0.2
 
-/* A kernel's part on one device. */
-struct part {
+/* The timing of a kernel on one device. */
+struct device_timing {
     struct device *device;
     struct launch *launch;
     struct event *begin, *end;
-    struct batch *batch; /* a sample's launches; NULL: one by one */
+    struct batch *batch; /* the launches of a sample; NULL: they are launched one by one */
 };
 
 struct timing {
-    struct part parts[MOST_DEVICES];
-    int count; /* of them */
+    struct device_timing parts[MOST_DEVICES];
+    int count; /* of parts */
     struct measurement *of;
     struct samples *samples;
     bool cold, done;
     bool batched;      /* each part has a batch */
     int launches;      /* in one sample */
-    bool lead;         /* one more launch goes ahead, untimed */
-    double seconds;    /* the latest sample */
-    double spent_s;    /* by all samples */
-    int64_t next_look; /* samples until the repeat rule is looked at */
+    bool lead;         /* an untimed launch precedes each sample */
+    double seconds;    /* of one launch, in the latest sample */
+    double spent_s;    /* the time of all samples */
+    int64_t next_look; /* the number of samples at which the repeat rule is evaluated next */
 };
 
-/* Starts so many launches, or the batch, however many. */
-static enum status launch_part(const struct timing *timing, const struct part *part, int launches,
+/* Starts that many launches, or the batch, whatever its size. */
+static enum status launch_part(const struct timing *timing, const struct device_timing *part, int launches,
                                struct error *error) {
     const struct device_operations *ops = part->device->operations;
     if (timing->batched) return ops->batch_launch(part->device, part->batch, error);
@@ -61,21 +61,21 @@ static enum status launch_part(const struct timing *timing, const struct part *p
     return STATUS_OK;
 }
 
-/* Without the batch. */
+/* Launches the kernel once on each device, untimed and without the batch. */
 static enum status launch_once(struct timing *timing, struct error *error) {
     TRY(interrupt_check(error));
     for (int i = 0; i < timing->count; i++) {
-        const struct part *part = &timing->parts[i];
+        const struct device_timing *part = &timing->parts[i];
         TRY(part->device->operations->launch(part->device, timing->of->kernel, part->launch, error));
     }
     return STATUS_OK;
 }
 
-/* Takes one sample: seconds per launch. The first device is asked about its conditions while it works. */
+/* Takes one sample and sets timing->seconds. Meanwhile it reads the conditions of the first device. */
 static enum status time_sample(struct timing *timing, struct conditions *conditions, struct error *error) {
     TRY(interrupt_check(error));
     for (int i = 0; i < timing->count; i++) {
-        const struct part *part = &timing->parts[i];
+        const struct device_timing *part = &timing->parts[i];
         const struct device_operations *ops = part->device->operations;
         if (timing->cold) TRY(ops->flush_cache(part->device, error));
         if (timing->lead) TRY(launch_part(timing, part, 1, error));
@@ -87,7 +87,7 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
     if (conditions) *conditions = first->conditions(first);
     timing->seconds = 0;
     for (int i = 0; i < timing->count; i++) {
-        const struct part *part = &timing->parts[i];
+        const struct device_timing *part = &timing->parts[i];
         double seconds;
         TRY(part->device->operations->event_wait(part->device, part->end, error));
         TRY(part->device->operations->event_elapsed(part->device, part->begin, part->end, &seconds, error));
@@ -96,7 +96,7 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
     return STATUS_OK;
 }
 
-/* Adds the latest sample. */
+/* Appends the latest sample to the results. */
 static void keep_sample(struct timing *timing, const struct conditions *conditions, int turn) {
     double between = timing->seconds * timing->launches, *least = &timing->samples->least_s;
     if (*least == 0 || between < *least) *least = between;
@@ -106,15 +106,15 @@ static void keep_sample(struct timing *timing, const struct conditions *conditio
 
 static void drop_batches(struct timing *timing) {
     for (int i = 0; i < timing->count; i++) {
-        struct part *part = &timing->parts[i];
+        struct device_timing *part = &timing->parts[i];
         if (part->batch) part->device->operations->batch_destroy(part->device, part->batch);
         part->batch = NULL;
     }
     timing->batched = false;
 }
 
-/* Sets how launches as long as the latest are timed. */
-static void set_batch(struct timing *timing) {
+/* Chooses the number of launches in a sample, by the time of the latest one, and prepares batches. */
+static void choose_batch(struct timing *timing) {
     if (timing->cold) return;
     drop_batches(timing);
     timing->launches = 1;
@@ -123,7 +123,7 @@ static void set_batch(struct timing *timing) {
     timing->launches = (int)fmin(BATCH_MAX, ceil(BATCH_S / timing->seconds));
     bool all = true;
     for (int i = 0; i < timing->count && all; i++) {
-        struct part *part = &timing->parts[i];
+        struct device_timing *part = &timing->parts[i];
         const struct device_operations *ops = part->device->operations;
         if (ops->batch_create)
             part->batch = ops->batch_create(part->device, timing->of->kernel, part->launch, timing->launches);
@@ -135,7 +135,7 @@ static void set_batch(struct timing *timing) {
         drop_batches(timing);
 }
 
-/* The time of one launch, from blocks of them. */
+/* Takes samples for block_s seconds; sets *seconds to their mean and adds their time to *spent. */
 static enum status time_block(struct timing *timing, double block_s, double *spent, double *seconds,
                               struct error *error) {
     int samples = 0;
@@ -165,24 +165,24 @@ static enum status reach_steady(struct timing *timing, struct error *error) {
     return STATUS_OK;
 }
 
-/* The options' untimed launches, one that tells how to time them, and more until times are steady. */
+/* Makes the untimed launches of the options, one launch for choose_batch, and more until the times are steady. */
 static enum status warm_up(struct timing *timing, struct error *error) {
     const struct run_options *options = timing->of->options;
     struct conditions conditions = CONDITIONS_UNKNOWN;
     for (int64_t i = 0; i < options->warmup; i++) TRY(launch_once(timing, error));
     TRY(time_sample(timing, &conditions, error));
-    set_batch(timing);
+    choose_batch(timing);
     if (options->warmup > 0 && !timing->cold && timing->seconds < LONG_S) {
         double seconds = timing->seconds;
         TRY(reach_steady(timing, error));
-        if (timing->seconds < 0.7 * seconds || timing->seconds > 1.4 * seconds) set_batch(timing);
+        if (timing->seconds < 0.7 * seconds || timing->seconds > 1.4 * seconds) choose_batch(timing);
     } else if (!timing->lead) {
-        keep_sample(timing, &conditions, 0); /* it was timed as the others will be */
+        keep_sample(timing, &conditions, 0); /* it was timed in the same way as the following ones */
     }
     return STATUS_OK;
 }
 
-/* Is the repeat rule met? Sorting after each sample would cost more than the samples. */
+/* Is the repeat rule met? It is evaluated at growing intervals: sorting after each sample would take too long. */
 static bool has_enough(struct timing *timing) {
     const struct run_options *options = timing->of->options;
     int count = timing->samples->count;
@@ -192,8 +192,8 @@ static bool has_enough(struct timing *timing) {
     return options->repeat_until > 0 && samples_precision(timing->samples) <= options->repeat_until;
 }
 
-/* Have launches become so short since their number was set that the latest sample is, too? */
-static bool is_hurried(const struct timing *timing) {
+/* Is the latest sample too short to time, because launches have become faster since choose_batch? */
+static bool is_too_short(const struct timing *timing) {
     return !timing->cold && timing->seconds * timing->launches < BATCH_BELOW_S && timing->launches < BATCH_MAX;
 }
 
@@ -204,8 +204,8 @@ static enum status take_turn(struct timing *timing, int turn, bool alone, struct
     struct conditions conditions = CONDITIONS_UNKNOWN;
     for (int i = 0; i < samples && timing->samples->count < most; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
-        while (is_hurried(timing)) { /* each time they are ten times as many at least */
-            set_batch(timing);
+        while (is_too_short(timing)) { /* each time the number of launches grows at least tenfold */
+            choose_batch(timing);
             TRY(time_sample(timing, &conditions, error));
         }
         keep_sample(timing, &conditions, turn);
@@ -213,8 +213,8 @@ static enum status take_turn(struct timing *timing, int turn, bool alone, struct
     return STATUS_OK;
 }
 
-/* After a kernel's own failure the others go on. */
-static enum status settle(struct timing *timing, enum status status, struct error *error) {
+/* Keeps the failure of a single kernel in its measurement, so that the other kernels continue. */
+static enum status keep_kernel_failure(struct timing *timing, enum status status, struct error *error) {
     if (status != STATUS_RUN) return status;
     timing->of->status = status;
     timing->of->error = *error;
@@ -224,7 +224,7 @@ static enum status settle(struct timing *timing, enum status status, struct erro
     return STATUS_OK;
 }
 
-static void tell(const struct measure_watch *watch, const struct timing *timing, int which) {
+static void report(const struct measure_watch *watch, const struct timing *timing, int which) {
     if (watch && watch->sample)
         watch->sample(watch->context, which, timing->samples->count, (int)timing->of->options->repeat_max,
                       timing->seconds);
@@ -232,8 +232,8 @@ static void tell(const struct measure_watch *watch, const struct timing *timing,
 
 static enum status time_all(struct timing *timings, int count, const struct measure_watch *watch, struct error *error) {
     for (int i = 0; i < count; i++) {
-        tell(watch, &timings[i], i);
-        TRY(settle(&timings[i], warm_up(&timings[i], error), error));
+        report(watch, &timings[i], i);
+        TRY(keep_kernel_failure(&timings[i], warm_up(&timings[i], error), error));
     }
     bool left = true;
     for (int turn = 1; left; turn++) {
@@ -242,9 +242,9 @@ static enum status time_all(struct timing *timings, int count, const struct meas
             struct timing *timing = &timings[i];
             timing->done = timing->done || has_enough(timing);
             if (timing->done) continue;
-            tell(watch, timing, i); /* its turn begins */
-            TRY(settle(timing, take_turn(timing, turn, count == 1, error), error));
-            tell(watch, timing, i);
+            report(watch, timing, i); /* its turn begins */
+            TRY(keep_kernel_failure(timing, take_turn(timing, turn, count == 1, error), error));
+            report(watch, timing, i);
             left = true;
         }
     }
@@ -261,15 +261,15 @@ static enum status open_timing(struct timing *timing, struct measurement *of, st
                               .launches = 1,
                               .next_look = of->options->repeat_min};
     for (int i = 0; i < of->devices; i++) {
-        struct part *part = &timing->parts[timing->count++];
-        *part = (struct part){.device = of->on[i].device, .launch = of->on[i].launch};
+        struct device_timing *part = &timing->parts[timing->count++];
+        *part = (struct device_timing){.device = of->on[i].device, .launch = of->on[i].launch};
         TRY(part->device->operations->event_create(part->device, &part->begin, error));
         TRY(part->device->operations->event_create(part->device, &part->end, error));
     }
     return STATUS_OK;
 }
 
-/* Waits until the devices are idle, then frees what open_timing and set_batch made. */
+/* Waits until the devices are idle, then frees events and batches. */
 static enum status close_timing(struct timing *timing, struct error *error) {
     enum status status = STATUS_OK;
     for (int i = 0; i < timing->count; i++) {
@@ -280,7 +280,7 @@ static enum status close_timing(struct timing *timing, struct error *error) {
     }
     drop_batches(timing);
     for (int i = 0; i < timing->count; i++) {
-        struct part *part = &timing->parts[i];
+        struct device_timing *part = &timing->parts[i];
         if (part->begin) part->device->operations->event_destroy(part->device, part->begin);
         if (part->end) part->device->operations->event_destroy(part->device, part->end);
     }

@@ -1,33 +1,32 @@
-/* measure.h - times kernels on operands that are in place, several in turns.
+/* measure.h - times kernels whose operands are on the device, several kernels in turns.
  *
- *     warm-up     a kernel's launches until its times are steady
- *     turn        a few samples of one kernel; then it is the next one's turn: A A A B B B A A A ...
- *     sample      one launch between two events, or a batch of them if a launch is short
+ *     warm-up     launches of a kernel until its times are steady
+ *     turn        a few samples of one kernel, then the next kernel's turn: A A A B B B A A A ...
+ *     sample      one launch between two events, or a batch of launches if they are short
  *
- * Because of the turns a drift of the device hits all kernels alike.
+ * Because of the turns a drift of the device affects all kernels alike. The previous kernel has changed the device's
+ * cache, so a turn begins with an untimed launch.
  *
- * What ran before has changed the device's cache, so a turn begins with a launch that is not timed.
- *
- * Where several devices share a run each launches its band at the same time, and a sample is the slowest one's time. */
+ * If several devices share a run, each launches its band at the same time, and a sample is the time of the slowest. */
 #ifndef RUNNER_MEASURE_H
 #define RUNNER_MEASURE_H
 
 #include "samples.h"
 
-/* Hears of samples as they are taken; `sample` may be NULL. */
+/* A callback for the progress of measurements; `sample` may be NULL. */
 struct measure_watch {
-    /* Number `which` of the measurements has `done` samples of at most `most`, of `seconds_each`. done 0: it warms up.
-     */
+    /* Measurement number `which` has `done` of at most `most` samples, the last one of `seconds_each`. done 0: it warms
+     * up. */
     void (*sample)(void *context, int which, int done, int most, double seconds_each);
     void *context;
 };
 
-/* A kernel to be timed, and what came of it. */
+/* A kernel to be timed, and its result. */
 struct measurement {
     const struct kernel *kernel;
     struct measured_launch {
         struct device *device;
-        struct launch *launch; /* it has been launched before */
+        struct launch *launch; /* was launched before, so its operands are on the device */
     } on[MOST_DEVICES];
     int devices;
     const struct run_options *options; /* warm-up, repeats and whether the cache is cold */
@@ -37,7 +36,8 @@ struct measurement {
 };
 
 /* Times kernels in turns, each until its options' repeat rule is met. STATUS_INTERRUPTED: a signal came before the last
- * sample. On such a failure, unlike one kernel's own, there are no samples at all. */
+ * sample. If it fails there are no samples at all; the failure of a single kernel only sets its measurement's
+ * status. */
 enum status measure_kernels(struct measurement *measurements, int count, const struct measure_watch *watch,
                             struct error *error);
 

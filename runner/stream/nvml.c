@@ -1,4 +1,4 @@
-/* nvml.c - loads NVIDIA's management library, finds a card and asks it. */
+/* nvml.c - loads NVML, finds a card and queries it. */
 #include "nvml.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 enum nvml_sensor { NVML_TEMPERATURE_GPU = 0 };
-/* Why clocks are low; bits. */
+/* Bits of nvmlDeviceGetCurrentClocksThrottleReasons. */
 enum nvml_reason {
     NVML_REASON_POWER_CAP = 0x4,
     NVML_REASON_HARDWARE = 0x8,
@@ -26,7 +26,7 @@ void nvml_open(const char *bus, struct nvml *nvml) {
     int (*find)(const char *bus, void **card) = NULL;
     *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!nvml->library) return;
-    /* POSIX's way to turn the object pointer of dlsym into a function pointer. */
+    /* Converts the object pointer of dlsym to a function pointer in the way that POSIX recommends. */
     *(void **)&init = dlsym(nvml->library, "nvmlInit_v2");
     *(void **)&find = dlsym(nvml->library, "nvmlDeviceGetHandleByPciBusId_v2");
     *(void **)&nvml->clock = dlsym(nvml->library, "nvmlDeviceGetClockInfo");
@@ -36,7 +36,7 @@ void nvml_open(const char *bus, struct nvml *nvml) {
     *(void **)&nvml->power = dlsym(nvml->library, "nvmlDeviceGetPowerUsage");
     *(void **)&nvml->temperature = dlsym(nvml->library, "nvmlDeviceGetTemperature");
     *(void **)&nvml->reasons = dlsym(nvml->library, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (!nvml->reasons) /* its later name */
+    if (!nvml->reasons) /* newer drivers have renamed it */
         *(void **)&nvml->reasons = dlsym(nvml->library, "nvmlDeviceGetCurrentClocksEventReasons");
     if (init && init() == 0) *(void **)&nvml->shutdown = dlsym(nvml->library, "nvmlShutdown");
     bool complete = nvml->shutdown && find && nvml->clock && nvml->max_clock && nvml->power_limit &&

@@ -1,5 +1,5 @@
-/* nvml.h - clocks, power and temperature of an NVIDIA GPU, and its driver's version: NVIDIA's management library,
- * loaded at run time. Without it these facts are unknown. */
+/* nvml.h - reads clocks, power and temperature of an NVIDIA GPU, and its driver's version, through NVIDIA's management
+ * library NVML, which is loaded at run time. Without it these facts are unknown. */
 #ifndef RUNNER_NVML_H
 #define RUNNER_NVML_H
 
@@ -20,8 +20,8 @@ struct nvml {
     int (*reasons)(void *card, unsigned long long *reasons);
 };
 
-/* Finds the card by its bus address (NULL: not known), because CUDA_VISIBLE_DEVICES renumbers CUDA's devices but not
- * NVML's. Without library or card all that follows is unknown. The caller closes it. */
+/* Loads the library and finds the card by its bus address (NULL: unknown): CUDA_VISIBLE_DEVICES renumbers CUDA's
+ * devices but not NVML's. If either is missing, all facts are unknown. The caller calls nvml_close. */
 void nvml_open(const char *bus, struct nvml *nvml);
 void nvml_close(struct nvml *nvml);
 

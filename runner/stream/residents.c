@@ -1,4 +1,4 @@
-/* residents.c - device memory under a budget, shared by the run under way and the residents. */
+/* residents.c - device memory under a budget, which the current run and the residents share. */
 #include "residents.h"
 
 #include "../../kernels/core/axes.h"
@@ -13,7 +13,7 @@ struct residents *residents_create(struct device *device, int64_t budget) {
     return residents;
 }
 
-/* Takes an entry out of the list and frees it. */
+/* Removes an entry from the list and frees it. */
 static void remove_entry(struct residents *residents, struct resident **link) {
     struct resident *resident = *link;
     *link = resident->next;
@@ -29,7 +29,7 @@ static struct resident *add_entry(struct residents *residents, struct resident e
     return resident;
 }
 
-/* Removes the resident without users that was unused longest; false: all have users. */
+/* Frees the least recently used resident without users; false: all have users. */
 static bool evict_oldest(struct residents *residents) {
     struct resident **oldest = NULL;
     for (struct resident **link = &residents->first; *link; link = &(*link)->next)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define EVENT_RESOLUTION_S 0.5e-6
-#define LEAST_INTERVAL     6 /* samples, or turns, that give a 95 % interval of the median */
+#define LEAST_INTERVAL     6 /* the least number of samples, or turns, that give a 95 % interval of the median */
 
 void samples_free(struct samples *samples) {
     free(samples->seconds);
@@ -17,7 +17,7 @@ void samples_free(struct samples *samples) {
     *samples = (struct samples){.count = 0};
 }
 
-/* Capacity is the least power of two, from 16 up, that holds `count`. */
+/* The arrays' capacity is the smallest power of two, at least 16, that holds `count`. */
 void samples_append(struct samples *samples, double seconds, const struct conditions *conditions, int turn) {
     int count = samples->count;
     if (count == 0 || (count >= 16 && (count & (count - 1)) == 0)) {
@@ -62,9 +62,9 @@ double samples_clock_mhz(const struct samples *samples) {
     return median;
 }
 
-/* The number of n values below the median is binomial: n/2 +- 1.96 sqrt(n)/2. The values with those two ranks enclose
- * the median with 95 % confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). Widens the
- * interval by that of these values. */
+/* Widens [low, high] so that it contains the 95 % interval of the median of these values. The number of values below
+ * the median is binomial, n/2 +- 1.96 sqrt(n)/2, so the values with these two ranks enclose the median with 95 %
+ * confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). */
 static void widen(const double *values, int count, double *low, double *high) {
     double *sorted = sorted_doubles(values, count);
     double spread = 1.96 * sqrt(count);
@@ -74,7 +74,8 @@ static void widen(const double *values, int count, double *low, double *high) {
     free(sorted);
 }
 
-/* The medians of the samples of each turn, or, with `blocks`, of so many stretches of equal length. */
+/* Computes the median of each turn or, with `blocks` > 0, of each of that many blocks of equal length. Returns their
+ * number. */
 static int medians_of(const struct samples *samples, int blocks, double *medians) {
     int count = 0;
     for (int first = 0, next; first < samples->count; first = next) {
@@ -109,7 +110,7 @@ double samples_precision(const struct samples *samples) {
     return low == high ? 0 : (high - low) / 2 / samples_statistics(samples).median;
 }
 
-/* ---- what is doubtful -------------------------------------------------------------------------------------------- */
+/* ---- marks and flags --------------------------------------------------------------------------------------------- */
 
 unsigned char *samples_marks(const struct samples *samples) {
     int count = samples->count;
@@ -126,7 +127,7 @@ unsigned char *samples_marks(const struct samples *samples) {
     return marks;
 }
 
-/* Is the last third more than 3 % off the first, and by more than the spread within them can explain? */
+/* Does the last third differ from the first by more than 3 %, and by more than the spread within them explains? */
 static bool drifts(const struct samples *samples) {
     int third = samples->count / 3;
     if (third < LEAST_INTERVAL) return false;

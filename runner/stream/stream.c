@@ -1,24 +1,24 @@
-/* stream.c - one pass over a run's steps, with all stages at work at once: on the device's three queues, on this thread
- * and on the writer's (stream_store.c).
+/* stream.c - makes one pass over a run's steps. All stages work at once, on the device's queues, on the caller's thread
+ * and on the writer's thread (stream_store.c):
  *
- *     preload       brings the kernel's code onto the device during the first loads
- *     this thread     read step i+1 into a stage, on all cores
- *     QUEUE_UPLOAD    stage -> operand buffer of step i+1
- *     QUEUE_PEER     another device's operand buffer -> this one's
+ *     preload         loads the kernel's code onto the device during the first reads
+ *     this thread     reads step i+1 into a staging buffer, on all cores
+ *     QUEUE_UPLOAD    staging buffer -> operand buffer of step i+1
+ *     QUEUE_PEER      another device's operand buffer -> this one's
  *     QUEUE_COMPUTE   launches of steps up to i
- *     QUEUE_DOWNLOAD  output buffer of an earlier step -> stage
- *     writer          stage -> sink
+ *     QUEUE_DOWNLOAD  output buffer of an earlier step -> staging buffer
+ *     writer          staging buffer -> sink
  *
  * Operands that change from step to step have two buffers on the device. Events between the queues guard them: a launch
  * waits for its uploads, an upload for the last launch that read its buffer, a download for the launch that finished
- * its tile. Boxes pass through small pinned stages in pieces, so host memory does not grow with the tiles. Operands
- * whose box never changes are whole arrays and live among the residents.
+ * its tile. Boxes pass through small pinned staging buffers in pieces, so host memory does not grow with the tiles.
+ * Operands whose box never changes are whole arrays; they live among the residents.
  *
- * Each device of a team has a lane: queues, buffers and a band of every step (bands.h). What all lanes need is read
- * once. Its pieces are uploaded to one lane after another, which pass them on to the others: the bus carries them once
- * in all, not once a device.
+ * Each device of a team has a lane: its queues, its buffers and its band of every step (bands.h). A box that all lanes
+ * need is read once: its pieces are uploaded to the lanes in turn, and each lane copies the others' pieces from their
+ * devices. So the bus carries the box once, not once for each device.
  *
- * On a unified device operands are read into, and outputs written from, the memory that the kernel uses. */
+ * On a unified device the kernel's memory is read into and written from directly. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
@@ -30,15 +30,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Threads that read for several devices whose uploads are under way: more of them take the memory's bandwidth away from
- * the uploads. A product of 32768^2 by two H200 on 32 cores, kernel and copies against one: 1.60 times with 32 readers,
- * 1.78 with 16, 1.82 with 12, 10 and 8, 1.90 with 6; but the whole pass takes as long as by one with 12 and 10, a fifth
- * longer with 6, where reading is slow. */
+/* The number of reading threads when several devices share a run: more of them take memory bandwidth away from the
+ * uploads, fewer read too slowly. Measured with a product of 32768^2 on two H200 and 32 cores: kernel and copies are
+ * 1.60 times as fast as with one H200 with 32 readers, 1.78 with 16, 1.82 with 12 to 8, 1.90 with 6; but with 6 readers
+ * the whole pass takes a fifth longer. */
 #define TEAM_READERS 12
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Reads a packed box. If the box is fresh and the array's hash is wanted, hashes it while it is in the cache. */
+/* Reads a packed box. If no step has read it before and the array's hash is wanted, hashes it while it is in the
+ * cache. */
 static enum status read_box(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
                             const struct box *box, void *memory, struct error *error) {
     struct trace *trace = stream->sink->trace;
@@ -65,38 +66,39 @@ struct load {
     struct cut cut;
     struct lane *lanes[MOST_DEVICES];
     int count;
-    bool passed_on; /* from lane to lane */
+    bool passed_on; /* lanes copy pieces from each other */
 };
 
 static enum status load_piece(struct stream *stream, const struct load *load, int64_t number, struct error *error) {
     struct input *in = &stream->in[load->input];
-    int stage = (int)(stream->next_upload++ % STAGING_BUFFERS);
-    void *staged = staging_buffer(stream, UP, stage);
+    int slot = (int)(stream->next_upload++ % STAGING_BUFFERS);
+    void *staged = staging_buffer(stream, UP, slot);
     struct box piece = cut_piece(&load->cut, number);
     int64_t bytes = box_elements(&piece) * in->element;
     for (int i = 0; i < stream->bands.lanes; i++)
-        TRY(span_collect(&stream->lanes[i], &stream->lanes[i].uploads[stage], stage, &stream->lanes[i].h2d_s, error));
-    TRY(read_box(stream, in, load->step->fresh[load->input], load->step->number, stage, &piece, staged, error));
+        TRY(span_collect(&stream->lanes[i], &stream->lanes[i].uploads[slot], slot, &stream->lanes[i].h2d_s, error));
+    TRY(read_box(stream, in, load->step->fresh[load->input], load->step->number, slot, &piece, staged, error));
     struct lane *owner = load->lanes[number % load->count];
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
         void *memory = lane->in[load->input].memory[load->buffer];
         if (load->passed_on && lane != owner) continue;
-        TRY(span_begin(lane, &lane->uploads[stage], STAGE_H2D, load->step->number, bytes, error));
-        enum status asked = stream_copy(lane, UP, &load->box, memory, &piece, staged, in->element, error);
-        TRY(span_end(lane, &lane->uploads[stage], asked, error));
+        TRY(span_begin(lane, &lane->uploads[slot], STAGE_H2D, load->step->number, bytes, error));
+        enum status queued = stream_copy(lane, UP, &load->box, memory, &piece, staged, in->element, error);
+        TRY(span_end(lane, &lane->uploads[slot], queued, error));
     }
     for (int i = 0; i < load->count && load->passed_on; i++) {
         struct lane *lane = load->lanes[i];
         if (lane == owner) continue;
-        TRY(lane->device->operations->queue_wait_event(lane->device, owner->uploads[stage].end, QUEUE_PEER, error));
+        TRY(lane->device->operations->queue_wait_event(lane->device, owner->uploads[slot].end, QUEUE_PEER, error));
         TRY(stream_copy_from_peer(lane, &load->box, lane->in[load->input].memory[load->buffer], &piece,
                                   owner->in[load->input].memory[load->buffer], in->element, error));
     }
     return STATUS_OK;
 }
 
-/* The buffer is free for uploads when the last launch has read it and other lanes have copied it. */
+/* Orders the uploads into the buffer behind the last launch that reads it and behind the other lanes' copies from
+ * it. */
 static enum status begin_load(const struct stream *stream, struct load *load, struct error *error) {
     const struct input *in = &stream->in[load->input];
     const struct storage *storage = &stream->tiling->in_storage[load->input];
@@ -131,8 +133,8 @@ static enum status end_load(const struct load *load, struct error *error) {
     return STATUS_OK;
 }
 
-/* Piece by piece in turns, so that all lanes' uploads are under way at the same time. */
-static enum status carry_out(struct stream *stream, struct load *loads, int count, struct error *error) {
+/* Does the loads piece by piece in turns, so that the uploads of all lanes overlap. */
+static enum status do_loads(struct stream *stream, struct load *loads, int count, struct error *error) {
     int64_t most = 0;
     for (int i = 0; i < count; i++) {
         TRY(begin_load(stream, &loads[i], error));
@@ -145,7 +147,7 @@ static enum status carry_out(struct stream *stream, struct load *loads, int coun
     return STATUS_OK;
 }
 
-/* Reads straight into the operands. What lanes share is in one memory, which all of them must have done with. */
+/* Reads a box directly into the operand's memory. Lanes may share this memory, so it waits for all of them. */
 static enum status load_in_place(struct stream *stream, const struct load *load, struct error *error) {
     struct input *in = &stream->in[load->input];
     for (int i = 0; i < stream->bands.lanes; i++) {
@@ -172,14 +174,14 @@ static enum status load(struct stream *stream, int i, const struct step *step, s
             loads[count++] = (struct load){.input = i, .buffer = in->current, .step = step, .box = lane->band.load[i]};
         loads[count - 1].lanes[loads[count - 1].count++] = lane;
     }
-    if (!stream->lanes[0].device->unified) return carry_out(stream, loads, count, error);
+    if (!stream->lanes[0].device->unified) return do_loads(stream, loads, count, error);
     for (int n = 0; n < count; n++) TRY(load_in_place(stream, &loads[n], error));
     return STATUS_OK;
 }
 
 /* ---- computing --------------------------------------------------------------------------------------------------- */
 
-/* Describes the launch of a lane's band, from and into the current buffers. */
+/* Describes the launch of a lane's band with the current buffers as operands. */
 static void describe_launch(const struct lane *lane, const struct step *step, struct launch *launch) {
     const struct stream *stream = lane->stream;
     const struct geometry *geometry = &stream->task->geometry;
@@ -227,8 +229,8 @@ static enum status compute_band(struct lane *lane, struct error *error) {
     }
     describe_launch(lane, &lane->band, &lane->launch);
     TRY(span_begin(lane, span, STAGE_KERNEL, lane->band.number, 0, error));
-    enum status asked = ops->launch(device, stream->run->kernel, &lane->launch, error);
-    TRY(span_end(lane, span, asked, error));
+    enum status queued = ops->launch(device, stream->run->kernel, &lane->launch, error);
+    TRY(span_end(lane, span, queued, error));
     for (int i = 0; i < inputs; i++)
         TRY(ops->event_record(device, lane->in[i].used[stream->in[i].current], QUEUE_COMPUTE, error));
     return ops->event_record(device, lane->computed[stream->out.current], QUEUE_COMPUTE, error);
@@ -284,7 +286,7 @@ static enum status take_all_steps(struct stream *stream, struct error *error) {
 }
 
 static enum status take_pass(struct stream *stream, struct error *error) {
-    if (stream->tiling->steps == 0) { /* an empty output must still be created */
+    if (stream->tiling->steps == 0) { /* creates the empty output */
         struct box nothing = box_whole(&stream->task->geometry.out.shape);
         return stream->sink->write(stream->sink->context, &nothing, "", error);
     }
@@ -302,7 +304,8 @@ static enum status take_pass(struct stream *stream, struct error *error) {
     return status;
 }
 
-/* Begins the inputs' hashes and counts. Two operands that are one array share them. */
+/* Begins the hashes of the inputs and the counts of their lossy conversions. Two operands that are the same array share
+ * them. */
 static void begin_hashes(struct stream *stream) {
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct input *in = &stream->in[i];
@@ -347,8 +350,8 @@ static struct stream *stream_create(const struct team *team, const struct pass *
     return new;
 }
 
-/* The busiest lane's times. */
-static void sum_up(struct stream *stream) {
+/* Sets the result's times to those of the busiest lane. */
+static void collect_times(struct stream *stream) {
     struct stage_times *times = &stream->result.times;
     stream->result.devices = stream->bands.lanes;
     for (int i = 0; i < stream->bands.lanes; i++) {
@@ -367,7 +370,7 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
     double begin = now_s();
     enum status status = take_pass(new, error);
     new->result.times.total_s = now_s() - begin;
-    sum_up(new);
+    collect_times(new);
     *result = new->result;
     *stream = new;
     for (int i = 0; i < inputs && status == STATUS_OK; i++)
@@ -376,14 +379,14 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
     for (int l = 0; l < new->bands.lanes; l++)
         for (int i = 0; i < inputs; i++)
             if (new->lanes[l].in[i].resident)
-                new->lanes[l].in[i].resident->loaded = false; /* it may be loaded in part only */
+                new->lanes[l].in[i].resident->loaded = false; /* only a part of it may have been loaded */
     stream_free(new, false);
     *stream = NULL;
     return status;
 }
 
 bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement) {
-    bool once = options->warmup == 0 && options->repeat_max == 1; /* the pass has timed it already */
+    bool once = options->warmup == 0 && options->repeat_max == 1; /* the pass was the sample */
     *measurement = (struct measurement){.kernel = stream->run->kernel, .options = options};
     for (int i = 0; i < stream->bands.lanes; i++)
         if (stream->lanes[i].works)

@@ -1,5 +1,5 @@
-/* stream.h - walks a run's steps over a ring of slots: reads, uploads, launches, downloads and writes, all at the same
- * time. It never names an operation, a file or a variant. */
+/* stream.h - makes a pass over a run's steps with a ring of buffers: reads, uploads, launches, downloads and writes
+ * overlap. It knows no particular operation, file or variant. */
 #ifndef RUNNER_STREAM_H
 #define RUNNER_STREAM_H
 
@@ -7,46 +7,46 @@
 #include "measure.h"
 
 /* Device copies of whole arrays that stay from one run to the next: an input that several variants read, a result that
- * the next operation reads. They count against the plan's budget and are evicted when a run's own buffers need room. */
+ * the next operation reads. They count towards the plan's budget and are evicted when a run needs memory. */
 struct residents;
 struct residents *residents_create(struct device *device, int64_t budget);
 void residents_free(struct residents *residents);
-/* Frees copies of arrays that no task from number `task` on reads. `residents` may be NULL. */
+/* Frees copies of arrays that neither task number `task` nor a later one reads. `residents` may be NULL. */
 void residents_drop_before(struct residents *residents, int task);
 
-/* Devices of one kind that share runs, with the residents of each. The first does what cannot be divided. */
+/* Devices of one kind that share runs, with the residents of each. The first does the runs that cannot be divided. */
 struct team {
     int count;
     struct device *devices[MOST_DEVICES];
     struct residents *residents[MOST_DEVICES];
-    bool peers; /* each reaches the memory of all others (device.h) */
+    bool peers; /* each can copy directly from the memory of all others (enable_peer in device.h) */
 };
 
-/* Takes a run's finished output boxes and progress reports. */
+/* Receives a run's finished output boxes and its progress. */
 struct sink {
-    /* Called in the order of the steps, always from one thread, which is not the caller of stream_run. */
+    /* Called in the order of the steps, always from the same thread, which is not the caller's. */
     enum status (*write)(void *context, const struct box *box, const void *data, struct error *error);
-    /* Called after each step, from the caller's thread, with the bytes it read and will write; may be NULL. */
+    /* Called after each step, from the caller's thread, with the bytes that it has read and will write; may be NULL. */
     void (*step)(void *context, int64_t bytes);
     void *context;
-    struct trace *trace; /* NULL: not wanted */
+    struct trace *trace; /* NULL: none */
 };
 
-/* Sees each box of an input once, packed, when it has been read and before a kernel can have written it; from the
- * thread that calls stream_run. What is on the device already is not seen. */
+/* Receives each box of an input once, packed, after it was read and before a kernel could overwrite it; called from the
+ * thread that calls stream_run. Boxes that are resident on the device are not read, so they are not reported. */
 struct watch {
-    void (*begin)(void *context); /* of a pass: what an earlier one has shown comes again */
+    void (*begin)(void *context); /* a pass begins: boxes of an earlier pass come again */
     void (*seen)(void *context, int input, const struct box *box, const void *data);
     void *context;
 };
 
-/* What is streamed: a run, in these tiles, from these readers. The readers of its inputs must be open. */
+/* The arguments of a pass: a run, its tiles and its readers. The readers of its inputs must be open. */
 struct pass {
     const struct plan *plan;
     const struct run *run;
     const struct tiling *tiling; /* the plan's, or smaller tiles if the device is short of memory */
     struct readers *readers;
-    const struct watch *watch; /* NULL: not wanted */
+    const struct watch *watch; /* NULL: none */
 };
 
 struct stage_times {
@@ -54,26 +54,26 @@ struct stage_times {
 };
 
 struct stream_result {
-    /* Busy seconds of each stage of the pass, of the device that was busy longest; total_s is its wall time. */
+    /* Busy seconds of each stage in the pass, of the device that was busy longest; total_s is the wall time. */
     struct stage_times times;
     int64_t bytes_read, bytes_written;
-    int64_t file_bytes; /* that inputs' files were asked for; of encoded chunks, the stored bytes */
-    int devices;        /* of the team, that took part */
+    int64_t file_bytes; /* bytes read from the inputs' files; of encoded chunks, the stored bytes */
+    int devices;        /* number of devices that took part */
 };
 
 struct stream; /* the buffers of one run */
 
-/* Makes one pass over all steps. When it returns STATUS_OK, `sink` has received all that the run stores and *stream
- * must be freed with stream_free; else *stream is NULL. STATUS_INTERRUPTED: a signal came between two steps, or while a
- * box was read or written. STATUS_MEMORY: the device lacks memory for these tiles. */
+/* Makes one pass over all steps. STATUS_OK: `sink` has received the whole output, and the caller frees *stream with
+ * stream_free. Otherwise *stream is NULL. STATUS_INTERRUPTED: a signal came between two steps, or while a box was read
+ * or written. STATUS_MEMORY: the device has too little memory for these tiles. */
 enum status stream_run(const struct team *team, const struct pass *pass, const struct sink *sink,
                        struct stream_result *result, struct stream **stream, struct error *error);
-/* Describes how to time the kernel, with measure_kernels, before stream_free: after a pass of a single step its
- * operands are still in place. false: after several steps, or if one sample without warm-up is wanted, the pass itself
- * was the one sample, and measurement->samples has it. */
+/* Prepares a measurement for measure_kernels, to be called before stream_free: after a pass of a single step its
+ * operands are still on the device. false: the pass itself was the only sample, because it had several steps or one
+ * sample without warm-up is wanted; measurement->samples has it. */
 bool stream_measurement(struct stream *stream, const struct run_options *options, struct measurement *measurement);
-/* Frees the run's buffers. With `keep`, an output that is whole on the device, in the
- * type that it is stored in, becomes a resident. */
+/* Frees the run's buffers. With `keep`, the output becomes a resident if all of it is on the device, in the type in
+ * which it is stored. */
 void stream_free(struct stream *stream, bool keep);
 
 #endif

@@ -1,5 +1,5 @@
-/* stream_buffers.c - each lane's operand buffers, stages and events: made before the run's first step, freed after its
- * last. */
+/* stream_buffers.c - allocates each lane's operand buffers, staging buffers and events before a run's first step, and
+ * frees them after its last. */
 #include "stream_buffers.h"
 
 #include "../base/clock.h"
@@ -10,38 +10,40 @@ void *staging_buffer(const struct stream *stream, enum direction direction, int 
     return stream->lanes[0].residents->staging[direction][number].memory;
 }
 
-/* A piece of a packed tile as runs of rows, one for each matrix. */
-struct runs {
-    int64_t row, tile_row, rows, tile_rows, matrices; /* row: bytes */
-    int64_t offset;                                   /* of the first, in elements */
+/* A piece of a packed tile as one 2-D copy for each matrix. */
+struct copies {
+    int64_t row, tile_row;   /* bytes of a row of the piece, and of the tile */
+    int64_t rows, tile_rows; /* rows of a matrix of the piece, and of the tile */
+    int64_t matrices;
+    int64_t offset; /* of the piece's first element in the tile, in elements */
 };
 
-static struct runs runs_of(const struct box *tile, const struct box *piece, int64_t element) {
+static struct copies copies_of(const struct box *tile, const struct box *piece, int64_t element) {
     int last = tile->rank - 1;
-    struct runs runs = {.row = element, .tile_row = element, .rows = 1, .tile_rows = 1, .matrices = 1};
-    if (last >= 0) runs.row *= piece->count[last], runs.tile_row *= tile->count[last];
-    if (last >= 1) runs.rows = piece->count[last - 1], runs.tile_rows = tile->count[last - 1];
-    if (last >= 2) runs.matrices = piece->count[0];
+    struct copies copies = {.row = element, .tile_row = element, .rows = 1, .tile_rows = 1, .matrices = 1};
+    if (last >= 0) copies.row *= piece->count[last], copies.tile_row *= tile->count[last];
+    if (last >= 1) copies.rows = piece->count[last - 1], copies.tile_rows = tile->count[last - 1];
+    if (last >= 2) copies.matrices = piece->count[0];
     for (int axis = 0; axis <= last; axis++)
-        runs.offset = runs.offset * tile->count[axis] + piece->start[axis] - tile->start[axis];
-    if (runs.row == runs.tile_row && runs.rows == runs.tile_rows)
-        runs.rows *= runs.matrices, runs.matrices = 1; /* whole matrices: one run */
-    return runs;
+        copies.offset = copies.offset * tile->count[axis] + piece->start[axis] - tile->start[axis];
+    if (copies.row == copies.tile_row && copies.rows == copies.tile_rows)
+        copies.rows *= copies.matrices, copies.matrices = 1; /* whole matrices: one copy */
+    return copies;
 }
 
 enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error) {
-    struct runs runs = runs_of(tile, piece, element);
+    struct copies copies = copies_of(tile, piece, element);
     const struct device_operations *ops = lane->device->operations;
-    for (int64_t i = 0; i < runs.matrices; i++) {
-        char *there = (char *)memory + runs.offset * element + i * runs.tile_rows * runs.tile_row;
-        char *here = (char *)staged + i * runs.rows * runs.row;
-        struct copy copy = {.bytes = runs.row, .rows = runs.rows};
+    for (int64_t i = 0; i < copies.matrices; i++) {
+        char *there = (char *)memory + copies.offset * element + i * copies.tile_rows * copies.tile_row;
+        char *here = (char *)staged + i * copies.rows * copies.row;
+        struct copy copy = {.bytes = copies.row, .rows = copies.rows};
         if (direction == UP) {
-            copy.to = there, copy.to_pitch = runs.tile_row, copy.from = here, copy.from_pitch = runs.row;
+            copy.to = there, copy.to_pitch = copies.tile_row, copy.from = here, copy.from_pitch = copies.row;
             TRY(ops->upload(lane->device, &copy, error));
         } else {
-            copy.to = here, copy.to_pitch = runs.row, copy.from = there, copy.from_pitch = runs.tile_row;
+            copy.to = here, copy.to_pitch = copies.row, copy.from = there, copy.from_pitch = copies.tile_row;
             TRY(ops->download(lane->device, &copy, error));
         }
     }
@@ -50,15 +52,15 @@ enum status stream_copy(struct lane *lane, enum direction direction, const struc
 
 enum status stream_copy_from_peer(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
                                   const void *other, int64_t element, struct error *error) {
-    struct runs runs = runs_of(tile, piece, element);
-    for (int64_t i = 0; i < runs.matrices; i++) {
-        int64_t at = runs.offset * element + i * runs.tile_rows * runs.tile_row;
+    struct copies copies = copies_of(tile, piece, element);
+    for (int64_t i = 0; i < copies.matrices; i++) {
+        int64_t at = copies.offset * element + i * copies.tile_rows * copies.tile_row;
         struct copy copy = {.to = (char *)memory + at,
                             .from = (const char *)other + at,
-                            .bytes = runs.row,
-                            .rows = runs.rows,
-                            .to_pitch = runs.tile_row,
-                            .from_pitch = runs.tile_row};
+                            .bytes = copies.row,
+                            .rows = copies.rows,
+                            .to_pitch = copies.tile_row,
+                            .from_pitch = copies.tile_row};
         TRY(lane->device->operations->copy_from_peer(lane->device, &copy, error));
     }
     return STATUS_OK;
@@ -80,9 +82,9 @@ enum status span_begin(struct lane *lane, struct span *span, enum stage stage, i
     return STATUS_OK;
 }
 
-enum status span_end(struct lane *lane, struct span *span, enum status asked, struct error *error) {
+enum status span_end(struct lane *lane, struct span *span, enum status queued, struct error *error) {
     range_end();
-    if (asked) return asked;
+    if (queued) return queued;
     span->open = true;
     return lane->device->operations->event_record(lane->device, span->end, queue_of(span->stage), error);
 }
@@ -116,7 +118,7 @@ static void close_span(struct lane *lane, struct span *span) {
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* An input of one buffer is loaded once: its box is that of any step, the first one say. */
+/* Allocates the buffers of an input. One with a single buffer has the same box in all steps, and becomes a resident. */
 static enum status open_input(struct lane *lane, int i, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct input *in = &stream->in[i];
@@ -125,7 +127,7 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
     int64_t bytes = stream->tiling->in_bytes[i];
     bool whole = in->count == 1;
     own->borrows = in->shared && lane->number > 0 && lane->device->unified;
-    if (whole && !own->borrows && !own->resident) /* made just now for the other input? */
+    if (whole && !own->borrows && !own->resident) /* the other input may have created it */
         own->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
     if (whole && !own->borrows && !own->resident)
         TRY(residents_reserve(lane->residents, in->reader->array, in->operand, &lane->band.load[i], bytes,
@@ -164,7 +166,7 @@ static enum status open_lane(struct lane *lane, struct error *error) {
     const struct tiling *tiling = stream->tiling;
     const struct device_operations *ops = lane->device->operations;
     int inputs = stream->task->geometry.inputs;
-    /* Residents that this run reads get their user before any allocation can evict them. */
+    /* Adds a user to each resident that this run reads, before an allocation can evict it. */
     for (int i = 0; i < inputs; i++)
         if (stream->in[i].count == 1 && !(stream->in[i].shared && lane->number > 0 && lane->device->unified))
             lane->in[i].resident = residents_find(lane->residents, stream->in[i].reader->array, stream->in[i].operand,
@@ -213,8 +215,8 @@ static void close_input(struct lane *lane, int i) {
     if (own->resident) residents_leave(lane->residents, own->resident);
 }
 
-/* Does the output's buffer hold all of it, or all of the lane's band? A single one may serve several tiles, one after
- * the other. */
+/* Does the output's buffer hold the whole output, or the lane's whole band? Otherwise it serves several tiles in
+ * turn. */
 static bool output_is_whole(const struct stream *stream) {
     const struct operand *out = &stream->task->geometry.out;
     for (int axis = 0; axis < out->shape.rank; axis++)
@@ -222,7 +224,7 @@ static bool output_is_whole(const struct stream *stream) {
     return stream->out.count == 1;
 }
 
-/* Is the result that later runs read of another type than what lies on the device? */
+/* Do later runs read the result in another type than the one on the device? */
 static bool is_converted(const struct stream *stream) {
     return stream->plan->arrays[stream->task->out].dtype != stream->task->geometry.out.dtype;
 }
@@ -258,7 +260,7 @@ static void close_lane(struct lane *lane, bool keep) {
 void stream_free(struct stream *stream, bool keep) {
     if (!stream) return;
     struct error ignored = {.status = STATUS_OK};
-    /* No work in a queue, of the other devices either, may still use the buffers. */
+    /* No queue of any device may still use the buffers. */
     for (int i = 0; i < stream->bands.lanes; i++)
         stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, &ignored);
     for (int i = 0; i < stream->bands.lanes; i++) close_lane(&stream->lanes[i], keep);

@@ -1,5 +1,5 @@
-/* stream_buffers.h - a run's device and host memory, events and threads while stream.c and stream_store.c walk its
- * steps. */
+/* stream_buffers.h - the state of a stream: a run's device and host memory, events and threads. For stream.c,
+ * stream_buffers.c and stream_store.c only. */
 #ifndef RUNNER_STREAM_BUFFERS_H
 #define RUNNER_STREAM_BUFFERS_H
 
@@ -10,10 +10,10 @@
 
 #include <pthread.h>
 
-#define BUFFERS  2 /* of an operand, at most; the plan decides */
-#define LAUNCHES 8 /* in flight, at most */
+#define BUFFERS  2 /* at most for an operand; the plan decides */
+#define LAUNCHES 8 /* at most in flight */
 
-/* A stage's work on its queue between two events; its time is collected when it is over. */
+/* Work of a stage on its queue, between two events. Its time is collected when it is over. */
 struct span {
     struct event *begin, *end;
     enum stage stage;
@@ -24,11 +24,11 @@ struct span {
 struct input {
     struct reader *reader;
     const struct operand *operand;
-    int64_t element; /* bytes */
-    int count, current;
-    bool hashed;  /* its boxes are hashed as they are read */
-    bool counted; /* what their conversion loses is counted */
-    bool shared;  /* all lanes need the same box of it */
+    int64_t element;    /* bytes */
+    int count, current; /* number of buffers; index of the current one */
+    bool hashed;        /* its boxes are hashed when they are read */
+    bool counted;       /* elements that change in its conversion are counted */
+    bool shared;        /* all lanes need the same box of it */
 };
 
 struct output {
@@ -36,22 +36,24 @@ struct output {
     int count, current;
 };
 
-/* One device's part in the run: its buffers, and its own band of each step. */
+/* A lane's buffers of one input, and events for each buffer. */
 struct lane_input {
     void *memory[BUFFERS];
-    /* After the last upload into it; after its last reading launch; after the last copy into it from another device. */
-    struct event *loaded[BUFFERS], *used[BUFFERS], *shared[BUFFERS];
-    struct resident *resident; /* owner of the memory; NULL: the lane owns it, or `borrows` */
-    bool borrows;              /* on a unified device: the first lane's memory */
+    struct event *loaded[BUFFERS]; /* after the last upload into it */
+    struct event *used[BUFFERS];   /* after the last launch that reads it */
+    struct event *shared[BUFFERS]; /* after the last copy into it from another device */
+    struct resident *resident;     /* owns the memory; NULL: the lane owns it, or `borrows` */
+    bool borrows;                  /* uses the first lane's memory, on a unified device */
 };
 
-/* A thread that brings the kernel's code onto the device while the first step is loaded. */
+/* A thread that loads the kernel's code onto the device while the first step is read. */
 struct preload {
     pthread_t thread;
     bool started;
     struct launch launch;
 };
 
+/* One device's share of the run: its buffers, events and band of each step. */
 struct lane {
     struct stream *stream;
     int number;
@@ -61,18 +63,18 @@ struct lane {
     void *out[BUFFERS];
     struct event *computed[BUFFERS]; /* after the last launch into it */
     void *partial, *workspace;
-    struct step band;     /* of the step under way */
+    struct step band;     /* its band of the current step */
     bool works;           /* the band is not empty */
-    struct launch launch; /* the latest */
+    struct launch launch; /* the latest one */
     struct span uploads[STAGING_BUFFERS], downloads[STAGING_BUFFERS], launches[LAUNCHES];
     struct preload preload;
-    struct event *epoch; /* passed when the host's clock read epoch_s */
+    struct event *epoch; /* passed at time epoch_s of now_s(): maps device times to host times */
     double epoch_s;
     double h2d_s, kernel_s;
-    double d2h_s; /* used by the writer alone */
+    double d2h_s; /* only the writer uses it */
 };
 
-/* A finished tile that waits for the writer: a box of each lane that worked. */
+/* A finished tile in the writer's queue: a box for each lane that has a band. */
 struct finished {
     int buffer;
     int64_t step;
@@ -80,18 +82,18 @@ struct finished {
     struct box box[MOST_DEVICES];
 };
 
-/* The writer: a thread that brings finished tiles to the host and hands them to the sink. */
+/* The writer: a thread that downloads finished tiles and passes them to the sink. */
 struct store {
     pthread_t thread;
     bool started;
     pthread_mutex_t mutex; /* guards the members below, up to `error` */
     pthread_cond_t changed;
-    struct finished queue[BUFFERS]; /* a ring */
-    int first, pending;             /* pending: tiles in the ring, the one under way included */
+    struct finished queue[BUFFERS]; /* a ring buffer */
+    int first, pending;             /* pending: number of tiles in the ring, including the one being written */
     bool closing;
-    struct error error; /* the first failure; after it tiles are dropped */
-    /* Used by the thread alone. */
-    int64_t next; /* number of the next stage, counted without end */
+    struct error error; /* the first failure; later tiles are dropped */
+    /* Only the writer's thread uses the members below. */
+    int64_t next; /* running number of the next staging buffer, modulo STAGING_BUFFERS its index */
     double write_s;
     int64_t written; /* bytes */
 };
@@ -110,36 +112,37 @@ struct stream {
     struct input in[MAX_INPUTS];
     struct output out;
     struct store store;
-    int64_t next_upload; /* number of the next stage, counted without end */
+    int64_t next_upload; /* running number of the next staging buffer */
 };
 
-/* The pinned host buffers, which all lanes copy through. */
+/* A staging buffer; all lanes use the same ones. */
 void *staging_buffer(const struct stream *stream, enum direction direction, int number);
 
 /* Allocates buffers, spans and events. After a failure stream_free frees what was allocated. */
 enum status stream_open_buffers(struct stream *stream, struct error *error);
 
-/* Copies a piece of a tile between its place in the packed tile and a packed stage, on the direction's queue. */
+/* Copies a piece of a tile between its position in the packed tile and a staging buffer, on the direction's queue. */
 enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
                         const struct box *piece, void *staged, int64_t element, struct error *error);
-/* Copies the piece from the same tile in another lane's memory. */
+/* Copies a piece from the same tile in another lane's memory. */
 enum status stream_copy_from_peer(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
                                   const void *other, int64_t element, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
 enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error);
-/* Ends a span. `asked` is the status of putting the work into the queue; a failure is returned as it is. */
-enum status span_end(struct lane *lane, struct span *span, enum status asked, struct error *error);
+/* Ends a span. `queued`: the status of queueing the work; if that failed, returns it. */
+enum status span_end(struct lane *lane, struct span *span, enum status queued, struct error *error);
 /* If the span is open: waits for its end, adds its time to *seconds and reports it to the trace. */
 enum status span_collect(struct lane *lane, struct span *span, int slot, double *seconds, struct error *error);
 
-/* stream_store.c. store_begin needs the buffers. store_end waits for all tiles put, or drops them. */
+/* The writer (stream_store.c). Starts its thread; the buffers must be open. */
 enum status store_begin(struct stream *stream, struct error *error);
 /* Waits until the next output buffer is free. */
 enum status store_reserve(struct stream *stream, struct error *error);
-/* Puts the bands of the step that the lanes have just computed. */
+/* Queues the bands of the step that the lanes have just computed. */
 enum status store_put(struct stream *stream, int buffer, int64_t step, struct error *error);
+/* Waits until all queued tiles are written, or with `drop` discards them; then ends the thread. */
 enum status store_end(struct stream *stream, bool drop, struct error *error);
 
 #endif

@@ -1,10 +1,10 @@
-/* stream_store.c - the way out: a thread brings finished tiles to the host piece by piece and hands them to the sink,
- * in the order of the steps.
+/* stream_store.c - the writer: a thread that downloads finished tiles piece by piece and passes them to the sink, in
+ * the order of the steps.
  *
- *     computed tile -> download -> stage -> sink            (a unified device: computed tile -> sink)
+ *     computed tile -> download -> staging buffer -> sink     (a unified device: computed tile -> sink)
  *
- * Up to STAGING_BUFFERS downloads are queued while one piece is written. An output buffer is free again when its tile is
- * written: a slow disk holds up the device only in store_reserve, and with two buffers only when both wait. */
+ * Up to STAGING_BUFFERS downloads are queued while one piece is written. An output buffer becomes free when its tile is
+ * written. So a slow disk stalls the device only in store_reserve, when all output buffers wait to be written. */
 #include "stream_buffers.h"
 
 #include "../base/fail.h"
@@ -25,15 +25,15 @@ static enum status write_piece(struct stream *stream, const struct finished *til
     return STATUS_OK;
 }
 
-static enum status ask_piece(struct lane *lane, const struct finished *tile, int stage, const struct box *piece,
-                             struct error *error) {
+static enum status download_piece(struct lane *lane, const struct finished *tile, int slot, const struct box *piece,
+                                  struct error *error) {
     const struct stream *stream = lane->stream;
-    struct span *span = &lane->downloads[stage];
+    struct span *span = &lane->downloads[slot];
     int64_t bytes = box_elements(piece) * stream->out.element;
     TRY(span_begin(lane, span, STAGE_D2H, tile->step, bytes, error));
-    enum status asked = stream_copy(lane, DOWN, &tile->box[lane->number], lane->out[tile->buffer], piece,
-                                    staging_buffer(stream, DOWN, stage), stream->out.element, error);
-    return span_end(lane, span, asked, error);
+    enum status queued = stream_copy(lane, DOWN, &tile->box[lane->number], lane->out[tile->buffer], piece,
+                                     staging_buffer(stream, DOWN, slot), stream->out.element, error);
+    return span_end(lane, span, queued, error);
 }
 
 static enum status store_band(struct lane *lane, const struct finished *tile, struct error *error) {
@@ -49,15 +49,15 @@ static enum status store_band(struct lane *lane, const struct finished *tile, st
     const struct storage *storage = &stream->tiling->out_storage;
     struct grid grid = {.grain = storage->chunk};
     struct cut cut = cut_box(box, &grid, plan_staging_elements(storage, stream->out.element));
-    for (int64_t asked = 0, written = 0; written < cut.pieces; written++) {
-        for (; asked < cut.pieces && asked - written < STAGING_BUFFERS; asked++) {
-            struct box piece = cut_piece(&cut, asked);
-            TRY(ask_piece(lane, tile, (int)((store->next + asked) % STAGING_BUFFERS), &piece, error));
+    for (int64_t queued = 0, written = 0; written < cut.pieces; written++) {
+        for (; queued < cut.pieces && queued - written < STAGING_BUFFERS; queued++) {
+            struct box piece = cut_piece(&cut, queued);
+            TRY(download_piece(lane, tile, (int)((store->next + queued) % STAGING_BUFFERS), &piece, error));
         }
-        int stage = (int)((store->next + written) % STAGING_BUFFERS);
+        int slot = (int)((store->next + written) % STAGING_BUFFERS);
         struct box piece = cut_piece(&cut, written);
-        TRY(span_collect(lane, &lane->downloads[stage], stage, &lane->d2h_s, error));
-        TRY(write_piece(stream, tile, stage, &piece, staging_buffer(stream, DOWN, stage), error));
+        TRY(span_collect(lane, &lane->downloads[slot], slot, &lane->d2h_s, error));
+        TRY(write_piece(stream, tile, slot, &piece, staging_buffer(stream, DOWN, slot), error));
     }
     store->next += cut.pieces;
     return STATUS_OK;
