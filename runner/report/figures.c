@@ -8,8 +8,7 @@
 #include <string.h>
 
 enum { MOST_FIGURES = 24, MOST_CATEGORIES = 40 };
-/* What the horizontal axis shows: the number of a swept column, or one of these. */
-enum { BY_FILE = -1, BY_VARIANT = -2 };
+enum { BY_VARIANT = -1 }; /* else the horizontal axis shows the swept column of that number */
 
 struct figure {
     const struct report *report;
@@ -66,7 +65,6 @@ static bool place_rate(struct figure *figure, int row, struct plot_point *point)
     const struct report *report = figure->report;
     const struct result_row *it = &report->rows[row];
     const struct swept_column *column = figure->by >= 0 ? &report->swept.columns[figure->by] : NULL;
-    char letter[8];
     if (!has_rate(report, figure->operation, row) || (column && !column->text[row][0])) return false;
     point->y = rate_of(it);
     point->low = point->y * it->kernel_median_s / it->kernel_ci_high_s;
@@ -74,20 +72,19 @@ static bool place_rate(struct figure *figure, int row, struct plot_point *point)
     if (!(point->low > 0 && point->low <= point->y && point->high >= point->y && drawable(point->high)))
         point->low = point->high = NAN;
     if (column && column->kind != SWEPT_TEXT) return isfinite(point->x = column->number[row]);
-    point->x = category_of(figure, column                  ? column->text[row]
-                                   : figure->by == BY_FILE ? file_letter(report->file[row], letter)
-                                                           : it->variant);
+    point->x = category_of(figure, column ? column->text[row] : it->variant);
     return point->x < MOST_CATEGORIES;
 }
 
 /* Everything but what the axis shows: "A tiled, n=512, float32". */
 static char *name_rates(const struct figure *figure, int row) {
     const struct report *report = figure->report;
-    char letter[8], *name;
+    const char *letter = report->letter[report->file[row]];
+    char *name;
     size_t length;
     FILE *to = must_stream(&name, &length);
-    if (report->file_count > 1 && figure->by != BY_FILE) fprintf(to, "%s ", file_letter(report->file[row], letter));
-    if (figure->by != BY_VARIANT) fputs(report->rows[row].variant, to);
+    fputs(letter, to);
+    if (figure->by != BY_VARIANT) fprintf(to, "%s%s", *letter ? " " : "", report->rows[row].variant);
     for (int i = 0; i < report->swept.count; i++) {
         const struct swept_column *column = &report->swept.columns[i];
         if (i == figure->by || !figure->varying[i] || !column->text[row][0]) continue;
@@ -103,9 +100,7 @@ static void finish_rates(struct figure *figure) {
     struct plot *plot = &figure->plot;
     bool numbers = plot->x.category_count == 0;
     plot->own_ticks = true;
-    plot->x.title = figure->by >= 0         ? figure->report->swept.columns[figure->by].name
-                    : figure->by == BY_FILE ? "file"
-                                            : "variant";
+    plot->x.title = figure->by >= 0 ? figure->report->swept.columns[figure->by].name : "variant";
     plot->x.categories = numbers ? NULL : figure->categories;
     plot->y.unit = row_in_flops(&figure->report->rows[figure->rows[0]]) ? UNIT_FLOPS : UNIT_BYTES;
     for (int s = 0; s < plot->series_count; s++) {
@@ -371,13 +366,7 @@ static void write_figure(struct figure figure, FILE *to) {
                                                      figure.by >= 0 ? "against" : "by", figure.plot.x.title)
                                        : must_strdup(figure.kind->title);
         figure.plot.title = title;
-        if (!report->alone) {
-            fputs("<figure>\n<figcaption><h3>", to);
-            html_text(to, title);
-            fputs("</h3><p>", to);
-            html_text(to, caption);
-            fputs("</p></figcaption>\n", to);
-        }
+        if (!report->alone) html(to, "<figure>\n<figcaption><h3>%s</h3><p>%s</p></figcaption>\n", title, caption);
         plot_write(&figure.plot, report->alone, to);
         if (!report->alone) fputs("</figure>\n", to);
         free(title);
@@ -391,17 +380,14 @@ static void write_figure(struct figure figure, FILE *to) {
 
 /* ---- which figures there are ---- */
 
-/* Have the operation's rows with rates several values of a swept column, several files, or several variants? */
+/* Have the operation's rows with rates several values of a swept column? BY_VARIANT: are there several rows? */
 static bool varies(const struct report *report, const char *operation, int by) {
     const struct swept_column *column = by >= 0 ? &report->swept.columns[by] : NULL;
     int first = -1;
     for (int row = 0; row < report->count; row++) {
         if (!has_rate(report, operation, row) || (column && !column->text[row][0])) continue;
+        if (first >= 0 && (!column || strcmp(column->text[row], column->text[first]) != 0)) return true;
         if (first < 0) first = row;
-        if (column ? strcmp(column->text[row], column->text[first]) != 0
-                   : (by == BY_FILE ? report->file : report->variant)[row] !=
-                         (by == BY_FILE ? report->file : report->variant)[first])
-            return true;
     }
     return false;
 }
@@ -414,8 +400,8 @@ static int write_operation(const struct report *report, const char *operation, i
     for (int i = 0; i < columns; i++) varying[i] = varies(report, operation, i);
     for (figure.by = 0; figure.by < columns; figure.by++)
         if (varying[figure.by] && before + ++wanted <= most) write_figure(figure, to);
-    for (figure.by = BY_FILE; figure.by >= BY_VARIANT && wanted == 0; figure.by--)
-        if (varies(report, operation, figure.by) && before + ++wanted <= most) write_figure(figure, to);
+    figure.by = BY_VARIANT;
+    if (wanted == 0 && varies(report, operation, BY_VARIANT) && before + ++wanted <= most) write_figure(figure, to);
     free(varying);
     return wanted;
 }

@@ -17,19 +17,14 @@ static void write_summary(const struct report *report, FILE *to) {
     }
     fprintf(to, "<p class=\"lead\">%d run%s", report->count, report->count == 1 ? "" : "s");
     if (report->file_count > 1) fprintf(to, " in %d files", report->file_count);
-    for (int kind = 0; kind < kinds; kind++) {
-        fprintf(to, "%s%d ", kind ? ", " : ": ", runs[kind]);
-        html_text(to, *known[kind] ? known[kind] : "without a status");
-    }
+    for (int kind = 0; kind < kinds; kind++)
+        html(to, "%s%d %s", kind ? ", " : ": ", runs[kind], *known[kind] ? known[kind] : "without a status");
     for (int row = 0; row < report->count; row++) {
         const struct result_row *it = &report->rows[row];
         const char *name = it->device_name[0] ? it->device_name : it->device;
         int before = devices;
         if (!result_row_done(it) || !*name || number_of(name, known, &devices) < before) continue;
-        if (before < MOST_DEVICES_NAMED) {
-            fputs(before ? ", " : "; measured on ", to);
-            html_text(to, name);
-        }
+        if (before < MOST_DEVICES_NAMED) html(to, "%s%s", before ? ", " : "; measured on ", name);
     }
     fputs(devices > MOST_DEVICES_NAMED ? " and others.</p>\n" : ".</p>\n", to);
     free(runs);
@@ -53,11 +48,8 @@ static void write_messages(const struct report *report, FILE *to) {
             continue;
         }
         for (int i = row; i < report->count; i++) same += same_message(&report->rows[i], it);
-        fprintf(to, "%s<li>%d ", shown++ ? "" : "<ul class=\"messages\">\n", same);
-        html_text(to, it->status);
-        fputs(": ", to);
-        html_text(to, it->message);
-        fputs("</li>\n", to);
+        fputs(shown++ ? "" : "<ul class=\"messages\">\n", to);
+        html(to, "<li>%d %s: %s</li>\n", same, it->status, it->message);
     }
     if (left_out) fprintf(to, "<li>%d more messages are in the table of runs.</li>\n", left_out);
     if (shown) fputs("</ul>\n", to);
@@ -68,16 +60,11 @@ static void write_files(const struct report *report, FILE *to) {
     fputs("<ul class=\"files\">\n", to);
     for (int i = 0; i < report->file_count; i++) {
         const struct results_file *file = report->files[i];
-        char letter[8], *created = results_file_text(file, "/", "created");
-        fputs("<li>", to);
-        if (report->file_count > 1) fprintf(to, "<b>%s</b> ", file_letter(i, letter));
-        fputs("<code>", to);
-        html_text(to, file->path);
-        fputs(created ? "</code>, " : "</code>", to);
-        html_text(to, created ? created : "");
-        fputs(file->standing ? ", <b>" : "", to);
-        html_text(to, file->standing ? file->standing : "");
-        fputs(file->standing ? "</b></li>\n" : "</li>\n", to);
+        char *created = results_file_text(file, "/", "created");
+        html(to, "<li><b>%s</b> <code>%s</code>", report->letter[i], file->path);
+        if (created) html(to, ", %s", created);
+        if (file->standing) html(to, ", <b>%s</b>", file->standing);
+        fputs("</li>\n", to);
         free(created);
     }
     fputs("</ul>\n", to);

@@ -82,16 +82,15 @@ static void read_attributes(const struct results_file *file, const char *path, s
 
 /* ---- a row for each fact, a column for each file ---- */
 
-static void write_fact(const char *name, const struct attributes *of, char (*letters)[8], int count, FILE *to) {
+static void write_fact(const struct report *report, const char *name, const struct attributes *of, FILE *to) {
+    int count = report->file_count;
     const char *first = find(&of[0], name);
     bool differs = false;
-    fputs("<tr><th scope=\"row\">", to);
-    html_text(to, name);
-    fputs("</th>", to);
+    html(to, "<tr><th scope=\"row\">%s</th>", name);
     for (int i = 0; i < count; i++) {
         const char *value = find(&of[i], name);
         differs |= !value || !first ? value != first : strcmp(value, first) != 0;
-        html_cell(to, "", count > 1 ? letters[i] : "", value ? value : "", NAN);
+        html_cell(to, "", report->letter[i], value ? value : "", NAN);
     }
     if (count > 1) html_cell(to, "", "", differs ? "differs" : "", NAN);
     fputs("</tr>\n", to);
@@ -100,22 +99,20 @@ static void write_fact(const char *name, const struct attributes *of, char (*let
 static void write_facts(const struct report *report, struct attributes *of, const char *label, FILE *to) {
     int count = report->file_count;
     struct attributes names = {0};
-    char(*letters)[8] = must_malloc((size_t)count * sizeof *letters);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < of[i].count; k++)
             if (!find(&names, of[i].all[k].name)) add(&names, of[i].all[k].name, "");
     if (names.count > 0) {
         html_table(to, "facts", label, "");
         html_heading(to, "", label);
-        for (int i = 0; i < count; i++) html_heading(to, "", count > 1 ? file_letter(i, letters[i]) : "Value");
+        for (int i = 0; i < count; i++) html_heading(to, "", count > 1 ? report->letter[i] : "Value");
         if (count > 1) html_heading(to, "", "Files");
         html_body(to);
-        for (int i = 0; i < names.count; i++) write_fact(names.all[i].name, of, letters, count, to);
+        for (int i = 0; i < names.count; i++) write_fact(report, names.all[i].name, of, to);
         html_table_end(to);
     }
     free_attributes(&names);
     for (int i = 0; i < count; i++) free_attributes(&of[i]);
-    free(letters);
 }
 
 /* "shape 1797 x 64, dtype float32, file digits.h5, ...": all that is recorded of an input. The caller frees. */
@@ -161,29 +158,23 @@ enum status report_facts(const struct report *report, FILE *to, struct error *er
 
 /* ---- the jobs ---- */
 
-static void write_job(const struct report *report, int file, const char *text, FILE *to) {
-    char letter[8], *path = results_file_text(report->files[file], "/job", "path");
-    fputs("<h3>", to);
-    if (report->file_count > 1) fprintf(to, "%s: ", file_letter(file, letter));
-    html_text(to, path && *path ? path : "the job file");
-    fputs("</h3>\n<pre class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"Text of the job file\"><code>", to);
-    html_text(to, text);
-    fputs("</code></pre>\n", to);
-    free(path);
-}
-
 enum status report_jobs(const struct report *report, FILE *to, struct error *error) {
     char **texts = must_malloc((size_t)report->file_count * sizeof *texts);
     (void)error;
     for (int i = 0; i < report->file_count; i++) {
-        char letter[8], other[8];
-        texts[i] = results_file_job(report->files[i], false);
+        char *path = results_file_text(report->files[i], "/job", "path");
+        const char *letter = report->letter[i];
         int same = 0;
+        texts[i] = results_file_job(report->files[i], false);
         while (same < i && !(texts[i] && texts[same] && strcmp(texts[same], texts[i]) == 0)) same++;
         if (texts[i] && same < i)
-            fprintf(to, "<p>%s: the same job as %s.</p>\n", file_letter(i, letter), file_letter(same, other));
+            html(to, "<p>%s: the same job as %s.</p>\n", letter, report->letter[same]);
         else if (texts[i])
-            write_job(report, i, texts[i], to);
+            html(to,
+                 "<h3>%s%s%s</h3>\n<pre class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"Text of the job "
+                 "file\"><code>%s</code></pre>\n",
+                 letter, *letter ? ": " : "", path && *path ? path : "the job file", texts[i]);
+        free(path);
     }
     for (int i = 0; i < report->file_count; i++) free(texts[i]);
     free(texts);

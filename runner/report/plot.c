@@ -8,8 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 460, HEIGHT = 292, LEFT = 54, RIGHT = 296, WIDE_RIGHT = 444, TOP = 14, BOTTOM = 240, NAMES = 312 };
-enum { NAME_CHARACTERS = 22, TILT = 50, TILTED = 14, TILTED_ROOM = 56, UPRIGHT = 40, STRIP_WIDTH = 240 };
+enum { WIDTH = 472, HEIGHT = 292, LEFT = 66, RIGHT = 296, WIDE_RIGHT = 456, TOP = 14, BOTTOM = 240, NAMES = 310 };
+enum {
+    NAME_CHARACTERS = 24,
+    LINE_CHARACTERS = 28,
+    TILT = 50,
+    TILTED = 14,
+    TILTED_ROOM = 56,
+    UPRIGHT = 40,
+    STRIP_WIDTH = 240
+};
 enum { DASHES = 4, MOST_TICKS = 24, MOST_TITLES = 300, TICK_BYTES = 64 };
 #define CHARACTER 6.2 /* the mean width of one, in the style sheet's size */
 
@@ -90,7 +98,7 @@ static void round_out(struct scale *scale, bool from_zero) {
         double room = fmax(pow(scale->high / scale->low, 0.06), 1.15);
         scale->low /= room;
         scale->high *= room;
-    } else if (from_zero && scale->low >= 0 && span > 0) {
+    } else if (from_zero && scale->low >= 0 && scale->high > 0) {
         scale->low = 0;
         scale->high *= 1.08;
     } else {
@@ -182,9 +190,8 @@ static const char *tick_text(const struct scale *scale, double tick, char text[T
 /* "rate (GFLOP/s, log scale)" */
 static void write_axis_title(const struct scale *scale, FILE *to) {
     bool log = scale->log, unit = *scale->unit_name;
-    html_text(to, scale->axis->title);
-    fprintf(to, "%s%s%s%s%s</text>\n", unit || log ? " (" : "", scale->unit_name, unit && log ? ", " : "",
-            log ? "log scale" : "", unit || log ? ")" : "");
+    html(to, "%s%s%s%s%s%s</text>\n", scale->axis->title, unit || log ? " (" : "", scale->unit_name,
+         unit && log ? ", " : "", log ? "log scale" : "", unit || log ? ")" : "");
 }
 
 static void write_y_axis(const struct scale *y, int right, FILE *to) {
@@ -212,8 +219,7 @@ static void write_x_tick(double place, const char *label, bool tilted, double *f
         fprintf(to, "transform=\"translate(%.1f %d) rotate(-%d)\">", place + 3, BOTTOM + 14, TILT);
     else
         fprintf(to, "x=\"%.1f\" y=\"%d\">", place, BOTTOM + 18);
-    html_text(to, text);
-    fputs("</text>\n", to);
+    html(to, "%s</text>\n", text);
 }
 
 static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
@@ -264,11 +270,7 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
 static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,
                         const struct scale *y, bool titled, FILE *to) {
     double place = at(x, point->x);
-    if (titled) {
-        fputs("<g><title>", to);
-        html_text(to, point->about ? point->about : series->label);
-        fputs("</title>", to);
-    }
+    if (titled) html(to, "<g><title>%s</title>", point->about ? point->about : series->label);
     if (isfinite(point->low) && isfinite(point->high)) {
         double low = at(y, point->low), high = at(y, point->high);
         write_class(to, "l", series->colour);
@@ -318,7 +320,7 @@ static void write_names(const struct plot *plot, const struct scale *x, const st
     for (int s = 0; s < plot->series_count; s++) {
         const struct plot_series *series = &plot->series[s];
         const struct plot_point *last = &series->points[series->count - 1];
-        char text[4 * NAME_CHARACTERS + 4];
+        char text[4 * LINE_CHARACTERS + 4];
         if (series->kind != PLOT_POINTS)
             fprintf(to, "<path class=\"lead\" d=\"M%.1f %.1fL%d %.1f\"/>",
                     at(x, last->x) + (series->kind == PLOT_LINE ? 1 : 6), at(y, last->y), NAMES - 8, height[s]);
@@ -326,10 +328,9 @@ static void write_names(const struct plot *plot, const struct scale *x, const st
             fprintf(to, "<path class=\"roof\" d=\"M%d %.1fh10\"/>", NAMES - 5, height[s]);
         else
             write_marker(to, series, NAMES, height[s]);
-        fprintf(to, "<text class=\"%s\" x=\"%d\" y=\"%.1f\">", series->kind == PLOT_LINE ? "note" : "tick", NAMES + 9,
-                height[s] + 4);
-        html_text(to, shortened(series->label, NAME_CHARACTERS, text));
-        fputs("</text>\n", to);
+        html(to, "<text class=\"%s\" x=\"%d\" y=\"%.1f\">%s</text>\n", series->kind == PLOT_LINE ? "note" : "tick",
+             NAMES + 8, height[s] + 4,
+             shortened(series->label, series->kind == PLOT_LINE ? LINE_CHARACTERS : NAME_CHARACTERS, text));
     }
 }
 
@@ -351,9 +352,7 @@ void plot_write(const struct plot *plot, const char *style, FILE *to) {
     if (style) fprintf(to, " width=\"%d\" height=\"%d\"", WIDTH, height);
     fprintf(to, " viewBox=\"0 0 %d %d\" role=\"img\">\n", WIDTH, height);
     if (style) fprintf(to, "<style>%s</style>\n", style);
-    fputs("<title>", to);
-    html_text(to, plot->title);
-    fputs("</title>\n", to);
+    html(to, "<title>%s</title>\n", plot->title);
     write_y_axis(&y, right, to);
     write_x_axis(&x, tilted, to);
     for (int s = 0; s < plot->series_count; s++) {
@@ -372,8 +371,7 @@ void plot_strip(const struct plot *plot, int height, FILE *to) {
     struct scale y = {.axis = &plot->y, .low = plot->y.low, .high = plot->y.high, .from = height, .to = 0};
     fprintf(to, "<svg class=\"strip\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\"><title>",
             STRIP_WIDTH, height, STRIP_WIDTH, height);
-    html_text(to, plot->title);
-    fprintf(to, "</title><rect class=\"band\" width=\"%d\" height=\"%d\"/>", STRIP_WIDTH, height);
+    html(to, "%s</title><rect class=\"band\" width=\"%d\" height=\"%d\"/>", plot->title, STRIP_WIDTH, height);
     for (int s = 0; s < plot->series_count; s++) {
         const struct plot_series *series = &plot->series[s];
         if (series->count == 0) continue;
@@ -384,7 +382,7 @@ void plot_strip(const struct plot *plot, int height, FILE *to) {
         for (int i = 0; i < series->count; i++) {
             const struct plot_point *point = &series->points[i];
             if (series->kind == PLOT_POINTS) /* at least a dot */
-                fprintf(to, "M%.1f %.1fV%.1f", at(&x, point->x), at(&y, point->low) + 0.6, at(&y, point->high) - 0.6);
+                fprintf(to, "M%.1f %.1fV%.1f", at(&x, point->x), at(&y, point->low) + 1, at(&y, point->high) - 1);
             else
                 fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', at(&x, point->x), at(&y, point->y));
         }

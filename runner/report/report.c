@@ -56,6 +56,7 @@ static void release(struct report *report) {
     free(report->file);
     free(report->rows);
     free(report->first);
+    free(report->letter);
     free(report->views);
 }
 
@@ -67,6 +68,7 @@ static enum status gather(struct results_file *const *files, int file_count, str
     for (int f = 0; f < file_count; f++) report->count += files[f]->count;
     size_t count = (size_t)report->count;
     report->views = must_malloc((size_t)file_count * sizeof *report->views);
+    report->letter = must_malloc((size_t)file_count * sizeof *report->letter);
     report->first = must_malloc((size_t)file_count * sizeof *report->first);
     report->rows = must_malloc(count * sizeof *report->rows + 1);
     report->file = must_malloc(count * sizeof *report->file + 1);
@@ -76,6 +78,8 @@ static enum status gather(struct results_file *const *files, int file_count, str
     enum status status = STATUS_OK;
     for (int f = 0, row = 0; f < file_count; f++) {
         report->views[f] = NULL;
+        file_letter(f, report->letter[f]);
+        if (file_count == 1) report->letter[f][0] = '\0';
         report->first[f] = row;
         for (int i = 0; i < REPORT_EXTRAS; i++) read_extra(files[f], report_extras[i], report->extra[i] + row);
         if (!status) status = view_make(files[f]->rows, files[f]->count, &as_they_are, &report->views[f], error);
@@ -95,11 +99,10 @@ static enum status gather(struct results_file *const *files, int file_count, str
 static void write_head(const struct report *report, const char *title, FILE *to) {
     fprintf(to, "%s %s\">\n", report_beginning, tilerun_version);
     report_policy(to);
-    fputs("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
-          to);
-    html_text(to, title);
-    fprintf(to, ": report of %d run%s</title>\n", report->count, report->count == 1 ? "" : "s");
+    html(to,
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s: report of %d run%s</title>\n",
+         title, report->count, report->count == 1 ? "" : "s");
     report_style(to);
     fputs("</head>\n", to);
 }
@@ -107,9 +110,7 @@ static void write_head(const struct report *report, const char *title, FILE *to)
 static void write_page(const struct report *report, char *const contents[SECTIONS], FILE *to) {
     char *title = report_title(report);
     write_head(report, title, to);
-    fputs("<body>\n<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n<h1>", to);
-    html_text(to, title);
-    fputs("</h1>\n", to);
+    html(to, "<body>\n<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n<h1>%s</h1>\n", title);
     report_header(report, to);
     fputs("<nav aria-label=\"Sections\"><ul>\n", to);
     for (int i = 0; i < SECTIONS; i++)
@@ -123,9 +124,7 @@ static void write_page(const struct report *report, char *const contents[SECTION
                     "<div class=\"%s\">\n%s</div>\n</section>\n",
                     it->id, it->id, it->id, it->title, it->class, contents[i]);
     }
-    fprintf(to, "</main>\n<footer><p>Written by tilerun %s (", tilerun_version);
-    html_text(to, tilerun_git_commit);
-    fputs(").</p></footer>\n", to);
+    html(to, "</main>\n<footer><p>Written by tilerun %s (%s).</p></footer>\n", tilerun_version, tilerun_git_commit);
     report_script(to);
     fputs("</body>\n</html>\n", to);
     free(title);

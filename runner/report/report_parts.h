@@ -17,6 +17,7 @@ extern const char *const report_extras[REPORT_EXTRAS];
 struct report {
     struct results_file *const *files;
     int file_count;
+    char (*letter)[8];   /* by file: "A", "B", ... if there are several, else "" */
     struct view **views; /* by file: its rows as `tilerun show` has them */
     int *first;          /* by file: its first row */
     struct result_row *rows;
@@ -33,9 +34,9 @@ struct report {
 
 /* ---- text (text.c) ---- */
 
-/* Writes text into an element or a quoted attribute: what HTML would take for markup is escaped, what it forbids
- * (control characters, bytes that are not UTF-8) becomes U+FFFD. */
-void html_text(FILE *to, const char *text);
+/* As fprintf, of %s, %d, %f and %g alone. Texts may go into an element or a quoted attribute: what HTML would take for
+ * markup is escaped, what it forbids (control characters, bytes that are not UTF-8) becomes U+FFFD. */
+void html(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int characters_of(const char *text);
 /* Copies a text of at most `most` characters, of a longer one the beginning, "…" and the end. `text` holds 4 * most + 4
  * bytes. */

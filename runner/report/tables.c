@@ -12,17 +12,14 @@
 /* ---- parts of tables ---- */
 
 void html_table(FILE *to, const char *class, const char *label, const char *caption) {
-    fputs("<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"", to);
-    html_text(to, label);
-    fprintf(to, "\"><table class=\"%s\">\n<caption>", class);
-    html_text(to, caption);
-    fputs("</caption>\n<thead><tr>", to);
+    html(to,
+         "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"%s\"><table class=\"%s\">\n"
+         "<caption>%s</caption>\n<thead><tr>",
+         label, class, caption);
 }
 
 void html_heading(FILE *to, const char *class, const char *heading) {
-    fprintf(to, "<th scope=\"col\"%s%s>", *class ? " class=" : "", class);
-    html_text(to, heading);
-    fputs("</th>", to);
+    html(to, "<th scope=\"col\"%s%s>%s</th>", *class ? " class=" : "", class, heading);
 }
 
 void html_body(FILE *to) {
@@ -30,12 +27,9 @@ void html_body(FILE *to) {
 }
 
 void html_cell(FILE *to, const char *class, const char *heading, const char *text, double value) {
-    fprintf(to, "<td%s%s data-h=\"", *class ? " class=" : "", class);
-    html_text(to, heading);
-    if (isfinite(value)) fprintf(to, "\" data-v=\"%.9g", value);
-    fputs("\">", to);
-    html_text(to, text);
-    fputs("</td>", to);
+    html(to, "<td%s%s data-h=\"%s\"", *class ? " class=" : "", class, heading);
+    if (isfinite(value)) fprintf(to, " data-v=\"%.9g\"", value);
+    html(to, ">%s</td>", text);
 }
 
 void html_table_end(FILE *to) {

@@ -4,6 +4,7 @@
 #include "report_parts.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static bool is_allowed(const unsigned char *c, int size) {
     return !last_of_three && !in_the_middle && !(size == 4 && ends_a_plane);
 }
 
-void html_text(FILE *to, const char *text) {
+static void html_text(FILE *to, const char *text) {
     static const char *const escapes[128] = {
         ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
     for (size_t left = strlen(text); left > 0;) {
@@ -32,6 +33,28 @@ void html_text(FILE *to, const char *text) {
         text += size;
         left -= (size_t)size;
     }
+}
+
+void html(FILE *to, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    while (*format) {
+        size_t literal = strcspn(format, "%");
+        char one[16];
+        fwrite(format, 1, literal, to);
+        format += literal;
+        if (!*format) break;
+        int length = (int)strcspn(format, "sdfg") + 1; /* of a conversion */
+        snprintf(one, sizeof one, "%.*s", length, format);
+        format += length;
+        if (one[length - 1] == 's')
+            html_text(to, va_arg(arguments, const char *));
+        else if (one[length - 1] == 'd')
+            fprintf(to, one, va_arg(arguments, int));
+        else
+            fprintf(to, one, va_arg(arguments, double));
+    }
+    va_end(arguments);
 }
 
 /* The bytes of the first `most` characters of a text. */
@@ -85,10 +108,9 @@ const char *file_letter(int number, char text[8]) {
 
 char *run_name(const struct report *report, int row) {
     const struct result_row *it = &report->rows[row];
-    char letter[8];
-    bool several = report->file_count > 1;
-    return must_printf("%s%s%s%s%s %s", several ? file_letter(report->file[row], letter) : "", several ? " " : "",
-                       it->operation, it->parameters[0] ? " " : "", it->parameters, it->variant);
+    const char *letter = report->letter[report->file[row]];
+    return must_printf("%s%s%s%s%s %s", letter, *letter ? " " : "", it->operation, it->parameters[0] ? " " : "",
+                       it->parameters, it->variant);
 }
 
 double run_cell(const struct report *report, int row, const char *column, char text[VIEW_CELL]) {

@@ -233,7 +233,9 @@ def test_several_files(results, folder):
 
 def test_files_without_a_sweep_are_compared(results):
     root = report(results / "one.h5", results / "one.h5")
-    assert titles(root)[0] == "scaled: rate by file"
+    assert titles(root)[0] == "scaled: rate by variant"
+    names = root.find("figure")[0].find("text", class_="tick")
+    assert [name.text() for name in names] == ["A", "B"]
 
 
 def test_two_files_have_verdicts(results, folder):

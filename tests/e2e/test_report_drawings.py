@@ -10,7 +10,7 @@ import page
 from test_report import edited, limited, report, results, titles, unlimited  # noqa: F401 (a fixture)
 
 ROOFLINE = "Roofline: rate against arithmetic intensity"
-LEFT, RIGHT, TOP, BOTTOM = 54, 296, 14, 240
+LEFT, RIGHT, TOP, BOTTOM = 66, 296, 14, 240
 
 
 def figure_of(root, title):
