@@ -85,6 +85,13 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
+/* Do other panels of the operation read all of this input, and does an earlier one count what its conversion has lost? */
+static bool is_counted_before(const struct execution *execution, const struct task *task, int input) {
+    const struct units *units = execution->units;
+    int number = (int)(task - execution->plan->tasks);
+    return task->panel && input < units->whole->input_count && units->first[units->whole_task[number]] < number;
+}
+
 /* What the pass has asked of files, and what conversions have changed. Each input's losses are said once. */
 static void fill_counts(struct execution *execution, const struct trial *trial, const struct task *task,
                         const struct stream_result *passed) {
@@ -97,6 +104,7 @@ static void fill_counts(struct execution *execution, const struct trial *trial, 
     for (int i = 0; i < task->geometry.inputs; i++) {
         struct reader *reader = &execution->readers.of[task->in[i]];
         if (i > 0 && task->in[i] == task->in[0]) continue;
+        if (is_counted_before(execution, task, task->in[i])) continue;
         row->overflowed += (double)reader->casts.overflowed;
         row->wrapped += (double)reader->casts.wrapped;
         row->truncated += (double)reader->casts.truncated;
