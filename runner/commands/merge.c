@@ -79,7 +79,7 @@ static enum status merge(const struct invocation *invocation, struct error *erro
         job = load_job(path, &found);
         const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
         status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);
-        struct units *units = status ? NULL : units_make(plan, found.shards, found.by);
+        struct units *units = status ? NULL : units_make(plan, found.divided, found.by);
         if (!status) status = join(units, &options, error);
         units_free(units);
     }

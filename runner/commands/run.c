@@ -41,9 +41,13 @@ static enum status execute(const struct units *units, const struct execute_optio
     return status;
 }
 
-/* Does a whole job. Operations that take long are divided into panels, so that finished ones are kept. */
+/* Does a whole job. Operations that take long are divided into panels, so that finished ones are kept; what
+ * shards have finished is kept by their division. */
 static enum status execute_whole(const struct plan *whole, const struct execute_options *options, struct error *error) {
-    struct units *units = units_make(whole, 1, SHARD_CHECKPOINTED);
+    enum shard_by by = SHARD_AUTO;
+    int divided = 1;
+    bool found = options->resume && shards_find_division(whole->job->output, whole->job, 0, &divided, &by);
+    struct units *units = units_make(whole, divided, found ? by : SHARD_CHECKPOINTED);
     enum status status = execute(units, options, error);
     units_free(units);
     return status;
@@ -52,7 +56,9 @@ static enum status execute_whole(const struct plan *whole, const struct execute_
 /* Does one shard of the job, or reports that it has nothing to do. */
 static enum status execute_shard(const struct plan *whole, struct shard shard, struct execute_options options,
                                  struct error *error) {
-    struct units *units = units_make(whole, shard.count, shard.by);
+    shard.divided = shard.count;
+    if (options.resume) shards_find_division(whole->job->output, whole->job, shard.count, &shard.divided, &shard.by);
+    struct units *units = units_make(whole, shard.divided, shard.by);
     const struct plan *plan = &units->plan;
     shard.of_task = shard_split(plan, shard.count);
     options.shard = &shard;

@@ -61,6 +61,7 @@ enum shard_by { SHARD_AUTO, SHARD_BY_RUNS, SHARD_BY_TILES, SHARD_CHECKPOINTED };
 /* One process's share of a job. Where a function takes a shard, NULL means the whole job. */
 struct shard {
     int index, count; /* shard `index` of `count`, from 0 */
+    int divided; /* the number of shards that units_make was told: another division's, where its units are reused */
     enum shard_by by;
     int *of_task; /* as shard_split returns it */
 };

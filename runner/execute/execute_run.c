@@ -233,10 +233,11 @@ static void name_run(const struct execution *execution, const struct run *run, c
              panel ? ", " : "", panel ? panel : "");
 }
 
-/* Of a shard, `merge` must know what became of each run, also where that is no result. */
+/* Of a shard, `merge` must know what became of each run, also where that is no result; so must who reads panels. */
 static enum status keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
                             struct error *error) {
-    if (!execution->options->shard || result_row_done(row)) return STATUS_OK;
+    bool panel = execution->plan->tasks[run->task].panel;
+    if ((!execution->options->shard && !panel) || result_row_done(row)) return STATUS_OK;
     TRY(execution_hash_task(execution, run->task, error));
     return part_keep_row(execution->results, run, row, error);
 }

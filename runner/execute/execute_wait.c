@@ -39,10 +39,9 @@ enum status execution_hash_task(struct execution *execution, int number, struct 
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Is the result made by other shards, in whole or in part? */
+/* Is the result in several parts, or made by other shards? */
 static bool is_made_elsewhere(const struct execution *execution, int producer) {
-    return execution->options->shard &&
-           (execution->plan->tasks[producer].panel || !shard_has(execution->options->shard, producer));
+    return execution->plan->tasks[producer].panel || !shard_has(execution->options->shard, producer);
 }
 
 bool execution_awaits(const struct execution *execution, int producer) {

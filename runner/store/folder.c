@@ -124,7 +124,8 @@ void results_clear(struct results *results, bool finished) {
     results->cleared |= finished;
 }
 
-static void add_parts(const char *parts, char ***paths, int *count) {
+/* `shard`: the folders of the others of its division are left out, which do other units; NULL: none. */
+static void add_parts(const char *parts, const struct shard *shard, char ***paths, int *count) {
     DIR *folder = opendir(parts);
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -132,7 +133,9 @@ static void add_parts(const char *parts, char ***paths, int *count) {
         if (owner != OUR_PART && owner != OUR_SHARD) continue;
         char *path = must_printf("%s/%s", parts, entry->d_name);
         if (owner == OUR_SHARD) {
-            add_parts(path, paths, count);
+            int index, shards;
+            shard_folder_parse(entry->d_name, &index, &shards);
+            if (!shard || shards != shard->count || index == shard->index) add_parts(path, shard, paths, count);
             free(path);
             continue;
         }
@@ -145,7 +148,7 @@ static void add_parts(const char *parts, char ***paths, int *count) {
 void parts_list(const char *parts, char ***paths, int *count) {
     *paths = NULL;
     *count = 0;
-    add_parts(parts, paths, count);
+    add_parts(parts, NULL, paths, count);
 }
 
 void parts_remove_older(const char *parts, const struct timespec *time) {
@@ -180,8 +183,9 @@ static int compare_key(const void *key, const void *found) {
 
 void shards_find_parts(struct results *results) {
     char **paths;
-    int count;
-    parts_list(results->whole, &paths, &count);
+    int count = 0;
+    paths = NULL;
+    add_parts(results->whole, results->shard, &paths, &count);
     struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
     for (int i = 0; i < count; i++) {
         struct stat about = {0};

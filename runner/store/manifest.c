@@ -136,6 +136,7 @@ static enum status write_manifest(hid_t file, const struct results *results, con
     if (!status) status = h5_set_text(file, "created", time_text(created), error);
     if (!status) status = h5_set_integer(file, "partial", partial, error);
     if (!status) status = h5_set_integer(file, "shards", results->shard->count, error);
+    if (!status) status = h5_set_integer(file, "divided", results->shard->divided, error);
     if (!status) status = h5_set_integer(file, "by", results->shard->by, error);
     if (!status) status = h5_set_integer(file, "busy", shard_busy(results->shard, &results->units->plan), error);
     if (!status) status = results_write_job(file, plan->job, NULL, error);
@@ -196,7 +197,7 @@ void shard_job_free(struct shard_job *job) {
 static bool read_shard_job(const char *folder, struct shard_job *job) {
     FENCE(folder);
     hid_t file = open_manifest(folder);
-    int64_t partial = 0, shards = 0, by = 0;
+    int64_t partial = 0, shards = 0, divided = 0, by = 0;
     *job = (struct shard_job){.partial = false};
     if (file < 0) return false;
     hid_t verbatim = H5Dopen2(file, "job", H5P_DEFAULT);
@@ -206,9 +207,11 @@ static bool read_shard_job(const char *folder, struct shard_job *job) {
     job->resolved = results_read_text(file, "job_resolved");
     h5_get_number(file, "partial", INT64, &partial);
     h5_get_number(file, "shards", INT64, &shards);
+    h5_get_number(file, "divided", INT64, &divided);
     h5_get_number(file, "by", INT64, &by);
     job->partial = partial != 0;
     job->shards = shards >= 1 && shards <= MOST_SHARDS ? (int)shards : 1;
+    job->divided = divided >= 1 && divided <= MOST_SHARDS ? (int)divided : job->shards;
     job->by = (enum shard_by)by;
     for (int kind = 0; kind < 2; kind++)
         job->present[kind] = read_facts(file, (enum kernel_device)kind, &job->facts[kind]);
@@ -249,7 +252,7 @@ static char **list_folders(const char *whole, int *count) {
 /* What a shard's manifest says of the job. */
 struct manifest {
     char *folder, *job; /* the job's SHA-256; NULL: it has not begun */
-    int64_t shards, by, busy;
+    int64_t shards, divided, by, busy;
     struct timespec begun;
     int alike; /* manifests of the same job, divided alike, this one too */
 };
@@ -263,6 +266,7 @@ static struct manifest read_manifest(char *folder) {
     if (stat(path, &about) == 0) manifest.begun = about.st_mtim;
     if (file >= 0) {
         h5_get_number(file, "shards", INT64, &manifest.shards);
+        h5_get_number(file, "divided", INT64, &manifest.divided);
         h5_get_number(file, "by", INT64, &manifest.by);
         if (!h5_get_number(file, "busy", INT64, &manifest.busy)) manifest.busy = manifest.shards;
         H5Fclose(file);
@@ -273,7 +277,7 @@ static struct manifest read_manifest(char *folder) {
 
 static bool same_division(const struct manifest *one, const struct manifest *other) {
     return one->job && other->job && strcmp(one->job, other->job) == 0 && one->shards == other->shards &&
-           one->by == other->by;
+           one->divided == other->divided && one->by == other->by;
 }
 
 /* Is this manifest's job, divided as it says, rather the one to join? */
@@ -322,6 +326,33 @@ bool shards_find_job(const char *output, struct shard_job *job) {
     free(whole);
     destination_free(&place);
     return found;
+}
+
+/* Is there a folder of a shard of another number than `shards`? */
+static bool has_other_shards(const char *output, int shards) {
+    struct error ignored = {STATUS_OK, ""};
+    struct destination place;
+    bool found = false;
+    if (destination_find("output", output, &place, &ignored)) return false;
+    char *whole = must_printf("%s.parts", place.path);
+    DIR *folder = opendir(whole);
+    for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+        int index, count;
+        found = shard_folder_parse(entry->d_name, &index, &count) && count != shards;
+    }
+    if (folder) closedir(folder);
+    free(whole);
+    destination_free(&place);
+    return found;
+}
+
+bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by) {
+    struct shard_job found = {.partial = false};
+    bool same = has_other_shards(output, shards) && shards_find_job(output, &found) &&
+                strcmp(found.resolved, job->resolved) == 0 && (*by == SHARD_AUTO || *by == found.by);
+    if (same) *divided = found.divided, *by = found.by;
+    shard_job_free(&found);
+    return same;
 }
 
 /* ---- in the results file ----------------------------------------------------------------------------------------- */

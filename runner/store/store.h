@@ -64,7 +64,8 @@ void results_environment(const struct plan *plan, struct environment *environmen
 struct shard_job {
     char *path, *text, *resolved; /* of the job file: its path, its text, and what that came to on the command line */
     bool partial;
-    int shards;       /* into how many it is divided, */
+    int shards; /* into how many it is dealt out, for how many its units were made, */
+    int divided;
     enum shard_by by; /* and what is dealt out */
     bool present[2];  /* by enum kernel_device, as `facts` */
     struct device_facts facts[2];
@@ -75,6 +76,9 @@ struct shard_job {
  * lacks something. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
+/* The division of this job that shards of another number have begun beside OUTPUT: with these units, units_make(plan,
+ * *divided, *by), what they have finished is found again. false: there is none, or another than *by asks for. */
+bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by);
 
 /* Must all inputs be hashed before results_resume, or only those that the shard reads? */
 bool results_need_inputs(const struct results *results);

@@ -84,3 +84,43 @@ def test_columns_do_not_depend_on_the_division(folder, way):
     assert sum(row["overflowed"] + row["wrapped"] + row["truncated"] for row in expected) > 0
     for one, other in zip(found, expected, strict=True):
         assert {name: one[name] for name in SAME} == {name: other[name] for name in SAME}
+
+
+# ---- 1: another number of shards ------------------------------------------------------------------------------------
+
+
+def kept(done):
+    return done.stderr.count("(kept from before)")
+
+
+@pytest.mark.parametrize("by", ["runs", "tiles"])
+@pytest.mark.parametrize("then", ["more shards", "fewer shards", "one task of an array", "one process"])
+def test_units_are_reused_by_another_number_of_shards(folder, by, then):
+    """Whatever number they were made under, none is done again."""
+    products(folder, count=3)
+    first = [shard(folder, index, 3, "--by", by) for index in (0, 2)]
+    before = finished(folder)
+    assert len(before) == (2 if by == "runs" else 6) and not any(map(kept, first))
+    if then == "one process":
+        done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume", "--progress", "plain")
+        assert done.returncode == OK and kept(done) == len(before), done.stderr
+    else:
+        count = {"more shards": 4, "fewer shards": 2, "one task of an array": 1}[then]
+        flags = ["--resume", "--progress", "plain"] + (["--by", by] if then == "more shards" else [])
+        again = [shard(folder, index, count, *flags) for index in range(count)]
+        assert sum(map(kept, again)) == len(before)
+        assert finished(folder).items() >= before.items()
+        merge(folder)
+    assert bits(folder / "out.h5") == bits(plain_results(folder))
+
+
+def test_a_part_of_an_array(folder):
+    """Its numbers have gaps: nothing runs, and the reason is said."""
+    products(folder, count=3)
+    shard(folder, 0, 3)
+    before = finished(folder)
+    variables = {"SLURM_ARRAY_TASK_ID": "15", "SLURM_ARRAY_TASK_MIN": "4", "SLURM_ARRAY_TASK_COUNT": "3"}
+    command = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", "auto", "--resume"]
+    done = harness.tilerun(*command, env=plain_environment(**variables))
+    assert done.returncode == USAGE and "shards are numbered without gaps" in done.stderr
+    assert finished(folder) == before
