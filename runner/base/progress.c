@@ -20,13 +20,6 @@
 #define SOONEST_S   0.2 /* a new run redraws the live line only if it is at least this old */
 #define CLEAR       "\r\033[K"
 
-bool progress_parse(const char *text, enum progress_mode *mode) {
-    static const char *const names[] = {"auto", "plain", "none"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) return *mode = (enum progress_mode)i, true;
-    return false;
-}
-
 /* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
 
 /* Writes text in one call, so that no other thread's text interleaves. Writes nothing if the call would block. */

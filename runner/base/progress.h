@@ -21,7 +21,6 @@
 #include <pthread.h>
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_PLAIN, PROGRESS_NONE };
-bool progress_parse(const char *text, enum progress_mode *mode);
 
 struct progress {
     pthread_mutex_t mutex;

@@ -22,55 +22,55 @@ static enum status refuse_other_device(const struct comparison *comparison, stru
 }
 
 /* The open files and what is computed from them. */
-struct material {
+struct compared_files {
     int count; /* of new files */
     struct results_file *base, **news;
     struct comparison *comparisons;
     struct context *contexts;
 };
 
-static enum status compare_one(struct material *material, const char *path, const struct compare_settings *settings,
-                               struct error *error) {
-    int number = material->count;
-    TRY(command_results_open(path, &material->news[number], error));
-    struct comparison *comparison = &material->comparisons[number];
-    material->count++;
-    comparison_pair(material->base, material->news[number], comparison);
-    material->contexts[number] = context_compare(comparison);
+static enum status compare_one(struct compared_files *compared, const char *path,
+                               const struct compare_settings *settings, struct error *error) {
+    int number = compared->count;
+    TRY(command_results_open(path, &compared->news[number], error));
+    struct comparison *comparison = &compared->comparisons[number];
+    compared->count++;
+    comparison_pair(compared->base, compared->news[number], comparison);
+    compared->contexts[number] = context_compare(comparison);
     if (comparison->other_device && !settings->any_device) return refuse_other_device(comparison, error);
     const struct compare_options options = {.threshold = settings->threshold, .outputs = !settings->no_outputs};
     return comparison_judge(comparison, &options, error);
 }
 
-static void material_free(struct material *material) {
-    for (int i = 0; i < material->count; i++) {
-        context_free(&material->contexts[i]);
-        comparison_free(&material->comparisons[i]);
-        results_file_close(material->news[i]);
+static void compared_free(struct compared_files *compared) {
+    for (int i = 0; i < compared->count; i++) {
+        context_free(&compared->contexts[i]);
+        comparison_free(&compared->comparisons[i]);
+        results_file_close(compared->news[i]);
     }
-    free(material->contexts);
-    free(material->comparisons);
-    free(material->news);
-    results_file_close(material->base);
+    free(compared->contexts);
+    free(compared->comparisons);
+    free(compared->news);
+    results_file_close(compared->base);
 }
 
-static void print_tables(const struct material *material, bool sort) {
-    for (int i = 0; i < material->count; i++) {
-        comparison_print_files(&material->comparisons[i], stdout);
-        context_print(&material->contexts[i], stdout);
+static void print_tables(const struct compared_files *compared, bool sort) {
+    for (int i = 0; i < compared->count; i++) {
+        comparison_print_files(&compared->comparisons[i], stdout);
+        context_print(&compared->contexts[i], stdout);
     }
-    comparisons_print(material->comparisons, material->count, sort, stdout);
-    for (int i = 0; i < material->count; i++) {
-        if (material->count > 1) text_print(stdout, "%s: ", material->news[i]->path);
-        comparison_print_counts(&material->comparisons[i], stdout);
+    comparisons_print(compared->comparisons, compared->count, sort, stdout);
+    for (int i = 0; i < compared->count; i++) {
+        if (compared->count > 1) text_print(stdout, "%s: ", compared->news[i]->path);
+        comparison_print_counts(&compared->comparisons[i], stdout);
     }
 }
 
 /* Two files without common runs are a mistake of the user, not a success. */
-static enum status verdict(const struct material *material, struct error *error) {
+static enum status verdict(const struct compared_files *compared, struct error *error) {
     bool bad = false;
-    for (int i = 0; i < material->count; i++) {
-        const struct comparison *comparison = &material->comparisons[i];
+    for (int i = 0; i < compared->count; i++) {
+        const struct comparison *comparison = &compared->comparisons[i];
         if (comparison->count == 0)
             return fail(error, STATUS_USAGE, "%s and %s have no run in common", comparison->base->path,
                         comparison->new->path);
@@ -82,18 +82,18 @@ static enum status verdict(const struct material *material, struct error *error)
 static enum status compare(const struct invocation *invocation, struct error *error) {
     const struct compare_settings *settings = invocation->settings;
     size_t count = (size_t)invocation->count - 1;
-    struct material material = {.news = must_malloc(count * sizeof *material.news),
-                                .comparisons = must_malloc(count * sizeof *material.comparisons),
-                                .contexts = must_malloc(count * sizeof *material.contexts)};
-    enum status status = command_results_open(invocation->operands[0], &material.base, error);
+    struct compared_files compared = {.news = must_malloc(count * sizeof *compared.news),
+                                      .comparisons = must_malloc(count * sizeof *compared.comparisons),
+                                      .contexts = must_malloc(count * sizeof *compared.contexts)};
+    enum status status = command_results_open(invocation->operands[0], &compared.base, error);
     for (int i = 1; i < invocation->count && !status; i++)
-        status = compare_one(&material, invocation->operands[i], settings, error);
+        status = compare_one(&compared, invocation->operands[i], settings, error);
     if (!status && settings->json)
-        comparisons_print_json(material.comparisons, material.contexts, material.count, settings->threshold, stdout);
+        comparisons_print_json(compared.comparisons, compared.contexts, compared.count, settings->threshold, stdout);
     else if (!status)
-        print_tables(&material, settings->sort);
-    if (!status) status = verdict(&material, error);
-    material_free(&material);
+        print_tables(&compared, settings->sort);
+    if (!status) status = verdict(&compared, error);
+    compared_free(&compared);
     return status;
 }
 

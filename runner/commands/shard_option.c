@@ -17,7 +17,7 @@ static bool read_number(const char **text, int *number) {
 }
 
 /* Reads the number in an environment variable; false: it is not set, or is no number. */
-static bool variable(const char *name, int *number) {
+static bool read_variable(const char *name, int *number) {
     const char *text = getenv(name);
     return text && read_number(&text, number) && *text == '\0';
 }
@@ -26,10 +26,10 @@ static bool variable(const char *name, int *number) {
  */
 static bool from_array(int *index, int *count) {
     int number, least, step = 1;
-    if (!variable("SLURM_ARRAY_TASK_ID", &number) || !variable("SLURM_ARRAY_TASK_MIN", &least) ||
-        !variable("SLURM_ARRAY_TASK_COUNT", count))
+    if (!read_variable("SLURM_ARRAY_TASK_ID", &number) || !read_variable("SLURM_ARRAY_TASK_MIN", &least) ||
+        !read_variable("SLURM_ARRAY_TASK_COUNT", count))
         return false;
-    if (!variable("SLURM_ARRAY_TASK_STEP", &step) || step < 1) step = 1;
+    if (!read_variable("SLURM_ARRAY_TASK_STEP", &step) || step < 1) step = 1;
     *index = number < least ? -1 : (number - least) / step;
     return true;
 }
@@ -41,7 +41,7 @@ static bool from_batch_system(int *index, int *count, const char **source) {
     if (from_array(index, count)) return true;
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         *source = ranks[i][0];
-        if (variable(ranks[i][0], index) && variable(ranks[i][1], count)) return true;
+        if (read_variable(ranks[i][0], index) && read_variable(ranks[i][1], count)) return true;
     }
     return false;
 }
