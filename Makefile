@@ -101,13 +101,13 @@ LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo test unit valgrind sanitize coverage mutants bare real fuzz soak bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo check test unit valgrind sanitize coverage mutants bare real fuzz soak bench deps format lint install uninstall clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
-# demo and test are all that a fresh machine needs: what they lack comes first. Where that was something deps.mk is new,
-# so that make reads this file again and finds it. `make -n` remakes what it includes as well: it shall install nothing.
-NEEDED    := $(lastword $(sort $(filter demo test,$(MAKECMDGOALS))))
+# A fresh machine needs only demo, check and test: they first install what they lack. Then deps.mk is new, so that make
+# reads this file again and finds it. `make -n` also remakes what it includes, and must install nothing.
+NEEDED    := $(or $(if $(filter check test,$(MAKECMDGOALS)),test),$(filter demo,$(MAKECMDGOALS)))
 bring_deps = @BUILD='$(BUILD)' CC='$(CC)' HDF5_DIR='$(HDF5_DIR)' YAML_DIR='$(YAML_DIR)' DEPS='$(DEPS)' \
              PYTHON='$(PYTHON)' tests/deps.sh
 ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)
@@ -200,6 +200,9 @@ $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flag
 demo: $(PROGRAM) ## run a small job on a real data set and show what it wrote
 	@[ ! -t 1 ] || printf '\033[K'
 	@tests/demo.sh $(PROGRAM)
+
+check: $(PROGRAM) $(UNITS) ## a minute of tests before a commit: unit, golden and forty end-to-end tests
+	@BUILD='$(BUILD)' CUDA=$(CUDA) UNITS='$(UNITS)' CHECK=1 tests/run.sh
 
 test: $(PROGRAM) $(UNITS) ## unit, golden, end-to-end, Slurm and GPU tests; what cannot run here is skipped and counted
 	@BUILD='$(BUILD)' CUDA=$(CUDA) UNITS='$(UNITS)' tests/run.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Runs all tests, suite by suite, and prints one line that sums them up: `make test`. Tests that cannot run here are
-# skipped and counted.
+# skipped and counted. With CHECK=1 it runs few cases of tests that draw them, and of the end-to-end tests those in
+# tests/check.txt: `make check`.
 # The Makefile gives BUILD (the folder with the program and with the Python that tests/deps.sh chose), UNITS and CUDA.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
@@ -29,6 +30,7 @@ sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 
 # ---- unit: cmocka programs, one or more groups of tests each, on all cores ------------------------------------------
 run_unit() {
+    [ -z "${CHECK:-}" ] || export TILERUN_CASES=20
     timeout 600 "$1" > "$scratch/${1##*/}.log" 2>&1
     echo $? > "$scratch/${1##*/}.status"
 }
@@ -105,6 +107,12 @@ count_pytest() {
 if [ -x "$python" ]; then
     cores=()
     "$python" -c 'import xdist' 2> /dev/null && cores=(-n "$(nproc)" --dist loadgroup)
+fi
+if [ -x "$python" ] && [ -n "${CHECK:-}" ]; then
+    mapfile -t names < <(sed '/^#/d; s,^,tests/,' tests/check.txt)
+    run_pytest e2e "${names[@]}" "${cores[@]}"
+    count_pytest e2e
+elif [ -x "$python" ]; then
     run_pytest slurm tests/slurm &
     run_pytest e2e tests/e2e -m 'not timings and not packages' "${cores[@]}"
     wait
