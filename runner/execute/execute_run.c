@@ -43,7 +43,7 @@ static enum status use_device(struct execution *execution, enum kernel_device ki
 static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct watched_part *part = context;
     TRY(interrupt_check(error));
-    TRY(overflows_look(&part->overflows, box, data, error));
+    TRY(overflows_scan(&part->overflows, box, data, error));
     return part->sink.write(part->sink.context, box, data, error);
 }
 
@@ -66,8 +66,8 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
     const struct team *team = &execution->teams[run->device];
-    const struct watch watch = verify_begin(plan, run, execution->truths);
-    const struct pass pass = {plan, run, &trial->tiling, &execution->readers, &watch};
+    const struct box_observer observer = verify_begin(plan, run, execution->truths);
+    const struct pass pass = {plan, run, &trial->tiling, &execution->readers, &observer};
     enum status status;
     progress_tiles(&execution->progress, trial->tiling.steps);
     while ((status = stream_run(team, &pass, &trial->sink, passed, &trial->stream, error)) == STATUS_MEMORY) {

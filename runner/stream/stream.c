@@ -54,7 +54,8 @@ static enum status read_box(struct stream *stream, struct input *in, bool fresh,
     stream->result.times.read_s += end - begin;
     stream->result.bytes_read += bytes;
     stream->result.file_bytes += in->reader->counts.bytes - before.bytes;
-    if (fresh && stream->watch) stream->watch->seen(stream->watch->context, (int)(in - stream->in), box, memory);
+    if (fresh && stream->observer)
+        stream->observer->read(stream->observer->context, (int)(in - stream->in), box, memory);
     return STATUS_OK;
 }
 
@@ -334,7 +335,7 @@ static struct stream *stream_create(const struct team *team, const struct pass *
                            .tiling = tiling,
                            .task = task,
                            .sink = sink,
-                           .watch = pass->watch};
+                           .observer = pass->observer};
     for (int i = 0; i < new->bands.lanes; i++)
         new->lanes[i] =
             (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
@@ -366,7 +367,7 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
     struct stream *new = stream_create(team, pass, sink);
     int inputs = new->task->geometry.inputs;
     begin_hashes(new);
-    if (pass->watch) pass->watch->begin(pass->watch->context);
+    if (pass->observer) pass->observer->begin(pass->observer->context);
     double begin = now_s();
     enum status status = take_pass(new, error);
     new->result.times.total_s = now_s() - begin;

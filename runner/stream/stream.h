@@ -34,9 +34,9 @@ struct sink {
 
 /* Receives each box of an input once, packed, after it was read and before a kernel could overwrite it; called from the
  * thread that calls stream_run. Boxes that are resident on the device are not read, so they are not reported. */
-struct watch {
+struct box_observer {
     void (*begin)(void *context); /* a pass begins: boxes of an earlier pass come again */
-    void (*seen)(void *context, int input, const struct box *box, const void *data);
+    void (*read)(void *context, int input, const struct box *box, const void *data);
     void *context;
 };
 
@@ -46,7 +46,7 @@ struct pass {
     const struct run *run;
     const struct tiling *tiling; /* the plan's, or smaller tiles if the device is short of memory */
     struct readers *readers;
-    const struct watch *watch; /* NULL: none */
+    const struct box_observer *observer; /* NULL: none */
 };
 
 struct stage_times {

@@ -107,7 +107,7 @@ struct stream {
     const struct tiling *tiling;
     const struct task *task;
     const struct sink *sink;
-    const struct watch *watch; /* NULL: none */
+    const struct box_observer *observer; /* NULL: none */
     struct stream_result result;
     struct input in[MAX_INPUTS];
     struct output out;

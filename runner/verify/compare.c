@@ -1,5 +1,5 @@
-/* compare.c - compares runs of elements by vectorised loops, and one by one only those runs in which the loop finds an
- * odd or wrong element. */
+/* compare.c - compares runs of elements in vectorised loops, and looks at single elements only in runs where the loop
+ * finds an element that is wrong or not finite. */
 #include "compare.h"
 
 #include "../../kernels/core/axes.h"
@@ -9,12 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-#define RUN 2048 /* elements: their buffers fit into the first-level cache */
+#define RUN 2048 /* elements; a run's buffers fit into the L1 cache */
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* The largest error of a run; NaN if an element neither equals the rounded truth nor is at a finite distance from
- * it. */
+/* Computes the largest error of a run; NaN if an element neither equals the rounded truth nor is at a finite distance
+ * from it. */
 CPU_BODY largest_error_body(int64_t count, const double *out, const double *rounded, const double *value,
                             const double *magnitude, double absolute, double *result) {
     double largest = 0, odd = 0;
@@ -39,7 +39,7 @@ static double rounded_to(enum dtype dtype, double value) {
     return dtype_load(dtype, &room, 0);
 }
 
-/* The least number that rounds to infinity. float64 cannot hold its own: the largest finite number instead. */
+/* The smallest number that rounds to infinity. For float64, which cannot represent it, the largest finite number. */
 static double least_infinite(enum dtype dtype) {
     double largest = dtype_largest(dtype);
     return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
@@ -57,7 +57,7 @@ static double element_error(enum dtype dtype, double out, const struct truth *tr
     return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
 }
 
-/* The largest error of elements [start, start + count); *wrong: the first wrong element, -1: none. */
+/* The largest error of elements [start, start + count). *wrong: the index of the first wrong element; -1: none. */
 static double compare_floats(enum dtype dtype, const char *data, const struct truth *truth, int64_t start,
                              int64_t count, const struct tolerance *tolerance, int64_t *wrong) {
     double out[RUN], rounded[RUN], largest;
@@ -100,9 +100,9 @@ static double compare_bits(enum dtype dtype, const char *data, const struct trut
     return INFINITY;
 }
 
-/* ---- stored as another type -------------------------------------------------------------------------------------- */
+/* ---- outputs stored as another type ------------------------------------------------------------------------------ */
 
-/* The truth as it would be stored: first as the type that is computed in. */
+/* Converts the truth as a right output would be: to the type that is computed in, then to the stored type. */
 static void right_elements(const struct geometry *geometry, enum dtype stored, const struct truth *truth, int64_t start,
                            int64_t count, void *to) {
     enum dtype computed = geometry->out.dtype;
@@ -126,7 +126,7 @@ static double relative_error(double distance, const struct truth *truth, int64_t
     return excess <= 0 ? 0 : excess / truth->magnitude[i];
 }
 
-/* `right`: the truth as it would be stored. */
+/* The error of a stored float. `right`: the truth as it would be stored. */
 static double float_error(enum dtype computed, enum dtype stored, double out, double right, const struct truth *truth,
                           int64_t i, const struct tolerance *tolerance) {
     double value = truth->value[i];
@@ -139,8 +139,8 @@ static double float_error(enum dtype computed, enum dtype stored, double out, do
     return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
 }
 
-/* How far the truth is from the nearest number that becomes `out` when its fraction is cut off and what is left is
- * taken modulo 2^bits. A NaN and an infinity become 0. */
+/* The error of a stored integer: the distance from the truth to the nearest number that converts to `out`. Conversion
+ * cuts off the fraction and takes the rest modulo 2^bits; NaN and infinity become 0. */
 static double integer_error(enum dtype computed, enum dtype stored, int64_t out, const struct truth *truth, int64_t i,
                             const struct tolerance *tolerance) {
     double value = truth->value[i], whole = trunc(value), fraction = value - whole;
@@ -158,7 +158,7 @@ static double integer_error(enum dtype computed, enum dtype stored, int64_t out,
     return relative_error(distance, truth, i, tolerance);
 }
 
-/* As compare_floats and compare_bits. */
+/* As compare_floats and compare_bits, for outputs that are stored as another type. */
 static double compare_converted(const struct geometry *geometry, enum dtype stored, const char *data,
                                 const struct truth *truth, int64_t start, int64_t count,
                                 const struct tolerance *tolerance, int64_t *wrong) {
@@ -185,7 +185,7 @@ static double compare_converted(const struct geometry *geometry, enum dtype stor
 
 /* ---- a box ------------------------------------------------------------------------------------------------------- */
 
-/* Row-major index in the box -> "[3, 17]" in the output, by the axes of its array. */
+/* Writes the position of an element, given by its row-major index in the box, in the output's array: "[3, 17]". */
 static void element_place(const struct operand *out, const struct box *box, int64_t index, char text[96]) {
     const struct axes *axes = &out->axes;
     int64_t at[MAX_RANK] = {0}, apart[MAX_RANK] = {0};
@@ -215,8 +215,8 @@ static void element_print(enum dtype dtype, const void *data, int64_t i, char te
         snprintf(text, 32, dtype_is_signed(dtype) ? "%lld" : "%llu", (long long)dtype_load_integer(dtype, data, i));
 }
 
-static void say_what_is_wrong(const struct geometry *geometry, enum dtype stored, const void *data,
-                              const struct box *box, const struct truth *truth, int64_t i, struct verdict *verdict) {
+static void write_message(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
+                          const struct truth *truth, int64_t i, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;
     char place[96], is[32], should[32];
     element_place(&geometry->out, box, i, place);
@@ -237,7 +237,7 @@ static void say_what_is_wrong(const struct geometry *geometry, enum dtype stored
     }
     double out = dtype_load(dtype, data, i);
     double value = truth->integer ? dtype_load(dtype, &truth->integer[i], 0) : truth->value[i];
-    bool bits = truth->integer && (out == value || (isnan(out) && isnan(value))); /* zeros of different sign, NaNs */
+    bool bits = truth->integer && (out == value || (isnan(out) && isnan(value))); /* zeros of different sign, or NaNs */
     snprintf(verdict->message, sizeof verdict->message, "%s is %.9g, should be %.9g%s", place, out, value,
              bits ? " with other bits" : "");
 }
@@ -261,5 +261,5 @@ void compare_elements(const struct geometry *geometry, enum dtype stored, const 
     if (largest > verdict->error) verdict->error = largest;
     if (first == INT64_MAX || !verdict->right) return;
     verdict->right = false;
-    say_what_is_wrong(geometry, stored, data, box, truth, first, verdict);
+    write_message(geometry, stored, data, box, truth, first, verdict);
 }

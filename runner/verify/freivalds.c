@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK    512 /* lines; a longer block is halved while there are fewer than PROJECTION_BLOCKS */
-#define EXPONENT 500 /* scales are powers of 2, from -EXPONENT to EXPONENT: products of two stay within float64 */
-#define SQUARE   256 /* rows and columns of the square compared around an overflow */
-#define ROOM     (INT64_C(1) << 22) /* elements of a set of vectors: bounds memory */
+#define BLOCK    512 /* lines; longer blocks are halved until there are PROJECTION_BLOCKS of them */
+#define EXPONENT 500 /* scales are powers of 2 up to 2^EXPONENT, so that a product of two stays within float64 */
+#define SQUARE   256 /* rows and columns of the square that is compared around an overflow */
+#define ROOM     (INT64_C(1) << 22) /* at most in a set of vectors, in elements: bounds memory */
 
 static uint64_t splitmix(uint64_t *state) {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -20,23 +20,23 @@ static uint64_t splitmix(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* ---- facts about the rows and the columns of C ------------------------------------------------------------------- */
+/* ---- weights and sums of the rows and the columns of C ----------------------------------------------------------- */
 
-/* The lines of a side: rows of A and C, or columns of B and C. The sums of the other side's lines are over blocks of
- * these lines. */
+/* One side of the product: its lines are the rows of A and C, or the columns of B and C. The other side's sums run over
+ * blocks of these lines. */
 struct side {
     int64_t lines, block_length; /* of one matrix of the stack */
     int blocks;
-    double *weights;    /* [batch][line]; 0 where the line is odd */
-    double *truth;      /* [batch][line][block of the other side] */
-    double *magnitudes; /* [batch][line]: `truth` without signs, the weighted |f| |A||B| */
-    bool *odd; /* [batch][line]: its operand's line holds a NaN or an infinity, so the line of C holds nothing else */
+    double *weights;    /* [batch][line]; 0 if the line is not finite */
+    double *truth;      /* [batch][line][block of the other side]: weighted sums of f A B */
+    double *magnitudes; /* [batch][line]: the same with absolute values, weighted sums of |f| |A||B| */
+    bool *nonfinite;    /* [batch][line]: the operand's line, and so C's, holds a NaN or an infinity */
 };
 
 struct freivalds {
     int64_t batch;
     uint64_t seed;
-    double *scale;        /* [batch]: scale of C: that of A times that of B */
+    double *scale;        /* [batch]: scale of C, the product of the scales of A and B */
     struct side sides[2]; /* rows, columns */
 };
 
@@ -48,12 +48,12 @@ static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
     side->weights = zeros(batch * side->lines);
     side->truth = zeros(batch * side->lines * other_blocks);
     side->magnitudes = zeros(batch * side->lines);
-    side->odd = calloc((size_t)(batch * side->lines) + 1, sizeof *side->odd);
-    return side->weights && side->truth && side->magnitudes && side->odd;
+    side->nonfinite = calloc((size_t)(batch * side->lines) + 1, sizeof *side->nonfinite);
+    return side->weights && side->truth && side->magnitudes && side->nonfinite;
 }
 
-/* Chooses the blocks that sums over `lines` are cut into. The more blocks there are, the less an error hides in the
- * rounding errors of other elements. */
+/* Chooses the blocks into which sums over `lines` are cut. The more blocks there are, the smaller is the rounding error
+ * of a sum, in which a wrong element could hide. */
 static void choose_blocks(struct side *side, int64_t lines, int64_t longest) {
     *side = (struct side){.lines = lines, .blocks = 1};
     while (side->blocks < PROJECTION_BLOCKS && lines > side->blocks * BLOCK && 2 * side->blocks * longest <= ROOM)
@@ -69,7 +69,7 @@ void freivalds_free(struct freivalds *freivalds) {
         free(side->weights);
         free(side->truth);
         free(side->magnitudes);
-        free(side->odd);
+        free(side->nonfinite);
     }
     free(freivalds->scale);
     free(freivalds);
@@ -96,10 +96,10 @@ static int axis_of(const struct operand *operand, enum loop loop) {
 struct sizes {
     int axis;
     double *largest;
-    bool *odd;
+    bool *nonfinite;
 };
 
-/* (fmax would be a call for each element.) */
+/* The comparison replaces fmax, which would be a function call for each element. */
 CPU_BODY take_largest_body(const double *x, int64_t count, double *largest) {
     double most = *largest;
 #pragma omp simd reduction(max : most)
@@ -124,12 +124,12 @@ static void take_sizes(void *context, const struct band *band, int64_t first, in
         for (int64_t r = 0; r < band->count[0]; r++) take_larger(band->x + r * columns + first, count, largest);
 }
 
-static void take_odd(void *context, const struct band *band) {
+static void mark_nonfinite(void *context, const struct band *band) {
     const struct sizes *sizes = context;
     for (int64_t r = 0; r < band->count[0]; r++)
         for (int64_t c = 0; c < band->count[1]; c++)
             if (!isfinite(band->x[r * band->count[1] + c]))
-                sizes->odd[sizes->axis == 0 ? band->start[0] + r : band->start[1] + c] = true;
+                sizes->nonfinite[sizes->axis == 0 ? band->start[0] + r : band->start[1] + c] = true;
 }
 
 static int exponent_of(double value) {
@@ -138,10 +138,10 @@ static int exponent_of(double value) {
 }
 
 static struct visitor visit_sizes(struct sizes *sizes) {
-    return (struct visitor){take_odd, take_sizes, sizes, sizes->axis};
+    return (struct visitor){mark_nonfinite, take_sizes, sizes, sizes->axis};
 }
 
-/* Sets an operand's scale, and the weights of its lines, from the sizes of these. */
+/* Sets an operand's scale and the weights of its lines, by the lines' largest elements. */
 static void weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state) {
     int64_t lines = matrix->size[sizes->axis];
     double *weights = sizes->largest, largest = 0;
@@ -153,7 +153,7 @@ static void weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64
         double weight = 0.5 + ldexp((double)(bits >> 12), -53);
         int line = weights[i] > 0 ? exponent_of(weights[i]) - exponent : 0;
         if (line < -EXPONENT) line = -EXPONENT;
-        weights[i] = sizes->odd[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
+        weights[i] = sizes->nonfinite[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
     }
 }
 
@@ -167,7 +167,7 @@ static struct weighing weighing_of(const struct side *side, int64_t b, int axis,
                              vectors->sums, vectors->magnitudes};
 }
 
-/* Computes the truth of one side's lines: their sums over the blocks of the other side. */
+/* Prepares the computation of one side's `truth` and `magnitudes`: its lines times the other side's vectors. */
 static struct multiplication multiplication_of(const struct side *side, int other_blocks, int64_t b, int axis,
                                                const struct vectors *vectors) {
     return (struct multiplication){axis,
@@ -178,7 +178,7 @@ static struct multiplication multiplication_of(const struct side *side, int othe
                                    side->magnitudes + b * side->lines};
 }
 
-/* Computes the sums of one matrix of the stack. Of a product with itself each reading serves both operands. */
+/* Computes the sums for one matrix of the stack. If both operands are the same array, each reading serves both. */
 static enum status prepare_matrix(struct freivalds *freivalds, const struct geometry *geometry,
                                   const struct host_reader *reader, const struct run *run, bool same, int64_t b,
                                   uint64_t *state, const struct vectors vectors[2], struct error *error) {
@@ -190,8 +190,8 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
     memset(vectors[0].magnitudes, 0, (size_t)k * sizeof(double));
     memset(vectors[1].sums, 0, (size_t)(k * columns->blocks) * sizeof(double));
     memset(vectors[1].magnitudes, 0, (size_t)k * sizeof(double));
-    struct sizes sizes_of_a = {m_of_a, rows->weights + b * m, rows->odd + b * m};
-    struct sizes sizes_of_b = {n_of_b, columns->weights + b * n, columns->odd + b * n};
+    struct sizes sizes_of_a = {m_of_a, rows->weights + b * m, rows->nonfinite + b * m};
+    struct sizes sizes_of_b = {n_of_b, columns->weights + b * n, columns->nonfinite + b * n};
     struct visitor sizes[2] = {visit_sizes(&sizes_of_a), visit_sizes(&sizes_of_b)};
     TRY(matrix_visit(&a_matrix, sizes, same ? 2 : 1, error));
     if (!same) TRY(matrix_visit(&b_matrix, sizes + 1, 1, error));
@@ -207,7 +207,7 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
     if (same) {
         TRY(matrix_visit(&a_matrix, weigh, 2, error));
         TRY(matrix_visit(&a_matrix, multiply, 2, error));
-    } else { /* the larger is read once for both */
+    } else { /* one reading of the larger operand serves both the weighing and the multiplication */
         const struct matrix *matrices[2] = {&a_matrix, &b_matrix};
         int large = m < n;
         struct visitor both[2] = {weigh[large], multiply[large]};
@@ -256,7 +256,7 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
 
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 
-/* A sum, and by how much it is off in proportion to its size. */
+/* A sum that differs from its truth, and by how much relative to its allowed rounding error. */
 struct suspect {
     double ratio;
     struct box box;
@@ -269,10 +269,10 @@ struct search {
     int64_t b;
     uint64_t state;
     struct suspect worst[2][SUSPECT_LINES]; /* of rows, of columns; the worst first */
-    int oddities, overflows;                /* boxes kept */
-    struct box oddity[SUSPECT_ODDITIES], overflow[SUSPECT_OVERFLOWS];
+    int nonfinites, overflows;              /* number of boxes kept */
+    struct box nonfinite[SUSPECT_NONFINITE], overflow[SUSPECT_OVERFLOWS];
     int64_t overflows_seen;
-    int64_t *infinite[2]; /* [line]: elements that are not finite, counted in the odd lines of either side */
+    int64_t *infinite[2]; /* [side][line]: number of non-finite elements in each non-finite line */
 };
 
 static struct box part_of(const struct search *search, int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -284,15 +284,16 @@ static struct box part_of(const struct search *search, int64_t row, int64_t rows
     return box;
 }
 
-/* Keeps a box. When there is no room, one that is certainly wrong replaces one that is not certain. */
-static void add_oddity(struct search *search, struct box box, bool certain) {
-    if (search->oddities < SUSPECT_ODDITIES)
-        search->oddity[search->oddities++] = box;
+/* Keeps a suspect box of non-finite elements. If there is no room, one that is certainly wrong replaces the first. */
+static void add_nonfinite(struct search *search, struct box box, bool certain) {
+    if (search->nonfinites < SUSPECT_NONFINITE)
+        search->nonfinite[search->nonfinites++] = box;
     else if (certain)
-        search->oddity[0] = box;
+        search->nonfinite[0] = box;
 }
 
-/* Keeps a square around an overflow; when there is no room, each square seen is equally likely to be kept. */
+/* Keeps a square around an overflow. If there is no room, all squares have the same chance of being kept (reservoir
+ * sampling). */
 static void add_overflow(struct search *search, int64_t row, int64_t column) {
     const struct side *sides = search->freivalds->sides;
     row -= row % SQUARE, column -= column % SQUARE;
@@ -308,7 +309,8 @@ static void add_overflow(struct search *search, int64_t row, int64_t column) {
     if (at < SUSPECT_OVERFLOWS) search->overflow[at] = box;
 }
 
-/* Can element (i, j) have overflowed? |A||B| of it is a term of two magnitudes, each with a weight of 1/2 or more. */
+/* Can element (i, j) have overflowed? Its |A||B| is a term of the magnitudes of row i and column j, with a weight of at
+ * least 1/2, so these bound it. */
 static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
     const struct side *rows = &search->freivalds->sides[0], *columns = &search->freivalds->sides[1];
     i += search->b * rows->lines, j += search->b * columns->lines;
@@ -318,22 +320,22 @@ static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
     return !(most < dtype_largest(search->geometry->out.dtype) / 2);
 }
 
-static void search_odd(void *context, const struct band *band) {
+static void search_nonfinite(void *context, const struct band *band) {
     struct search *search = context;
     const struct side *sides = search->freivalds->sides;
-    const bool *odd_row = sides[0].odd + search->b * sides[0].lines;
-    const bool *odd_column = sides[1].odd + search->b * sides[1].lines;
+    const bool *nonfinite_row = sides[0].nonfinite + search->b * sides[0].lines;
+    const bool *nonfinite_column = sides[1].nonfinite + search->b * sides[1].lines;
     for (int64_t r = 0; r < band->count[0]; r++)
         for (int64_t c = 0; c < band->count[1]; c++) {
             if (isfinite(band->x[r * band->count[1] + c])) continue;
             int64_t i = band->start[0] + r, j = band->start[1] + c;
-            search->infinite[0][i] += odd_row[i];
-            search->infinite[1][j] += odd_column[j];
-            if (odd_row[i] || odd_column[j]) continue;
+            search->infinite[0][i] += nonfinite_row[i];
+            search->infinite[1][j] += nonfinite_column[j];
+            if (nonfinite_row[i] || nonfinite_column[j]) continue;
             if (can_overflow(search, i, j))
                 add_overflow(search, i, j);
             else
-                add_oddity(search, part_of(search, i, 1, j, 1), true);
+                add_nonfinite(search, part_of(search, i, 1, j, 1), true);
         }
 }
 
@@ -345,8 +347,8 @@ static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, stru
     worst[at] = (struct suspect){ratio, box};
 }
 
-/* Ranks the sums of a side's lines by their difference from the truth over what rounding may do to them: relative to
- * the magnitude, plus `absolute` for each element below the least normal number. */
+/* Ranks the sums of a side's lines by their difference from the truth, divided by the rounding error that the tolerance
+ * allows: relative to the magnitude, plus `absolute` for elements below the smallest normal number. */
 static void rank_lines(struct search *search, int s, const double *sums) {
     const struct freivalds *freivalds = search->freivalds;
     const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
@@ -372,18 +374,18 @@ static void rank_lines(struct search *search, int s, const double *sums) {
     }
 }
 
-/* Every element of an odd line must be NaN or infinite. If one is not, the line is certainly wrong. Of about a quarter
- * of the other odd lines, up to SQUARE elements are compared with the truth. */
-static void check_odd_lines(struct search *search, int s) {
+/* Checks that every element of a non-finite line is NaN or infinite. If one is not, the line is certainly wrong. In
+ * about a quarter of the other non-finite lines, up to SQUARE elements become suspects. */
+static void check_nonfinite_lines(struct search *search, int s) {
     const struct side *side = &search->freivalds->sides[s], *other = &search->freivalds->sides[!s];
-    const bool *odd = side->odd + search->b * side->lines;
+    const bool *nonfinite = side->nonfinite + search->b * side->lines;
     for (int64_t line = 0; line < side->lines; line++) {
-        if (!odd[line]) continue;
+        if (!nonfinite[line]) continue;
         bool wrong = search->infinite[s][line] != other->lines;
         int64_t count = wrong || other->lines < SQUARE ? other->lines : SQUARE;
         int64_t start = (int64_t)(splitmix(&search->state) % (uint64_t)(other->lines - count + 1));
         struct box box = s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1);
-        if (wrong || (splitmix(&search->state) & 3) == 0) add_oddity(search, box, wrong);
+        if (wrong || (splitmix(&search->state) & 3) == 0) add_nonfinite(search, box, wrong);
     }
 }
 
@@ -393,8 +395,8 @@ static enum status search_matrix(struct search *search, const struct host_reader
     struct matrix matrix = matrix_of(search->geometry, reader, run, -1, search->b);
     matrix.scale = search->freivalds->scale[search->b];
     struct weighing weighing[2];
-    struct visitor visitors[3] = {[2] = {search_odd, NULL, search, 0}};
-    for (int s = 0; s < 2; s++) { /* a side's lines are summed with the weights of the other side */
+    struct visitor visitors[3] = {[2] = {search_nonfinite, NULL, search, 0}};
+    for (int s = 0; s < 2; s++) { /* sums a side's lines with the weights of the other side */
         const struct side *other = &sides[!s];
         memset(search->infinite[s], 0, (size_t)sides[s].lines * sizeof *search->infinite[s]);
         memset(sums[s], 0, (size_t)(sides[s].lines * other->blocks) * sizeof(double));
@@ -404,14 +406,14 @@ static enum status search_matrix(struct search *search, const struct host_reader
     TRY(matrix_visit(&matrix, visitors, 3, error));
     for (int s = 0; s < 2; s++) {
         rank_lines(search, s, sums[s]);
-        check_odd_lines(search, s);
+        check_nonfinite_lines(search, s);
     }
     return STATUS_OK;
 }
 
 static void list_suspects(const struct search *search, struct suspects *suspects) {
     suspects->count = 0;
-    for (int i = 0; i < search->oddities; i++) suspects->box[suspects->count++] = search->oddity[i];
+    for (int i = 0; i < search->nonfinites; i++) suspects->box[suspects->count++] = search->nonfinite[i];
     for (int i = 0; i < SUSPECT_LINES; i++)
         for (int s = 0; s < 2; s++)
             if (search->worst[s][i].ratio > 0) suspects->box[suspects->count++] = search->worst[s][i].box;

@@ -1,4 +1,4 @@
-/* overflows.c - looks for infinities in results, and in the inputs for what they come from. */
+/* overflows.c - scans results for infinities, and the inputs for infinities that explain them. */
 #include "overflows.h"
 
 #include "../../kernels/core/convert.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN   (INT64_C(1) << 15) /* elements that one thread looks at, at a time */
+#define RUN   (INT64_C(1) << 15) /* elements that one thread scans at a time */
 #define PIECE (INT64_C(1) << 21) /* elements of an input that are read at a time */
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
@@ -29,46 +29,47 @@ static bool bit(const unsigned char *bits, int64_t at) {
     return bits[at / 8] >> at % 8 & 1;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
+/* ---- scanning ---------------------------------------------------------------------------------------------------- */
 
 struct overflows overflows_begin(const struct run *run, const struct geometry *geometry) {
     const struct operation *operation = operations[geometry->op];
-    bool computes = dtype_is_float(geometry->out.dtype) && !operation->exact &&
-                    operation->tolerance(geometry, ACCURACY_FULL).relative > 0; /* what is only selected has none */
+    bool computes =
+        dtype_is_float(geometry->out.dtype) && !operation->exact &&
+        operation->tolerance(geometry, ACCURACY_FULL).relative > 0; /* min, max and the like only select elements: 0 */
     return (struct overflows){.geometry = computes && !run->kernel->is_roof ? geometry : NULL};
 }
 
-struct look {
+struct scan {
     enum dtype dtype;
     int64_t count;
     const char *data;
     atomic_llong found;
 };
 
-static void look_at(void *context, int64_t item, int thread) {
+static void scan_run(void *context, int64_t item, int thread) {
     (void)thread;
-    struct look *look = context;
-    int64_t start = item * RUN, left = look->count - start;
+    struct scan *scan = context;
+    int64_t start = item * RUN, left = scan->count - start;
     int64_t found =
-        convert_infinities(look->dtype, look->data + start * (int64_t)dtype_size(look->dtype), left < RUN ? left : RUN);
-    if (found) atomic_fetch_add(&look->found, found);
+        convert_infinities(scan->dtype, scan->data + start * (int64_t)dtype_size(scan->dtype), left < RUN ? left : RUN);
+    if (found) atomic_fetch_add(&scan->found, found);
 }
 
 static bool has_infinities(enum dtype dtype, int64_t count, const void *data) {
-    struct look look = {dtype, count, data, 0};
-    workers_run((count + RUN - 1) / RUN, look_at, &look);
-    return look.found > 0;
+    struct scan scan = {dtype, count, data, 0};
+    workers_run((count + RUN - 1) / RUN, scan_run, &scan);
+    return scan.found > 0;
 }
 
-/* Steps through a box in row-major order. */
-static void next(const struct box *box, int64_t at[MAX_RANK]) {
+/* Advances to the next element of a box in row-major order. */
+static void advance(const struct box *box, int64_t at[MAX_RANK]) {
     for (int axis = box->rank - 1; axis >= 0; axis--) {
         if (++at[axis] < box->start[axis] + box->count[axis]) return;
         at[axis] = box->start[axis];
     }
 }
 
-/* The number of an element among those that differ along the axes that are not reduced. */
+/* The row-major index of an element by its axes that are not reduced. */
 static int64_t number_of(const struct geometry *geometry, const struct operand *operand, const int64_t at[LOOPS]) {
     int64_t number = 0;
     for (int axis = 0; axis < operand->shape.rank; axis++) {
@@ -90,14 +91,14 @@ static void mark(const struct geometry *geometry, const struct operand *operand,
                  const void *data, unsigned char *bits) {
     int64_t at[MAX_RANK], loops[LOOPS] = {0}, count = box_elements(box);
     memcpy(at, box->start, sizeof at);
-    for (int64_t i = 0; i < count; i++, next(box, at)) {
+    for (int64_t i = 0; i < count; i++, advance(box, at)) {
         if (!isinf(dtype_load(operand->dtype, data, i))) continue;
         for (int axis = 0; axis < box->rank; axis++) loops[operand->loop[axis]] = at[axis];
         bit_set(bits, number_of(geometry, operand, loops));
     }
 }
 
-enum status overflows_look(struct overflows *overflows, const struct box *box, const void *data, struct error *error) {
+enum status overflows_scan(struct overflows *overflows, const struct box *box, const void *data, struct error *error) {
     const struct geometry *geometry = overflows->geometry;
     if (!geometry || !has_infinities(geometry->out.dtype, box_elements(box), data)) return STATUS_OK;
     if (!overflows->infinite) TRY(bits_allocate(numbers_of(geometry, &geometry->out), &overflows->infinite, error));
@@ -112,7 +113,8 @@ void overflows_end(struct overflows *overflows) {
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* Finds along which of an input's axes that are not reduced it has infinities. *bits stays NULL where it has none. */
+/* Reads an input and sets the bits of its infinities, indexed by the axes that are not reduced. *bits stays NULL if
+ * there are none. */
 static enum status search_input(const struct geometry *geometry, const struct run *run, int input,
                                 const struct host_reader *reader, unsigned char **bits, struct error *error) {
     const struct operand *operand = &geometry->in[input];
@@ -142,7 +144,7 @@ static int64_t count_unexplained(const struct overflows *overflows, unsigned cha
     const struct geometry *geometry = overflows->geometry;
     const struct box whole = box_whole(&geometry->out.shape);
     int64_t at[MAX_RANK] = {0}, loops[LOOPS] = {0}, count = 0, elements = box_elements(&whole);
-    for (int64_t i = 0; i < elements; i++, next(&whole, at)) {
+    for (int64_t i = 0; i < elements; i++, advance(&whole, at)) {
         if (!bit(overflows->infinite, i)) continue;
         bool explained = false;
         for (int axis = 0; axis < whole.rank; axis++) loops[geometry->out.loop[axis]] = at[axis];

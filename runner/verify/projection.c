@@ -1,5 +1,5 @@
-/* projection.c - reads bands and loops over them; in the loops each core has its own lines. They are shared out by the
- * threads that read: those of OpenMP would spin while these read the next band. */
+/* projection.c - reads a matrix band by band and computes sums over it. Each thread computes the sums of its own lines.
+ * The threads are those that read (workers.h): OpenMP's would spin on the cores while the next band is read. */
 #include "projection.h"
 
 #include "../../kernels/core/convert.h"
@@ -10,31 +10,31 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define BAND_ELEMENTS (INT64_C(1) << 18) /* that stay in a cache from one visitor to the next */
+#define BAND_ELEMENTS (INT64_C(1) << 18) /* of a band: it stays in the cache from one visitor to the next */
 #define RUN           8192               /* elements that one thread converts at a time */
-#define COLUMNS       64                 /* lines that one thread takes at a time */
-#define ROWS          4
-#define ITEMS         256 /* that a band is shared out in, at most */
+#define COLUMNS       64                 /* columns that one call of `take` processes... */
+#define ROWS          4                  /* ...or rows */
+#define ITEMS         256                /* of work in a band, at most */
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */
 
-CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *odd) {
+CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *nonfinite) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; i++) {
         sum += x[i] * 0; /* NaN, if x[i] is not finite */
         x[i] *= scale;
     }
-    *odd = sum;
+    *nonfinite = sum;
 }
-CPU_VERSIONS(scale_run, (double scale, int64_t count, double *x, double *odd), (scale, count, x, odd))
+CPU_VERSIONS(scale_run, (double scale, int64_t count, double *x, double *nonfinite), (scale, count, x, nonfinite))
 
 struct widening {
     const struct matrix *matrix;
     const char *raw;
     int64_t elements;
     double *x;
-    atomic_bool odd;
+    atomic_bool nonfinite;
 };
 
 static void widen_run(void *context, int64_t run, int thread) {
@@ -45,21 +45,21 @@ static void widen_run(void *context, int64_t run, int thread) {
     double *x = widening->x + start, zero;
     convert_to_double(dtype, widening->raw + start * (int64_t)dtype_size(dtype), count, x);
     scale_run(widening->matrix->scale, count, x, &zero);
-    if (zero != 0 || isnan(zero)) atomic_store(&widening->odd, true);
+    if (zero != 0 || isnan(zero)) atomic_store(&widening->nonfinite, true);
 }
 
-/* Converts a band's elements to float64 and scales them. true: one of them is NaN or infinite. */
+/* Converts a band's elements to float64 and scales them. true: at least one of them is NaN or infinite. */
 static bool widen(const struct matrix *matrix, const char *raw, const struct band *band) {
     struct widening widening = {matrix, raw, band->count[0] * band->count[1], band->x, false};
     workers_run(ceil_div(widening.elements, RUN), widen_run, &widening);
-    return atomic_load(&widening.odd);
+    return atomic_load(&widening.nonfinite);
 }
 
 struct sharing {
     void (*take)(void *context, const struct band *band, int64_t first, int64_t count);
     void *context;
     const struct band *band;
-    int64_t lines, each, item; /* lines of the band, of a call, of an item: of a narrow band's short ones many */
+    int64_t lines, each, item; /* number of lines in the band, in a call of `take`, in a work item */
 };
 
 static void share_item(void *context, int64_t item, int thread) {
@@ -70,20 +70,20 @@ static void share_item(void *context, int64_t item, int thread) {
         sharing->take(sharing->context, sharing->band, first, min_int64(sharing->each, end - first));
 }
 
-static void share_out(const struct visitor *visitor, const struct band *band) {
+static void take_lines(const struct visitor *visitor, const struct band *band) {
     int64_t lines = band->count[visitor->axis], each = visitor->axis == 0 ? ROWS : COLUMNS;
     int64_t item = each * ceil_div(lines, each * ITEMS);
     struct sharing sharing = {visitor->take, visitor->context, band, lines, each, item};
     if (visitor->take) workers_run(ceil_div(lines, item), share_item, &sharing);
 }
 
-static void visit_band(const struct visitor *visitors, int count, const struct band *band, bool odd) {
-    for (int i = 0; i < count && odd; i++)
-        if (visitors[i].odd) visitors[i].odd(visitors[i].context, band);
-    int64_t elements = odd ? band->count[0] * band->count[1] : 0;
+static void visit_band(const struct visitor *visitors, int count, const struct band *band, bool nonfinite) {
+    for (int i = 0; i < count && nonfinite; i++)
+        if (visitors[i].nonfinite) visitors[i].nonfinite(visitors[i].context, band);
+    int64_t elements = nonfinite ? band->count[0] * band->count[1] : 0;
     for (int64_t i = 0; i < elements; i++)
         if (!isfinite(band->x[i])) band->x[i] = 0;
-    for (int i = 0; i < count; i++) share_out(&visitors[i], band);
+    for (int i = 0; i < count; i++) take_lines(&visitors[i], band);
 }
 
 enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error) {
@@ -93,7 +93,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .whole = true}, BAND_ELEMENTS);
     if (cut.pieces == 0) return STATUS_OK;
     struct box first = cut_piece(&cut, 0);
-    size_t elements = (size_t)box_elements(&first); /* no other piece has more */
+    size_t elements = (size_t)box_elements(&first); /* no other piece is larger */
     char *raw = malloc(elements * dtype_size(matrix->operand->dtype) + 8);
     struct band band = {.x = malloc(elements * sizeof(double))};
     enum status status = STATUS_OK;
@@ -118,7 +118,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
 
 /* ---- weighing ---------------------------------------------------------------------------------------------------- */
 
-/* Adds a block's `rows` rows of up to COLUMNS columns. */
+/* Adds `rows` weighted rows of a block, for up to COLUMNS columns. */
 CPU_BODY weigh_rows_body(const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *weights,
                          double *sums, double *magnitudes) {
     for (int64_t r = 0; r < rows; r++, x += pitch) {
@@ -150,7 +150,7 @@ CPU_BODY weigh_run_body(const double *x, int64_t count, const double *weights, d
 CPU_VERSIONS(weigh_run, (const double *x, int64_t count, const double *weights, double *sum, double *magnitude),
              (x, count, weights, sum, magnitude))
 
-/* The end of the block that holds `index`, or `end` if that is less. */
+/* The end of the block that contains `index`, at most `end`. */
 static int64_t block_end(const struct weighing *weighing, int64_t index, int64_t end) {
     return min_int64(end, (index / weighing->block_length + 1) * weighing->block_length);
 }
@@ -195,7 +195,7 @@ struct visitor visit_weighing(struct weighing *weighing) {
 
 /* ---- multiplying ------------------------------------------------------------------------------------------------- */
 
-/* Calls `function` with a constant number of blocks, so that its loops are compiled for that number. */
+/* Calls `function` with a compile-time constant number of blocks, so that the compiler unrolls its loops. */
 #define FOR_BLOCKS(blocks, function, ...)                                                                              \
     switch (blocks) {                                                                                                  \
     case 1: function(1, __VA_ARGS__); break;                                                                           \
@@ -206,8 +206,8 @@ struct visitor visit_weighing(struct weighing *weighing) {
     }
 
 /* sums[block][column] += v[row][block] * x[row][column] for up to COLUMNS columns, ROWS rows at a time. */
-CPU_BODY down(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *vectors,
-              double (*sums)[COLUMNS]) {
+CPU_BODY multiply_down(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *vectors,
+                       double (*sums)[COLUMNS]) {
     int64_t r = 0;
     for (; r + ROWS <= rows; r += ROWS) {
         const double *x0 = x + r * pitch, *x1 = x0 + pitch, *x2 = x1 + pitch, *x3 = x2 + pitch;
@@ -229,7 +229,7 @@ CPU_BODY down(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t 
 CPU_BODY multiply_columns_body(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns,
                                const double *vectors, const double *vector_magnitudes, double (*sums)[COLUMNS],
                                double *magnitudes) {
-    FOR_BLOCKS(blocks, down, x, pitch, rows, columns, vectors, sums)
+    FOR_BLOCKS(blocks, multiply_down, x, pitch, rows, columns, vectors, sums)
     for (int64_t r = 0; r < rows; r++)
 #pragma omp simd
         for (int64_t c = 0; c < columns; c++) magnitudes[c] += vector_magnitudes[r] * fabs(x[r * pitch + c]);
@@ -240,8 +240,8 @@ CPU_VERSIONS(multiply_columns,
              (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
 
 /* sums[row][block] += v[column][block] * x[row][column] for up to ROWS rows. */
-CPU_BODY across(int blocks, const double *x, int64_t pitch, int rows, int64_t columns, const double *vectors,
-                double *sums) {
+CPU_BODY multiply_across(int blocks, const double *x, int64_t pitch, int rows, int64_t columns, const double *vectors,
+                         double *sums) {
     double sum[ROWS][PROJECTION_BLOCKS] = {{0}};
     const double *x0 = x, *x1 = x + (rows > 1) * pitch, *x2 = x + (rows > 2 ? 2 : 0) * pitch,
                  *x3 = x + (rows > 3 ? 3 : 0) * pitch;
@@ -261,7 +261,7 @@ CPU_BODY across(int blocks, const double *x, int64_t pitch, int rows, int64_t co
 
 CPU_BODY multiply_rows_body(int blocks, const double *x, int64_t pitch, int rows, int64_t columns,
                             const double *vectors, const double *vector_magnitudes, double *sums, double *magnitudes) {
-    FOR_BLOCKS(blocks, across, x, pitch, rows, columns, vectors, sums)
+    FOR_BLOCKS(blocks, multiply_across, x, pitch, rows, columns, vectors, sums)
     for (int r = 0; r < rows; r++) {
         double magnitude = 0;
 #pragma omp simd reduction(+ : magnitude)

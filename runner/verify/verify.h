@@ -1,4 +1,4 @@
-/* verify.h - checks a run's output. Every variant is checked before it is timed. */
+/* verify.h - verifies a run's output. Every variant is verified before it is timed. */
 #ifndef RUNNER_VERIFY_H
 #define RUNNER_VERIFY_H
 
@@ -7,26 +7,25 @@
 
 struct verdict {
     bool right;
-    double error; /* the largest |out - truth| / magnitude seen; infinity: a wrong NaN, Inf or integer; NaN: not
-                     verified */
-    double tolerance;
+    double error;      /* largest |out - truth| / magnitude; infinity: a wrong NaN, Inf or integer; NaN: not verified */
+    double tolerance;  /* largest allowed error */
     const char *how;   /* "full", "sampled", "none" */
-    char message[256]; /* which element is wrong, its value and its truth; "" if none */
+    char message[256]; /* position, value and truth of a wrong element; "": none */
 };
 
-/* Truths that the variants of one task share. */
+/* The truths that the variants of one task share. */
 struct truth_cache;
 struct truth_cache *truth_cache_create(void);
 void truth_cache_free(struct truth_cache *cache);
 
-/* Before a run's pass: what its check is computed from is taken out of the pass where that is cheaper than to read it
- * again (gather.h). */
-struct watch verify_begin(const struct plan *plan, const struct run *run, struct truth_cache *cache);
+/* Prepares verification, before a run's pass. The returned callbacks copy boxes of the inputs during the pass, where
+ * that is cheaper than to read them again (box_cache.h). */
+struct box_observer verify_begin(const struct plan *plan, const struct run *run, struct truth_cache *cache);
 
-/* After the pass: compares a run's output, as it is stored, with the truth: every element if that is cheap
- * (VERIFY_AUTO) or asked for (VERIFY_FULL); else sampled boxes, and of a product also the boxes that Freivalds' check
- * suspects. A limit counts as right without a check. `reader` reads the inputs and the run's result. Random choices
- * follow from the operation's resolved text and the seeds of its inputs, so they are the same for the same job.
+/* Verifies a run's stored output, after the pass. It compares every element with the truth if that is cheap
+ * (VERIFY_AUTO) or requested (VERIFY_FULL); otherwise sampled boxes and, of a product, the boxes that Freivalds' check
+ * suspects. A roof counts as right without a check. `reader` reads the inputs and the run's result. Random choices
+ * depend only on the operation's resolved text and the seeds of its inputs, so they are the same for the same job.
  * STATUS_RUN: the host is out of memory; other statuses are the reader's. */
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error);

@@ -1,0 +1,366 @@
+/* box_cache.c - the cache's entries, how a pass and files fill them, and the reader that serves them. */
+#include "box_cache.h"
+
+#include "../../kernels/core/axes.h"
+#include "../../kernels/core/cpu.h"
+#include "../base/fail.h"
+#include "../plan/plan_cost.h"
+#include "../storage/elements/layout.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define WINDOW_BYTES (INT64_C(64) << 20) /* at most in a window, the whole chunks around a box */
+#define HUGE_PAGE    (INT64_C(2) << 20)
+#define WALK         (INT64_C(1) << 20) /* elements that are read at a time, or one chunk if that is more */
+
+/* An entry of the cache: a box of an array, with axes merged as in an operand. */
+struct cached_box {
+    int array;
+    const struct operand *operand; /* belongs to the plan */
+    struct box box;
+    int64_t element, bytes;
+    char *data;
+    int64_t missing; /* number of elements that are not filled yet */
+    struct cached_box *next;
+};
+
+struct box_cache {
+    const struct plan *plan;
+    const struct run *run;
+    int64_t room; /* free bytes */
+    struct cached_box *held;
+    struct cached_box
+        window[1 + MAX_INPUTS]; /* for the output and each input: the chunks around the last box that was read */
+    const struct host_reader *reader;
+};
+
+/* ---- boxes ------------------------------------------------------------------------------------------------------- */
+
+/* Computes the intersection of two boxes; false: it is empty. */
+static bool intersect(const struct box *one, const struct box *other, struct box *both) {
+    *both = *one;
+    for (int axis = 0; axis < one->rank; axis++) {
+        int64_t end = min_int64(one->start[axis] + one->count[axis], other->start[axis] + other->count[axis]);
+        if (other->start[axis] > one->start[axis]) both->start[axis] = other->start[axis];
+        both->count[axis] = end - both->start[axis];
+        if (both->count[axis] <= 0) return false;
+    }
+    return true;
+}
+
+static bool is_within(const struct box *box, const struct box *whole) {
+    struct box both;
+    return box_elements(box) > 0 && intersect(box, whole, &both) && box_equal(&both, box);
+}
+
+/* Enlarges a box to the smallest one that contains both. */
+static void unite(struct box *box, const struct box *other) {
+    for (int axis = 0; axis < box->rank; axis++) {
+        int64_t end = box->start[axis] + box->count[axis], other_end = other->start[axis] + other->count[axis];
+        box->start[axis] = min_int64(box->start[axis], other->start[axis]);
+        box->count[axis] = (end > other_end ? end : other_end) - box->start[axis];
+    }
+}
+
+/* Copies `part` of the packed box `from_box` to its position in the packed box `to_box`. */
+static void copy_part(const struct box *part, const struct box *from_box, const char *from, const struct box *to_box,
+                      char *to, int64_t element) {
+    struct walk walk = layout_between(part, from_box, to_box);
+    int64_t source, target;
+    for (int64_t row = 0; row < walk.rows; row++) {
+        layout_row(&walk, row, &source, &target);
+        memcpy(to + target * element, from + source * element, (size_t)(walk.length * element));
+    }
+}
+
+/* ---- entries ----------------------------------------------------------------------------------------------------- */
+
+static const struct operand *operand_of(const struct box_cache *cache, int input) {
+    const struct geometry *geometry = &cache->plan->tasks[cache->run->task].geometry;
+    return input < 0 ? &geometry->out : &geometry->in[input];
+}
+
+static int array_of(const struct box_cache *cache, int input) {
+    const struct task *task = &cache->plan->tasks[cache->run->task];
+    return input < 0 ? task->out : task->in[input];
+}
+
+/* Is the entry a box of that input of the run? */
+static bool is_of(const struct box_cache *cache, const struct cached_box *held, int input) {
+    return held->array == array_of(cache, input) && operands_alike(held->operand, operand_of(cache, input));
+}
+
+/* Allocates memory, in huge pages if possible: faulting in small pages takes as long as the verification. NULL: out of
+ * memory. */
+static char *allocate(int64_t bytes) {
+    if (bytes < HUGE_PAGE) return malloc((size_t)bytes);
+    void *memory = NULL;
+    if (posix_memalign(&memory, (size_t)HUGE_PAGE, (size_t)bytes) != 0) return NULL;
+    madvise(memory, (size_t)(bytes / HUGE_PAGE * HUGE_PAGE), MADV_HUGEPAGE);
+    return memory;
+}
+
+/* Is it the first operand of its array? Two operands that are the same array share the entries of the first. */
+static bool is_first(const struct box_cache *cache, int input) {
+    return input <= 0 || array_of(cache, 0) != array_of(cache, input) ||
+           !operands_alike(operand_of(cache, 0), operand_of(cache, input));
+}
+
+static bool is_whole(const struct cached_box *held) {
+    struct box whole = box_whole(&held->operand->shape);
+    return box_equal(&held->box, &whole);
+}
+
+/* Removes an entry from the list and frees it. */
+static void drop(struct box_cache *cache, struct cached_box **link) {
+    struct cached_box *held = *link;
+    *link = held->next;
+    cache->room += held->bytes;
+    free(held->data);
+    free(held);
+}
+
+static void close_window(struct box_cache *cache, int input) {
+    struct cached_box *window = &cache->window[1 + input];
+    cache->room += window->bytes;
+    free(window->data);
+    *window = (struct cached_box){.data = NULL};
+}
+
+static void close_windows(struct box_cache *cache) {
+    for (int input = CACHED_OUTPUT; input < MAX_INPUTS; input++) close_window(cache, input);
+}
+
+struct box_cache *box_cache_create(void) {
+    struct box_cache *cache = must_malloc(sizeof *cache);
+    *cache = (struct box_cache){.plan = NULL};
+    return cache;
+}
+
+void box_cache_free(struct box_cache *cache) {
+    if (!cache) return;
+    while (cache->held) drop(cache, &cache->held);
+    close_windows(cache);
+    free(cache);
+}
+
+void box_cache_begin(struct box_cache *cache, const struct plan *plan, const struct run *run) {
+    const struct task *task = &plan->tasks[run->task];
+    bool begins = !cache->plan, another = begins || cache->run->task != run->task;
+    cache->plan = plan;
+    cache->run = run;
+    if (begins) cache->room = plan_held_bytes(plan);
+    close_windows(cache);
+    for (struct cached_box **link = &cache->held; another && *link;) {
+        bool kept = false;
+        for (int i = 0; i < task->geometry.inputs; i++)
+            kept = kept || (is_of(cache, *link, i) && is_whole(*link) && (*link)->missing == 0);
+        if (kept)
+            link = &(*link)->next;
+        else
+            drop(cache, link);
+    }
+}
+
+/* The entry that contains the box, filled or not yet. NULL: none. */
+static struct cached_box *find(struct box_cache *cache, int input, const struct box *box) {
+    struct cached_box *window = &cache->window[1 + input];
+    if (window->data && is_within(box, &window->box)) return window;
+    for (struct cached_box *held = cache->held; held; held = held->next)
+        if (is_of(cache, held, input) && is_within(box, &held->box)) return held;
+    return NULL;
+}
+
+/* The bytes of an element of that input, or of the stored output. */
+static int64_t element_of(const struct box_cache *cache, int input) {
+    bool stored = input < 0;
+    return (int64_t)dtype_size(stored ? cache->plan->arrays[array_of(cache, input)].dtype
+                                      : operand_of(cache, input)->dtype);
+}
+
+bool box_cache_request(struct box_cache *cache, int input, const struct box *box) {
+    int64_t element = element_of(cache, input), bytes = box_elements(box) * element;
+    if (bytes == 0 || find(cache, input, box)) return true;
+    if (bytes > cache->room) return false;
+    struct cached_box *held = must_malloc(sizeof *held);
+    *held = (struct cached_box){.array = array_of(cache, input),
+                                .operand = operand_of(cache, input),
+                                .box = *box,
+                                .element = element,
+                                .bytes = bytes,
+                                .missing = box_elements(box),
+                                .next = cache->held};
+    held->data = allocate(bytes);
+    if (!held->data) return free(held), false;
+    cache->held = held;
+    cache->room -= bytes;
+    return true;
+}
+
+bool box_cache_request_inputs(struct box_cache *cache) {
+    int inputs = cache->plan->tasks[cache->run->task].geometry.inputs;
+    const struct cached_box *before = cache->held;
+    bool room = true;
+    for (int i = 0; i < inputs && room; i++) {
+        struct box whole = box_whole(&operand_of(cache, i)->shape);
+        room = box_cache_request(cache, i, &whole);
+    }
+    while (!room && cache->held != before) drop(cache, &cache->held);
+    return room;
+}
+
+void box_cache_drop_output(struct box_cache *cache) {
+    for (struct cached_box **link = &cache->held; *link;)
+        if (is_of(cache, *link, CACHED_OUTPUT))
+            drop(cache, link);
+        else
+            link = &(*link)->next;
+}
+
+/* ---- from the pass ----------------------------------------------------------------------------------------------- */
+
+/* Copies the parts of a box that unfilled entries contain. */
+static void fill_entries(struct box_cache *cache, int input, const struct box *box, const char *data) {
+    struct box part;
+    for (struct cached_box *held = cache->held; held; held = held->next) {
+        if (held->missing == 0 || !is_of(cache, held, input) || !intersect(box, &held->box, &part)) continue;
+        copy_part(&part, box, data, &held->box, held->data, held->element);
+        held->missing -= box_elements(&part);
+    }
+}
+
+static void begin(void *context) {
+    struct box_cache *cache = context;
+    for (struct cached_box *held = cache->held; held; held = held->next)
+        if (held->missing > 0) held->missing = box_elements(&held->box);
+}
+
+static void copy_box(void *context, int input, const struct box *box, const void *data) {
+    struct box_cache *cache = context;
+    if (is_first(cache, input)) fill_entries(cache, input, box, data);
+}
+
+struct box_observer box_cache_observer(struct box_cache *cache) {
+    return (struct box_observer){begin, copy_box, cache};
+}
+
+/* ---- from files -------------------------------------------------------------------------------------------------- */
+
+static struct grid grid_of(const struct box_cache *cache, int input) {
+    const struct tiling *tiling = &cache->run->tiling;
+    if (input < 0) return (struct grid){.grain = tiling->out_storage.chunk, .whole = true};
+    struct grid grid =
+        plan_grid(&cache->plan->arrays[array_of(cache, input)], operand_of(cache, input), &tiling->in_storage[input]);
+    grid.whole = true;
+    return grid;
+}
+
+/* The smallest part of a piece that contains everything in it that entries lack; false: they lack nothing. */
+static bool missing_of(const struct box_cache *cache, int input, const struct box *piece, struct box *wanted) {
+    struct box part;
+    bool any = false;
+    for (const struct cached_box *held = cache->held; held; held = held->next) {
+        if (held->missing == 0 || !is_of(cache, held, input) || !intersect(piece, &held->box, &part)) continue;
+        if (any)
+            unite(wanted, &part);
+        else
+            *wanted = part;
+        any = true;
+    }
+    return any;
+}
+
+static enum status fill_input(struct box_cache *cache, int input, const struct host_reader *reader,
+                              struct error *error) {
+    struct box whole = box_whole(&operand_of(cache, input)->shape), wanted = whole;
+    if (!missing_of(cache, input, &whole, &wanted)) return STATUS_OK;
+    begin(cache); /* a pass may have filled only a part of an entry */
+    struct grid grid = grid_of(cache, input);
+    struct cut cut = cut_box(&wanted, &grid, WALK);
+    struct box first = cut_piece(&cut, 0); /* no other piece is larger */
+    for (int axis = 0; axis < first.rank; axis++) first.count[axis] = min_int64(cut.step[axis], wanted.count[axis]);
+    char *data = malloc((size_t)(box_elements(&first) * element_of(cache, input)));
+    if (!data)
+        return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)box_elements(&first));
+    enum status status = STATUS_OK;
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number), part = piece;
+        if (!missing_of(cache, input, &piece, &part)) continue;
+        status = reader->read(reader->context, input, &part, data, error);
+        if (!status) fill_entries(cache, input, &part, data);
+    }
+    free(data);
+    return status;
+}
+
+enum status box_cache_fill(struct box_cache *cache, const struct host_reader *reader, struct error *error) {
+    int inputs = cache->plan->tasks[cache->run->task].geometry.inputs;
+    for (int i = CACHED_OUTPUT; i < inputs; i++)
+        if (is_first(cache, i)) TRY(fill_input(cache, i, reader, error));
+    return STATUS_OK;
+}
+
+/* ---- the reader -------------------------------------------------------------------------------------------------- */
+
+/* The box of all chunks that a box touches. */
+static struct box chunks_around(const struct box_cache *cache, int input, const struct box *box) {
+    const struct shape *shape = &operand_of(cache, input)->shape;
+    struct grid grid = grid_of(cache, input);
+    struct box around = *box;
+    for (int axis = 0; axis < box->rank; axis++) {
+        int64_t grain = grid.grain.size[axis], start = box->start[axis] + grid.shift[axis];
+        int64_t end = ceil_div(start + box->count[axis], grain) * grain - grid.shift[axis];
+        around.start[axis] = start / grain * grain - grid.shift[axis];
+        if (around.start[axis] < 0) around.start[axis] = 0;
+        around.count[axis] = min_int64(end, shape->size[axis]) - around.start[axis];
+    }
+    return around;
+}
+
+/* Moves the window to the chunks around a box. false: it would not help, or does not fit. */
+static bool move_window(struct box_cache *cache, int input, const struct box *box) {
+    const struct tiling *tiling = &cache->run->tiling;
+    const struct storage *storage = input < 0 ? &tiling->out_storage : &tiling->in_storage[input];
+    if (!storage->filtered || storage->chunk.rank == 0 || box_elements(box) == 0) return false;
+    struct cached_box *window = &cache->window[1 + input];
+    struct box around = chunks_around(cache, input, box);
+    int64_t element = element_of(cache, input), bytes = box_elements(&around) * element;
+    if (box_equal(&around, box) || bytes > min_int64(WINDOW_BYTES, cache->room + window->bytes)) return false;
+    close_window(cache, input);
+    *window = (struct cached_box){.box = around, .element = element, .bytes = bytes, .data = allocate(bytes)};
+    cache->room -= bytes;
+    if (!window->data) close_window(cache, input);
+    return window->data;
+}
+
+static enum status read_box(void *context, int input, const struct box *box, void *data, struct error *error) {
+    struct box_cache *cache = context;
+    const struct host_reader *reader = cache->reader;
+    struct cached_box *held = find(cache, input, box);
+    if (held && held->missing > 0) held = NULL;
+    if (!held && move_window(cache, input, box)) {
+        held = &cache->window[1 + input];
+        enum status status = reader->read(reader->context, input, &held->box, held->data, error);
+        if (status) return close_window(cache, input), status;
+    }
+    if (!held) return reader->read(reader->context, input, box, data, error);
+    copy_part(box, &held->box, held->data, box, data, held->element);
+    return STATUS_OK;
+}
+
+static const void *lend_box(void *context, int input, const struct box *box) {
+    struct box_cache *cache = context;
+    const struct cached_box *held = find(cache, input, box);
+    if (!held || held->missing > 0) return NULL;
+    struct walk walk = layout_between(box, &held->box, box);
+    int64_t source, target;
+    if (walk.rows != 1) return NULL;
+    layout_row(&walk, 0, &source, &target);
+    return held->data + source * held->element;
+}
+
+struct host_reader box_cache_reader(struct box_cache *cache, const struct host_reader *reader) {
+    cache->reader = reader;
+    return (struct host_reader){read_box, cache, lend_box};
+}
