@@ -14,6 +14,7 @@ call goes on from there; with AGAIN=1 it tries survivors again.
 `make mutants GPU=1` draws them over the CUDA sources and needs a GPU: unit/test_kernels_random is the test of all, by
 drawn cases of the operation."""
 
+import hashlib
 import json
 import os
 import random
@@ -142,7 +143,7 @@ def draw(sources, chance):
 
 
 def justified_ones():
-    """Those of the list: its lines are `FILE FUNCTION: BEFORE => AFTER | WHY`, or `FILE FUNCTION: * | WHY` for all."""
+    """Those of the list: its lines are `KEY | WHY`, or `FILE FUNCTION: * | WHY` for all of a function."""
     lines = (ROOT / "tests/mutants.txt").read_text().splitlines()
     return {line.rpartition(" | ")[0] for line in lines if line and not line.startswith("#")}
 
@@ -152,8 +153,19 @@ def is_justified(mutant, justified):
 
 
 def key(mutant):
-    _, path, _, function, before, after = mutant
-    return f"{path} {function}: {before} => {after.strip()}"
+    """`FILE FUNCTION: MUTATION HASH`, such as `runner/a.c f: < to <= 1a2b3c4d`. The hash is of the line's code before and
+    after, so that comments and other lines may change."""
+    kind, path, _, function, before, after = mutant
+    code = [" ".join(re.sub(r"/\*.*?(\*/|$)|//.*", "", line).split()) for line in (before, after)]
+    mutation = kind
+    if kind not in ("deletion", "negation"):
+        pairs = zip(*(re.findall(r"\w+|[^\w\s]+", line) for line in code))
+        mutation = next(f"{old} to {new}" for old, new in pairs if old != new)
+    return f"{path} {function}: {mutation} {hashlib.sha256(chr(10).join(code).encode()).hexdigest()[:8]}"
+
+
+def described(mutant):
+    return f"{mutant[1]}:{mutant[2]}: {mutant[4]} => {mutant[5].strip()}"
 
 
 # ---- building -------------------------------------------------------------------------------------------------------
@@ -422,7 +434,7 @@ class Record:
         self.done[key(mutant)] = (mutant, killer)
         self.path.write_text(json.dumps(list(self.done.values())))
         if killer != SAME:
-            print(f"{'killed' if killer else 'survived':8} {mutant[2]:4} {key(mutant)}  [{killer}]", flush=True)
+            print(f"{'killed' if killer else 'survived':8} {described(mutant)}  [{killer}]", flush=True)
 
     def counted(self, folder):
         """Of a folder those that are killed, those that are justified, those that have survived."""
@@ -472,7 +484,7 @@ def main():
         print(f"{folder}: {len(killed)} of {total} killed, {100 * len(killed) / max(total, 1):.1f} %; "
               f"{len(justified)} more are justified; {len(survived)} survived:")  # fmt: skip
         for mutant in sorted(survived):
-            print(f"    {mutant[1]}:{mutant[2]}: {key(mutant)}")
+            print(f"    {described(mutant)}\n        {key(mutant)} | ")
 
 
 if __name__ == "__main__":
