@@ -52,7 +52,9 @@ override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(
 LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
 SOURCES := $(wildcard runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c kernels/*/*/*.c)
-KERNELS := $(wildcard kernels/*/*.cu kernels/*/*/*.cu)
+KERNELS := $(wildcard kernels/*/*/*.cu kernels/*/*.cu)
+PIECES  := $(foreach f,$(KERNELS),$(filter $(f:.cu=_%.cu),$(KERNELS))) # NAME_*.cu of a variant's NAME.cu
+KERNELS := $(PIECES) $(filter-out $(PIECES),$(KERNELS)) # those that take longest first
 DEMO    :=
 ifneq ($(CUDA),1)
 SOURCES := $(filter-out runner/stream/device_cuda.c runner/stream/nvml.c,$(SOURCES))
@@ -96,7 +98,7 @@ VARIANT_FILES := $(wildcard kernels/*/*.c kernels/*/*/*.c) $(KERNELS)
 
 # registry.awk describes the variants that are not compiled.
 LEFT_OUT := $(BUILD)/kernels/core/left_out.c
-OBJECTS := $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(SOURCES:%=$(BUILD)/%.o) $(LEFT_OUT).o # what takes longest first
+OBJECTS := $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(SOURCES:%=$(BUILD)/%.o) $(LEFT_OUT).o
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
