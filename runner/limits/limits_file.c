@@ -1,4 +1,4 @@
-/* limits_file.c - measured limits as text, and the file that keeps them. */
+/* limits_file.c - writes measured limits as text into a file, and reads them back. */
 #include "limits_file.h"
 
 #include "../base/fail.h"
@@ -15,13 +15,13 @@
 #include <xxhash.h>
 
 #define SCHEMA      1
-#define MOST_BYTES  (INT64_C(1) << 20) /* a larger file is not one of ours */
+#define MOST_BYTES  (INT64_C(1) << 20) /* a larger file is not a limits file */
 #define OLD_SECONDS (14 * 86400)
-#define NONE        "-" /* stands for a number that is not known, and for the operator of what has none */
+#define NONE        "-" /* an unknown number, or the operator of an operation without operators */
 
-/* ---- the text ---------------------------------------------------------------------------------------------------- */
+/* ---- writing the text -------------------------------------------------------------------------------------------- */
 
-/* What the file must begin with to be of use. */
+/* The first lines of a file that is valid for this program, host and device. */
 static char *heading(const struct device_facts *facts, const char *program) {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -68,9 +68,10 @@ static char *text_of(const struct device_facts *facts, const char *program, cons
     return text;
 }
 
-/* ---- reading it -------------------------------------------------------------------------------------------------- */
+/* ---- reading the text -------------------------------------------------------------------------------------------- */
 
-static bool positive(const char *word, double *value) {
+/* Reads a read_positive number, or NONE as NaN. */
+static bool read_positive(const char *word, double *value) {
     char *end;
     *value = NAN;
     if (strcmp(word, NONE) == 0) return true;
@@ -78,7 +79,7 @@ static bool positive(const char *word, double *value) {
     return *end == '\0' && end > word && *value > 0 && isfinite(*value);
 }
 
-static bool take_rate(struct device_limits *limits, char *words) {
+static bool read_rate(struct device_limits *limits, char *words) {
     char *rest = NULL, *word[4];
     for (int i = 0; i < 4; i++)
         if (!(word[i] = strtok_r(i ? NULL : words, " ", &rest))) return false;
@@ -94,13 +95,13 @@ static bool take_rate(struct device_limits *limits, char *words) {
     for (const char *work; (work = strtok_r(NULL, " ", &rest));) {
         const char *seconds = strtok_r(NULL, " ", &rest);
         double w, s;
-        if (!seconds || !positive(work, &w) || !positive(seconds, &s)) return false;
+        if (!seconds || !read_positive(work, &w) || !read_positive(seconds, &s)) return false;
         if (!limits_add_point(limits, kernel, dtype, number, w, s)) return false;
     }
     return limits_rate(limits, kernel, dtype, number) != NULL;
 }
 
-static bool take_line(struct device_limits *limits, char *line) {
+static bool read_line(struct device_limits *limits, char *line) {
     char *value = strchr(line, ' ');
     if (!value) return false;
     *value++ = '\0';
@@ -113,16 +114,16 @@ static bool take_line(struct device_limits *limits, char *line) {
                          {"launch_s", &limits->launch_s},
                          {"cache_bytes", &limits->cache_bytes}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (strcmp(line, numbers[i].name) == 0) return positive(value, numbers[i].to);
+        if (strcmp(line, numbers[i].name) == 0) return read_positive(value, numbers[i].to);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        if (strcmp(line, dtype_name(dtype)) == 0) return positive(value, &limits->flops_per_s[dtype]);
-    if (strcmp(line, "rate") == 0) return take_rate(limits, value);
+        if (strcmp(line, dtype_name(dtype)) == 0) return read_positive(value, &limits->flops_per_s[dtype]);
+    if (strcmp(line, "rate") == 0) return read_rate(limits, value);
     if (strcmp(line, "measured") != 0 || strlen(value) >= sizeof limits->measured) return false;
     snprintf(limits->measured, sizeof limits->measured, "%s", value);
     return true;
 }
 
-/* Reads a whole text, which it cuts to pieces. NULL: it is not for this device and program, or damaged. */
+/* Parses a file's text, which it modifies. NULL: it is for another device or program, or damaged. */
 static struct device_limits *limits_of(char *text, const struct device_facts *facts, const char *program) {
     char *head = heading(facts, program), *sum = strstr(text, "\nchecksum "), *rest = NULL;
     size_t skip = strlen(head);
@@ -137,7 +138,7 @@ static struct device_limits *limits_of(char *text, const struct device_facts *fa
     struct device_limits *limits = limits_create();
     bool good = true;
     for (char *line = strtok_r(text + skip, "\n", &rest); line && good; line = strtok_r(NULL, "\n", &rest))
-        good = take_line(limits, line);
+        good = read_line(limits, line);
     if (good && limits->measured[0]) return limits;
     limits_free(limits);
     return NULL;
@@ -145,14 +146,14 @@ static struct device_limits *limits_of(char *text, const struct device_facts *fa
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* The folder named by an absolute path in XDG_CACHE_HOME, as its specification has it, else by HOME. */
+/* The cache folder: XDG_CACHE_HOME if it is an absolute path, as its specification demands, else HOME/.cache. */
 static char *cache_folder(void) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (cache && cache[0] == '/') return must_strdup(cache);
     return home && home[0] == '/' ? must_printf("%s/.cache", home) : NULL;
 }
 
-/* FOLDER/tilerun/HOST-DEVICE: what the names of a device's files begin with, whatever program wrote them. */
+/* The common beginning of the paths of a device's files, for all programs: FOLDER/tilerun/HOST-DEVICE. */
 static char *stem_of(const struct device_facts *facts) {
     char *folder = cache_folder(), host[256] = "", name[200];
     if (!folder) return NULL;
@@ -175,7 +176,7 @@ char *limits_path(const struct device_facts *facts, const char *program) {
 
 struct device_limits *limits_load(const struct device_facts *facts, const char *program) {
     char *path = limits_path(facts, program), *text = NULL;
-    /* O_NONBLOCK: whatever lies there must not make the program wait. */
+    /* O_NONBLOCK: a pipe at this path must not block the program. */
     int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     struct stat about;
     struct device_limits *limits = NULL;
@@ -194,7 +195,7 @@ struct device_limits *limits_load(const struct device_facts *facts, const char *
     return limits;
 }
 
-/* Makes the folders above a path; one that is there or cannot be made shows when the file is created. */
+/* Creates the folders above a path. Ignores errors: creating the file will report them. */
 static void make_folders(char *path) {
     for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
@@ -213,7 +214,7 @@ static bool write_all(int file, const char *text) {
     return true;
 }
 
-/* Removes the files of programs that have long been replaced. */
+/* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. */
 static void remove_old(const struct device_facts *facts) {
     char *stem = stem_of(facts), *slash = strrchr(stem, '/');
     *slash = '\0';

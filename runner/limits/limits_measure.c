@@ -1,11 +1,12 @@
-/* limits.c - measures a device by running the registered variants on it, with the calls that jobs use.
+/* limits_measure.c - measures a device by running the registered variants on it, with the same functions as jobs.
  *
- * Every operation is given square matrices of each type, by each of its operators. A variant that works on bytes is
- * timed where the cache holds its arrays and, what moves elements and the first operator in float32, beyond it. One
- * that works on flops is timed small, and at the size that takes TARGET_S. The roofs are the best of these.
+ * Each operation runs on square matrices of each type, with each of its operators; this is a case. A variant whose
+ * speed counts in bytes is timed on arrays that fit into the cache; for exact operations, and for the first operator in
+ * float32, also on arrays beyond the cache. A variant whose speed counts in flops is timed at a small size, and at the
+ * size that takes target_s. The roofs are the best rates among these.
  *
- * There are hundreds of such cases on a GPU, and time for most: the variants that `auto` prefers come first, of the
- * types the floats. */
+ * A GPU has hundreds of cases, and the time suffices for most of them: the variants that `auto` prefers come first, and
+ * floats come before other types. */
 #include "limits_measure.h"
 
 #include "../base/clock.h"
@@ -17,30 +18,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOATS        4                  /* come first in `types` */
-#define TYPES         8                  /* that limits_dtype gives */
-#define CHUNK_BYTES   (INT64_C(8) << 20) /* of random bytes, copied all over the operands */
-#define SHARE         8                  /* operands take no more than this part of the free memory */
+#define FLOATS        4                  /* number of floats, which come first in `types` */
+#define TYPES         8                  /* number of types that limits_dtype returns */
+#define CHUNK_BYTES   (INT64_C(8) << 20) /* of random bytes, which are repeated to fill the operands */
+#define SHARE         8                  /* operands take at most 1/SHARE of the free memory */
 #define COPIES        6                  /* of a chunk, in one sample of the bus */
-#define LARGEST_BYTES 0x1p30             /* of a case; a cache that this does not exceed is not left */
-#define BEYOND_LEAST  1.5                /* operands of a case beyond the cache, in caches: what counts as beyond it */
-#define ROOF_SECONDS  0.2                /* within which the case must begin that shows memory's rate alone */
+#define LARGEST_BYTES 0x1p30             /* operands of a case, at most; larger caches are never exceeded */
+#define BEYOND_LEAST  1.5                /* operands of this many cache sizes count as beyond the cache */
+#define ROOF_SECONDS  0.2                /* time limit for the start of the case that only shows the memory's rate */
 #define LONG_S        15e-3              /* a launch that takes longer is timed once, without warm-up */
 #define OVERHEAD      10.0               /* launches this many times as long as an empty one show the work's own rate */
 
 static const enum dtype types[TYPES] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT32, INT64, INT16, INT8};
 
-/* What differs between processors and GPUs. */
+/* Sizes and times that differ between CPUs and GPUs. */
 static const struct effort {
-    int64_t matrix[2];       /* rows of the matrices that work on bytes, where the cache holds them */
-    int64_t beside;          /* added to rows: powers of two are the cache's worst case */
-    int64_t small, large;    /* least and most rows of those that work on flops */
-    double beyond;           /* operands of a case beyond the cache, in caches: what is aimed at */
-    double warm_s;           /* before the first */
-    double target_s, most_s; /* of one launch: what is aimed at, and what is still tried */
+    int64_t matrix[2];       /* rows of the matrices for byte rates, which fit into the cache */
+    int64_t beside;          /* added to rows, because powers of two are the cache's worst case */
+    int64_t small, large;    /* least and largest number of rows of the matrices for flop rates */
+    double beyond;           /* intended size of operands beyond the cache, in cache sizes */
+    double warm_s;           /* duration of the warm-up */
+    double target_s, most_s; /* intended and longest time of one launch */
 } efforts[2] = {
     [DEVICE_CPU] = {{136, 520}, 8, 64, 2048, 3, 0, 20e-3, 12e-3},
-    [DEVICE_CUDA] = {{256, 1536}, 0, 256, 8192, 16, 0.1, 1.5e-3, 10e-3}, /* at 3 caches a launch costs a tenth */
+    [DEVICE_CUDA] =
+        {{256, 1536}, 0, 256, 8192, 16, 0.1, 1.5e-3, 10e-3}, /* at 3 caches launch overhead is a tenth of the time */
 };
 
 struct buffer {
@@ -52,17 +54,17 @@ struct bench {
     struct device *device;
     const struct effort *effort;
     struct device_limits *limits;
-    double until;     /* of now_s() */
-    void *chunk;      /* host memory that the device copies from */
-    bool beyond;      /* something was measured with operands beyond the cache, */
-    bool roof_wanted; /* or shall be, whatever time that takes */
+    double until;     /* end of the measurement, as time of now_s() */
+    void *chunk;      /* host memory with CHUNK_BYTES random bytes */
+    bool beyond;      /* a case was measured with operands beyond the cache */
+    bool roof_wanted; /* one must be measured, however long it takes */
     struct buffer in[MAX_INPUTS], out, partial, workspace;
 };
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* Bytes that are numbers of like magnitude whatever type they are read as: of floats 2^-20 to 2, as the top bytes say,
- * since an exact sum takes longer over a wider range than data usually has. */
+/* Fills a chunk with bytes that are numbers of similar magnitude in any type. Floats lie between 2^-20 and 2, by their
+ * top bytes: an exact sum over a wider range would take longer than it does for usual data. */
 static void fill_chunk(unsigned char *chunk) {
     uint64_t state = 1;
     for (int64_t i = 0; i < CHUNK_BYTES; i++) {
@@ -85,7 +87,7 @@ static void fill_piece(void *context, int64_t item, int thread) {
     memcpy(filling->to + at, filling->chunk, (size_t)(left < CHUNK_BYTES ? left : CHUNK_BYTES));
 }
 
-/* Makes a buffer at least that large and fills what is new. */
+/* Makes a buffer at least `bytes` large; fills it if it is new. */
 static enum status provide(struct bench *bench, struct buffer *buffer, int64_t bytes, struct error *error) {
     struct device *device = bench->device;
     const struct device_operations *ops = device->operations;
@@ -95,7 +97,7 @@ static enum status provide(struct bench *bench, struct buffer *buffer, int64_t b
     *buffer = (struct buffer){NULL, 0};
     TRY(ops->allocate(device, bytes, &buffer->memory, error));
     buffer->bytes = bytes;
-    if (device->unified) { /* by the threads that will use it, so that each page lies near one of them */
+    if (device->unified) { /* several threads fill it, so that pages are spread over the NUMA nodes */
         struct filling filling = {buffer->memory, bench->chunk, bytes};
         workers_run((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES, fill_piece, &filling);
         return STATUS_OK;
@@ -123,7 +125,7 @@ struct bench_case {
     int operator_;
 };
 
-/* The operation of a case on matrices of `rows` x `rows`. false: there is none. */
+/* The geometry of a case on matrices of `rows` x `rows`. false: the case does not exist. */
 static bool describe(const struct bench_case *one, int64_t rows, struct geometry *geometry) {
     struct op_options options = {.alpha = 1, .reduce = (enum reduce_operator)one->operator_, .axis = REDUCE_ALL_AXES};
     struct shape shapes[MAX_INPUTS];
@@ -138,7 +140,7 @@ static int64_t operand_bytes(const struct operand *operand) {
     return shape_elements(&operand->shape) * (int64_t)dtype_size(operand->dtype);
 }
 
-/* Makes the launch of a case and its operands. STATUS_RUN: the variant does not take it. */
+/* Makes the launch of a case and its operands. STATUS_RUN: the variant refuses it. */
 static enum status prepare(struct bench *bench, const struct bench_case *one, const struct geometry *geometry,
                            struct launch *launch, struct error *error) {
     struct tile tile = {{0}, {0}};
@@ -163,7 +165,8 @@ static enum status prepare(struct bench *bench, const struct bench_case *one, co
     return bench->device->operations->zero(bench->device, launch->workspace, workspace, error);
 }
 
-/* Times a case on matrices of that size, `once` or as the least of a few samples. STATUS_RUN: it cannot be timed. */
+/* Times a case on matrices of `rows` rows, `once` or as the minimum of a few samples. STATUS_RUN: it cannot be
+ * timed. */
 static enum status time_case(struct bench *bench, const struct bench_case *one, int64_t rows, bool once, double *work,
                              double *seconds, struct error *error) {
     struct geometry geometry;
@@ -181,14 +184,14 @@ static enum status time_case(struct bench *bench, const struct bench_case *one, 
     return STATUS_OK;
 }
 
-/* Does a failure end the measuring? A variant that fails, or whose operands find no memory, is only left out. */
-static bool serious(struct error *error) {
+/* Must a failure end the measurement? If only the variant has failed, or memory was short, clears the error. */
+static bool is_fatal(struct error *error) {
     bool is = error->status == STATUS_INTERRUPTED || error->status == STATUS_DEVICE;
     if (!is) *error = (struct error){.status = STATUS_OK};
     return is;
 }
 
-/* The sizes at which a case is timed, one after the other; 0: no more. `rows` and `seconds` are of the one before. */
+/* The size at which a case is timed next; 0: no more. `rows` and `seconds` are those of the previous turn. */
 static int64_t next_rows(const struct bench *bench, const struct bench_case *one, int turn, int64_t rows,
                          double seconds) {
     const struct effort *effort = bench->effort;
@@ -201,8 +204,7 @@ static int64_t next_rows(const struct bench *bench, const struct bench_case *one
     return next < 1.5 * (double)rows ? 0 : (int64_t)(next / 64) * 64 + effort->beside;
 }
 
-/* A size beyond the cache for a case that moves bytes and took `seconds` for `work`; 0: that would take too much time
- * or memory. */
+/* A size beyond the cache for a case that took `seconds` for `work` bytes; 0: it would take too much time or memory. */
 static int64_t rows_beyond(const struct bench *bench, const struct bench_case *one, double work, double seconds) {
     const struct device_facts *facts = &bench->device->facts;
     const int64_t thousand = 1000;
@@ -215,16 +217,16 @@ static int64_t rows_beyond(const struct bench *bench, const struct bench_case *o
     return most < least ? 0 : (int64_t)((double)thousand * sqrt(most / geometry.bytes));
 }
 
-/* Times a case and keeps the point. */
+/* Times a case and adds the point to its rate. */
 static enum status add_point(struct bench *bench, const struct bench_case *one, int64_t rows, bool once,
                              double *seconds, struct error *error) {
     double work = NAN;
     enum status status = time_case(bench, one, rows, once, &work, seconds, error);
-    if (status && !serious(error)) return STATUS_OK;
+    if (status && !is_fatal(error)) return STATUS_OK;
     if (status == STATUS_DEVICE) {
         struct error failure = *error;
         *error = (struct error){.status = STATUS_OK};
-        return fail(error, status, "variant '%s' of %s, when it was measured: %.900s", one->kernel->name,
+        return fail(error, status, "measuring variant '%s' of %s: %.900s", one->kernel->name,
                     operations[one->kernel->op]->name, failure.text);
     }
     if (status) return status;
@@ -244,8 +246,8 @@ static enum status measure_case(struct bench *bench, const struct bench_case *on
     return STATUS_OK;
 }
 
-/* What differs most between variants beyond the cache is how they move elements, so cases with an operator, and those
- * of other types that compute, are left out. */
+/* Times a case beyond the cache. There variants differ mostly in how they move elements, so types other than float32
+ * are skipped for operations that compute. */
 static enum status measure_beyond(struct bench *bench, const struct bench_case *one, struct error *error) {
     const struct operation *operation = operations[one->kernel->op];
     if (operation->rate == RATE_FLOPS || (!operation->exact && one->dtype != FLOAT32)) return STATUS_OK;
@@ -270,7 +272,7 @@ static bool fits_device(const struct bench *bench, const struct kernel *kernel) 
            (kernel->only_below == 0 || kernel->only_below > facts->compute_capability);
 }
 
-/* How many variants for this device come after it in its operation's ladder. */
+/* The number of variants for this device that come after it in its operation's ladder. */
 static int rank_of(const struct bench *bench, int number) {
     int rank = 0;
     for (int i = number + 1; i < kernel_count; i++)
@@ -278,9 +280,11 @@ static int rank_of(const struct bench *bench, int number) {
     return rank;
 }
 
+/* Which cases of a variant to measure: with its first operator, the same beyond the cache, or with all other
+ * operators. */
 enum part { FIRST, FIRST_BEYOND, OTHERS };
 
-/* Measures a variant with one type: by its first operator, the same beyond the cache, or by all other operators. */
+/* Measures a part of a variant's cases with one type. */
 static enum status measure_variant(struct bench *bench, const struct kernel *kernel, enum dtype dtype, enum part part,
                                    struct error *error) {
     const struct operation *operation = operations[kernel->op];
@@ -299,7 +303,7 @@ static enum status measure_variant(struct bench *bench, const struct kernel *ker
     return STATUS_OK;
 }
 
-/* Is a type measured of a variant, and as what number of its types? -1: it is not. */
+/* The index of a type among the types that are measured for a variant; -1: it is not measured. */
 static int type_number(const struct kernel *kernel, int type) {
     int number = 0;
     for (int t = 0; t <= type; t++) {
@@ -310,8 +314,8 @@ static int type_number(const struct kernel *kernel, int type) {
     return -1;
 }
 
-/* Measures a part of all variants. Those that `auto` prefers come first, of the types the floats: rank and type take
- * turns. `types_from`, `types_to`: numbers of a variant's types. */
+/* Measures a part of the cases of all variants, for the types with indices from types_from to below types_to. Variants
+ * that `auto` prefers come first, and so do floats: cases are ordered by the sum of rank and type index. */
 static enum status measure_part(struct bench *bench, enum part part, int types_from, int types_to,
                                 struct error *error) {
     for (int turn = 0; turn < kernel_count + TYPES; turn++)
@@ -324,7 +328,7 @@ static enum status measure_part(struct bench *bench, enum part part, int types_f
     return STATUS_OK;
 }
 
-/* Works for a while: a GPU's clock takes tens of milliseconds to rise. */
+/* Keeps the device busy for a while: a GPU's clock takes tens of milliseconds to rise. */
 static enum status warm_up(struct bench *bench, struct error *error) {
     double work, seconds, until = now_s() + bench->effort->warm_s;
     for (int i = kernel_count - 1; i >= 0; i--) {
@@ -332,19 +336,20 @@ static enum status warm_up(struct bench *bench, struct error *error) {
         if (!fits_device(bench, one.kernel)) continue;
         while (now_s() < until && !time_case(bench, &one, bench->effort->matrix[1], false, &work, &seconds, error)) {
         }
-        if (serious(error)) return error->status;
+        if (is_fatal(error)) return error->status;
     }
     return STATUS_OK;
 }
 
-/* No case has left the cache in its time, since that is as large as 480 MiB: one variant shows what memory gives. */
+/* Measures one variant beyond the cache, without a time limit. Needed if the cache is so large (480 MiB) that no case
+ * has exceeded it within its time. */
 static enum status measure_roof(struct bench *bench, struct error *error) {
     bench->roof_wanted = true;
     bench->until = now_s() + ROOF_SECONDS;
     return measure_part(bench, FIRST_BEYOND, 0, 1, error);
 }
 
-/* Something about each variant comes before much about any; the other floats, of which roofs are wanted, before the
+/* Measures one case of each variant before others, and the other floats, whose roofs are wanted, before the
  * operators. */
 static enum status measure_all(struct bench *bench, struct error *error) {
     TRY(measure_part(bench, FIRST, 0, 1, error));
@@ -359,7 +364,7 @@ static enum status measure_all(struct bench *bench, struct error *error) {
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
 
-/* The time of a launch with next to no work, by the variant that `auto` would take. */
+/* Measures the time of an almost empty launch of the variant that `auto` would choose. */
 static enum status measure_launch(struct bench *bench, struct error *error) {
     double work, seconds;
     for (int i = kernel_count - 1; i >= 0 && isnan(bench->limits->launch_s); i--) {
@@ -367,13 +372,13 @@ static enum status measure_launch(struct bench *bench, struct error *error) {
         if (!fits_device(bench, one.kernel)) continue;
         if (!time_case(bench, &one, 1, false, &work, &seconds, error))
             bench->limits->launch_s = seconds;
-        else if (serious(error))
+        else if (is_fatal(error))
             return error->status;
     }
     return STATUS_OK;
 }
 
-/* Copies a chunk several times in one direction. */
+/* Measures the rate of copies in one direction. */
 static enum status time_copies(struct bench *bench, enum queue queue, double *bytes_per_s, struct error *error) {
     struct device *device = bench->device;
     const struct device_operations *ops = device->operations;
@@ -406,7 +411,7 @@ static double best(double a, double b) {
     return isnan(a) || b > a ? b : a;
 }
 
-/* The roofs are the best rates that any variant reached: of memory beyond the cache, of flops by variants of full
+/* Sets the roofs to the best rate of any variant: for memory beyond the cache, for flops by variants of full
  * accuracy. */
 static void find_roofs(struct device_limits *limits) {
     for (int i = 0; i < limits->count; i++) {
@@ -433,7 +438,7 @@ enum status limits_measure(int cuda_number, struct device_limits **limits, struc
     *limits = NULL;
     double begin = now_s();
     TRY(cuda_number < 0 ? device_cpu_open(&device, error) : device_cuda_open(cuda_number, &device, error));
-    device->conditions = unknown_conditions; /* asking would take longer than most samples */
+    device->conditions = unknown_conditions; /* NVML would take longer than most samples */
     struct bench bench = {.device = device,
                           .effort = &efforts[device->facts.kind],
                           .limits = limits_create(),

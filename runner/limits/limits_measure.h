@@ -1,15 +1,17 @@
-/* limits.h - measures what a device can do: its memory, its arithmetic, its bus, and how fast each variant is. */
-#ifndef RUNNER_STREAM_LIMITS_H
-#define RUNNER_STREAM_LIMITS_H
+/* limits_measure.h - measures the limits of a device: the rates of its memory, its arithmetic and its bus, and the
+ * speed of each variant. */
+#ifndef RUNNER_LIMITS_MEASURE_H
+#define RUNNER_LIMITS_MEASURE_H
 
 #include "../stream/device.h"
 
-/* About how long limits_measure takes, in seconds. What it has not reached by then stays unknown; it begins with what
- * tells most. Where the last-level cache is hundreds of MiB, memory's rate takes half a second more. */
+/* The approximate duration of limits_measure, in seconds. It measures the most informative cases first; cases that it
+ * does not reach in this time stay unknown. If the last-level cache has hundreds of MiB, the memory rate takes another
+ * half second. */
 #define LIMITS_SECONDS 1.4
 
-/* Opens a device and measures it: the CPU where `cuda_number` is negative, else that GPU. The caller frees *limits with
- * limits_free. STATUS_INTERRUPTED: a signal came. STATUS_DEVICE: the device fails. A variant that fails is left out. */
+/* Opens and measures a device: the CPU if `cuda_number` is negative, else that GPU. Skips variants that fail. The
+ * caller frees *limits with limits_free. STATUS_INTERRUPTED: a signal came. STATUS_DEVICE: the device failed. */
 enum status limits_measure(int cuda_number, struct device_limits **limits, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* bound.c - how near a run came to what its device can do. */
+/* bound.c - compares a run's time with the lower bound that the device's measured limits give. */
 #include "row.h"
 
 void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,

@@ -1,4 +1,4 @@
-/* columns.c - which columns rows have, and what a row has in them. */
+/* columns.c - the table of fixed columns, columns of swept parameters, and the value of a row in a column. */
 #include "columns.h"
 
 #include "../base/fail.h"
@@ -54,7 +54,8 @@ const struct column fixed_columns[] = {
 };
 const int fixed_column_count = sizeof fixed_columns / sizeof *fixed_columns;
 
-/* Integers have no value for "absent": the column then holds real numbers, and NaN. */
+/* The column of a swept parameter. If a row does not depend on it, a column of integers holds reals, because only these
+ * have a value for "absent", NaN. */
 static struct column swept_as_column(const struct swept_column *swept, int rows) {
     struct column column = {.kind = COLUMN_TEXT, .size = 1, .swept = swept};
     snprintf(column.name, sizeof column.name, "p_%s", swept->name);
@@ -88,7 +89,7 @@ void columns_free(struct columns *columns) {
     *columns = (struct columns){0};
 }
 
-/* The length of a text of at most `size` bytes, without a last UTF-8 character that was cut. */
+/* The length of a text in a field of `size` bytes, without a truncated last UTF-8 character. */
 static size_t whole_length(const char *text, size_t size) {
     size_t length = strnlen(text, size - 1), last = length;
     while (last > 0 && ((unsigned char)text[last - 1] & 0xC0) == 0x80) last--;
@@ -103,7 +104,7 @@ static struct cell swept_cell(const struct column *column, int number) {
     struct cell cell = {.kind = column->kind, .text = swept->text[number], .real = swept->number[number]};
     cell.absent = !cell.text[0];
     cell.length = whole_length(cell.text, column->size);
-    /* A column with rows that do not depend on the parameter still prints its integers as such. */
+    /* Integers print as integers even in a column that holds reals because some rows lack the parameter. */
     if (swept->kind == SWEPT_INTEGER && !cell.absent) {
         cell.kind = COLUMN_INT64;
         cell.integer = strtoll(cell.text, NULL, 10);

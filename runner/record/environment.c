@@ -1,4 +1,4 @@
-/* environment.c - collects provenance: on which machine and with what a result was made. */
+/* environment.c - collects provenance: the machine and the program with which a result is made. */
 #include "environment.h"
 
 #include "../base/fail.h"
@@ -28,7 +28,7 @@ static void hash_program(void) {
     size_t length = strlen(tilerun_git_commit), tail = strlen(dirty);
     bool is_dirty = length >= tail && strcmp(tilerun_git_commit + length - tail, dirty) == 0;
     if (!is_dirty && strcmp(tilerun_git_commit, "unknown") != 0) return;
-    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* fopen might lack memory */
+    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* unlike fopen, open needs no memory */
     if (program < 0) return;
     char block[1 << 16];
     XXH3_state_t *state = must_have(XXH3_createState());
@@ -103,7 +103,8 @@ static void add_gpu(struct environment *environment, const struct device_facts *
     add_real(environment, "power_limit_w", gpu->power_limit_w);
 }
 
-/* SLURM_JOB_ID becomes slurm_job_id. Values stay text, because some are lists and node counts may be ranges. */
+/* Adds Slurm's variables as entries: SLURM_JOB_ID as slurm_job_id. Values stay text, because some are lists or
+ * ranges. */
 static void add_slurm(struct environment *environment) {
     static const struct {
         const char *variable, *name;

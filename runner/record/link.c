@@ -1,4 +1,5 @@
-/* link.c - whether a linked results file still finds its parts. Files of a `to` are looked for by who reads them. */
+/* link.c - checks that a linked results file finds its parts. The readers of the files of `to` check those
+ * themselves. */
 #define H5_USE_110_API
 #include "link.h"
 
@@ -8,38 +9,38 @@
 #include "../storage/untrusted/h5visit.h"
 #include <stdlib.h>
 
-struct lacking {
+struct missing_sources {
     const char *path;
     char *first;
     int outputs;
 };
 
-static herr_t look_at(hid_t group, const char *name, const H5L_info_t *about, void *context) {
-    struct lacking *lacking = context;
+static herr_t check_output(hid_t group, const char *name, const H5L_info_t *about, void *context) {
+    struct missing_sources *missing = context;
     if (about->type != H5L_TYPE_HARD) return 0;
     hid_t id = H5Oopen(group, name, H5P_DEFAULT);
-    char *source = id >= 0 && H5Aexists(id, LINK_TO_FILE) <= 0 ? h5_absent_source(id, lacking->path) : NULL;
+    char *source = id >= 0 && H5Aexists(id, LINK_TO_FILE) <= 0 ? h5_absent_source(id, missing->path) : NULL;
     if (id >= 0) H5Oclose(id);
-    lacking->outputs += source != NULL;
-    if (lacking->first)
+    missing->outputs += source != NULL;
+    if (missing->first)
         free(source);
     else
-        lacking->first = source;
+        missing->first = source;
     return 0;
 }
 
 char *link_broken(hid_t file, const char *path) {
     static const char *const roots[] = {"outputs", "variants"};
-    struct lacking lacking = {.path = path};
+    struct missing_sources missing = {.path = path};
     for (int i = 0; i < 2 && h5_is_linked(file); i++) {
         hid_t group = H5Oopen(file, roots[i], H5P_DEFAULT);
         if (group < 0) continue;
-        h5_visit(group, H5_ITER_INC, look_at, &lacking);
+        h5_visit(group, H5_ITER_INC, check_output, &missing);
         H5Oclose(group);
     }
-    if (!lacking.first) return NULL;
-    char *why = must_printf("its parts are missing: %s, so that %d of its outputs cannot be read", lacking.first,
-                            lacking.outputs);
-    free(lacking.first);
+    if (!missing.first) return NULL;
+    char *why =
+        must_printf("its parts are missing: %s; %d of its outputs cannot be read", missing.first, missing.outputs);
+    free(missing.first);
     return why;
 }

@@ -1,8 +1,8 @@
-/* link.h - results files whose outputs are virtual data sets. Of `merge --link`: the values lie in OUTPUT.parts. Of
- * large results of a `to`: they lie in its file, which two attributes of the output name:
+/* link.h - results files whose outputs are virtual data sets. After `merge --link` the values are in OUTPUT.parts. A
+ * large result of a `to` is in the file of `to`, which two attributes of the output name:
  *
- *     to_file       "../made.h5": seen from the results file's folder; absolute where the two share no folder
- *     to_dataset    "/group/name", in it
+ *     to_file       "../made.h5": relative to the results file's folder; absolute if the two share no folder
+ *     to_dataset    "/group/name" in that file
  *
  * Small results of a `to` are copied, and have the attributes too. */
 #ifndef RUNNER_LINK_H
@@ -11,8 +11,8 @@
 #include <hdf5.h>
 #include <stdbool.h>
 
-/* Why the outputs of the open file at `path` cannot be read: "its parts are missing: '/output' in
- * out.h5.parts/..."; NULL: they can, or it is not linked. It opens all parts. The caller frees. */
+/* Why outputs of the open file at `path` cannot be read: "its parts are missing: '/output' in out.h5.parts/..."; NULL:
+ * they can, or the file is not linked. Opens all parts. The caller frees. */
 char *link_broken(hid_t file, const char *path);
 
 #define LINK_TO_FILE    "to_file"

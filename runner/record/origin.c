@@ -1,4 +1,4 @@
-/* origin.c - the job and the machine in HDF5, as results files and the notes of shards have them. */
+/* origin.c - writes the job and the machine into HDF5 files, and reads them back. */
 #include "origin.h"
 
 #include "../base/clock.h"
@@ -29,14 +29,14 @@ char *results_absolute(const char *path) {
     return resolved ? resolved : must_strdup(path);
 }
 
-/* Octave reads no other texts than those that HDF5 calls ASCII. */
+/* Is the text ASCII? It is then stored as such, because Octave reads no UTF-8 strings. */
 static bool is_ascii(const char *text, size_t length) {
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] >= 0x80) return false;
     return true;
 }
 
-/* Writes a text as a scalar string of fixed length, with a NUL at its end: netCDF4 reads on until there is one. */
+/* Writes a text as a scalar string of fixed length, with a final NUL: netCDF4 reads beyond the end if there is none. */
 static enum status write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *id,
                               struct error *error) {
     hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = h5_creation(H5P_DATASET_CREATE);

@@ -1,5 +1,5 @@
-/* origin.h - what results files, parts and the notes of shards have in common, for who writes and who reads them: the
- * job, the machine, and names. */
+/* origin.h - the contents that results files, parts and shard manifests have in common: the job, the machine, and
+ * names. */
 #ifndef RUNNER_ORIGIN_H
 #define RUNNER_ORIGIN_H
 
@@ -10,15 +10,15 @@
 #define RESULT_SCHEMA "tilerun-results"
 #define PART_SCHEMA   "tilerun-part"
 
-/* /job and /job_resolved; `key` NULL: it is not written. */
+/* Writes /job and /job_resolved; `key` NULL: without the key. */
 enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error);
-/* A text that results_write_job wrote: "/job_resolved"; NULL: there is none. The caller frees. */
+/* Reads a text that results_write_job has written, such as "/job_resolved"; NULL: there is none. The caller frees. */
 char *results_read_text(hid_t file, const char *name);
 enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error);
-/* An absolute path without links; the path itself if nothing is there. The caller frees. */
+/* The absolute path without symbolic links; the path itself if no file exists there. The caller frees. */
 char *results_absolute(const char *path);
 
-/* What is stored of a run's samples, one data set each. */
+/* The data sets that store a run's samples. */
 enum { SAMPLE_KINDS = 6 };
 struct sample_kind {
     const char *in_part; /* its name in a part: "power_w" */
@@ -26,7 +26,7 @@ struct sample_kind {
 };
 extern const struct sample_kind sample_kinds[SAMPLE_KINDS];
 
-/* "/outputs/n=512/product"; the caller frees. */
+/* The path of an object in a results file: "/outputs/n=512/product"; the caller frees. */
 char *results_path_of(const char *root, const char *label, const char *name);
 
 #endif

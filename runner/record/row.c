@@ -1,4 +1,4 @@
-/* row.c - the rows of runs: begun from the plan; as a table in HDF5. */
+/* row.c - initializes rows from the plan; writes and reads them as a table in HDF5. */
 #include "columns.h"
 
 #include "../base/fail.h"
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a row to begin with ---- */
+/* ---- initial rows ---- */
 
-/* Copies a text and cuts it to `size` bytes: a column has a fixed width. */
+/* Copies a text and truncates it to the column's fixed width of `size` bytes. */
 static void copy(char *to, size_t size, const char *from) {
     size_t length = strnlen(from, size - 1);
     memcpy(to, from, length);
@@ -26,8 +26,8 @@ int result_rows_own(struct result_row *rows, int count) {
     return own;
 }
 
-/* Unknown numbers are NaN. */
-static void forget_numbers(struct result_row *row) {
+/* Sets all measured numbers to NaN, unknown. */
+static void clear_numbers(struct result_row *row) {
     double *const unknown[] = {
         &row->kernel_median_s, &row->kernel_min_s,
         &row->kernel_max_s,    &row->kernel_mad_s,
@@ -57,7 +57,7 @@ void result_row_init(struct result_row *row, const struct plan *plan, const stru
     copy(row->device, sizeof row->device, plan->present[run->device] ? plan->facts[run->device].id : absent);
     copy(row->dtype, sizeof row->dtype, dtype_name(geometry->in[0].dtype));
     copy(row->shape, sizeof row->shape, geometry->shape_text);
-    forget_numbers(row);
+    clear_numbers(row);
     if (plan->present[run->device]) {
         copy(row->device_name, sizeof row->device_name, plan->facts[run->device].name);
         row->threads = plan->facts[run->device].host_threads;
@@ -66,10 +66,10 @@ void result_row_init(struct result_row *row, const struct plan *plan, const stru
     row->bytes = geometry->bytes;
 }
 
-/* ---- what the rows were measured on ---- */
+/* ---- devices of the rows ---- */
 
-/* "; H200 with 16 threads; H200 with 8 threads; ": what the runs on one kind of device were measured on, *distinct
- * entries. The caller frees. */
+/* The *distinct devices, with numbers of threads, on which the runs on one kind of device were measured: "; H200 with
+ * 16 threads; H200 with 8 threads; ". The caller frees. */
 static char *list_conditions(const struct result_row *rows, int count, bool on_cpu, int *distinct) {
     char *list = must_strdup("; ");
     *distinct = 0;
@@ -106,7 +106,7 @@ char *result_mixed_conditions(const struct result_row *rows, int count) {
 
 /* ---- in HDF5 ---- */
 
-/* The type of a column; strings have a fixed length, so that PyTables can read them. The caller closes it. */
+/* The HDF5 type of a column; strings have a fixed length, so that PyTables can read them. The caller closes it. */
 static hid_t column_type(const struct column *column) {
     if (column->kind == COLUMN_INT32) return H5Tcopy(H5T_NATIVE_INT32);
     if (column->kind == COLUMN_INT64) return H5Tcopy(H5T_NATIVE_INT64);
@@ -124,7 +124,8 @@ static size_t packed_bytes(const struct column *columns, int count) {
     return bytes;
 }
 
-/* The compound type of a row: packed, as it is stored, or (fixed columns alone) as the compiler lays it out. */
+/* The compound type of a row: packed, as it is stored, or as the compiler lays out struct result_row (fixed columns
+ * only). */
 static hid_t row_type(const struct column *columns, int count, bool packed) {
     size_t at = 0;
     hid_t type = H5Tcreate(H5T_COMPOUND, packed ? packed_bytes(columns, count) : sizeof(struct result_row));
@@ -147,11 +148,11 @@ static void pack_cell(const struct column *column, const struct cell *cell, char
     }
 }
 
-/* Packs the rows. HDF5 would look for a conversion at each write, which takes it longer than everything else. */
+/* Packs the rows. If HDF5 packed them, searching for the conversion at each write would take most of the time. */
 static char *pack_rows(const struct column *columns, int column_count, const struct result_row *rows, int count) {
     size_t bytes = (size_t)count * packed_bytes(columns, column_count);
     char *packed = must_malloc(bytes + 1), *to = packed;
-    memset(packed, 0, bytes); /* no stale bytes after a text's end */
+    memset(packed, 0, bytes); /* zeros behind the end of texts */
     for (int r = 0; r < count; r++)
         for (int i = 0; i < column_count; to += columns[i++].size) {
             struct cell cell = column_cell(&columns[i], &rows[r], r);
@@ -205,9 +206,9 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
     if (size < 0 || size > INT32_MAX) size = 0;
     *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
     memset(*rows, 0, (size_t)size * sizeof **rows);
-    /* H5Dread leaves a column that the file lacks as it is; older files have fewer columns. One that is unknown here
-     * it passes over. */
-    for (hssize_t r = 0; r < size; r++) forget_numbers(&(*rows)[r]);
+    /* Older files have fewer columns: H5Dread leaves those fields unchanged. It ignores columns that are unknown
+     * here. */
+    for (hssize_t r = 0; r < size; r++) clear_numbers(&(*rows)[r]);
     if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
         status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_error_text());
     for (hssize_t r = 0; r < size; r++) /* texts in another program's file may lack a final NUL */

@@ -1,11 +1,12 @@
-/* row.h - what is known of a run: a row of /runs, begun from the plan, kept in HDF5. */
+/* row.h - a row of the table /runs: everything that is recorded about one run. A row is initialized from the plan and
+ * stored in HDF5. */
 #ifndef RUNNER_ROW_H
 #define RUNNER_ROW_H
 
 #include "../plan/plan.h"
 #include "../storage/h5/h5io.h"
 
-/* One row of /runs; unknown values are NaN and "". status: ok | unchecked (it ran and nothing verified it) | wrong |
+/* One row of /runs; unknown values are NaN and "". status: ok | unchecked (it ran but was not verified) | wrong |
  * failed | skipped | interrupted. */
 struct result_row {
     int32_t run;
@@ -15,48 +16,48 @@ struct result_row {
     double kernel_median_s, kernel_min_s, kernel_max_s, kernel_mad_s;
     double kernel_ci_low_s, kernel_ci_high_s; /* the 95 % interval of the median */
     double read_s, h2d_s, d2h_s, write_s, total_s;
-    double file_bytes;                     /* that the inputs' files were asked for */
-    double overflowed, wrapped, truncated; /* elements that a conversion has changed (kernels/core/convert.h) */
+    double file_bytes;                     /* bytes read from the inputs' files */
+    double overflowed, wrapped, truncated; /* number of elements that conversions changed (kernels/core/convert.h) */
     double flops, bytes, gflops, gbytes_per_s;
-    /* The least time that this device's measured limits allow the work, what limits it ("compute", "memory"), and how
-     * much of the median that is. */
+    /* The lower bound of the time by this device's measured limits, what limits it ("compute", "memory"), and the bound
+     * as a percentage of the median. */
     double bound_s;
     char bound_by[16];
     double percent_of_bound;
     double error, tolerance;
     char verify[16]; /* "full", "sampled", "none" */
-    char flags[64];  /* what makes the times doubtful, comma-separated: "throttled,outliers" */
-    /* What the run was measured on; a resumed job may have continued on another machine. */
+    char flags[64];  /* problems of the times, comma-separated (samples_flags): "throttled,outliers" */
+    /* The device that the run was measured on: a resumed job may continue on another machine. */
     char device_name[128];
     int32_t threads;     /* host threads; 0: unknown */
     double sm_clock_mhz; /* median over the repeats; NaN: unknown */
     char message[256];
 };
 
-/* Did the run make a result: is its status ok or unchecked? */
+/* Does the run have a result: is its status ok or unchecked? */
 bool result_row_done(const struct result_row *row);
 
-/* Moves the rows that have a status to the front, and returns how many they are: those of this shard. */
+/* Moves the rows that have a status, those of this shard, to the front and returns their number. */
 int result_rows_own(struct result_row *rows, int count);
 
-/* Fills what the plan knows: names, shape and work. status becomes "", measured numbers NaN. */
+/* Initializes a row from the plan: names, shape and work. status becomes "", measured numbers NaN. */
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run);
 
-/* Fills bound_s, bound_by and percent_of_bound, once the times are known. `limits` NULL: they stay unknown. */
+/* Sets bound_s, bound_by and percent_of_bound, after the times are known. `limits` NULL: they stay unknown. */
 void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,
                       const struct device_limits *limits);
 
-/* Compares what the rows that made results were measured on (device name and host threads), CPU and GPU rows apart. If
- * they differ (a job resumed on another machine) the list of what they name, "H200 with 16 threads; H200 with 8
- * threads"; else NULL. The caller frees. */
+/* Lists the devices and numbers of host threads with which the rows were measured, if rows of one kind of device differ
+ * (after a job was resumed on another machine): "H200 with 16 threads; H200 with 8 threads". NULL: they do not differ.
+ * The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
 
-/* Writes a part's row as its table /runs: it needs no columns for swept parameters. */
+/* Writes the row of a part as its table /runs, without columns for swept parameters. */
 enum status result_write_row(hid_t file, const struct result_row *row, struct error *error);
-/* Writes rows as a table of a file: "runs". */
+/* Writes rows as the table `name` of a file. */
 enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
                               struct error *error);
-/* Reads that table; `path` is for messages. The caller frees *rows. */
+/* Reads the table "runs"; `path` is for messages. The caller frees *rows. */
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error);
 
 #endif

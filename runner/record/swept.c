@@ -1,4 +1,4 @@
-/* swept.c - the swept parameters of some rows, as columns of their own. */
+/* swept.c - splits labels of swept parameters into columns and determines the columns' types. */
 #include "swept.h"
 #include "../base/fail.h"
 #include <errno.h>
@@ -24,8 +24,8 @@ static struct swept_column *column_of(struct swept *swept, const char *name, int
     return column;
 }
 
-/* What a value is: digits with a sign that 64 bits can hold, another decimal number, or a text. Hexadecimal, inf and
- * nan are texts. */
+/* The kind of a value: an integer that fits into 64 bits, another decimal number, or a text. Hexadecimal, inf and nan
+ * are texts. */
 static enum swept_kind kind_of(const char *text, double *number) {
     const char *digits = text + (*text == '-' || *text == '+');
     char *end;
@@ -39,7 +39,7 @@ static enum swept_kind kind_of(const char *text, double *number) {
     return digits[strspn(digits, "0123456789")] || errno ? SWEPT_REAL : SWEPT_INTEGER;
 }
 
-/* Is a text an integer that float64 rounds? */
+/* Is the text an integer that float64 cannot represent exactly? */
 static bool is_rounded(const char *text, double number) {
     char again[320];
     text += *text == '-' || *text == '+';
@@ -49,8 +49,8 @@ static bool is_rounded(const char *text, double number) {
     return strcmp(text, again) != 0;
 }
 
-/* Does a column of numbers need float64, which has NaN for rows without the parameter and holds fractions, and lose an
- * integer by it? Then it keeps its texts. */
+/* Would a column of numbers lose an integer? It needs float64 if it has fractions or rows without the parameter (NaN),
+ * and float64 may round integers. Such a column keeps its texts. */
 static bool loses_integers(const struct swept_column *column, int rows) {
     bool real = column->kind == SWEPT_REAL, rounds = false;
     for (int r = 0; r < rows; r++) {
@@ -60,8 +60,8 @@ static bool loses_integers(const struct swept_column *column, int rows) {
     return real && rounds;
 }
 
-/* A label is NAME=VALUE,NAME=VALUE; values have no commas (job_parameters.h). */
-static void take_label(struct swept *swept, const char *label, int row, int rows) {
+/* Adds a row's label, NAME=VALUE,NAME=VALUE, to the columns. Values contain no commas (job_parameters.h). */
+static void add_label(struct swept *swept, const char *label, int row, int rows) {
     for (const char *at = label; *at;) {
         int whole = (int)strcspn(at, ","), name = (int)strcspn(at, "=");
         if (name >= whole || name >= JOB_NAME_BYTES) return;
@@ -75,7 +75,7 @@ static void take_label(struct swept *swept, const char *label, int row, int rows
 
 struct swept swept_of(const struct result_row *rows, int count) {
     struct swept swept = {0};
-    for (int i = 0; i < count; i++) take_label(&swept, rows[i].parameters, i, count);
+    for (int i = 0; i < count; i++) add_label(&swept, rows[i].parameters, i, count);
     for (int i = 0; i < swept.count; i++) {
         struct swept_column *column = &swept.columns[i];
         if (loses_integers(column, count)) column->kind = SWEPT_TEXT;

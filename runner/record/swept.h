@@ -1,4 +1,4 @@
-/* swept.h - swept parameters as columns of their own. */
+/* swept.h - splits labels of swept parameters into columns. */
 #ifndef RUNNER_SWEPT_H
 #define RUNNER_SWEPT_H
 
@@ -10,8 +10,8 @@ enum swept_kind { SWEPT_INTEGER, SWEPT_REAL, SWEPT_TEXT };
 struct swept_column {
     char name[JOB_NAME_BYTES]; /* "n" */
     enum swept_kind kind;      /* of all its values: integers, numbers, else texts */
-    /* By row. A row that does not depend on the parameter has "" and NaN; a text has NaN. An integer beyond 2^53 is
-     * rounded in `number`. */
+    /* For each row. A row that does not depend on the parameter has "" and NaN; a text has NaN. `number` rounds
+     * integers beyond 2^53. */
     char (*text)[JOB_LABEL_BYTES];
     double *number;
 };
@@ -19,7 +19,7 @@ struct swept {
     int count;
     struct swept_column *columns;
 };
-/* Takes the rows' labels ("n=512,dtype=float32") apart; columns in the order in which the labels name them. The caller
+/* Splits the rows' labels ("n=512,dtype=float32") into columns, in the order in which the labels name them. The caller
  * frees with swept_free. */
 struct swept swept_of(const struct result_row *rows, int count);
 void swept_free(struct swept *swept);

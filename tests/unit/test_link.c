@@ -62,7 +62,7 @@ static void what_is_lacking_is_said(void **state) {
         hid_t file = make_linked(path, true);
         bool one = there & 1, two = (there & 6) == 6;
         snprintf(expected, sizeof expected,
-                 "its parts are missing: '/x' in %s, which is not there, so that %d of its outputs cannot be read",
+                 "its parts are missing: '/x' in %s, which is not there; %d of its outputs cannot be read",
                  !one        ? "a.h5"
                  : there & 2 ? "c.h5"
                              : "b.h5",
