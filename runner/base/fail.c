@@ -81,6 +81,19 @@ char *must_printf(const char *format, ...) {
     return must_have(length < 0 ? NULL : text);
 }
 
+void must_append(char **text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *more = NULL;
+    int added = vasprintf(&more, format, arguments);
+    va_end(arguments);
+    must_have(added < 0 ? NULL : more);
+    size_t length = strlen(*text);
+    *text = must_realloc(*text, length + (size_t)added + 1);
+    memcpy(*text + length, more, (size_t)added + 1);
+    free(more);
+}
+
 /* The buffer of must_stream. */
 struct growing {
     char **text;

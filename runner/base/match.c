@@ -131,14 +131,10 @@ char *match_none(const char *pattern) {
                              : count == 0 ? " has no file with a similar name"
                                           : " has ");
     for (int i = 0; i < count && i < NAMES_SHOWN; i++) {
-        char *longer = must_printf("%s%s%s", text, i ? ", " : "", near[i].name);
-        free(text);
-        text = longer;
+        must_append(&text, "%s%s", i ? ", " : "", near[i].name);
     }
     if (count > NAMES_SHOWN) {
-        char *longer = must_printf("%s and %d more", text, count - NAMES_SHOWN);
-        free(text);
-        text = longer;
+        must_append(&text, " and %d more", count - NAMES_SHOWN);
     }
     for (int i = 0; i < count; i++) free(near[i].name);
     if (list) closedir(list);

@@ -262,9 +262,7 @@ static void print_omitted(const struct fit *fit, int room, const char *hint, FIL
     char *names = must_strdup("");
     for (int i = 0; i < fit->table->columns; i++) {
         if (fit->width[i] > 0 || fit->natural[i] == 0) continue;
-        char *longer = must_printf("%s%s%s", names, *names ? ", " : "", fit->table->of[i].name);
-        free(names);
-        names = longer;
+        must_append(&names, "%s%s", *names ? ", " : "", fit->table->of[i].name);
     }
     if (*names) {
         char *line = must_printf("omitted columns: %s%s%s", names, hint ? "; " : "", hint ? hint : "");

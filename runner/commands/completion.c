@@ -22,9 +22,7 @@ static const struct {
 /* ---- words ---- */
 
 static void add(char **text, const char *prefix, const char *word) {
-    char *longer = must_printf("%s%s%s%s", *text, **text ? " " : "", prefix, word);
-    free(*text);
-    *text = longer;
+    must_append(text, "%s%s%s", **text ? " " : "", prefix, word);
 }
 
 static char *command_words(const struct command *const list[]) {

@@ -83,9 +83,7 @@ static char *pattern_of(const char *path, const char *first, const char *last) {
     char *begin = must_printf("%s%.*s", folder, (int)head, first), *escaped = match_escape(begin);
     char *end = match_escape(first + length - tail), *digits = must_strdup("");
     for (size_t i = 0; length == other && i < length - head - tail; i++) {
-        char *longer = must_printf("%s[0-9]", digits);
-        free(digits);
-        digits = longer;
+        must_append(&digits, "[0-9]");
     }
     char *pattern = must_printf("%s%s%s", escaped, *digits ? digits : "[0-9]*", end);
     free(digits);

@@ -37,9 +37,7 @@ static char *axes_text(const struct h5_entry *entry) {
     char *text = must_strdup("");
     bool any = false;
     for (int axis = 0; axis < entry->rank && axis < MAX_RANK; axis++) {
-        char *longer = must_printf("%s%s%.60s", text, axis ? ", " : "", entry->axes[axis] ? entry->axes[axis] : "-");
-        free(text);
-        text = longer;
+        must_append(&text, "%s%.60s", axis ? ", " : "", entry->axes[axis] ? entry->axes[axis] : "-");
         any |= entry->axes[axis] != NULL;
     }
     if (!any) *text = '\0';
@@ -278,9 +276,7 @@ static void print_axes(const struct candidate *it) {
     for (int axis = 0; axis < it->array.shape.rank; axis++) {
         const char *name = it->entry->axes[axis];
         if (it->array.axes[axis].of != &it->array && !name) continue;
-        char *longer = must_printf(name ? "%s%s%d (%s)" : "%s%s%d", text, *text ? ", " : "", axis, name);
-        free(text);
-        text = longer;
+        must_append(&text, name ? "%s%d (%s)" : "%s%d", *text ? ", " : "", axis, name);
     }
     print_line("named axes", text);
     free(text);

@@ -64,9 +64,7 @@ static void print_skipped(const struct plan *plan, int number, int width, FILE *
             named = plan->runs[before].skip && strcmp(plan->runs[before].skip, why) == 0 &&
                     strcmp(plan->runs[before].label, run->label) == 0;
         if (named) continue;
-        char *longer = must_printf("%s%s%s", names, *names ? ", " : "", run->label);
-        free(names);
-        names = longer;
+        must_append(&names, "%s%s", *names ? ", " : "", run->label);
     }
     char *line = must_printf("%d run%s skipped: %s (%s)", count, count == 1 ? "" : "s", why, names);
     text_print_wrapped(line, 0, width, to);

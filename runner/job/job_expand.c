@@ -81,9 +81,7 @@ static void read_input(struct job_reader *reader, const struct definition *defin
 static void add_variant(struct job_reader *reader, struct job_operation *operation, struct job_variant *variant) {
     variant->label = must_strdup(variant->name);
     for (int i = 0; i < variant->count; i++) {
-        char *longer = must_printf("%s,%s=%s", variant->label, variant->names[i], variant->values[i]);
-        free(variant->label);
-        variant->label = longer;
+        must_append(&variant->label, ",%s=%s", variant->names[i], variant->values[i]);
     }
     for (int i = 0; i < operation->variant_count; i++) {
         if (strcmp(operation->variants[i].label, variant->label) != 0) continue;

@@ -367,9 +367,7 @@ static void read_device(struct job_reader *reader, const struct yaml_node *node,
         const struct yaml_node *item = node->kind == YAML_LIST ? node->items[i] : node;
         const struct yaml_node *value = job_read_scalar(reader, item, "device");
         if (!value) goto done;
-        char *longer = must_printf("%s%s%s", joined, i ? "," : "", value->text);
-        free(joined);
-        joined = longer;
+        must_append(&joined, "%s%s", i ? "," : "", value->text);
     }
     if (!job_parse_device(joined, job, message)) job_error(reader, node, "%s", message);
 done:

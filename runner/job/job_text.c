@@ -117,9 +117,7 @@ char *job_select_text(const struct job_select *select) {
     char *text = must_strdup("[");
     for (int axis = 0; axis < select->rank; axis++) {
         char slice[JOB_SLICE_TEXT];
-        char *longer = must_printf("%s%s%s", text, axis ? ", " : "", job_slice_format(&select->of[axis], slice));
-        free(text);
-        text = longer;
+        must_append(&text, "%s%s", axis ? ", " : "", job_slice_format(&select->of[axis], slice));
     }
     char *whole = must_printf("%s]", text);
     free(text);

@@ -78,9 +78,7 @@ static char *list_conditions(const struct result_row *rows, int count, bool on_c
         char *entry = must_printf("; %s with %d thread%s; ", rows[i].device_name, rows[i].threads,
                                   rows[i].threads == 1 ? "" : "s");
         if (!strstr(list, entry)) {
-            char *longer = must_printf("%s%s", list, entry + 2);
-            free(list);
-            list = longer;
+            must_append(&list, "%s", entry + 2);
             *distinct += 1;
         }
         free(entry);

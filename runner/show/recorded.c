@@ -14,9 +14,7 @@
 
 /* Appends a text to *list. */
 static void append(char **list, const char *separator, const char *more) {
-    char *longer = must_printf("%s%s%s", *list, **list ? separator : "", more);
-    free(*list);
-    *list = longer;
+    must_append(list, "%s%s", **list ? separator : "", more);
 }
 
 /* The same for a sentence, which is freed, if it is among the first. */

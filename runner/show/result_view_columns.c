@@ -155,9 +155,7 @@ enum status view_column_find(const struct view *view, const char *name, struct v
     } else {
         char *list = must_strdup(names[0]);
         for (int i = 1; i < count; i++) {
-            char *longer = must_printf("%s, %s", list, names[i]);
-            free(list);
-            list = longer;
+            must_append(&list, ", %s", names[i]);
         }
         fail(error, STATUS_USAGE, "no column '%s'; there are %s", name, list);
         free(list);

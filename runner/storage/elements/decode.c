@@ -278,10 +278,8 @@ char *decoding_key(const struct decoding *decoding) {
     char *key = must_printf("%s %d", dtype_name(decoding->stored), (int)said->sign);
     for (int i = 0; i < fixed_count + said->missing_count; i++) {
         const struct cf_number *number = i < fixed_count ? fixed[i] : &said->missing[i - fixed_count];
-        char *longer = must_printf("%s, %s %a %lld", key, number->there ? dtype_name(number->dtype) : "-", number->real,
-                                   (long long)number->integer);
-        free(key);
-        key = longer;
+        must_append(&key, ", %s %a %lld", number->there ? dtype_name(number->dtype) : "-", number->real,
+                    (long long)number->integer);
     }
     return key;
 }
@@ -324,9 +322,7 @@ static void append_missing(const struct decoding *decoding, char **text) {
         const struct cf_number *number = i < 0 ? &said->fill : &said->missing[i];
         bool again = i >= 0 && said->fill.there && number->real == said->fill.real;
         if (!number->there || again || isnan(number->real) || !find_mark(decoding, number, &mark)) continue;
-        char *longer = must_printf("%s%s%s", list, shown++ ? " or " : "", cf_number_text(number, number_text));
-        free(list);
-        list = longer;
+        must_append(&list, "%s%s", shown++ ? " or " : "", cf_number_text(number, number_text));
     }
     const char *where = decoding->unpacked ? "decoded " : "";
     const char *low = cf_number_text(&said->low, number_text), *high = cf_number_text(&said->high, other);

@@ -207,9 +207,7 @@ static void free_fields(struct fields *fields) {
 static char *fields_text(const struct fields *fields) {
     char *text = must_strdup(fields->count ? "" : "none of numbers");
     for (int i = 0; i < fields->count && i < FIELDS_SHOWN; i++) {
-        char *longer = must_printf("%s%s%s", text, i ? ", " : "", fields->name[i]);
-        free(text);
-        text = longer;
+        must_append(&text, "%s%s", i ? ", " : "", fields->name[i]);
     }
     if (fields->count <= FIELDS_SHOWN) return text;
     char *longer = must_printf("%s, ...", text);
