@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct merge_settings {
-    bool overwrite, link, json;
+    bool overwrite, link, partial, json;
     enum progress_mode progress;
 };
 
@@ -60,6 +60,7 @@ static enum status merge(const struct invocation *invocation, struct error *erro
     const char *path = invocation->operands[0];
     struct execute_options options = {.overwrite = settings->overwrite,
                                       .link = settings->link,
+                                      .partial = settings->partial,
                                       .progress = settings->progress,
                                       .print = settings->json ? result_print_json : result_print_table,
                                       .shows = true,
@@ -96,6 +97,11 @@ static const struct option_row rows[] = {
      "leave the outputs in RESULTS.parts, which must then stay beside RESULTS, and link to them: takes seconds instead "
      "of a copy",
      TAKE_FLAG(struct merge_settings, link)},
+    {"partial", 0, NULL,
+     "publish what the shards have finished, with the status `partial`; RESULTS.parts stays, so that they can go on "
+     "and "
+     "merge can join the rest",
+     TAKE_FLAG(struct merge_settings, partial)},
     ROW_PROGRESS(struct merge_settings, progress),
     {"json", 0, NULL, "print the summary as JSON instead of a table", TAKE_FLAG(struct merge_settings, json)},
     {0},

@@ -187,9 +187,12 @@ static bool read_parts(struct results_file *file) {
 
 static void look_beside(struct results_file *file) {
     char *state = h5_get_text(file->id, "status"), *folder = folder_of(file->path), *beside = NULL;
-    int done = 0, listed = 0;
+    int done = 0, left = 0, listed = 0;
     char **paths = NULL;
-    for (int i = 0; i < file->count; i++) done += result_row_done(&file->rows[i]);
+    for (int i = 0; i < file->count; i++) {
+        done += result_row_done(&file->rows[i]);
+        left += strcmp(file->rows[i].status, "interrupted") == 0;
+    }
     if (folder && !h5_is_linked(file->id)) parts_list(folder, &paths, &listed); /* a linked file keeps its parts */
     if (folder && parts_are_locked(folder))
         beside = must_printf("running: a job is writing this output anew; %d run%s finished so far", listed,
@@ -200,6 +203,10 @@ static void look_beside(struct results_file *file) {
     if (state && strcmp(state, "failed") == 0)
         file->standing = must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` does the others again",
                                      done, file->count);
+    else if (left > 0)
+        file->standing = must_printf("unfinished: %d of %d runs; each shard's command with --resume continues, then "
+                                     "`tilerun merge %s` joins them",
+                                     done, file->count, file->path);
     else if (state && strcmp(state, "partial") == 0)
         file->standing = must_strdup("unfinished: --only left operations out; `tilerun run JOB --resume` does them");
     if (beside && file->standing) {

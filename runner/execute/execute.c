@@ -47,7 +47,8 @@ static enum status publish(struct execution *execution, const char *created, str
     results_environment(whole, &environment);
     execution->failed = outcome.failed;
     struct result_summary summary = {
-        .status = outcome.failed                   ? "failed"
+        .status = execution->incomplete            ? "partial"
+                  : outcome.failed                 ? "failed"
                   : execution->options->restricted ? "partial"
                                                    : "complete",
         .command_line = execution->options->command_line,
@@ -166,7 +167,10 @@ static void leave(void *context) {
                       : kept[i] ? "finished before and kept; a signal came first"
                                 : execution->stop_reason);
     }
-    char *sentences = execution_summary(plan, rows, kept, !execution->options->single);
+    const char *go_on = execution->options->merge    ? "; the same command continues"
+                        : execution->options->single ? ""
+                                                     : "; `tilerun run JOB --resume` continues";
+    char *sentences = execution_summary(plan, rows, kept, go_on);
     FILE *to = must_stream(&table, &length);
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);
     execution->options->print(rows, count, to);

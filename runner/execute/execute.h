@@ -12,6 +12,7 @@ struct execute_options {
     double wait_s;             /* a shard waits so long for a result of another */
     bool merge;                /* do nothing, and join the parts that are there; with `resume` */
     bool link;                 /* ...by virtual data sets */
+    bool partial;              /* ...also if units are missing: the results are then "partial" */
     const char *later;         /* `merge`: the folder of a shard that has begun another job since; NULL: none has */
     bool single;               /* no later call takes up what a signal leaves: `resume` is not advised */
     bool restricted;           /* `--only` left something out: the results are "partial" */

@@ -20,15 +20,20 @@ enum status execution_collect(struct execution *execution, struct error *error) 
     }
     if (!status && lacks > 0) {
         progress_pause(&execution->progress); /* it prints lines */
-        status = results_lack(execution->results, missing, error);
+        results_print_missing(execution->results, missing);
         progress_resume(&execution->progress);
-    } else if (!status && execution->options->later) {
+        execution->incomplete = true;
+        if (!execution->options->partial)
+            status = fail(error, STATUS_IO,
+                          "output %s: %d of %d runs are missing; with --partial merge publishes the others",
+                          plan->job->output, lacks, plan->run_count);
+    }
+    if (!status && execution->options->later)
         status =
             fail(error, STATUS_IO,
                  "output %s: %s has begun another job since these shards; its parts would be lost: finish that job's "
                  "shards, or remove their folders",
                  plan->job->output, execution->options->later);
-    }
     free(missing);
     return status;
 }
@@ -51,7 +56,11 @@ struct outcome execution_outcome(const struct execution *execution) {
     for (int r = 0; r < whole->run_count; r++) {
         const struct run *run = &whole->runs[r];
         struct result_row *row = &outcome.rows[r];
-        results_run_row(execution->results, run, execution->rows, row);
+        if (!results_run_row(execution->results, run, execution->rows, row)) {
+            result_row_init(row, whole, run);
+            execution_say(row, "interrupted", "no shard has finished it, or all of its panels");
+            continue;
+        }
         bool limit = run->kernel && run->kernel->is_roof, skipped = strcmp(row->status, "skipped") == 0;
         if (!result_row_done(row))
             outcome.failed |= !skipped || lacks_input(whole, &whole->tasks[run->task], outcome.result_run);

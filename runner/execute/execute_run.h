@@ -59,6 +59,7 @@ struct execution {
     struct trial trials[MOST_TRIALS];
     int waiting; /* trials */
     bool failed, stop;
+    bool incomplete; /* of `merge`: units are missing */
 };
 
 /* Fills the rows of a task's runs. A status but STATUS_OK ends the job; execution_abandon must follow. */
@@ -95,8 +96,7 @@ void execution_note_values(const struct execution *execution, const struct task 
 
 /* After a signal: lines that say how many runs are done (a row without a status belongs to another shard), from which
  * on runs are left ("interrupted"), how many of these read a result that is not there, and how many failed. `kept`: for
- * each run, whether a part of it is there although its row is "interrupted". `resumable`: they say how to go on. The
- * caller frees. */
-char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable);
+ * each run, whether a part of it is there although its row is "interrupted". `go_on`: how. The caller frees. */
+char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on);
 
 #endif

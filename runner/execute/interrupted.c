@@ -31,7 +31,7 @@ static void count(FILE *to, int number, const char *words, const char **before) 
     if (number > 0) fprintf(to, "%s%d %s", *before, number, words), *before = ", ";
 }
 
-char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, bool resumable) {
+char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on) {
     int own = 0, done = 0, left = 0, waiting = 0, failed = 0, wrong = 0, skipped = 0;
     const struct result_row *first = NULL;
     bool *has_result = find_results(plan, rows, kept);
@@ -56,8 +56,7 @@ char *execution_summary(const struct plan *plan, const struct result_row *rows, 
     char *text = NULL;
     size_t length;
     FILE *to = must_stream(&text, &length);
-    fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, own,
-            resumable ? "; `tilerun run JOB --resume` continues" : "");
+    fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, own, go_on);
     if (first) {
         fprintf(to, "tilerun: left: %d run%s, %s'%s %s%s%s'", left, left == 1 ? "" : "s", left == 1 ? "" : "from ",
                 first->operation, first->variant, first->parameters[0] ? " " : "", first->parameters);

@@ -231,6 +231,8 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
     previous->complete = is_text(state, "complete");
     *done = tasks == plan->task_count && previous->count == plan->run_count &&
             (previous->complete || (restricted && is_text(state, "partial")));
+    for (int i = 0; i < previous->count; i++) /* `merge --partial` lacked units */
+        *done &= strcmp(previous->rows[i].status, "interrupted") != 0;
     free(state);
     for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
         *done &= holds_outputs(results, previous, &plan->tasks[i]);

@@ -112,9 +112,9 @@ bool results_find_row(struct results *results, const struct run *unit, struct re
 /* Fills the row of a run of the whole from those of its units. false: one has no row; then it has no status. */
 bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
                      struct result_row *row);
-/* For `merge`: says on stderr, by shard, which runs have no part, and whose the parts are that are not this job's.
- * `missing`: for each run. Returns STATUS_IO. */
-enum status results_lack(const struct results *results, const bool *missing, struct error *error);
+/* For `merge`: prints to stderr, by shard, which units have no part, and whose the parts are that are not this job's.
+ * `missing`: for each run of a unit. */
+void results_print_missing(const struct results *results, const bool *missing);
 enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run that writes into the part. */
 struct sink part_sink(struct part *part, struct trace *trace);

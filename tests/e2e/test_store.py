@@ -30,6 +30,19 @@ def products(folder, count=1, **more):
     )
 
 
+def wait_for_lock(path):
+    """Until another process has it."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with open(path) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+        time.sleep(0.005)
+    raise AssertionError("nobody took the lock")
+
+
 def finished(folder):
     """Every part, and its bytes."""
     return {path.name: path.read_bytes() for path in (folder / "out.h5.parts").rglob("?" * 32 + ".h5")}
@@ -124,3 +137,60 @@ def test_a_part_of_an_array(folder):
     done = harness.tilerun(*command, env=plain_environment(**variables))
     assert done.returncode == USAGE and "shards are numbered without gaps" in done.stderr
     assert finished(folder) == before
+
+
+# ---- 3: merge of what is there --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", [(), ("--link",)], ids=["copied", "linked"])
+@pytest.mark.parametrize("by", ["runs", "tiles"])
+def test_merge_partial(folder, by, link):
+    """What is missing is named, by shard, and what is there is published; the shards go on, and merge joins the rest."""
+    products(folder, count=3)
+    shard(folder, 0, 3, "--by", by), shard(folder, 1, 3, "--by", by)
+    said = merge(folder, *link, expect=IO).stderr
+    assert "shard 2 of 3 has 0 of " in said and "it has not begun" in said and "--partial" in said
+    assert not (folder / "out.h5").exists()
+    before = finished(folder)
+    said = merge(folder, "--partial", *link).stderr
+    assert "shard 2 of 3 has 0 of " in said and finished(folder) == before
+    rows = harness.Results(folder / "out.h5").rows
+    with h5py.File(folder / "out.h5") as file:
+        assert file.attrs["status"] == "partial"
+        done = [row["operation"] for row in rows if row["status"] == "ok"]
+        assert sorted(file["outputs"]) == sorted(done) and len(done) == (2 if by == "runs" else 0)
+        assert {row["status"] for row in rows} - {"ok"} == {"interrupted"}
+    assert "joins them" in harness.quiet("show", folder / "out.h5")
+    if by == "runs":
+        (lacking,) = (row for row in rows if row["status"] == "interrupted")
+        assert lacking["message"] == "no shard has finished it, or all of its panels"
+    shard(folder, 2, 3, "--by", by, "--resume")
+    merge(folder, *(("--overwrite",) if link else ()))
+    assert bits(folder / "out.h5") == bits(plain_results(folder)) and not (folder / "out.h5.parts").exists()
+
+
+# ---- 7: an interrupted merge ----------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_merge_resumes(folder):
+    """And it says how. Most of its time goes to the hash of an input."""
+    with h5py.File(folder / "in.h5", "w") as file:
+        file.create_dataset("x", (24_000_000,), "f4", fillvalue=1)
+    harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"x": {"file": "in.h5", "dataset": "x"}},
+        defaults={"warmup": 0, "repeat": 1, "verify": "none"},
+        operations=[{"id": n, "op": "reduce", "inputs": ["x"], "operator": n, "axis": "all", "variants": ["cpu"]} for n in ("max", "min")],
+    )
+    for index in range(2):
+        shard(folder, index, 2, "--by", "runs")
+    before = finished(folder)
+    process = harness.start("merge", folder / "out.h5")
+    wait_for_lock(folder / "out.h5.parts/lock")
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED and "the same command continues" in said, said
+    assert finished(folder) == before and not (folder / "out.h5").exists()
+    merge(folder)
+    assert harness.Results(folder / "out.h5").output("max") == 1 and not (folder / "out.h5.parts").exists()
