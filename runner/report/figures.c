@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FIGURES = 24, MOST_CATEGORIES = 40 };
+enum { MOST_FIGURES = 24 };
 enum { BY_VARIANT = -1 }; /* else the horizontal axis shows the swept column of that number */
 
 struct figure {
@@ -15,10 +15,9 @@ struct figure {
     const struct figure_kind *kind;
     const char *operation; /* of rates */
     int by;
-    bool *varying; /* by swept column: has it several values among the operation's rows? */
-    char *categories[MOST_CATEGORIES];
-    bool left_out; /* there are more categories */
-    int *rows;     /* drawn, in their order */
+    bool *varying;           /* by swept column: has it several values among the operation's rows? */
+    const char **categories; /* the plot's */
+    int *rows;               /* drawn, in their order */
     int count;
     struct plot_series *series; /* all; the plot has those of the highest weights */
     int series_count;
@@ -52,15 +51,6 @@ static bool has_rate(const struct report *report, const char *operation, int row
     return strcmp(report->rows[row].operation, operation) == 0 && isfinite(rate_of(&report->rows[row]));
 }
 
-static int category_of(struct figure *figure, const char *text) {
-    int count = figure->plot.x.category_count, i = 0;
-    while (i < count && strcmp(figure->categories[i], text) != 0) i++;
-    figure->left_out |= i == MOST_CATEGORIES;
-    if (i < count || i == MOST_CATEGORIES) return i;
-    figure->categories[figure->plot.x.category_count++] = must_strdup(text);
-    return i;
-}
-
 static bool place_rate(struct figure *figure, int row, struct plot_point *point) {
     const struct report *report = figure->report;
     const struct result_row *it = &report->rows[row];
@@ -72,8 +62,9 @@ static bool place_rate(struct figure *figure, int row, struct plot_point *point)
     if (!(point->low > 0 && point->low <= point->y && point->high >= point->y && drawable(point->high)))
         point->low = point->high = NAN;
     if (column && column->kind != SWEPT_TEXT) return isfinite(point->x = column->number[row]);
-    point->x = category_of(figure, column ? column->text[row] : it->variant);
-    return point->x < MOST_CATEGORIES;
+    const char *text = column ? column->text[row] : report->variants[report->variant[row]];
+    point->x = number_of(text, figure->categories, &figure->plot.x.category_count);
+    return true;
 }
 
 /* Everything but what the axis shows: "A tiled, n=512, float32". */
@@ -157,7 +148,6 @@ static char *caption_rates(const struct figure *figure) {
             row->parameters[0] ? " at " : "", row->parameters);
     for (int i = 0; i < figure->count; i++) intervals |= isfinite(report->rows[figure->rows[i]].kernel_ci_low_s);
     if (intervals) fputs(" Bars are 95 % intervals of the median.", to);
-    if (figure->left_out) fprintf(to, " Only the first %d values are drawn.", (int)MOST_CATEGORIES);
     fclose(to);
     free(wins);
     return caption;
@@ -354,6 +344,7 @@ static void write_figure(struct figure figure, FILE *to) {
     const struct report *report = figure.report;
     figure.plot = (struct plot){.x = figure.kind->x, .y = figure.kind->y};
     figure.rows = must_malloc((size_t)report->count * sizeof *figure.rows + 1);
+    figure.categories = must_malloc((size_t)report->count * sizeof *figure.categories + 1);
     for (int row = 0; row < report->count; row++) {
         struct plot_point point = {.low = NAN, .high = NAN, .mark = NAN};
         if (figure.kind->place(&figure, row, &point)) add_point(&figure, row, point);
@@ -372,10 +363,10 @@ static void write_figure(struct figure figure, FILE *to) {
         free(title);
         free(caption);
     }
-    for (int i = 0; i < figure.plot.x.category_count; i++) free(figure.categories[i]);
     plot_clear(&figure.plot);
     free(figure.series);
     free(figure.rows);
+    free(figure.categories);
 }
 
 /* ---- which figures there are ---- */

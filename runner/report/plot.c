@@ -225,7 +225,7 @@ static void write_x_tick(double place, const char *label, bool tilted, double *f
 static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
     char text[TICK_BYTES];
     double free_from = 0;
-    char *const *names = x->axis->categories;
+    const char *const *names = x->axis->categories;
     fprintf(to, "<path class=\"axis\" d=\"M%d %dH%.0f\"/>\n", LEFT, BOTTOM, x->to);
     for (int i = 0; i < (names ? x->axis->category_count : x->tick_count); i++)
         write_x_tick(at(x, names ? i : x->ticks[i]), names ? names[i] : tick_text(x, x->ticks[i], text), tilted,
@@ -247,10 +247,6 @@ static bool needs_tilt(const struct plot_axis *axis, int room) {
 
 /* ---- series ---- */
 
-static void write_class(FILE *to, const char *class, int colour) {
-    fprintf(to, colour < 0 ? "<path class=\"%s kx" : "<path class=\"%s k%d", class, colour);
-}
-
 static void write_marker(FILE *to, const struct plot_series *series, double x, double y) {
     static const char *const shapes[PLOT_SHAPES] = {
         "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* circle */
@@ -263,8 +259,11 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
         "m0 -5v10m-5 -5h10",                   /* plus */
     };
     bool open = series->shape == 5 || series->shape == 7;
-    write_class(to, open ? "ms" : series->dash % 2 ? "mh" : "m", series->colour);
-    fprintf(to, "\" d=\"M%.1f %.1f%s\"/>", x, y, shapes[series->shape]);
+    fprintf(to, "<path class=\"%s k%d\" d=\"M%.1f %.1f%s\"/>",
+            open               ? "ms"
+            : series->dash % 2 ? "mh"
+                               : "m",
+            series->colour, x, y, shapes[series->shape]);
 }
 
 static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,
@@ -273,8 +272,8 @@ static void write_point(const struct plot_series *series, const struct plot_poin
     if (titled) html(to, "<g><title>%s</title>", point->about ? point->about : series->label);
     if (isfinite(point->low) && isfinite(point->high)) {
         double low = at(y, point->low), high = at(y, point->high);
-        write_class(to, "l", series->colour);
-        fprintf(to, "\" d=\"M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6\"/>", place, low, high, place - 3, low);
+        fprintf(to, "<path class=\"l k%d\" d=\"M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6\"/>", series->colour, place, low,
+                high, place - 3, low);
     }
     if (isfinite(point->mark)) fprintf(to, "<path class=\"mark\" d=\"M%.1f %.1fh8\"/>", place - 4, at(y, point->mark));
     write_marker(to, series, place, at(y, point->y));
@@ -283,12 +282,10 @@ static void write_point(const struct plot_series *series, const struct plot_poin
 
 static void write_join(const struct plot_series *series, const struct scale *x, const struct scale *y, FILE *to) {
     if (series->kind == PLOT_POINTS || series->count < 2) return;
-    if (series->kind == PLOT_LINE) {
+    if (series->kind == PLOT_LINE)
         fputs("<path class=\"roof\" d=\"", to);
-    } else {
-        write_class(to, "l", series->colour);
-        fprintf(to, " d%d\" d=\"", series->dash % DASHES);
-    }
+    else
+        fprintf(to, "<path class=\"l k%d d%d\" d=\"", series->colour, series->dash % DASHES);
     for (int i = 0; i < series->count; i++)
         fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', at(x, series->points[i].x), at(y, series->points[i].y));
     fputs("\"/>\n", to);
@@ -378,7 +375,7 @@ void plot_strip(const struct plot *plot, int height, FILE *to) {
         if (series->kind == PLOT_LINE)
             fputs("<path class=\"middle\" d=\"", to);
         else
-            write_class(to, "s", series->colour), fputs("\" d=\"", to);
+            fprintf(to, "<path class=\"s k%d\" d=\"", series->colour);
         for (int i = 0; i < series->count; i++) {
             const struct plot_point *point = &series->points[i];
             if (series->kind == PLOT_POINTS) /* at least a dot */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { PLOT_SERIES = 12, PLOT_LINES = 8, PLOT_COLOURS = 7, PLOT_SHAPES = 8, PLOT_GREY = -1 };
+enum { PLOT_SERIES = 12, PLOT_LINES = 8, PLOT_COLOURS = 7, PLOT_SHAPES = 8, PLOT_GREY = 7 };
 
 struct plot_point {
     double x, y;
@@ -30,7 +30,7 @@ struct plot_axis {
     /* By the range: logarithmic if it is above 0 and spans more than a factor of 10. With zero: zeros stand a power of
      * ten below the rest, marked "0". */
     enum plot_scale { SCALE_LINEAR, SCALE_LOG, SCALE_LOG_ZERO, SCALE_BY_RANGE } scale;
-    char *const *categories; /* NULL: numbers; else positions 0, 1, ... have these names */
+    const char *const *categories; /* NULL: numbers; else positions 0, 1, ... have these names */
     int category_count;
     double low, high; /* the range of a strip's axis */
 };

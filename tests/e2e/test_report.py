@@ -462,7 +462,7 @@ def test_colours(results):
         for text, ground in itertools.product(("ink", "soft", "link", "bad"), ("page", "wash")):
             assert page.contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
         drawn = [colours[f"k{i}"] for i in range(7)]
-        assert all(page.contrast(colour, colours["page"]) >= 3 for colour in [*drawn, colours["kx"]])
+        assert all(page.contrast(colour, colours["page"]) >= 3 for colour in [*drawn, colours["k7"]])
         for vision in page.VISION:
             for one, other in itertools.combinations(drawn, 2):
                 assert page.distance(one, other, vision) >= 20, (vision, one, other)
