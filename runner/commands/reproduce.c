@@ -4,7 +4,7 @@
 #include "../base/text.h"
 #include "../compare/compare.h"
 #include "../execute/execute.h"
-#include "../show/recorded.h"
+#include "../show/recorded_inputs.h"
 #include "../show/result_view.h"
 #include "command.h"
 #include "results_open.h"
@@ -167,7 +167,7 @@ static void count_pair(const struct comparison *comparison, const struct plan *p
                        struct tally *tally) {
     if (!result_row_done(pair->base)) return;
     char *stored = results_file_output(comparison->base, pair->base);
-    char *gone = results_file_gone(comparison->base, pair->base);
+    char *gone = results_file_missing(comparison->base, pair->base);
     if (stored && !gone) count_output(plan, pair, tally);
     tally->outputs += gone != NULL;
     tally->gone += gone != NULL;

@@ -8,7 +8,7 @@
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
-/* A row and what it is paired by. */
+/* A row and its partner in the other file. */
 struct entry {
     const struct result_row *row;
     const struct entry *partner;
@@ -37,7 +37,7 @@ static struct entry *sorted_entries(const struct results_file *file) {
     return entries;
 }
 
-/* By row of `file`: its partner, or NULL. */
+/* The partner of each row of `file`, or NULL. The caller frees. */
 static const struct result_row **partners(const struct results_file *file, const struct entry *entries) {
     const struct result_row **of = must_malloc((unsigned long)file->count * sizeof *of);
     for (int i = 0; i < file->count; i++)
@@ -57,8 +57,8 @@ static void find_partners(struct entry *base, int base_count, struct entry *new,
     }
 }
 
-/* The name of the device that a run was measured on; "": unknown. Rows of earlier versions do not say, their file does.
- * The caller frees. */
+/* The name of the device that a run was measured on; "": unknown. Files of earlier versions have it in /environment and
+ * not in the rows. The caller frees. */
 static char *device_of(const struct results_file *file, const struct result_row *row) {
     if (row->device_name[0]) return must_strdup(row->device_name);
     char *name = results_file_text(file, "/environment", strcmp(row->device, "cpu") == 0 ? "cpu" : "gpu_name");
@@ -113,7 +113,7 @@ static void note(struct run_pair *pair, bool worse, const char *sentence) {
     pair->worse |= worse;
 }
 
-/* Only runs that made a result have samples, so a pair without one is judged by its states alone. */
+/* Compares the statuses of a pair. A pair without two results is judged by this alone, because it has no samples. */
 static void judge_states(struct run_pair *pair) {
     bool before = result_row_done(pair->base), now = result_row_done(pair->new);
     char text[300];
@@ -156,14 +156,14 @@ static enum status judge_times(const struct comparison *comparison, struct run_p
     return status;
 }
 
-/* The root of the terms that are added up for one element. */
+/* The square root of the number of terms that are summed for one element. */
 static double root_of_terms(const struct run_pair *pair) {
     double terms = pair->base->flops / (double)(pair->output.elements > 0 ? pair->output.elements : 1);
     return terms > 1 ? sqrt(terms) : 1;
 }
 
-static void judge_gone(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
-    char *why = results_file_gone(file, row);
+static void judge_missing(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
+    char *why = results_file_missing(file, row);
     if (why) note(pair, true, why);
     free(why);
 }
@@ -172,20 +172,21 @@ static enum status judge_output(const struct comparison *comparison, struct run_
     char *base = results_file_output(comparison->base, pair->base);
     char *new = results_file_output(comparison->new, pair->new);
     enum status status = STATUS_OK;
-    judge_gone(comparison->base, pair->base, pair);
-    judge_gone(comparison->new, pair->new, pair);
+    judge_missing(comparison->base, pair->base, pair);
+    judge_missing(comparison->new, pair->new, pair);
     if (base && new &&result_row_done(pair->base) && result_row_done(pair->new))
         status = outputs_compare(comparison->base->path, base, comparison->new->path, new, &pair->output, error);
     free(base);
     free(new);
     if (status || !pair->output.known) return status;
     pair->allowed = (pair->base->tolerance + pair->new->tolerance) * root_of_terms(pair);
-    if (!pair->output.alike) note(pair, true, "the output has another shape or type");
+    if (!pair->output.alike) note(pair, true, "the outputs differ in shape or type");
     if (!pair->output.alike || !(pair->output.relative > pair->allowed)) return STATUS_OK;
     char text[160];
     snprintf(text, sizeof text, "the output differs by %.1e of its largest element, more than both tolerances allow",
              pair->output.relative);
-    if (isinf(pair->output.relative)) snprintf(text, sizeof text, "the output has NaNs or infinities elsewhere");
+    if (isinf(pair->output.relative))
+        snprintf(text, sizeof text, "the outputs have NaNs or infinities at different positions");
     if (!comparison->inputs_differ) note(pair, true, text);
     return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* compare_context.c - what differs between two results files besides their times and outputs. */
+/* compare_context.c - lists differences between two results files other than times and outputs. */
 #include "compare.h"
 
 #include "../base/fail.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCKS_DIFFER 0.01 /* smaller differences of clocks are noise */
+#define CLOCKS_DIFFER 0.01 /* smaller relative differences of clocks are noise */
 
 static void add(struct context *context, const char *what, const char *base, const char *new) {
     context->items = must_realloc(context->items, (size_t)(context->count + 1) * sizeof *context->items);
@@ -40,7 +40,7 @@ void context_free(struct context *context) {
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-/* Adds a text that differs; with `always` also one that only one file has. */
+/* Adds a text attribute that differs; with `always` also one that only one file has. */
 static void compare_text(struct context *context, const struct comparison *files, const char *object, const char *name,
                          const char *what, bool always) {
     char *base = results_file_text(files->base, object, name), *new = results_file_text(files->new, object, name);
@@ -78,7 +78,7 @@ static void compare_environment(struct context *context, const struct comparison
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* The runs' clock: the pair in whose middle the ratio of clocks lies. */
+/* Compares the runs' clocks by the median of their ratios, and adds the pair that has this ratio. */
 static void compare_clocks(struct context *context, const struct comparison *files) {
     double *ratios = must_malloc((unsigned long)files->count * sizeof *ratios);
     int count = 0;
@@ -114,7 +114,7 @@ static void compare_threads(struct context *context, const struct comparison *fi
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-/* false: the input's values are the same, as far as the files tell. */
+/* Compares what the files record about an input. false: no difference. */
 static bool compare_input(struct context *context, const struct comparison *files, const char *path) {
     static const char *const texts[] = {"xxh3", "dtype", "generator", "distribution"};
     static const char *const numbers[] = {"low", "high", "mean", "std", "value", "seed"};
@@ -146,14 +146,14 @@ static bool compare_inputs(struct context *context, const struct comparison *fil
 
 /* ---- the job, after parameters and defaults ---------------------------------------------------------------------- */
 
-/* Length of what names a line of the job: "  - {id: product", "  A", "device". */
+/* The length of the name at the beginning of a line of the job: "  - {id: product", "  A", "device". */
 static size_t name_length(const char *line) {
     static const char operation[] = "  - {id: ";
     bool is_operation = strncmp(line, operation, sizeof operation - 1) == 0;
     return strcspn(line, is_operation ? ",}\n" : ":\n");
 }
 
-/* The line that begins with the same name; NULL: none. */
+/* The line of a text that begins with this name; NULL: none. */
 static const char *find_line(const char *text, const char *name, size_t length) {
     for (const char *line = text; *line;) {
         if (name_length(line) == length && strncmp(line, name, length) == 0) return line;
@@ -163,8 +163,8 @@ static const char *find_line(const char *text, const char *name, size_t length) 
     return NULL;
 }
 
-/* Where the first difference begins: after the last ", " or "{" or ": " before it. */
-static size_t same_beginning(const char *a, size_t a_length, const char *b, size_t b_length) {
+/* The length of the common prefix of two lines, up to the last ", " or "{" in it. */
+static size_t common_prefix(const char *a, size_t a_length, const char *b, size_t b_length) {
     size_t same = 0, start = 0;
     while (same < a_length && same < b_length && a[same] == b[same]) {
         same++;
@@ -173,8 +173,8 @@ static size_t same_beginning(const char *a, size_t a_length, const char *b, size
     return start;
 }
 
-/* How much at the end is the same, from a "," or "}" on. */
-static size_t same_end(const char *a, size_t a_length, const char *b, size_t b_length, size_t start) {
+/* The length of the common suffix of two lines, from the first "," or "}" in it. */
+static size_t common_suffix(const char *a, size_t a_length, const char *b, size_t b_length, size_t start) {
     size_t same = 0, end = 0;
     while (same < a_length - start && same < b_length - start && a[a_length - same - 1] == b[b_length - same - 1]) {
         same++;
@@ -190,32 +190,32 @@ static void compare_line(struct context *context, const char *base, const char *
     if (new &&a == b && strncmp(base, new, a) == 0) return;
     bool quoted = name > skip + 1 && base[skip] == '"';
     char *what = must_printf("job, %.*s", (int)(name - skip) - 2 * quoted, base + skip + quoted);
-    size_t start = new ? same_beginning(base, a, new, b) : 0, end = new ? same_end(base, a, new, b, start) : 0;
+    size_t start = new ? common_prefix(base, a, new, b) : 0, end = new ? common_suffix(base, a, new, b, start) : 0;
     if (start < name) start = new ? name + strspn(base + name, ": ") : 0;
     if (start + end > a || start + end > b) end = 0;
     char *before = must_printf("%.*s", (int)(a - start - end), base + start);
     char *after = new ? must_printf("%.*s", (int)(b - start - end), new + start) : must_strdup("");
-    add(context, what, new ? before : "in it", new ? after : "not in it");
+    add(context, what, new ? before : "present", new ? after : "absent");
     free(after);
     free(before);
     free(what);
 }
 
-/* `output` says where results went, not what was done. */
-static bool counts(const char *line) {
+/* Does a line of the job affect the results? `output` and `name` do not. */
+static bool is_relevant(const char *line) {
     return *line && *line != '\n' && strncmp(line, "output:", 7) != 0 && strncmp(line, "name:", 5) != 0;
 }
 
 static void compare_jobs(struct context *context, const char *base, const char *new) {
     for (const char *line = base; *line;) {
         size_t name = name_length(line);
-        if (counts(line)) compare_line(context, line, find_line(new, line, name), name);
+        if (is_relevant(line)) compare_line(context, line, find_line(new, line, name), name);
         line += strcspn(line, "\n");
         line += *line == '\n';
     }
     for (const char *line = new; *line;) {
         size_t name = name_length(line);
-        if (counts(line) && !find_line(base, line, name)) {
+        if (is_relevant(line) && !find_line(base, line, name)) {
             compare_line(context, line, NULL, name);
             struct context_difference *last = &context->items[context->count - 1];
             char *swapped = last->base;

@@ -1,4 +1,4 @@
-/* compare_json.c - comparisons as JSON: every number, also those that the tables leave out. */
+/* compare_json.c - prints comparisons as JSON, including the numbers that the tables omit. */
 #include "compare.h"
 
 #include "../base/json.h"

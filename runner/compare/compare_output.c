@@ -1,4 +1,4 @@
-/* compare_output.c - two stored outputs, piece by piece. */
+/* compare_output.c - compares two stored outputs piece by piece, in bounded memory. */
 #include "compare.h"
 
 #include "../../kernels/core/cut.h"
@@ -12,16 +12,16 @@
 
 #define PIECE_BYTES (INT64_C(8) << 20)
 
-/* What was seen so far. */
+/* The extremes of the pieces so far. */
 struct extremes {
     double difference, largest;
-    bool odd; /* a NaN or an infinity that only one of them has */
+    bool nonfinite; /* one output has a NaN or an infinity where the other has not */
 };
 
-static void look_at(enum dtype dtype, const void *base, const void *new, int64_t count, struct extremes *seen) {
+static void update_extremes(enum dtype dtype, const void *base, const void *new, int64_t count, struct extremes *seen) {
     double difference = seen->difference, largest = seen->largest;
-    int odd = 0;
-#pragma omp parallel for reduction(max : difference, largest) reduction(| : odd)
+    int nonfinite = 0;
+#pragma omp parallel for reduction(max : difference, largest) reduction(| : nonfinite)
     for (int64_t i = 0; i < count; i++) {
         double a = dtype_load(dtype, base, i), b = dtype_load(dtype, new, i);
         double size = fmax(fabs(a), fabs(b)), apart = fabs(a - b);
@@ -29,12 +29,12 @@ static void look_at(enum dtype dtype, const void *base, const void *new, int64_t
             apart = fmax(apart, 1); /* beyond 2^53 doubles may hide it */
         if (isfinite(size) && size > largest) largest = size;
         if (a == b || (isnan(a) && isnan(b))) apart = dtype_is_float(dtype) ? 0 : apart;
-        if (!isfinite(apart)) odd = 1;
+        if (!isfinite(apart)) nonfinite = 1;
         if (isfinite(apart) && apart > difference) difference = apart;
     }
     seen->difference = difference;
     seen->largest = largest;
-    seen->odd |= odd != 0;
+    seen->nonfinite |= nonfinite != 0;
 }
 
 struct output {
@@ -79,10 +79,10 @@ static enum status compare_pieces(const struct output *base_output, const struct
         if (!status) status = read_piece(new, &piece, other, error);
         if (status) break;
         difference->identical &= memcmp(data, other, (size_t)(elements * size)) == 0;
-        look_at(base->dtype, data, other, elements, &seen);
+        update_extremes(base->dtype, data, other, elements, &seen);
     }
     free(data);
-    difference->relative = seen.odd ? INFINITY : seen.difference > 0 ? seen.difference / seen.largest : 0;
+    difference->relative = seen.nonfinite ? INFINITY : seen.difference > 0 ? seen.difference / seen.largest : 0;
     return status;
 }
 

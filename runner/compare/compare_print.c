@@ -1,4 +1,4 @@
-/* compare_print.c - comparisons for people: what differs, a table of ratios, what could not be paired, counts. */
+/* compare_print.c - prints comparisons for people: the context, a table of ratios, runs without a partner, counts. */
 #include "compare.h"
 
 #include "../base/fail.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LISTED 10 /* unmatched runs, of each file */
-#define LINE   80 /* columns of a line of what differs */
+#define LISTED 10 /* runs without a partner that are listed, for each file */
+#define LINE   80 /* columns of a line of the context */
 
-/* ---- what differs ------------------------------------------------------------------------------------------------ */
+/* ---- the context ------------------------------------------------------------------------------------------------- */
 
 static void print_file(const char *role, const struct results_file *file, FILE *to) {
     char *created = results_file_text(file, "/", "created"), *status = results_file_text(file, "/", "status");
@@ -70,7 +70,7 @@ static const char *verdict_of(const struct run_pair *pair) {
     return pair->worse ? "WORSE" : ratio_verdict_names[pair->ratio.verdict];
 }
 
-/* What would settle an UNSURE. */
+/* Fills a cell with what would resolve the verdict UNSURE: more samples, for instance. */
 static void cell_needs(struct table *table, int column, const struct run_pair *pair) {
     if (pair->ratio.verdict != RATIO_UNSURE) return;
     if (pair->base->repeats == 1 || pair->new->repeats == 1)
@@ -91,7 +91,7 @@ static void cell_output(struct table *table, int column, const struct output_dif
         table_cell(table, column, "%.0e", output->relative);
 }
 
-/* Cells of the columns that every table begins with. */
+/* The columns that every table begins with. */
 enum { OPERATION, PARAMETERS, VARIANT, SHAPE, BASE, FIRST_OWN };
 #define NAMING_COLUMNS                                                                                                 \
     {.name = "operation"}, {.name = "parameters"}, {.name = "variant"}, {.name = "shape", .priority = 9}, {            \
@@ -160,7 +160,7 @@ static void print_pairs(const struct comparison *comparison, bool sort, FILE *to
     free(pairs);
 }
 
-/* Runs that made a result in neither file, summed by what is said of them. */
+/* Prints the runs that have a result in neither file, grouped by their note. */
 static void print_without_result(const struct comparison *comparison, FILE *to) {
     bool *said = must_malloc((unsigned long)comparison->count * sizeof *said);
     memset(said, 0, (size_t)comparison->count * sizeof *said);
@@ -188,9 +188,9 @@ static void print_unmatched(const char *role, const struct result_row *const *ro
     if (count > LISTED) fprintf(to, "  and %d more; --json lists all\n", count - LISTED);
 }
 
-/* ---- a history --------------------------------------------------------------------------------------------------- */
+/* ---- several new files: a history -------------------------------------------------------------------------------- */
 
-/* The pair with the same run of the base; NULL: that file has none. */
+/* The pair with that row of the base; NULL: the new file has no partner for it. */
 static const struct run_pair *pair_of(const struct comparison *comparison, const struct result_row *base) {
     int low = 0, high = comparison->count; /* pairs are in the order of the base's rows */
     while (low < high) {
@@ -222,7 +222,7 @@ static void fill_history_row(struct table *table, const struct comparison *news,
     }
 }
 
-/* A row of the base file, and how slow the last of the new files is there. */
+/* A row of the base file, and the ratio of the last new file there. */
 struct history_row {
     int row;
     double slowness;
@@ -257,8 +257,8 @@ static void print_history(const struct comparison *news, int count, bool sort, F
     free(columns);
 }
 
-/* How many of the runs that are slower or faster were doubtful when they were measured, and why: "2 of those that
- * differ were flagged: throttled, drift". */
+/* Prints how many of the slower and faster runs have flags: "2 of the slower and faster runs are flagged: throttled,
+ * drift". */
 static void print_flagged(const struct comparison *comparison, FILE *to) {
     int flagged = 0;
     char *names = must_strdup("");
@@ -278,8 +278,8 @@ static void print_flagged(const struct comparison *comparison, FILE *to) {
             }
     }
     if (flagged)
-        text_print(to, "%d of those that differ %s flagged: %s (see `tilerun show`)\n", flagged,
-                   flagged == 1 ? "was" : "were", names);
+        text_print(to, "%d of the slower and faster runs %s flagged: %s (see `tilerun show`)\n", flagged,
+                   flagged == 1 ? "is" : "are", names);
     free(names);
 }
 

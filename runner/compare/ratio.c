@@ -1,4 +1,5 @@
-/* ratio.c - the ratio of two medians: their intervals, how they are joined, and the verdict. */
+/* ratio.c - computes the intervals of two medians, combines them into the interval of the ratio, and gives the
+ * verdict. */
 #include "ratio.h"
 
 #include "../base/fail.h"
@@ -6,11 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define Z         1.959964 /* of 95 %, both sides */
-#define MOST_LAGS 1000     /* series that stay alike for longer count as one sample */
+#define Z         1.959964 /* the normal quantile for 95 %, two-sided */
+#define MOST_LAGS 1000     /* bounds the work on strongly correlated series */
 #define GPU_FLOOR 0.01
 #define CPU_FLOOR 0.02
-#define OFFSET_S  1.5e-6 /* by which the events around one short launch differ between processes */
+#define OFFSET_S  1.5e-6 /* difference between processes in the time of the events around one short launch */
 
 const char *const ratio_verdict_names[] = {"", "FASTER", "SAME", "SLOWER", "UNSURE"};
 
@@ -24,12 +25,12 @@ double ratio_floor(double seconds, bool on_cpu, bool coarse) {
 
 struct median {
     int count;
-    double counts; /* independent samples that they are worth */
+    double counts; /* equivalent number of independent samples */
     double median, low, high;
 };
 
-/* Where samples lie: 1 above the median, -1 below, 0 on it; less the mean of that, which is not 0 where many of a
- * coarse clock's samples lie on it. The caller frees. */
+/* The side of the median on which each sample lies: 1 above, -1 below, 0 equal; minus the mean of these numbers, which
+ * is not 0 if a coarse clock makes many samples equal to the median. The caller frees. */
 static double *sides_of(const double *samples, int count, double median) {
     double *sides = must_malloc((unsigned long)count * sizeof *sides), mean = 0;
     for (int i = 0; i < count; i++) {
@@ -46,12 +47,12 @@ static double autocovariance(const double *sides, int count, int lag) {
     return sum / (count - lag);
 }
 
-/* The integrated autocorrelation time, at least 1. Geyer: sums of two neighbouring covariances are positive and fall;
- * the first that is not positive ends the sum. A series centred at its own mean has covariances that are too small by
- * about their sum / count. */
+/* The integrated autocorrelation time, at least 1. After Geyer, it adds sums of two neighbouring covariances, which are
+ * positive and decreasing, until one is not positive. Centring a series at its own mean makes its covariances too small
+ * by about their sum / count, which the last line corrects. */
 static double correlation_time(const double *sides, int count) {
     double variance = autocovariance(sides, count, 0);
-    if (!(variance > 1e-9)) return 1; /* all alike */
+    if (!(variance > 1e-9)) return 1; /* all samples are equal */
     double time = -1, before = INFINITY;
     int lags = count / 2 < MOST_LAGS ? count / 2 : MOST_LAGS;
     for (int lag = 0; lag + 1 <= lags; lag += 2) {
@@ -64,11 +65,11 @@ static double correlation_time(const double *sides, int count) {
     return time > 1 ? time / (1 - fmin(0.5, time / count)) : 1;
 }
 
-/* Of 2 to 5 independent samples, the interval from the least to the largest (of many, without one in 40 at either end)
- * is lengthened at either end by so many times its length (on the logarithmic scale): then it covers the median of
- * normal noise 95 times in 100. So few samples cannot show whether neighbours are alike: fewer than RATIO_LEAST_SAMPLES
- * count as 2. Where many samples are worth so few because they stay alike for long, the floor has a part of that length
- * already: a GPU's clock that moves one step (15 MHz, 0.8 %) while a kernel is measured makes two processes differ. */
+/* By the number of independent samples, 2 to 5: the factor by which the range of the samples is lengthened at either
+ * end, on the logarithmic scale, so that it covers the median of normal noise with 95 % confidence. The range of many
+ * samples excludes one in 40 at either end. So few samples do not show whether they are correlated: fewer than
+ * RATIO_LEAST_SAMPLES count as 2. If many samples count as so few because they are correlated, the floor already covers
+ * a part of the range: a GPU's clock may move by one step (15 MHz, 0.8 %) during a measurement. */
 static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
 
 static struct median median_of(const double *samples, int all, double floor_) {
@@ -83,8 +84,8 @@ static struct median median_of(const double *samples, int all, double floor_) {
         of.counts = of.count / correlation_time(sides, of.count);
         free(sides);
     }
-    /* Of that many independent samples, about half +- Z/2 * their root lie below the true median. How many they are is
-     * itself an estimate where neighbours are alike: Student's quantile instead of Z then, by its first term. */
+    /* Of that many independent samples, about half +- Z/2 * their square root lie below the true median. For correlated
+     * samples the number is itself an estimate, so Student's quantile (to first order) replaces Z. */
     double counts = fmax(of.counts, 1), quantile = Z;
     if (of.counts < of.count) quantile += Z * (Z * Z + 1) / (4 * counts);
     double share = quantile / 2 / sqrt(counts) * of.count;
@@ -94,9 +95,9 @@ static struct median median_of(const double *samples, int all, double floor_) {
         of.high = sorted[upper > of.count ? of.count - 1 : upper - 1];
     } else if (of.count > 1) {
         int independent = of.count < RATIO_LEAST_SAMPLES ? 2 : (int)fmin(5, fmax(2, counts));
-        int odd = of.count / 40; /* at either end, outliers */
-        of.low = sorted[odd];
-        of.high = sorted[of.count - 1 - odd];
+        int outliers = of.count / 40; /* at either end */
+        of.low = sorted[outliers];
+        of.high = sorted[of.count - 1 - outliers];
         double length = log(of.high / of.low);
         if (of.count >= RATIO_LEAST_SAMPLES) length = fmax(0, length - log1p(floor_));
         of.low /= exp(length * reaches[independent]);
@@ -109,19 +110,21 @@ static struct median median_of(const double *samples, int all, double floor_) {
 
 /* ---- the ratio --------------------------------------------------------------------------------------------------- */
 
-/* How often as many samples are needed to bring an interval's arm (without the floor) to `target`, both logarithmic. */
-static double times_as_many(double arm, double floor_, double target) {
+/* The factor by which the number of samples must grow to reduce an arm of the interval, whose part from the samples is
+ * `arm`, to `target`; all on the logarithmic scale. */
+static double growth_needed(double arm, double floor_, double target) {
     double room = target * target - floor_ * floor_;
     return target > 0 && room > 0 ? arm * arm / room : INFINITY;
 }
 
-/* `down`, `up`: the arms of the interval that come from the samples. */
+/* The number of further samples that would resolve UNSURE. `down`, `up`: the parts of the interval's arms that come
+ * from the samples. */
 static double samples_missing(const struct ratio *ratio, int count, double down, double up, double limit) {
     double value = log(ratio->value), floor_ = log1p(ratio->floor);
-    double times = value > limit    ? times_as_many(down, floor_, value)
-                   : value < -limit ? times_as_many(up, floor_, -value)
-                                    : fmax(times_as_many(up, floor_, limit - value), /* to be SAME */
-                                           times_as_many(down, floor_, limit + value));
+    double times = value > limit    ? growth_needed(down, floor_, value)
+                   : value < -limit ? growth_needed(up, floor_, -value)
+                                    : fmax(growth_needed(up, floor_, limit - value), /* to be SAME */
+                                           growth_needed(down, floor_, limit + value));
     bool within_reach = floor_ < fmax(limit, fabs(value));
     if (count < RATIO_LEAST_SAMPLES && within_reach) return RATIO_LEAST_SAMPLES - count;
     return isfinite(times) ? fmax(1, ceil(count * (times - 1))) : INFINITY;

@@ -1,15 +1,15 @@
-/* ratio.h - the ratio of two runs' medians, with its 95 % interval from their samples, and what that says.
+/* ratio.h - the ratio of two runs' medians, its 95 % confidence interval, and the verdict.
  *
- * The interval of each median is that of its order statistics, whatever the distribution (Hahn and Meeker, Statistical
- * Intervals; Price and Bonett 2002 for ratios of medians). Samples that resemble their neighbours count less: n samples
- * count as n / tau, with tau the integrated autocorrelation time of "is it below the median" (Geyer 1992, initial
- * positive sequence). Where they come to fewer than about six, order alone gives no interval, and it is the range of
- * the samples, lengthened as for normal noise (Lord 1947) by what of it exceeds the floor; of one sample nothing is
- * known. The two intervals are joined on the logarithmic scale as Zou and Donner (2008) do. Nothing is drawn at random,
- * so the same samples always give the same verdict.
+ * The interval of each median comes from its order statistics, for any distribution (Hahn and Meeker, Statistical
+ * Intervals; Price and Bonett 2002 for ratios of medians). Correlated samples count less: n samples count as n / tau,
+ * with tau the integrated autocorrelation time of "is it below the median" (Geyer 1992, initial positive sequence). If
+ * fewer than about six independent samples are left, order statistics give no interval. Then the interval is the range
+ * of the samples, lengthened as for normal noise (Lord 1947) by the part of it that exceeds the floor; for one sample
+ * it is unknown. The two intervals are combined on the logarithmic scale (Zou and Donner 2008). Nothing is random, so
+ * the same samples always give the same verdict.
  *
- * Two processes differ by more than the samples of each say: by how events resolve, where buffers lie, clocks at that
- * moment. ratio_floor is that much, and the interval is widened by it. */
+ * Two processes differ by more than their samples show: in the resolution of events, the addresses of buffers, the
+ * clocks at that moment. ratio_floor estimates this difference, and the interval is widened by it. */
 #ifndef RUNNER_RATIO_H
 #define RUNNER_RATIO_H
 
@@ -29,26 +29,26 @@ extern const char *const ratio_verdict_names[]; /* "", "FASTER", "SAME", "SLOWER
 struct ratio {
     double base_s, new_s;           /* medians */
     double value, low, high;        /* new_s / base_s and its interval; 0 and infinity: no interval */
-    double floor;                   /* the part of it that more samples do not narrow, relative */
-    double base_counts, new_counts; /* independent samples that they are worth */
+    double floor;                   /* relative half width that more samples do not reduce */
+    double base_counts, new_counts; /* equivalent numbers of independent samples */
     enum ratio_verdict verdict;
-    /* UNSURE: how many more samples of each run would settle it; infinity: no number would. Else NaN. */
+    /* For UNSURE: the number of further samples of each run that would resolve it; infinity: no number would. Otherwise
+     * NaN. */
     double more;
 };
 
 extern const struct ratio ratio_unknown; /* all numbers NaN */
 
-/* How far medians of one kernel from two processes lie apart, relative, at 95 %. Measured on an H200, eleven runs of a
- * bench of thirty kernels of 3 us to 3 ms: of the 202 pairs that a narrower rule left unsure, 189 lay within 1 %, the
- * others within 4.3 % (most of a product of 16-bit floats and of a scale of 512 x 512). `coarse`: samples as short as
- * events can tell (the flag below_resolution), which lay 1.5 us apart. On a CPU 2 % is assumed: it holds where nothing
- * else has a share of its cores. */
+/* The relative difference, at 95 %, between the medians of one kernel in two processes. On a GPU it is 1 %: measured on
+ * an H200 with eleven runs of thirty kernels of 3 us to 3 ms, 189 of 202 doubtful pairs differed by less, the others by
+ * up to 4.3 %. `coarse`: the samples are as short as the resolution of events (the flag below_resolution), and differed
+ * by 1.5 us. On a CPU it is assumed to be 2 %, which holds while nothing else uses its cores. */
 double ratio_floor(double seconds, bool on_cpu, bool coarse);
 
-/* Compares the samples of two runs, in seconds, in the order in which they were taken; those that are no times (NaN,
- * zero, negative) are left out. SLOWER, FASTER: the interval excludes 1 and the ratio is beyond `threshold` (0.05: 1.05
- * and 1/1.05). SAME: the interval is within it. UNSURE: neither. UNKNOWN: one of them has no samples. `floor`: as
- * ratio_floor gives it. */
+/* Compares the samples of two runs, in seconds, in the order in which they were taken; ignores samples that are NaN,
+ * zero or negative. SLOWER, FASTER: the interval excludes 1 and the ratio exceeds `threshold` (0.05: it is beyond 1.05
+ * or 1/1.05). SAME: the interval is within the threshold. UNSURE: neither. UNKNOWN: one run has no samples. `floor`:
+ * from ratio_floor. */
 struct ratio ratio_of(const double *base, int base_count, const double *new, int new_count, double floor,
                       double threshold);
 

@@ -1,4 +1,4 @@
-/* result_file.c - reading a results file back. */
+/* result_file.c - reads a results file. */
 #include "result_file.h"
 
 #include "../base/fail.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the job says of an operation's `store`. */
+/* The `store` of an operation in the resolved job. */
 static enum job_store store_of(const struct yaml_node *list, const char *id) {
     for (int i = 0; list && i < list->count; i++) {
         const struct yaml_node *own = yaml_get(list->items[i], "id"), *store = yaml_get(list->items[i], "store");
@@ -25,24 +25,25 @@ static enum job_store store_of(const struct yaml_node *list, const char *id) {
     return STORE_NONE;
 }
 
-/* Has the run made a result? Of a limit the message says that it does not. */
+/* Does the run have a result? A roof is recognized by its message, and has none. */
 static bool makes_result(const struct result_row *row) {
     return result_row_done(row) && strncmp(row->message, "a limit, ", strlen("a limit, ")) != 0;
 }
 
-/* Finds which outputs the job has stored: of each operation the first result, or all. */
-static void find_promised(struct results_file *file) {
+/* Determines which outputs should be stored according to the job: the first result of each operation, or all. */
+static void find_expected(struct results_file *file) {
     char *text = results_file_job(file, true);
     struct yaml_document *job = text ? yaml_parse(file->path, text, strlen(text)) : NULL;
     const struct yaml_node *list = job ? yaml_get(yaml_root(job), "operations") : NULL;
-    file->promised = must_malloc((size_t)file->count * sizeof *file->promised + 1);
+    file->expected = must_malloc((size_t)file->count * sizeof *file->expected + 1);
     bool found = false;
     for (int i = 0; file->rows && i < file->count; i++) {
         const struct result_row *row = &file->rows[i], *last = i ? row - 1 : NULL;
         if (!last || strcmp(row->operation, last->operation) != 0 || strcmp(row->parameters, last->parameters) != 0)
             found = false;
         enum job_store store = makes_result(row) ? store_of(list, row->operation) : STORE_NONE;
-        file->promised[i] = (struct promise){.result = store != STORE_NONE && !found, .variant = store == STORE_ALL};
+        file->expected[i] =
+            (struct stored_outputs){.result = store != STORE_NONE && !found, .variant = store == STORE_ALL};
         found |= makes_result(row);
     }
     if (job) yaml_close(job);
@@ -59,12 +60,12 @@ static enum status read_file(struct results_file *file, struct error *error) {
     if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
         status = result_load_rows(id, file->path, &file->rows, &file->count, error);
     else
-        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not one of tilerun's results", file->path);
+        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not a results file of tilerun", file->path);
     free(schema);
     char *broken = status ? NULL : link_broken(id, file->path);
     if (broken) status = fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
     free(broken);
-    if (!status) find_promised(file);
+    if (!status) find_expected(file);
     return status;
 }
 
@@ -87,13 +88,13 @@ void results_file_close(struct results_file *file) {
     for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
     free(file->parts);
     free(file->standing);
-    free(file->promised);
+    free(file->expected);
     free(file->rows);
     free(file->path);
     free(file);
 }
 
-/* Does every part of the path exist? */
+/* Does every component of the path exist? */
 static bool exists(hid_t file, const char *path) {
     char part[512];
     if (strcmp(path, "/") == 0) return true;
@@ -145,7 +146,7 @@ struct found_inputs {
     char **paths;
 };
 
-/* An input is a group that states its type. */
+/* Adds a group with an attribute `dtype`, which marks an input. */
 static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, void *to) {
     struct found_inputs *found = to;
     if (link->type != H5L_TYPE_HARD || H5Aexists_by_name(group, name, "dtype", H5P_DEFAULT) <= 0) return 0;
@@ -188,7 +189,7 @@ static int vector_length(const struct results_file *file, const char *path) {
     return length > 0 && length < INT32_MAX ? (int)length : 0;
 }
 
-/* `run`: the number under which /samples has them; -1: the file is a part. */
+/* Reads the samples of run number `run` in /samples; -1: of the run in a part. */
 static enum status read_samples(const struct results_file *file, int run, struct samples *samples,
                                 struct error *error) {
     char path[SAMPLE_KINDS][64];
@@ -234,14 +235,15 @@ enum status results_file_samples(const struct results_file *file, const struct r
     return status;
 }
 
-/* Why there is no array of numbers at `path`: "/outputs/x in out.h5 is gone"; NULL: there is one. The caller frees. */
-static char *why_gone(const struct results_file *file, const char *path) {
+/* Why there is no array of numbers at `path`: "/outputs/x in out.h5 is missing..."; NULL: there is one. The caller
+ * frees. */
+static char *why_missing(const struct results_file *file, const char *path) {
     hid_t id = open_object(file, path);
     hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
     bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
     char *absent = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_absent_source(id, file->path) : NULL;
     char *why = absent ? must_printf("%s in %s shows %s", path, file->path, absent)
-                : !is  ? must_printf("%s in %s is gone, or no array of numbers", path, file->path)
+                : !is  ? must_printf("%s in %s is missing or not an array of numbers", path, file->path)
                        : NULL;
     free(absent);
     if (type >= 0) H5Tclose(type);
@@ -250,7 +252,7 @@ static char *why_gone(const struct results_file *file, const char *path) {
 }
 
 static bool is_stored(const struct results_file *file, const char *path) {
-    char *why = why_gone(file, path);
+    char *why = why_missing(file, path);
     free(why);
     return !why;
 }
@@ -264,27 +266,29 @@ static char *variant_path(const struct result_row *row) {
 
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
-    struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
+    struct stored_outputs expected =
+        file->expected ? file->expected[row - file->rows] : (struct stored_outputs){false, false};
     char *path = variant_path(row);
     if (is_stored(file, path)) return path;
     free(path);
-    if (promise.variant) return NULL;
+    if (expected.variant) return NULL;
     path = results_path_of("outputs", row->parameters, row->operation);
     char *by = results_file_text(file, path, "variant");
-    bool ours = by ? strcmp(by, row->variant) == 0 : promise.result;
+    bool ours = by ? strcmp(by, row->variant) == 0 : expected.result;
     free(by);
     if (ours && is_stored(file, path)) return path;
     free(path);
     return NULL;
 }
 
-char *results_file_gone(const struct results_file *file, const struct result_row *row) {
+char *results_file_missing(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
-    struct promise promise = file->promised ? file->promised[row - file->rows] : (struct promise){false, false};
-    char *path = promise.variant ? variant_path(row) : NULL, *why = path ? why_gone(file, path) : NULL;
+    struct stored_outputs expected =
+        file->expected ? file->expected[row - file->rows] : (struct stored_outputs){false, false};
+    char *path = expected.variant ? variant_path(row) : NULL, *why = path ? why_missing(file, path) : NULL;
     free(path);
-    path = !why && promise.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
-    if (path) why = why_gone(file, path);
+    path = !why && expected.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
+    if (path) why = why_missing(file, path);
     free(path);
     return why;
 }

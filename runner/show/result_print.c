@@ -1,4 +1,4 @@
-/* result_print.c - rows as CSV and JSON. */
+/* result_print.c - prints rows as CSV and JSON. */
 #include "../base/fail.h"
 #include "../base/json.h"
 #include "../base/text.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints the fewest digits that read back as the same number. */
+/* Prints a number with the fewest digits that read back as the same number. */
 static void print_real(double value, FILE *to) {
     char text[32];
     for (int digits = 15; digits <= 17; digits++) {

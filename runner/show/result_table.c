@@ -1,5 +1,5 @@
-/* result_table.c - a view as a table for people, and the lines below it: runs that were skipped for one reason, ratios
- * that cannot be told, what flags mean. */
+/* result_table.c - prints a view as a table, and below it lines about skipped runs, missing ratios and the meaning of
+ * flags. */
 #include "result_view_columns.h"
 
 #include "../base/fail.h"
@@ -11,23 +11,23 @@
 
 enum { HEADING_MOST = 14, MARKED_MANY = 3 };
 
-/* ---- what flags mean: the one place ---- */
+/* ---- the meaning of flags ---- */
 
 static const struct advice {
     const char *flag, *words;
 } advices[] = {
-    /* samples_flags (samples.h) gives them */
+    /* the flags of samples_flags (samples.h) */
     {"throttled", "the GPU lowered its clock for heat or power; rates may be higher when it is cool"},
     {"outliers", "many samples lie far from the others; measure again when nothing else uses the machine"},
     {"drift", "times rose or fell steadily during the repeats; measure again, with a longer warmup"},
-    {"unsteady", "times had not settled when the warmup ended; raise it"},
-    {"below_resolution", "as short as what the clock can tell; take larger inputs"},
+    {"unsteady", "times were not steady when the warmup ended; use a longer warmup"},
+    {"below_resolution", "times are as short as the clock's resolution; use larger inputs"},
 };
 
 static const char *advice_on(const char *flag) {
     for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
         if (strcmp(advices[i].flag, flag) == 0) return advices[i].words;
-    return "a mark of another version of tilerun";
+    return "a flag of another version of tilerun";
 }
 
 /* ---- lines below the table ---- */
@@ -37,7 +37,7 @@ struct lines {
     char **of;
 };
 
-/* Takes the line over. */
+/* Appends a line and takes ownership of it. */
 static void lines_add(struct lines *lines, char *line) {
     lines->of = must_realloc(lines->of, (size_t)(lines->count + 1) * sizeof *lines->of);
     lines->of[lines->count++] = line;
@@ -48,7 +48,7 @@ static void lines_free(struct lines *lines) {
     free(lines->of);
 }
 
-/* "naive, tiled and 3 more"; three names are all named. The caller frees. */
+/* Joins names: "naive, tiled and 3 more"; three or fewer are all named. The caller frees. */
 static char *join_names(const struct lines *names) {
     int all = names->count;
     if (all < 2) return must_strdup(all ? names->of[0] : "");
@@ -61,11 +61,11 @@ static bool same_variant(const struct result_row *one, const struct result_row *
     return strcmp(one->variant, other->variant) == 0 && strcmp(one->operation, other->operation) == 0;
 }
 
-/* Rows with one message, and one status, or a result each. */
+/* Rows with the same message that have the same status, or all have results. */
 struct group {
-    const struct result_row *first; /* a row of it */
+    const struct result_row *first;
     int runs;
-    int kinds;                      /* variants of operations */
+    int kinds;                      /* number of different variants of operations */
     const struct result_row **kind; /* the first row of each */
     int *kind_runs;
 };
@@ -84,8 +84,8 @@ static void group_add(struct group *group, const struct result_row *row) {
     group->kind_runs[i]++;
 }
 
-/* "skipped: product naive n=512, product tiled and 3 more (12 runs): no GPU here". Operations are named where the rows
- * have several, parameters where only one run of a variant is meant. */
+/* The line about a group: "skipped: product naive n=512, product tiled and 3 more (12 runs): no GPU here". It names the
+ * operation if the view has several, and the parameters of a variant with a single run. The caller frees. */
 static char *group_line(const struct view *view, const struct group *group, const char *word) {
     bool several = false;
     for (int i = 1; i < view->count && !several; i++)
@@ -139,22 +139,22 @@ static void groups_free(struct groups *groups) {
     free(groups->of);
 }
 
-/* A run that was not begun has no line of its own, unless the columns were asked for. */
-static bool left_out(const struct view *view, const struct result_row *row) {
+/* Is the row omitted from the table? Runs that did not begin are, unless the user has chosen the columns. */
+static bool is_omitted(const struct view *view, const struct result_row *row) {
     return !view->own_columns && (strcmp(row->status, "skipped") == 0 || strcmp(row->status, "interrupted") == 0);
 }
 
-/* The rows that were chosen, in groups: those left out (`out`), or those that made a result and say something. */
+/* Groups the omitted rows (`out`), or the rows that have a result and a message. */
 static struct groups groups_of(const struct view *view, bool out) {
     struct groups groups = {0};
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
-        if (out ? left_out(view, row) : result_row_done(row) && *row->message) groups_add(&groups, row);
+        if (out ? is_omitted(view, row) : result_row_done(row) && *row->message) groups_add(&groups, row);
     }
     return groups;
 }
 
-/* Has the row a time, and its baseline none? */
+/* Does the row have a time but its baseline none? */
 static bool lacks_ratio(const struct view *view, int row) {
     const struct result_row *it = &view->rows[row], *base = view->base[row];
     bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
@@ -162,8 +162,8 @@ static bool lacks_ratio(const struct view *view, int row) {
     return wanted && result_row_done(it) && !isnan(it->kernel_median_s) && !compared;
 }
 
-/* The tasks whose ratios lack the baseline of `row`, "product n=64, means and 3 more"; those rows are no longer `open`.
- * The caller frees. */
+/* Names the tasks that have the same baseline as `row` and therefore no ratio: "product n=64, means and 3 more". Clears
+ * `open` for their rows. The caller frees. */
 static char *tasks_without(const struct view *view, int row, bool *open) {
     struct lines tasks = {0};
     const struct result_row *last = NULL;
@@ -182,7 +182,7 @@ static char *tasks_without(const struct view *view, int row, bool *open) {
     return names;
 }
 
-/* Why there is a `-`: a line for each baseline that some rows lack. */
+/* Explains missing ratios: adds a line for each baseline without a time. */
 static void add_missing_ratios(const struct view *view, struct lines *lines) {
     bool *open = must_malloc((size_t)view->count * sizeof *open + 1);
     memset(open, 0, (size_t)view->count * sizeof *open);
@@ -198,7 +198,7 @@ static void add_missing_ratios(const struct view *view, struct lines *lines) {
     free(open);
 }
 
-/* A line for each flag that the rows have: "throttled (t): 3 runs: the GPU ...". */
+/* Adds a line for each flag of the rows: "throttled (t): 3 runs: the GPU ...". */
 static void add_flags(const struct view *view, struct lines *lines) {
     struct lines flags = {0};
     int *runs = NULL;
@@ -224,7 +224,7 @@ static void add_flags(const struct view *view, struct lines *lines) {
     free(runs);
 }
 
-/* What stands below the table. `marked`: the messages that so many runs share are told here. */
+/* The lines below the table. `marked`: groups of rows with a message; large ones get a line here instead of remarks. */
 static struct lines lines_below(const struct view *view, const struct groups *marked) {
     struct lines lines = {0};
     struct groups out = groups_of(view, true);
@@ -237,13 +237,13 @@ static struct lines lines_below(const struct view *view, const struct groups *ma
         if (strcmp(name, "ratio") == 0) add_missing_ratios(view, &lines);
         if (strcmp(name, "flags") == 0) add_flags(view, &lines);
     }
-    if (view->chosen == 0) lines_add(&lines, must_strdup(view->count > 0 ? "no run meets --where" : "no runs"));
+    if (view->chosen == 0) lines_add(&lines, must_strdup(view->count > 0 ? "no run matches --where" : "no runs"));
     return lines;
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-/* "x naive"; a long name keeps its two ends. */
+/* Writes the heading of the ratio's column, "x naive"; a long name is cut in its middle. */
 static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
     const char *name = view->baseline ? view->baseline : "first";
     size_t length = strlen(name), head = text_fitting(name, HEADING_MOST / 2), tail = head;
@@ -257,7 +257,7 @@ static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
         snprintf(heading, VIEW_CELL, "x %.*s~%s", (int)head, name, name + tail);
 }
 
-/* `marked` as lines_below has it. */
+/* `marked`: as in lines_below. */
 static struct table *table_of(const struct view *view, const struct groups *marked) {
     struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
     char ratio[VIEW_CELL], text[VIEW_CELL];
@@ -279,7 +279,7 @@ static struct table *table_of(const struct view *view, const struct groups *mark
     free(columns);
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
-        if (left_out(view, row)) continue;
+        if (is_omitted(view, row)) continue;
         table_row(table);
         for (int c = 0; c < view->shown_count; c++) {
             view_column_cell(view, &view->shown[c], view->order[i], text);

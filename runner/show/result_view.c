@@ -1,5 +1,4 @@
-/* result_view.c - what is looked at: the columns asked for, the rows that meet the conditions, their order, and what
- * their ratios refer to. */
+/* result_view.c - makes a view: its columns, the rows that meet the conditions, their order, and their baselines. */
 #include "result_view_columns.h"
 
 #include "../base/fail.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what ratios refer to ---- */
+/* ---- baselines of ratios ---- */
 
 /* Is it the first row of a task? A task's rows are adjacent. */
 static bool begins_task(const struct view *view, int row) {
@@ -28,7 +27,8 @@ static enum status no_such_variant(const struct view *view, const char *name, st
     return status;
 }
 
-/* Finds the named variant among the rows [first, end) of a task: by its label, or by its name if only one has it. */
+/* Finds the named variant among the rows [first, end) of a task: by its label, or by its name if that is
+ * unambiguous. */
 static enum status find_base(const struct view *view, int first, int end, const char *name,
                              const struct result_row **found, struct error *error) {
     const struct result_row *other = NULL;
@@ -46,10 +46,12 @@ static enum status find_base(const struct view *view, int first, int end, const 
             *found = row;
     }
     if (!other) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "--baseline %s: may be '%s' or '%s'", name, (*found)->variant, other->variant);
+    return fail(error, STATUS_USAGE, "--baseline %s: is ambiguous: '%s' or '%s'", name, (*found)->variant,
+                other->variant);
 }
 
-/* Without a name the baseline is a task's first variant; a task of one variant has nothing to compare. */
+/* Sets the baselines of all rows. Without a name a task's baseline is its first variant, and a task with one variant
+ * has none. */
 static enum status find_bases(struct view *view, const char *name, struct error *error) {
     bool found = view->count == 0 || !name, several = false;
     view->baseline = name;
@@ -84,7 +86,7 @@ struct condition {
     enum comparison comparison;
     const char *value;
     double number;
-    bool whole; /* `integer` is the value, without rounding */
+    bool whole; /* the value is the integer `integer` */
     int64_t integer;
 };
 
@@ -95,7 +97,7 @@ static bool read_integer(const char *text, int64_t *integer) {
     return end != text && !*end && !errno;
 }
 
-/* A number, or for a time one with a unit: "1.5ms". */
+/* Reads a number; a time may have a unit: "1.5ms". */
 static bool read_number(const char *text, bool time, double *number) {
     static const struct {
         const char *name;
@@ -117,8 +119,7 @@ static enum status read_condition(const struct view *view, const char *text, str
     int sign = 0, most = sizeof signs / sizeof *signs;
     while (sign < most && strncmp(text + length, signs[sign].sign, strlen(signs[sign].sign)) != 0) sign++;
     if (length == 0 || sign == most)
-        return fail(error, STATUS_USAGE, "--where %s: should be COLUMN=VALUE, or one of != < <= > >= between them",
-                    text);
+        return fail(error, STATUS_USAGE, "--where %s: write COLUMN=VALUE, or !=, <, <=, > or >= instead of =", text);
     char *name = must_printf("%.*s", (int)length, text);
     enum status status = view_column_find(view, name, &condition->column, error);
     free(name);
@@ -128,24 +129,24 @@ static enum status read_condition(const struct view *view, const char *text, str
     bool equality = condition->comparison == EQUAL || condition->comparison == UNEQUAL;
     if (view_column_is_text(&condition->column)) {
         if (equality) return STATUS_OK;
-        return fail(error, STATUS_USAGE, "--where %s: column '%s' holds texts, which are = or !=", text,
+        return fail(error, STATUS_USAGE, "--where %s: column '%s' holds texts; compare them by = or !=", text,
                     view_column_name(&condition->column));
     }
     condition->number = NAN;
     condition->whole = read_integer(condition->value, &condition->integer);
-    if (!*condition->value && equality) return STATUS_OK; /* "error=": those of which it is unknown */
+    if (!*condition->value && equality) return STATUS_OK; /* "error=" selects unknown values */
     if (read_number(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "--where %s: '%s' is no number, as column '%s' has", text, condition->value,
-                view_column_name(&condition->column));
+    return fail(error, STATUS_USAGE, "--where %s: '%s' is not a number, but column '%s' holds numbers", text,
+                condition->value, view_column_name(&condition->column));
 }
 
-/* Is a swept parameter's value, as labels have it, this one as the job has it? */
+/* Is a swept parameter's value in a label the given value, with the characters that labels replace? */
 static bool label_is(const char *text, const char *value) {
     while (*value && *text == label_character(*value)) text++, value++;
     return !*text && !*value;
 }
 
-/* Is a text the wanted one? Of flags any may be; a variant is known by its name too. */
+/* Does a text match the wanted one? One of several flags suffices, and a variant matches by its name too. */
 static bool text_is(const struct view_column *column, const char *text, const char *wanted) {
     const char *name = view_column_name(column);
     if (strcmp(text, wanted) == 0) return true;
@@ -246,7 +247,8 @@ static enum status add_column(struct view *view, const char *name, int priority,
     return STATUS_OK;
 }
 
-/* Where the room is short, the shape goes first: parameters tell it mostly. What was asked for has one priority. */
+/* Chooses the columns and the order in which narrow tables omit them. The shape goes first, because parameters usually
+ * imply it. Columns that the user has chosen have no such order. */
 static enum status choose_columns(struct view *view, const char *names, struct error *error) {
     static const struct {
         const char *name;

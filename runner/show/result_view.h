@@ -1,7 +1,7 @@
-/* result_view.h - rows as people look at them: some chosen, sorted, each beside a baseline; printed as a table.
+/* result_view.h - a view of rows: some rows and columns, sorted, each row compared with a baseline; printed as a table.
  *
- * Columns are those of /runs, with swept parameters as `p_NAME` or NAME, and those that a table makes of them: median,
- * ci (half of the median's 95 % interval, in percent of it), rate, roof (share of the measured limit), ratio, total,
+ * Columns are those of /runs, with swept parameters as `p_NAME` or NAME, and columns computed for the table: median, ci
+ * (half width of the median's 95 % interval, in percent), rate, roof (share of the measured limit), ratio, total,
  * error, flags. */
 #ifndef RUNNER_RESULT_VIEW_H
 #define RUNNER_RESULT_VIEW_H
@@ -9,30 +9,30 @@
 #include "../record/row.h"
 
 struct view_options {
-    const char *columns;      /* "variant,median"; NULL: what tells most */
+    const char *columns;      /* "variant,median"; NULL: the usual ones */
     const char *baseline;     /* a variant's label or name; NULL: the first variant of each operation */
     const char *sort;         /* "median"; "-rate": the largest first; NULL: the plan's order */
-    const char *const *where; /* "op=matmul", "n>=512": a row must meet all */
+    const char *const *where; /* conditions, "op=matmul", "n>=512"; a row must meet all of them */
     int where_count;
 };
 
 struct view;
-/* Looks at rows, which must outlive the view. STATUS_USAGE: an option names no column or variant, or cannot be
- * understood. The caller frees *made with view_free. */
+/* Makes a view of rows, which must outlive it. STATUS_USAGE: an option names an unknown column or variant, or is
+ * malformed. The caller frees *made with view_free. */
 enum status view_make(const struct result_row *rows, int count, const struct view_options *options, struct view **made,
                       struct error *error);
 void view_free(struct view *view); /* NULL: does nothing */
 
-/* The rows chosen, in their order; the caller frees the array. */
+/* The rows of the view, in its order; the caller frees the array. */
 struct result_row *view_rows(const struct view *view, int *count);
 
-/* Prints the table within `room` columns of characters (0: without a limit), then a line for each thing that it leaves
- * out: columns, runs that were skipped for one reason, what flags mean. `hint` as table_print has it. */
+/* Prints the table within `room` characters (0: no limit), then lines about omitted columns, skipped runs and the
+ * meaning of flags. `hint`: as for table_print. */
 void view_print(const struct view *view, int room, const char *hint, FILE *to);
 /* The same in GitHub's Markdown. */
 void view_print_markdown(const struct view *view, FILE *to);
 
-/* Prints the table that `run` ends with, in the terminal's width: what `tilerun show` prints without options. */
+/* Prints the table at the end of `run`, in the terminal's width; `tilerun show` without options prints the same. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);
 void result_print_csv(const struct result_row *rows, int count, FILE *to);
 void result_print_json(const struct result_row *rows, int count, FILE *to);

@@ -1,4 +1,4 @@
-/* result_view_columns.c - the columns of a view: by name, as numbers, and as cells with units. */
+/* result_view_columns.c - finds the columns of a view by name, and computes their numbers and cells. */
 #include "result_view_columns.h"
 
 #include "../base/fail.h"
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- numbers for people ---- */
+/* ---- formatting numbers ---- */
 
 static void write_seconds(double seconds, char text[VIEW_CELL]) {
     if (isnan(seconds)) return;
-    if (seconds < 999.995e-6) /* what rounds to 1000 us is 1 ms */
+    if (seconds < 999.995e-6) /* 999.995 us would round to 1000 us */
         snprintf(text, VIEW_CELL, "%.2f us", seconds * 1e6);
     else if (seconds < 999.9995e-3)
         snprintf(text, VIEW_CELL, "%.3f ms", seconds * 1e3);
@@ -28,7 +28,7 @@ static void write_percent(const char *sign, double percent, char text[VIEW_CELL]
         snprintf(text, VIEW_CELL, percent < 9999.5 ? "%s%.0f%%" : "%s%.1e%%", sign, percent);
 }
 
-/* ---- the table's own columns ---- */
+/* ---- computed columns ---- */
 
 static double median(const struct view *view, int row) {
     return result_row_done(&view->rows[row]) ? view->rows[row].kernel_median_s : NAN;
@@ -83,7 +83,7 @@ static double ratio(const struct view *view, int row) {
     return base && result_row_done(base) ? base->kernel_median_s / median(view, row) : NAN;
 }
 
-/* `-`: this run has a time, and there is none to compare it with. */
+/* `-` means that the run has a time but its baseline has none. */
 static void ratio_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     double times = ratio(view, row);
     if (isnan(median(view, row)) || (!view->base[row] && !view->own_baseline)) return;
@@ -109,7 +109,7 @@ static void error_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     if (!isnan(error_of(view, row))) snprintf(text, VIEW_CELL, "%.1e", error_of(view, row));
 }
 
-/* The first letters of the flags: "t", "to". */
+/* The first letter of each flag: "t", "to". */
 static void flags_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     size_t length = 0;
     for (const char *flag = view->rows[row].flags; *flag; flag += strcspn(flag, ","), flag += *flag == ',')

@@ -1,5 +1,4 @@
-/* result_view_columns.h - what a view's columns hold. For result_view.c, result_view_columns.c and result_table.c
- * only. */
+/* result_view_columns.h - the columns of a view. For result_view.c, result_view_columns.c and result_table.c only. */
 #ifndef RUNNER_RESULT_VIEW_COLUMNS_H
 #define RUNNER_RESULT_VIEW_COLUMNS_H
 
@@ -8,54 +7,53 @@
 
 enum { VIEW_CELL = 320 };
 
-/* A column that the table makes of others. */
+/* A column that is computed for the table. */
 struct measure {
     const char *name;
     bool joined; /* struct table_column's */
     void (*cell)(const struct view *view, int row, char text[VIEW_CELL]);
-    /* For sorting and conditions; NaN: unknown. NULL: the column of /runs of this name is used. */
+    /* The value for sorting and conditions; NaN: unknown. NULL: the column of /runs with this name is used. */
     double (*number)(const struct view *view, int row);
     bool seconds; /* `number` is a time */
 };
 
 struct view_column {
-    const struct measure *measure; /* NULL: only `column` counts */
-    const struct column *column;   /* of /runs; NULL: there is none of the measure's name */
+    const struct measure *measure; /* NULL: a column of /runs */
+    const struct column *column;   /* of /runs; NULL: /runs has no column with the measure's name */
     int priority;                  /* struct table_column's */
 };
 
 struct view {
     const struct result_row *rows;
     int count;
-    struct columns columns; /* of /runs */
-    /* The row that a row's ratio refers to, by row, whether it made a result or not; NULL: there is none. */
-    const struct result_row **base;
-    const char *baseline; /* the variant that all ratios refer to; NULL: the first of each operation */
-    bool own_baseline;    /* it was asked for */
-    int *order;           /* the rows chosen */
-    int chosen;
-    struct view_column *shown; /* the table's columns */
+    struct columns columns;         /* of /runs */
+    const struct result_row **base; /* the baseline of each row, with a result or not; NULL: there is none */
+    const char *baseline;           /* the baseline of all rows; NULL: the first variant of each task */
+    bool own_baseline;              /* the user has chosen it */
+    int *order;                     /* indices of the view's rows */
+    int chosen;                     /* their number */
+    struct view_column *shown;      /* the table's columns */
     int shown_count;
-    bool own_columns; /* they were asked for */
+    bool own_columns; /* the user has chosen them */
 };
 
-/* The table's column of this name ("median", "p_n", "n"). STATUS_USAGE: there is none. */
+/* Finds the column of this name ("median", "p_n", "n"). STATUS_USAGE: there is none. */
 enum status view_column_find(const struct view *view, const char *name, struct view_column *found, struct error *error);
 const char *view_column_name(const struct view_column *column);
-/* Does it hold texts? */
+/* Does the column hold texts? */
 bool view_column_is_text(const struct view_column *column);
-/* Does it hold seconds? */
+/* Does the column hold seconds? */
 bool view_column_is_time(const struct view_column *column);
-/* A row's number in a column that holds no texts; NaN: unknown. */
+/* A row's number in a column of numbers; NaN: unknown. */
 double view_column_number(const struct view *view, const struct view_column *column, int row);
-/* The same if it is an integer, without rounding; false: it is none. */
+/* A row's number as an exact integer; false: it is not one. */
 bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer);
-/* A row's text in it, as /runs has it; "" for a number. */
+/* A row's text in a column of texts; "" in a column of numbers. */
 void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
-/* A row's cell in the table: with its unit, rounded. */
+/* A row's cell in the table: rounded, with its unit. */
 void view_column_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
 
-/* Is it a variant's label ("tiled,tile=16") or the name that this begins with? */
+/* Is `name` the variant's label ("tiled,tile=16"), or the name at its beginning? */
 bool view_variant_is(const char *label, const char *name);
 
 #endif

@@ -127,7 +127,7 @@ def test_flags_of_what_differs(base, new):
     edit.set_row(base, 3, flags=b"throttled,drift")
     edit.set_row(new, 3, flags=b"drift")
     edit.set_row(new, 8, flags=b"outliers,throttled")
-    line = "2 of those that differ were flagged: throttled, drift, outliers (see `tilerun show`)\n"
+    line = "2 of the slower and faster runs are flagged: throttled, drift, outliers (see `tilerun show`)\n"
     assert line in compare(base, new, expect=RUN).stdout
 
 
@@ -293,7 +293,7 @@ def test_an_output_of_another_shape(base, new):
         del file["outputs/s0"]
         file["outputs/s0"] = np.zeros((3, 4), "f4")
         file["outputs/s0"].attrs.update(attributes)
-    assert "another shape or type" in compare(base, new, expect=RUN).stdout
+    assert "the outputs differ in shape or type" in compare(base, new, expect=RUN).stdout
 
 
 def test_an_output_is_compared_piece_by_piece(folder):
@@ -383,8 +383,8 @@ def test_a_clock_that_one_file_does_not_know(base, new, unknown):
 
 def test_a_line_that_only_one_job_has(base, new):
     edit.change_job(new, lambda text: text + "zeal: true\n")
-    assert "job, zeal: not in it -> in it\n" in compare(base, new).stdout
-    assert "job, zeal: in it -> not in it\n" in compare(new, base).stdout
+    assert "job, zeal: absent -> present\n" in compare(base, new).stdout
+    assert "job, zeal: present -> absent\n" in compare(new, base).stdout
 
 
 def test_other_inputs_make_no_result_worse(base, new):

@@ -237,7 +237,7 @@ def test_reproduced_elsewhere(folder):
     for name in ("run-1.h5", "run-2.h5", "run-10.h5"):
         (folder / name).rename(folder / "moved" / name)
     done = harness.tilerun("reproduce", folder / "out.h5")
-    assert done.returncode == USAGE and "is not there" in done.stderr
+    assert done.returncode == USAGE and "was not found" in done.stderr
     done = harness.tilerun("reproduce", folder / "out.h5", "--inputs", folder / "moved")
     assert done.returncode == OK and "1 of 1 identical" in done.stdout, done.stderr
     shutil.copy(folder / "moved/run-1.h5", folder / "moved/run-3.h5")

@@ -140,9 +140,9 @@ def test_a_changed_input_is_named(moved, run):
 
 def test_an_input_that_is_elsewhere(moved, run):
     done = reproduce(run, expect=USAGE)
-    assert "input 'X' is not there; looked at: /absent/data/x.h5\n--inputs DIR" in done.stderr
+    assert "input 'X' was not found; tried: /absent/data/x.h5\n--inputs DIR" in done.stderr
     done = reproduce(run, "--inputs", moved / "jobs", expect=USAGE)
-    assert f"looked at: {moved}/jobs/data/x.h5, {moved}/jobs/x.h5, /absent/data/x.h5" in done.stderr
+    assert f"tried: {moved}/jobs/data/x.h5, {moved}/jobs/x.h5, /absent/data/x.h5" in done.stderr
     for found in [moved, moved / "data"]:
         assert "5 of 5 identical" in last_line(reproduce(run, "--inputs", found))
 
@@ -160,7 +160,7 @@ def test_many_missing_inputs(folder):
     for i in range(40):
         (folder / f"{i}.h5").unlink()
     done = reproduce(results.path, "--inputs", folder / "nowhere", expect=USAGE)
-    assert "input 'X0'" in done.stderr and "--inputs DIR names" in done.stderr
+    assert "input 'X0'" in done.stderr and "--inputs DIR sets" in done.stderr
 
 
 def test_an_input_of_another_shape(moved, run):

@@ -106,7 +106,7 @@ def test_baseline(results):
     assert text.splitlines()[0].split() == ["variant", "p_n", "x", "tiled,tile=16"]
     ratios = re.findall(r"^(\S+) +(\d+) +(\S+)$", text, re.M)
     assert ("tiled,tile=16", "8", "1.00x") in ratios and ("naive", "8", "10.00x") in ratios
-    assert "may be 'tiled,tile=16' or 'tiled,tile=32'" in show(results, "--baseline", "tiled", expect=USAGE)
+    assert "is ambiguous: 'tiled,tile=16' or 'tiled,tile=32'" in show(results, "--baseline", "tiled", expect=USAGE)
     assert "no variant 'nave' (did you mean 'naive'?)" in show(results, "--baseline", "nave", expect=USAGE)
 
 
@@ -150,7 +150,7 @@ def test_order_and_conditions_hold_in_all_forms(results):
         found = rows_of(results, "--where", f"run{sign}4")
         assert found == [row for row in everything if test(row["run"], 4)]
     assert rows_of(results, "--where", "variant=tiled") == [row for row in everything if "tiled" in row["variant"]]
-    assert rows_of(results, "--where", "n=7") == [] and show(results, "--where", "n=7") == "no run meets --where\n"
+    assert rows_of(results, "--where", "n=7") == [] and show(results, "--where", "n=7") == "no run matches --where\n"
     assert show(results, "--where", "n=7", "--csv").count("\n") == 1
 
 

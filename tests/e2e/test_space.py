@@ -97,7 +97,7 @@ def test_results_on_another_disk(folder, tmp_path):
         assert done.returncode == expected, done.stderr
         if expected == harness.OK:
             continue
-        found = re.search(r"results that a `to` puts into (\S+) need ([\d.]+) (\w+), ", done.stderr)
+        found = re.search(r"results that `to` puts into (\S+) need ([\d.]+) (\w+), ", done.stderr)
         assert found and Path(found[1]) == small, done.stderr
         assert free < float(found[2]) * UNITS[found[3]] < 1.15 * free
 

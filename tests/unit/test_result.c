@@ -156,7 +156,7 @@ static void test_other_files_are_refused(void **state) {
     struct error error = {STATUS_OK, ""};
     struct results_file *file;
     assert_int_equal(command_results_open(f->input, &file, &error), STATUS_USAGE);
-    assert_non_null(strstr(error.text, "not one of tilerun's results"));
+    assert_non_null(strstr(error.text, "not a results file of tilerun"));
     error = (struct error){STATUS_OK, ""};
     assert_int_equal(command_results_open(f->job_path, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "is not an HDF5 file"));

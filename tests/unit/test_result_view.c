@@ -105,7 +105,7 @@ static void test_ratios(void **state) {
           "tiled,tile=32            1500x\n"
           "cpu                          -\n"
           "no ratio for means: tiled,tile=16 has no time there; `show --baseline` names another\n");
-    check_refused((struct view_options){.baseline = "tiled"}, "may be 'tiled,tile=16' or 'tiled,tile=32'");
+    check_refused((struct view_options){.baseline = "tiled"}, "is ambiguous: 'tiled,tile=16' or 'tiled,tile=32'");
     check_refused((struct view_options){.baseline = "nave"}, "no variant 'nave' (did you mean 'naive'?)");
     check_refused((struct view_options){.baseline = ""}, "no variant ''");
     add("means", "", "blocked", "ok", 333.4e-6);
@@ -228,13 +228,13 @@ static void test_conditions_and_order(void **state) {
     check_rows("-n", "status=ok", NULL, "5 0 1 6 ");
     check_rows("operation", NULL, NULL, "6 0 1 2 3 4 5 ");
     const char *const bad[][2] = {
-        {"op", "--where op: should be COLUMN=VALUE"},
-        {"=3", "should be COLUMN=VALUE"},
-        {"op!3", "should be COLUMN=VALUE"},
+        {"op", "--where op: write COLUMN=VALUE"},
+        {"=3", "write COLUMN=VALUE"},
+        {"op!3", "write COLUMN=VALUE"},
         {"oq=3", "no column 'oq' (did you mean 'op'?)"},
-        {"median>fast", "'fast' is no number, as column 'median' has"},
-        {"n>3ms", "'3ms' is no number, as column 'p_n' has"},
-        {"n>", "'' is no number"},
+        {"median>fast", "'fast' is not a number, but column 'median' holds numbers"},
+        {"n>3ms", "'3ms' is not a number, but column 'p_n' holds numbers"},
+        {"n>", "'' is not a number"},
         {"variant<x", "column 'variant' holds texts"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -243,7 +243,7 @@ static void test_conditions_and_order(void **state) {
     check_refused((struct view_options){.sort = "-"}, "no column ''; there are median, ci");
     check_refused((struct view_options){.columns = "variant,,median"}, "no column ''");
     static const char *const none[] = {"n=3"};
-    check((struct view_options){.where = none, .where_count = 1}, 40, "no run meets --where\n");
+    check((struct view_options){.where = none, .where_count = 1}, 40, "no run matches --where\n");
     count = 0;
     check((struct view_options){0}, 80, "no runs\n");
 }
@@ -281,7 +281,7 @@ static void test_lines_below(void **state) {
           "--baseline` names another\n"
           "throttled (t): 2 runs: the GPU lowered its clock for heat or\n"
           "power; rates may be higher when it is cool\n"
-          "new (n): 1 run: a mark of another version of tilerun\n");
+          "new (n): 1 run: a flag of another version of tilerun\n");
     check((struct view_options){.columns = "flags,operation,status"}, 0,
           "!   operation  status\n"
           "tn  product    ok\n"
@@ -299,7 +299,7 @@ static void test_lines_below(void **state) {
           "    last       skipped: its input 'more' has no result\n"
           "throttled (t): 2 runs: the GPU lowered its clock for heat or power; rates may be higher when "
           "it is cool\n"
-          "new (n): 1 run: a mark of another version of tilerun\n");
+          "new (n): 1 run: a flag of another version of tilerun\n");
 }
 
 /* ---- drawn ---- */
@@ -357,7 +357,7 @@ static void test_drawn(void **state) {
         /* Every flag is explained, every message told. */
         for (int i = 0; i < count; i++)
             if (!strstr(all, rows[i].message)) fail_msg("seed %lu: \"%s\" is lost in\n%s", first, rows[i].message, all);
-        if (strstr(all, "unheard_of")) assert_non_null(strstr(all, "a mark of another version"));
+        if (strstr(all, "unheard_of")) assert_non_null(strstr(all, "a flag of another version"));
         free(all);
         all = printed(view, -1);
         for (char *line, *rest = all; (line = strsep(&rest, "\n"));)

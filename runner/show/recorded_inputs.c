@@ -1,5 +1,5 @@
-/* recorded.c - finds the inputs of an earlier run and compares their values. */
-#include "recorded.h"
+/* recorded_inputs.c - finds the input files of an earlier run and compares their hashes. */
+#include "recorded_inputs.h"
 
 #include "../base/fail.h"
 #include "../base/match.h"
@@ -10,27 +10,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAMED 3 /* inputs that a message names; it has no room for all of a thousand */
+#define NAMED 3 /* inputs that a message names, at most */
 
 /* Appends a text to *list. */
 static void append(char **list, const char *separator, const char *more) {
     must_append(list, "%s%s", **list ? separator : "", more);
 }
 
-/* The same for a sentence, which is freed, if it is among the first. */
+/* Appends a sentence to *list if it is among the first NAMED, and frees it. */
 static void append_sentence(char **list, int number, char *sentence) {
     if (number < NAMED) append(list, "\n", sentence);
     if (number == NAMED) append(list, "\n", "...");
     free(sentence);
 }
 
-/* A relative path without the "../" and "./" that it begins with. */
-static const char *below(const char *path) {
+/* A relative path without leading "../" and "./". */
+static const char *skip_parents(const char *path) {
     while (strncmp(path, "../", 3) == 0 || strncmp(path, "./", 2) == 0) path = strchr(path, '/') + 1;
     return path;
 }
 
-/* Can the file be read, or is it a pattern that some file matches? */
+/* Can the file be read, or is it a pattern with matches? */
 static bool is_readable(const char *path) {
     if (!match_is_pattern(path)) return access(path, R_OK) == 0;
     char **found;
@@ -40,8 +40,9 @@ static bool is_readable(const char *path) {
     return count > 0;
 }
 
-/* The first of some paths that can be read; frees the others. NULL: none, and *looked lists them. */
-static char *first_readable(char *paths[], int count, char **looked) {
+/* The first readable one of some paths; frees the others. NULL: none is readable. Appends the unreadable ones to
+ * *tried. */
+static char *first_readable(char *paths[], int count, char **tried) {
     char *found = NULL;
     for (int i = 0; i < count; i++) {
         bool twice = i > 0 && strcmp(paths[i], paths[i - 1]) == 0;
@@ -49,28 +50,28 @@ static char *first_readable(char *paths[], int count, char **looked) {
             found = paths[i];
             continue;
         }
-        if (!twice) append(looked, ", ", paths[i]);
+        if (!twice) append(tried, ", ", paths[i]);
     }
     for (int i = 0; i < count; i++)
         if (paths[i] != found) free(paths[i]);
     return found;
 }
 
-/* Where the input is; NULL: nowhere. The caller frees. */
+/* The path where the input is found; NULL: it is not. The caller frees. */
 static char *find_input(const struct results_file *file, const struct job_input *input, const char *folder,
-                        char **looked) {
+                        char **tried) {
     char *object = results_path_of("inputs", input->label, input->name), *paths[3];
     char *recorded = results_file_text(file, object, "file");
     if (!recorded) recorded = must_strdup(input->file);
     const char *slash = strrchr(recorded, '/'), *name = slash ? slash + 1 : recorded;
     int count = 0;
     if (folder && *input->file_as_written != '/')
-        paths[count++] = must_printf("%s/%s", folder, below(input->file_as_written));
+        paths[count++] = must_printf("%s/%s", folder, skip_parents(input->file_as_written));
     if (folder) paths[count++] = must_printf("%s/%s", folder, name);
     paths[count++] = must_strdup(recorded);
     free(recorded);
     free(object);
-    return first_readable(paths, count, looked);
+    return first_readable(paths, count, tried);
 }
 
 enum status recorded_inputs_find(const struct results_file *file, struct job *job, const char *folder,
@@ -80,24 +81,22 @@ enum status recorded_inputs_find(const struct results_file *file, struct job *jo
     for (int i = 0; i < job->input_count; i++) {
         struct job_input *input = &job->inputs[i];
         if (input->random) continue;
-        char *looked = must_strdup(""), *found = find_input(file, input, folder, &looked);
+        char *tried = must_strdup(""), *found = find_input(file, input, folder, &tried);
         if (found) {
             free(input->file);
             input->file = found;
         } else {
-            append_sentence(&missing, count++,
-                            must_printf("input '%s' is not there; looked at: %s", input->name, looked));
+            append_sentence(&missing, count++, must_printf("input '%s' was not found; tried: %s", input->name, tried));
         }
-        free(looked);
+        free(tried);
     }
     enum status status = STATUS_OK;
-    if (*missing)
-        status = fail(error, STATUS_USAGE, "%s\n--inputs DIR names the folder in which the inputs are now", missing);
+    if (*missing) status = fail(error, STATUS_USAGE, "%s\n--inputs DIR sets the folder of the inputs", missing);
     free(missing);
     return status;
 }
 
-/* The hash of an input's values as they are now, into `hash`. */
+/* Computes the hash of an input's present values. */
 static enum status hash_now(const struct array *array, char hash[READER_HASH_TEXT], struct error *error) {
     struct reader reader;
     reader_init(&reader, array);
@@ -128,7 +127,7 @@ enum status recorded_inputs_check(const struct results_file *file, const struct 
         free(object);
     }
     if (!status && *changed)
-        status = fail(error, STATUS_RUN, "%s\nnothing was run: other values do not give the same results", changed);
+        status = fail(error, STATUS_RUN, "%s\nnothing was run: other inputs cannot give the same results", changed);
     free(changed);
     return status;
 }

@@ -1,0 +1,17 @@
+/* recorded_inputs.h - finds the inputs that a results file records, and checks that their values have not changed. */
+#ifndef RUNNER_RECORDED_INPUTS_H
+#define RUNNER_RECORDED_INPUTS_H
+
+#include "result_file.h"
+
+/* Sets the paths of a job's input files to existing files. It searches in `folder` (NULL: none), first by the path in
+ * the job and then by the file's name, and finally tries the recorded path. STATUS_USAGE, with all paths that were
+ * tried: an input was not found. */
+enum status recorded_inputs_find(const struct results_file *file, struct job *job, const char *folder,
+                                 struct error *error);
+
+/* Reads all input files and compares the hashes of their values with the recorded ones. STATUS_RUN, with the inputs
+ * that have changed: some have. */
+enum status recorded_inputs_check(const struct results_file *file, const struct plan *plan, struct error *error);
+
+#endif
