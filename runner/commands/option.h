@@ -28,9 +28,10 @@ struct option_row {
 /* The last part of a row: how the argument is checked, and into which member of the command's struct it goes. A member
  * of another type does not compile. */
 #define FIELD_OF(structure, member, type)                                                                              \
-    .field = offsetof(structure, member) + 0 * sizeof((type *)NULL == &((structure *)NULL)->member)
+    .field = (offsetof(structure, member) + 0 * sizeof((type *)NULL == &((structure *)NULL)->member))
 #define ENUM_OF(structure, member)                                                                                     \
-    .field = offsetof(structure, member) + 0 * sizeof(char[sizeof(((structure *)NULL)->member) == sizeof(int) ? 1 : -1])
+    .field =                                                                                                           \
+        (offsetof(structure, member) + 0 * sizeof(char[sizeof(((structure *)NULL)->member) == sizeof(int) ? 1 : -1]))
 #define TAKE_FLAG(structure, member)         .take = option_flag, FIELD_OF(structure, member, bool)
 #define TAKE_TEXT(structure, member)         .take = option_text, FIELD_OF(structure, member, const char *)
 #define TAKE_LIST(structure, member)         .take = option_list, FIELD_OF(structure, member, struct option_list)

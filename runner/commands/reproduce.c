@@ -90,7 +90,7 @@ static enum status load_job(const struct reproduction *r, struct job **job, stru
     return recorded_inputs_find(r->base, *job, r->settings->inputs, error);
 }
 
-static enum status run_again(struct reproduction *r, const struct plan *plan, char *line, struct error *error) {
+static enum status run_again(struct reproduction *r, const struct plan *plan, const char *line, struct error *error) {
     const struct execute_options options = {.overwrite = r->settings->overwrite,
                                             .progress = r->settings->progress,
                                             .print = result_print_table,

@@ -1,6 +1,5 @@
-/* results_open.c - opens results for commands that look at them. Of an output that is not finished, or that a job is
- * writing, it reads the finished runs that lie in OUTPUT.parts and says how far the job is. Nothing is created, locked or
- * changed there. */
+/* results_open.c - opens results for commands that read them. If an output is unfinished or being written, it reads the
+ * finished runs in OUTPUT.parts and reports how far the job is. It creates, locks and changes nothing there. */
 #include "results_open.h"
 #include "../base/destination.h"
 #include "../base/fail.h"
@@ -13,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A part up to this size is hashed whole, so that a damaged one is not shown; of a larger one the trailer must do. */
+/* Parts up to this size are hashed, so that damaged ones are not shown. Of larger parts only the trailer is checked. */
 #define HASHED_BYTES (INT64_C(256) << 20)
 
 struct found_part {
@@ -24,8 +23,9 @@ struct found_part {
 };
 
 struct found_parts {
-    int count, fruitless;  /* the second: of runs that made no result, which shards keep for `merge` */
-    struct found_part *of; /* by number of run */
+    int count;
+    struct found_part *of; /* ordered by number of run */
+    int fruitless;         /* parts of runs without a result, which shards keep for `merge` */
 };
 
 static int integer_of(hid_t file, const char *name) {
@@ -37,7 +37,7 @@ static int integer_of(hid_t file, const char *name) {
     return value;
 }
 
-/* Reads a part's row; false: the part is damaged, or gone. */
+/* Reads a part's row; false: the part is damaged or gone. */
 static bool read_part(struct found_part *part) {
     FENCE(part->path);
     struct stat about;
@@ -58,7 +58,7 @@ static bool read_part(struct found_part *part) {
     return good;
 }
 
-/* By number of run; of two parts of one run (an edited job leaves such) the newer first. */
+/* Orders by number of run; two parts of one run, which an edited job leaves, newer first. */
 static int compare_parts(const void *one, const void *other) {
     const struct found_part *a = one, *b = other;
     if (a->row.run != b->row.run) return (a->row.run > b->row.run) - (a->row.run < b->row.run);
@@ -91,7 +91,7 @@ static struct found_parts find_parts(const char *folder) {
     return parts;
 }
 
-/* The newest part knows the job; NULL: there is none. */
+/* The newest part, which records the size of the job; NULL: there is none. */
 static const struct found_part *newest_of(const struct found_parts *parts) {
     const struct found_part *newest = NULL;
     for (int i = 0; i < parts->count; i++) {
@@ -109,7 +109,7 @@ static char *how_far(const struct found_parts *parts) {
     const struct found_part *newest = newest_of(parts);
     if (!newest) return must_strdup("no run is finished yet");
     int wanted = newest->runs - newest->skipped;
-    if (newest->runs < 0 || newest->skipped < 0 || wanted < parts->count) /* the last: of a job that was edited */
+    if (newest->runs < 0 || newest->skipped < 0 || wanted < parts->count) /* the last: the job was edited */
         return must_printf("%d run%s finished so far", parts->count, parts->count == 1 ? "" : "s");
     if (newest->skipped == 0) return must_printf("%d of %d runs", parts->count, wanted);
     return must_printf("%d of %d runs (%d more cannot run here)", parts->count, wanted, newest->skipped);
@@ -131,7 +131,7 @@ static bool find_shards(const char *output, enum shard_by *by) {
     return found;
 }
 
-/* The same of shards, whose parts are of runs and of panels of runs. */
+/* The same for shards, whose parts hold runs or panels of runs. */
 static char *how_far_shards(const struct found_parts *parts, enum shard_by by, const char *output, bool running) {
     const struct found_part *newest = newest_of(parts);
     const char *what = by == SHARD_BY_RUNS ? "runs" : "runs and panels";
@@ -185,7 +185,7 @@ static bool read_parts(struct results_file *file) {
     return found;
 }
 
-static void look_beside(struct results_file *file) {
+static void read_standing(struct results_file *file) {
     char *state = h5_get_text(file->id, "status"), *folder = folder_of(file->path), *beside = NULL;
     int done = 0, left = 0, listed = 0;
     char **paths = NULL;
@@ -195,14 +195,14 @@ static void look_beside(struct results_file *file) {
     }
     if (folder && !h5_is_linked(file->id)) parts_list(folder, &paths, &listed); /* a linked file keeps its parts */
     if (folder && parts_are_locked(folder))
-        beside = must_printf("running: a job is writing this output anew; %d run%s finished so far", listed,
+        beside = must_printf("running: a job is writing this output again; %d run%s finished so far", listed,
                              listed == 1 ? "" : "s");
     else if (listed > 0 && state && strcmp(state, "complete") == 0)
         beside = must_printf("%s holds %d finished run%s of a job that was not completed", folder, listed,
                              listed == 1 ? "" : "s");
     if (state && strcmp(state, "failed") == 0)
-        file->standing = must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` does the others again",
-                                     done, file->count);
+        file->standing =
+            must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` redoes the others", done, file->count);
     else if (left > 0)
         file->standing = must_printf("unfinished: %d of %d runs; each shard's command with --resume continues, then "
                                      "`tilerun merge %s` joins them",
@@ -222,7 +222,7 @@ static void look_beside(struct results_file *file) {
     free(state);
 }
 
-/* The path that was meant: of OUTPUT.parts, a folder, OUTPUT. The caller frees. */
+/* OUTPUT for OUTPUT.parts, if that is a folder; else the path itself. The caller frees. */
 static char *output_of(const char *path) {
     static const char suffix[] = ".parts";
     struct stat about;
@@ -237,12 +237,12 @@ enum status command_results_open(const char *path, struct results_file **file, s
     struct results_file *new = must_malloc(sizeof *new);
     *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
     *file = new;
-    /* A job that ends meanwhile first puts OUTPUT in place, then removes its parts. */
+    /* A job that ends meanwhile publishes OUTPUT before it removes its parts. */
     if (access(new->path, F_OK) != 0 && read_parts(new) && (new->count > 0 || access(new->path, F_OK) != 0))
         return STATUS_OK;
     enum status status = results_file_open(new->path, file, error);
     const char *ending = strrchr(path, '.');
-    if (!status) look_beside(*file);
+    if (!status) read_standing(*file);
     if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
         *error = (struct error){.status = STATUS_OK};
         fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);

@@ -337,7 +337,7 @@ def test_a_failed_and_a_partial_job(folder):
         rows = file["runs"][:]
         rows["status"] = b"failed"
         file["runs"][:] = rows
-    assert show(folder / "out.h5").startswith("unfinished: 0 of 1 runs; `tilerun run JOB --resume` does the others again\n")
+    assert show(folder / "out.h5").startswith("unfinished: 0 of 1 runs; `tilerun run JOB --resume` redoes the others\n")
 
 
 def test_a_job_is_no_results_file(folder):

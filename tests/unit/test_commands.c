@@ -408,8 +408,8 @@ static void completion_of_bash(void **state) {
         "    'draw --how') options='' words='quick slow' files='' ;;\n",
         "    'draw --set') options='' words='' files='' ;;\n",
         "    'draw --number' | 'draw -n') options='' words='' files='' ;;\n",
-        "    'draw '*) options='-o --output --in --job -r --result --op --how --set -n --number -q --quiet --large "
-        "--help' ",
+        "    'draw '*) options='-o --output --in --job -r --result --op --how --set -n --number -q --quiet ",
+        "--large --help' ",
         "words='' files='yaml yml' ;;\n",
         "    'see '*) options='--help' words='' files='h5 hdf5' ;;\n",
         "    'rest '*) options='--help' words='' files='' ;;\n",

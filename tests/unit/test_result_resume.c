@@ -202,7 +202,7 @@ static void test_standing_beside_an_output(void **state) {
     assert_standing(f, NULL);
     results = open_results(f, true, false);
     for (int i = 0; i < 3; i++) {
-        snprintf(expected, sizeof expected, "running: a job is writing this output anew; %d run%s finished so far", i,
+        snprintf(expected, sizeof expected, "running: a job is writing this output again; %d run%s finished so far", i,
                  i == 1 ? "" : "s");
         assert_standing(f, expected);
         if (i < 2) run_ok(f, results, i, &rows[i]);
