@@ -37,7 +37,7 @@ void execution_note_values(const struct execution *execution, const struct task 
         if (i > 0 && task->in[i] == task->in[0]) continue;
         char *decoded = reader_decoding_text(reader);
         snprintf(text, sizeof text, "'%s' decoded, %lld of %lld missing", array->name, (long long)reader->casts.missing,
-                 (long long)reader->cast);
+                 (long long)reader->counted);
         if (decoded) note(row, text);
         snprintf(text, sizeof text, "'%s' lacks %d source%s, %lld of %lld elements", array->name, absent->sources,
                  absent->sources == 1 ? "" : "s", (long long)absent->elements,

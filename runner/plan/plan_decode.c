@@ -57,7 +57,7 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
     if (!in->packed) return;
     struct decoding decoding;
     char *useless;
-    decoding_make(&in->decoding->said, out->dtype, &decoding, &useless);
+    decoding_make(&in->decoding->attributes, out->dtype, &decoding, &useless);
     free(useless); /* was reported for the input */
     out->decoding = decoding_copy(&decoding);
     out->packed = true;

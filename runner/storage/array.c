@@ -1,4 +1,4 @@
-/* array.c - describes an input from its file, or a generated one from its job keys. */
+/* array.c - describes an input from its file, or a generated input from its job keys. */
 #include "array.h"
 
 #include "../base/fail.h"
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTHING_MOST (64.0 * 1024 * 1024 * 1024) /* bytes that are read though nearly nothing is stored of them */
-#define LEAST_SHARE  (1.0 / 65536)               /* of claimed bytes that are stored: zstd of zeros has more */
+#define MOST_EMPTY_BYTES (64.0 * 1024 * 1024 * 1024) /* largest mostly empty data set that is read */
+#define LEAST_STORED     (1.0 / 65536)               /* smallest stored share of others; zstd of zeros has more */
 
 enum status array_check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
                                     struct error *error) {
@@ -34,7 +34,7 @@ static void describe_axes(const struct h5_dataset *dataset, struct array *array)
     }
 }
 
-/* Applies what the data set says of its numbers. The unit is that of decoded ones. */
+/* Takes decoding, unit, meaning and type from the attributes of the data set. The unit is that of decoded values. */
 static void describe_values(const struct h5_dataset *dataset, struct array *array) {
     const struct job_input *input = array->input;
     bool unit_lost;
@@ -92,12 +92,12 @@ struct array array_copy(const struct array *array) {
     copy.absent.first = copy_text(array->absent.first);
     copy.decoding = decoding_copy(array->decoding);
     copy.other = NULL;
-    copy.first_reader = copy.last_reader = -1; /* its own readers are noted as tasks are made */
+    copy.first_reader = copy.last_reader = -1; /* array_add_reader sets them */
     return copy;
 }
 
-/* Has type `wide` every number of type `narrow`? */
-static bool holds(enum dtype wide, enum dtype narrow) {
+/* Does type `wide` represent every number of type `narrow`? */
+static bool represents_all(enum dtype wide, enum dtype narrow) {
     if (wide == narrow) return true;
     if (dtype_is_float(narrow)) return dtype_is_float(wide) && decoding_common(wide, narrow) == wide;
     int bits = 8 * (int)dtype_size(narrow) - dtype_is_signed(narrow);
@@ -111,7 +111,7 @@ bool array_can_pack(const struct array *array, enum dtype dtype) {
     const struct decoding *decoding = array->decoding;
     const struct job_input *input = array->input;
     if (array->mixed || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
-    return dtype == decoding->stored || (holds(dtype, decoding->stored) && decoding->as == decoding->stored);
+    return dtype == decoding->stored || (represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored);
 }
 
 void array_pack(struct array *array) {
@@ -147,7 +147,7 @@ enum status array_select(struct array *array, const struct job_select *select, s
 enum status array_check_mostly_empty(const struct array *array, struct error *error) {
     double bytes = (double)shape_elements(&array->shape) * (double)dtype_size(array->stored);
     char claimed[32], held[32];
-    if (bytes < NOTHING_MOST || array->held >= bytes * LEAST_SHARE) return STATUS_OK;
+    if (bytes < MOST_EMPTY_BYTES || array->held >= bytes * LEAST_STORED) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read",
                 array->input->file, array->input->dataset, size_text(bytes, claimed), size_text(array->held, held));
 }
@@ -157,7 +157,7 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
     *seen = view_selection(&array->view, &whole);
     if (!array->parts) return true;
     const struct box *place = &array->parts->of[number].place;
-    for (int axis = 0; axis < seen->rank; axis++) { /* their steps are 1 */
+    for (int axis = 0; axis < seen->rank; axis++) { /* the steps of concatenated inputs are 1 */
         int64_t first = seen->start[axis], end = first + seen->count[axis],
                 stop = place->start[axis] + place->count[axis];
         if (first < place->start[axis]) first = place->start[axis];
@@ -169,7 +169,7 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
     return true;
 }
 
-/* Adds what one file's data set lacks. */
+/* Adds the absent sources of the data set in one file. */
 static enum status add_absent(struct array *array, int number, struct error *error) {
     const char *file = array_file(array, number), *name = array->input->dataset;
     struct h5_dataset *dataset = NULL;

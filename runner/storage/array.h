@@ -1,5 +1,5 @@
-/* array.h - describes an operand: an input in a file, a generated input or an operation's result. The description does
- * not change once the plan is made; reader.h reads what it describes. */
+/* array.h - describes an operand: an input in a file, a generated input, or the result of an operation. The description
+ * does not change after planning; reader.h reads the elements. */
 #ifndef RUNNER_ARRAY_H
 #define RUNNER_ARRAY_H
 
@@ -10,20 +10,20 @@
 
 #include <sys/stat.h>
 
-/* What is known of an axis of an array: that it is an axis of an input's data set, which has a label or dimension
- * scales for it. The axis of a result is that of an input where the operation's geometry says so. */
+/* What is known about an axis of an array: which axis of an input's data set it is. Only axes with a label or dimension
+ * scales are recorded. An axis of a result is an axis of an input where the operation's geometry says so. */
 struct array_axis {
     const struct array *of; /* the input; NULL: nothing is known */
-    int number;             /* the axis of its data set */
+    int number;             /* axis number in its data set */
     char *label;            /* owned by `of`; NULL: none */
 };
 
-/* The files of an input that is concatenated. */
+/* One file of a concatenated input. */
 struct array_part {
     char *file;
-    struct box place; /* of its data set, in the whole */
+    struct box place; /* position of its data set in the array */
     struct stat version;
-    struct decoding *decoding; /* of its numbers; NULL: they are values */
+    struct decoding *decoding; /* NULL: the stored numbers are the values */
 };
 struct array_parts {
     const struct array *owner;
@@ -36,68 +36,70 @@ struct array {
     enum dtype dtype;
     struct shape shape;
     const struct job_input *input; /* NULL: an operation's result */
-    char *units, *long_name;       /* the unit of its elements and what they are, owned; NULL: unknown */
-    /* How its values follow from what its file stores, owned; NULL: they are what is stored. `packed`: its elements are
-     * the stored numbers all the same, for operations that only move them. */
+    char *units, *long_name;       /* unit and meaning of its elements, owned; NULL: unknown */
+    /* How values follow from stored numbers, owned; NULL: the stored numbers are the values. `packed`: its elements are
+     * nevertheless the stored numbers, for operations that only move them. */
     struct decoding *decoding;
     bool packed;
-    struct array *other;       /* the same array in the plan, packed or not as this one is not; NULL: there is none */
-    const struct array *moved; /* of a result: the input whose elements it has, moved; NULL: it was computed */
+    struct array *other; /* the same array in the plan with the opposite `packed`; NULL: none */
+    const struct array
+        *moved; /* of a result: the input whose elements it has in another order; NULL: it was computed */
     struct array_axis axes[MAX_RANK];
-    int first_reader, last_reader; /* the first and the last task that read it; -1: none */
-    /* Of an input: what is seen of its data set, or of the shape that is generated (`rows`, `select`, a panel). */
+    int first_reader, last_reader; /* first and last task that read it; -1: none */
+    /* Of an input: the part of its data set, or of the generated shape, that the job reads (`rows`, `select`, a panel).
+     */
     struct data_view view;
-    /* Only of an input in a file. */
-    enum dtype stored;         /* in the data set; read as `dtype` */
+    /* The members below are set only for an input in a file. */
+    enum dtype stored;         /* type in the data set; elements are read as `dtype` */
     struct shape chunk;        /* of the data set; rank 0: not chunked */
-    bool filtered, direct;     /* its chunks are encoded; it can be read without HDF5 (rawread.h) */
-    double held;               /* bytes that its files have stored of the data set; infinity: not known */
-    bool scattered;            /* it lies in other files, some of which may be missing */
-    struct h5_absent absent;   /* what is missing of what is seen */
-    struct stat version;       /* the file's, when it was described; st_ino 0: there is no file, or several */
-    struct array_parts *parts; /* of an input that lies in several files (concatenate.h); NULL: it lies in one */
-    bool mixed;                /* its files are decoded in different ways; `decoding` is the first that there is */
-    char *remark;              /* on attributes that cannot be applied, owned; NULL: none */
+    bool filtered, direct;     /* chunks are encoded; rawread.h can read it without HDF5 */
+    double held;               /* bytes that its files store for the data set; infinity: not known */
+    bool scattered;            /* virtual, or in external storage: its files may be missing */
+    struct h5_absent absent;   /* the elements of the view that no source has */
+    struct stat version;       /* of the file, when it was described; st_ino 0: there is no file, or several */
+    struct array_parts *parts; /* of a concatenated input (concatenate.h); NULL: it lies in one file */
+    bool mixed;                /* its files are decoded differently; `decoding` is the first one */
+    char *remark;              /* about attributes that cannot be applied, owned; NULL: none */
 };
 
-/* Describes an input: opens its data set, takes its type and shape, and closes it. The keys `rows` and
- * `select` are not applied yet. STATUS_USAGE: it cannot be read. Its axes point to `array`, which must keep its place.
- * The caller frees with array_free. */
+/* Describes an input: opens its data set, reads its type and shape, and closes it. Does not apply the keys `rows` and
+ * `select`. STATUS_USAGE: the input cannot be read. Axes of the description point to `array`, which must not move in
+ * memory. The caller frees with array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
-/* STATUS_USAGE: it is an enumeration, and the job does not say as which type its numbers are read. */
+/* STATUS_USAGE: the data set is an enumeration and the job sets no `dtype`. */
 struct h5_dataset;
 enum status array_check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
                                     struct error *error);
-/* A description that owns what it holds, but for the labels of axes. No task reads it yet, and it
- * has no other. */
+/* Copies a description; the copy does not own the labels of its axes. No task reads the copy yet, and its `other` is
+ * NULL. */
 struct array array_copy(const struct array *array);
-/* Can its elements be read as they are stored, for an operation that only moves them and stores them as `dtype`: are
- * all numbers kept, and does the job not ask for a type? */
+/* Can an operation that only moves elements read the stored numbers and store them as `dtype`? False if a number would
+ * change, or if the job sets a type. */
 bool array_can_pack(const struct array *array, enum dtype dtype);
-/* From now on its elements are the stored numbers. */
+/* Makes its elements the stored numbers. */
 void array_pack(struct array *array);
-/* From now on its elements, which were packed, are decoded. */
+/* Makes the elements of a packed array the decoded values again. */
 void array_unpack(struct array *array);
 /* Narrows an axis to elements first .. first + count - 1. */
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
-/* Applies the key `select`. STATUS_USAGE: it does not fit the data set. */
+/* Applies the key `select`. STATUS_USAGE: it does not fit the shape of the data set. */
 enum status array_select(struct array *array, const struct job_select *select, struct error *error);
-/* Of an input in a file, once it is narrowed. What was never stored costs little to read, and data sets of which a part
- * is filled are common; but a kilobyte that claims terabytes would keep a job busy for hours. STATUS_USAGE: of 64 GiB
- * or more that the job sees the file holds less than 1/65536. */
+/* For an input in a file, after narrowing. STATUS_USAGE: the job reads 64 GiB or more, and the file stores less than
+ * 1/65536 of that. Elements that were never stored are cheap to read, and partly filled data sets are common; but a
+ * file of one kilobyte that claims terabytes would keep a job busy for hours. */
 enum status array_check_mostly_empty(const struct array *array, struct error *error);
-/* Of an input in a file, once it is narrowed: is there all that it lies in of what is seen (virtual data sets, external
- * storage)? Fills `lack`. STATUS_USAGE: it is not, with the first name, unless the input says `sources: fill`. */
+/* For an input in a file, after narrowing: looks for the sources (virtual data sets) and files (external storage) of
+ * the elements that the job reads, and fills `absent`. STATUS_USAGE, naming the first: one is missing, and the input
+ * does not set `sources: fill`. */
 enum status array_check_sources(struct array *array, struct error *error);
-/* What is seen of part number `number` of an input that lies in several files, or of all of an input, in its data set;
- * false: nothing. */
+/* Sets *seen to the elements that the job reads of the data set in file number `number`; false: none. */
 bool array_seen_in_file(const struct array *array, int number, struct selection *seen);
-/* Where chunks end in what is seen: where boxes of it are cut. */
+/* The grid of chunks in the view; boxes are cut along it. */
 struct grid array_grid(const struct array *array);
-/* Notes that a task reads it; tasks are noted in their order. */
+/* Records that a task reads the array; call it in the order of the tasks. */
 void array_add_reader(struct array *array, int task);
 void array_free(struct array *array);
-/* The files that an input lies in: from number 0 on, NULL behind the last. */
+/* The path of file number `number` of an input; NULL: the input has no such file. */
 const char *array_file(const struct array *input, int number);
 
 #endif

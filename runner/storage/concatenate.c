@@ -1,4 +1,4 @@
-/* concatenate.c - finds the files of a concatenated input, and where each lies in the whole. */
+/* concatenate.c - finds the files of a concatenated input and the position of each in the array. */
 #include "concatenate.h"
 
 #include "../base/fail.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What all files say of their values; NULL where two differ. */
-static void agree(char **all, char *one) {
+/* Keeps `*all` if `one` is equal to it; else sets it to NULL. Frees `one`. */
+static void keep_if_equal(char **all, char *one) {
     if (*all && one && strcmp(*all, one) == 0) {
         free(one);
         return;
@@ -25,7 +25,7 @@ static void agree(char **all, char *one) {
     *all = NULL;
 }
 
-/* The axes that all files have in common are described by the first. */
+/* Describes the axes that are not joined, from the first file. */
 static void describe_axes(const struct h5_dataset *dataset, int along, struct array *array) {
     for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
         if (i == along) continue;
@@ -34,8 +34,8 @@ static void describe_axes(const struct h5_dataset *dataset, int along, struct ar
     }
 }
 
-static enum status take_first(const struct h5_dataset *dataset, const struct job_input *input, struct array *array,
-                              struct error *error) {
+static enum status describe_from_first(const struct h5_dataset *dataset, const struct job_input *input,
+                                       struct array *array, struct error *error) {
     if (dataset->shape.rank <= input->concatenate)
         return fail(error, STATUS_USAGE, "%s: '%s' has %d ax%s, and cannot be concatenated along axis %d",
                     array->parts->of[0].file, input->dataset, dataset->shape.rank,
@@ -48,9 +48,9 @@ static enum status take_first(const struct h5_dataset *dataset, const struct job
     return STATUS_OK;
 }
 
-/* Does a file fit behind the first? */
-static enum status check(const struct h5_dataset *dataset, const struct job_input *input, const struct array *array,
-                         const char *file, struct error *error) {
+/* Does the data set have the type and the other axes of the first file? */
+static enum status check_fits(const struct h5_dataset *dataset, const struct job_input *input,
+                              const struct array *array, const char *file, struct error *error) {
     bool fits = dataset->dtype == array->stored && dataset->shape.rank == array->shape.rank;
     for (int i = 0; fits && i < array->shape.rank; i++)
         fits = i == input->concatenate || dataset->shape.size[i] == array->shape.size[i];
@@ -65,8 +65,8 @@ static enum status check(const struct h5_dataset *dataset, const struct job_inpu
                 dtype_name(array->stored), shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
 }
 
-/* What a file says of its values. */
-static void add_values(const struct h5_dataset *dataset, int number, struct array *array) {
+/* Reads unit, meaning and decoding from the attributes of one file. */
+static void add_attributes(const struct h5_dataset *dataset, int number, struct array *array) {
     struct array_part *part = &array->parts->of[number];
     char *remark, *units = h5_get_trimmed_text(dataset->id, "units"),
                   *long_name = h5_get_trimmed_text(dataset->id, "long_name");
@@ -78,15 +78,15 @@ static void add_values(const struct h5_dataset *dataset, int number, struct arra
     else
         array->remark = remark;
     if (number > 0) {
-        agree(&array->units, units);
-        agree(&array->long_name, long_name);
+        keep_if_equal(&array->units, units);
+        keep_if_equal(&array->long_name, long_name);
         return;
     }
     array->units = units;
     array->long_name = long_name;
 }
 
-static bool alike(const struct decoding *one, const struct decoding *other) {
+static bool decoded_equally(const struct decoding *one, const struct decoding *other) {
     if (!one || !other) return !one && !other;
     char *key = decoding_key(one), *other_key = decoding_key(other);
     bool same = strcmp(key, other_key) == 0;
@@ -95,14 +95,14 @@ static bool alike(const struct decoding *one, const struct decoding *other) {
     return same;
 }
 
-/* The type that holds the values of all files, and whether all are decoded alike. */
-static void join_values(struct array *array) {
+/* Finds the type that represents the values of all files, and whether all files are decoded equally. */
+static void find_common_type(struct array *array) {
     const struct array_parts *parts = array->parts;
     const struct decoding *first = parts->of[0].decoding;
     array->dtype = first ? first->result : array->stored;
     for (int i = 0; i < parts->count; i++) {
         const struct decoding *own = parts->of[i].decoding;
-        array->mixed |= !alike(own, first);
+        array->mixed |= !decoded_equally(own, first);
         array->dtype = decoding_common(array->dtype, own ? own->result : array->stored);
         if (own && !array->decoding) array->decoding = decoding_copy(own);
     }
@@ -120,8 +120,8 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     if (!status) status = array_check_enumeration(input, part->file, dataset, error);
     if (!status) status = h5_check_claims(dataset, part->file, input->dataset, &held, error);
     if (!status) status = rawread_open(dataset, &raw, error);
-    if (!status && number == 0) status = take_first(dataset, input, array, error);
-    if (!status && number > 0) status = check(dataset, input, array, part->file, error);
+    if (!status && number == 0) status = describe_from_first(dataset, input, array, error);
+    if (!status && number > 0) status = check_fits(dataset, input, array, part->file, error);
     if (!status) {
         part->place = box_whole(&dataset->shape);
         part->place.start[along] = array->shape.size[along];
@@ -132,7 +132,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
         array->scattered |= dataset->scattered;
         array->direct &= raw != NULL || shape_elements(&dataset->shape) == 0;
     }
-    if (!status) add_values(dataset, number, array);
+    if (!status) add_attributes(dataset, number, array);
     rawread_close(raw);
     h5_close(dataset);
     return status;
@@ -162,9 +162,9 @@ enum status concatenate_describe(const struct job_input *input, struct array *ar
     free(paths);
     enum status status = STATUS_OK;
     for (int i = 0; i < count && !status; i++) status = add_file(input, i, array, error);
-    if (!status) join_values(array);
+    if (!status) find_common_type(array);
     if (!status && !shape_countable(&array->shape))
-        status = fail(error, STATUS_USAGE, "%s: '%s' in all of them has more elements than 64 bits can count",
+        status = fail(error, STATUS_USAGE, "%s: the concatenated '%s' has more elements than 64 bits can count",
                       input->file, input->dataset);
     return status;
 }

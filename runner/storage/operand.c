@@ -1,4 +1,4 @@
-/* operand.c - boxes of merged axes, from and to arrays. */
+/* operand.c - maps boxes with merged axes to boxes of arrays, and widens elements. */
 #include "operand.h"
 
 #include "../../kernels/core/convert.h"
@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE   (INT64_C(1) << 18) /* elements that are put in order at a time */
+#define PIECE   (INT64_C(1) << 18) /* elements that are rearranged at a time */
 #define WIDENED (INT64_C(1) << 13) /* elements that one thread widens at a time */
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* An array's elements, at the end of their room, as the operand's, which are wider: block by block from the front, so
- * that none is overwritten before it is read. */
+/* Widens the elements of an array in place. The narrow elements stand at the end of the memory; blocks are widened from
+ * the front, so none is overwritten before it is read. */
 struct widening {
     enum dtype from_type, to_type;
-    int64_t count; /* of the block */
+    int64_t count; /* elements of the block */
     const char *from;
     char *to;
 };
@@ -27,7 +27,7 @@ static void widen_some(void *context, int64_t item, int thread) {
     (void)thread;
     const struct widening *block = context;
     int64_t start = item * WIDENED, left = block->count - start;
-    struct casts ignored = {0}; /* rounding at most */
+    struct casts ignored = {0}; /* a wider type loses nothing but rounding */
     convert_elements(block->from_type, block->from + start * (int64_t)dtype_size(block->from_type),
                      left < WIDENED ? left : WIDENED, block->to_type,
                      block->to + start * (int64_t)dtype_size(block->to_type), &ignored);
@@ -51,10 +51,10 @@ static void widen(const struct operand_reading *reading, int64_t count, void *el
 struct walk {
     const struct operand_reading *reading;
     const struct operand_each *each;
-    char *data; /* where the next box goes */
+    char *data; /* destination of the next box */
 };
 
-/* Of a box of `axes` the box of the array. */
+/* Maps a box in the axes of the operand to a box of the array. */
 static struct box box_in_array(const struct operand *operand, const struct box *part) {
     const struct axes *axes = &operand->axes;
     if (operand_is_plain(operand)) return *part;
@@ -91,7 +91,7 @@ static enum status read_box(void *context, const struct box *part, struct error 
     return STATUS_OK;
 }
 
-/* Elements of a packed box of the array, into the order of `axes`: the last axis runs fastest. */
+/* Copies elements of a packed box of the array into the order of `axes`, where the last axis is contiguous. */
 static void rearrange(const struct operand *operand, const struct box *part, const struct box *box, const char *from,
                       size_t size, char *to) {
     const struct axes *axes = &operand->axes;
@@ -116,7 +116,7 @@ static void rearrange(const struct operand *operand, const struct box *part, con
     }
 }
 
-/* In pieces that follow one another in the packed box. An element that is repeated is fresh where it is first read. */
+/* Reads pieces that are adjacent in the packed box. A repeated element is fresh only where it is first read. */
 static enum status read_rearranged(void *context, const struct box *part, struct error *error) {
     struct walk *walk = context;
     const struct operand_reading *reading = walk->reading;
@@ -176,7 +176,7 @@ struct shape operand_grain(const struct operand *operand, const struct shape *ch
     for (int group = 0, axis = 0; group < axes->groups; group++) {
         int64_t whole = 1;
         int end = axis + axes->group[group];
-        for (int i = end - 1; i >= axis; i--) { /* the outermost axis along which a chunk has several elements */
+        for (int i = end - 1; i >= axis; i--) { /* find the outermost axis along which a chunk has several elements */
             int64_t size = axes->of[i] < 0 ? 1 : chunk->size[axes->of[i]];
             if (size > 1 || i == end - 1) {
                 grain.size[group] = size * whole;

@@ -1,4 +1,4 @@
-/* operand.h - boxes of an operand, whose axes may be merged ones of its array (kernels/core/axes.h), read and written
+/* operand.h - reads and writes boxes of an operand, whose axes may be merged axes of its array (kernels/core/axes.h),
  * as boxes of the array. */
 #ifndef RUNNER_OPERAND_H
 #define RUNNER_OPERAND_H
@@ -6,9 +6,9 @@
 #include "../../kernels/core/axes.h"
 #include "reader.h"
 
-/* reader_read of an operand's box. `fresh`: it is read for the first time, so that what its conversion loses is counted
- * if `counted`, and it is hashed if `hashed`. Where the operand is of a wider type than the array, elements are widened
- * behind that. */
+/* Reads a box of an operand. `fresh`: this is the first read of these elements, so conversion losses are counted if
+ * `counted`, and the elements are hashed if `hashed`. If the operand has a wider type than the array, elements are
+ * widened after that. */
 struct operand_reading {
     struct reader *reader;
     const struct operand *operand;
@@ -17,8 +17,8 @@ struct operand_reading {
 };
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data, struct error *error);
 
-/* Calls `each` for the boxes of the array that a box of an operand that is not rearranged consists of, with their place
- * in its packed elements. */
+/* Calls `each` for the boxes of the array that make up a box of an operand, with the position of each in the packed
+ * elements. The operand must not be rearranged. */
 struct operand_each {
     enum status (*each)(void *context, const struct box *box, void *data, struct error *error);
     void *context;
@@ -26,8 +26,8 @@ struct operand_each {
 enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
                              const struct operand_each *each, struct error *error);
 
-/* Where chunks of the array end along the operand's axes; rank 0: nowhere that matters. `shift` (may be NULL), of the
- * array's axes, becomes that of the operand's. */
+/* The chunk grid of the array in the axes of the operand; rank 0: chunks do not matter. `shift` (may be NULL) is given
+ * for the axes of the array, and returned for those of the operand. */
 struct shape operand_grain(const struct operand *operand, const struct shape *chunk, int64_t shift[MAX_RANK]);
 
 #endif

@@ -1,4 +1,4 @@
-/* pieces.c - reads an array that lies in several data sets. */
+/* pieces.c - assembles boxes from the data sets that hold parts of them. */
 #include "pieces.h"
 
 #include "../../kernels/core/cut.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES_OPEN = 16 }; /* data sets at a time */
+enum { PIECES_OPEN = 16 }; /* data sets that are open at the same time */
 #define BAND_BYTES (INT64_C(16) << 20)
 
 struct piece {
     struct reader reader;
-    struct box place; /* in the array */
+    struct box place; /* position in the array */
 };
 
 struct pieces {
-    struct array plain; /* the array as the pieces' readers know it: all of it, a result */
-    int count, next;    /* next: the entry of `open` that the next to be opened takes */
+    struct array plain; /* the array that readers of pieces see: whole, and not an input */
+    int count, next;    /* `next`: entry of `open` that is replaced next */
     struct reader *open[PIECES_OPEN];
     struct piece of[];
 };
@@ -45,7 +45,7 @@ void pieces_set(struct pieces *pieces, int number, const struct box *place, cons
     piece->reader.version = *version;
 }
 
-/* Opens a piece, and closes the one that was opened PIECES_OPEN pieces before. */
+/* Opens the reader of a piece, and closes the one that was opened PIECES_OPEN pieces before. */
 static enum status open_piece(struct pieces *pieces, struct reader *reader, struct error *error) {
     if (reader->dataset) return STATUS_OK;
     struct reader **entry = &pieces->open[pieces->next];
@@ -84,8 +84,8 @@ void pieces_free(struct pieces *pieces) {
     free(pieces);
 }
 
-/* What two boxes share; false: nothing. */
-static bool shared(const struct box *one, const struct box *other, struct box *both) {
+/* Sets *both to the intersection of two boxes; false: it is empty. */
+static bool intersect(const struct box *one, const struct box *other, struct box *both) {
     *both = *one;
     for (int axis = 0; axis < one->rank; axis++) {
         int64_t end = one->start[axis] + one->count[axis], other_end = other->start[axis] + other->count[axis];
@@ -96,18 +96,19 @@ static bool shared(const struct box *one, const struct box *other, struct box *b
     return true;
 }
 
-/* A box as one of what begins at `corner`. */
-static struct box within(const struct box *box, const int64_t corner[MAX_RANK]) {
+/* The box relative to `corner`. */
+static struct box relative_to(const struct box *box, const int64_t corner[MAX_RANK]) {
     struct box moved = *box;
     for (int axis = 0; axis < box->rank; axis++) moved.start[axis] -= corner[axis];
     return moved;
 }
 
-/* Reads the part of a piece into its place in `box`, whose elements are at `data`. */
-static enum status read_part(struct piece *piece, const struct box *part, const struct box *box, char *data,
-                             char *memory, struct trace *trace, struct error *error) {
+/* Reads `part` of a piece into its position in `box`, whose packed elements are at `data`. `memory` has room for
+ * `part`. */
+static enum status read_overlap(struct piece *piece, const struct box *part, const struct box *box, char *data,
+                                char *memory, struct trace *trace, struct error *error) {
     int64_t size = (int64_t)dtype_size(piece->reader.array->dtype);
-    struct box source = within(part, piece->place.start), target = within(part, box->start);
+    struct box source = relative_to(part, piece->place.start), target = relative_to(part, box->start);
     struct shape around = {.rank = box->rank};
     memcpy(around.size, box->count, sizeof around.size);
     struct selection all = selection_of_box(&target);
@@ -121,7 +122,7 @@ static enum status read_part(struct piece *piece, const struct box *part, const 
     return STATUS_OK;
 }
 
-/* The same in parts of bounded size, that end where the chunks of the piece do. */
+/* The same in parts of bounded size, cut along the chunks of the piece. */
 static enum status read_piece(struct piece *piece, const struct box *part, const struct box *box, char *data,
                               struct trace *trace, struct error *error) {
     const struct h5_dataset *dataset = piece->reader.dataset;
@@ -137,7 +138,7 @@ static enum status read_piece(struct piece *piece, const struct box *part, const
     if (!memory) return fail(error, STATUS_IO, "%s: no memory left to read it", piece->reader.file);
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box piece_of_it = cut_piece(&cut, number);
-        status = read_part(piece, &piece_of_it, box, data, memory, trace, error);
+        status = read_overlap(piece, &piece_of_it, box, data, memory, trace, error);
     }
     free(memory);
     return status;
@@ -148,7 +149,7 @@ enum status pieces_read(struct pieces *pieces, const struct box *box, void *data
     for (int i = 0; i < pieces->count; i++) {
         struct piece *piece = &pieces->of[i];
         struct box part;
-        if (!shared(box, &piece->place, &part)) continue;
+        if (!intersect(box, &piece->place, &part)) continue;
         TRY(open_piece(pieces, &piece->reader, error));
         piece->reader.counts = (struct read_counts){0};
         TRY(read_piece(piece, &part, box, data, trace, error));

@@ -1,14 +1,14 @@
 /* random.c - Philox4x32-10, and elements made of its bits.
  *
- * Elements are made a piece at a time: first the bits of the piece, in a loop that vectorises over counters, then
- * values in double, then the data type. Pieces do not depend on each other. */
+ * A piece of elements is generated at a time: first its bits, in a loop that vectorises over counters, then its values
+ * in double, then the data type. Pieces do not depend on each other. */
 #include "random.h"
 
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
 #include <math.h>
 
-#define PAIRS 512 /* counters of a piece, which gives 1024 elements */
+#define PAIRS 512 /* counters of a piece; each gives two elements */
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
@@ -62,8 +62,8 @@ static uint64_t integer_end(double value) {
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
-/* Makes `count` elements from linear index `index` on, all in the piece that starts at pair index / 2. `most`: the
- * largest value of `uniform`. */
+/* Generates `count` elements from linear index `index` on. All lie in the piece that starts at pair index / 2. `most`:
+ * the largest value of `uniform`. */
 static void fill_piece(const struct random_terms *terms, double most, enum dtype dtype, uint64_t index, int64_t count,
                        void *data) {
     uint64_t bits[2 * PAIRS];
@@ -107,7 +107,7 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
-/* Merges trailing axes that the box covers whole: the box becomes `runs` runs of `length` adjacent elements. */
+/* Merges trailing axes that the box covers completely: the box becomes `runs` runs of `length` adjacent elements. */
 static void box_runs(const struct shape *shape, const struct box *box, int *axes, int64_t *runs, int64_t *length) {
     *axes = box->rank;
     *runs = *length = 1;
@@ -120,7 +120,7 @@ static void box_runs(const struct shape *shape, const struct box *box, int *axes
     for (int axis = 0; axis < *axes; axis++) *runs *= box->count[axis];
 }
 
-/* The linear index, in the array, of a run's first element. */
+/* The linear index of the first element of a run. */
 static int64_t run_index(const struct shape *shape, const struct box *box, int axes, int64_t run) {
     int64_t index = 0, stride = 1;
     for (int axis = shape->rank - 1; axis >= 0; axis--) {

@@ -1,6 +1,7 @@
-/* reader.c - reads and hashes arrays wherever they are. */
+/* reader.c - opens, reads and hashes arrays. */
 #include "reader.h"
 
+#include "../../kernels/core/cpu.h"
 #include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
@@ -56,49 +57,50 @@ bool reader_same_version(const struct stat *a, const struct stat *b) {
 }
 
 static enum status fail_changed(const struct reader *reader, struct error *error) {
-    return fail(error, STATUS_IO, "%s: was changed while the job ran; `--resume` reads it anew", reader->file);
+    return fail(error, STATUS_IO, "%s: changed while the job ran; `--resume` reads it again", reader->file);
 }
 
 enum status reader_check(const struct reader *reader, struct error *error) {
     struct stat now;
     if (!reader->dataset || !reader->file || reader->live || stat(reader->file, &now) != 0) return STATUS_OK;
-    /* Another file of that name does not matter: the open one stays as it was. */
+    /* A new file of that name does not matter: the open one keeps its contents. */
     if (now.st_dev != reader->version.st_dev || now.st_ino != reader->version.st_ino) return STATUS_OK;
     return reader_same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
 }
 
-static void unpack_source(const char *path, const char *name, struct error *error) {
+static void check_source_chunks(const char *path, const char *name, struct error *error) {
     struct h5_dataset *dataset = NULL;
-    struct error ignored = {0}; /* it is no data set */
+    struct error ignored = {0}; /* the source is not a data set */
     if (h5_open_chunks(path, name, &dataset, &ignored)) return;
-    struct rawread *packed = rawread_open_check(dataset);
+    struct rawread *check = rawread_open_check(dataset);
     struct box whole = box_whole(&dataset->shape);
     struct selection all = selection_of_box(&whole);
-    if (packed) rawread_check_chunks(packed, &all, error);
-    rawread_close(packed);
+    if (check) rawread_check_chunks(check, &all, error);
+    rawread_close(check);
     h5_close(dataset);
 }
 
-/* What HDF5 will decode in a stranger's file must decode within bounds: of a virtual data set all that the job may see,
- * now, else each box before it is read. */
-static enum status prepare_unpacking(struct reader *reader, struct error *error) {
+/* Chunks that HDF5 will decode in another program's file must decode within bounds. For a virtual data set this checks
+ * all chunks that the job reads, now; for others, reader_read checks each box before it reads it. */
+static enum status prepare_chunk_check(struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     if (reader->raw || !reader->foreign) return STATUS_OK;
-    reader->packed = rawread_open_check(reader->dataset);
+    reader->chunk_check = rawread_open_check(reader->dataset);
     if (!h5_is_virtual(reader->dataset->id)) return STATUS_OK;
     struct box whole = box_whole(&array->shape);
     struct selection seen = view_selection(&array->view, &whole);
     seen.rank -= reader->dataset->inner;
     struct h5_guard guard;
-    h5_guard_begin(&guard, EXTERNAL_ALLOW, reader->file); /* what is not allowed was refused when it was described */
+    /* array_describe has refused sources that the job does not permit. */
+    h5_guard_begin(&guard, EXTERNAL_ALLOW, reader->file);
     guard.seen = &seen;
-    guard.visit = unpack_source;
+    guard.visit = check_source_chunks;
     enum status status = h5_guard_check_open(&guard, reader->object, reader->dataset->id, error);
     h5_guard_end(&guard);
     return status;
 }
 
-/* Sources may have come or gone since the data set was described. */
+/* Sources may have appeared or disappeared since the data set was described. */
 static enum status check_sources(const struct reader *reader, struct error *error) {
     struct h5_dataset *dataset = reader->dataset;
     const struct array *array = reader->array;
@@ -110,8 +112,8 @@ static enum status check_sources(const struct reader *reader, struct error *erro
     enum status status = h5_find_absent(dataset->id, reader->file, reader->object, &seen, &absent, error);
     dataset->read = absent.read_by_source ? h5_read_by_source : NULL;
     if (!status && array->input && absent.elements != array->absent.elements)
-        status = fail(error, STATUS_IO, "%s: sources of '%s' have come or gone while the job ran%s%s", reader->file,
-                      reader->object, absent.first ? ": " : "", absent.first ? absent.first : "");
+        status = fail(error, STATUS_IO, "%s: sources of '%s' appeared or disappeared while the job ran%s%s",
+                      reader->file, reader->object, absent.first ? ": " : "", absent.first ? absent.first : "");
     free(absent.first);
     return status;
 }
@@ -126,20 +128,20 @@ enum status reader_open(struct reader *reader, struct error *error) {
     reader->live = !status && h5_is_swmr(reader->dataset->id);
     if (!status && (reader->version.st_ino == 0 || reader->live)) reader->version = version;
     if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
-    if (!status) status = prepare_unpacking(reader, error);
+    if (!status) status = prepare_chunk_check(reader, error);
     if (!status) status = check_sources(reader, error);
     if (!status) return STATUS_OK;
     reader_close(reader);
-    return error->status = STATUS_IO; /* it could be read before */
+    return error->status = STATUS_IO; /* array_describe could read it */
 }
 
 void reader_close(struct reader *reader) {
     FENCE(reader->file);
     rawread_close(reader->raw);
-    rawread_close(reader->packed);
+    rawread_close(reader->chunk_check);
     h5_close(reader->dataset);
     if (reader->pieces) pieces_close(reader->pieces);
-    reader->raw = reader->packed = NULL;
+    reader->raw = reader->chunk_check = NULL;
     reader->dataset = NULL;
 }
 
@@ -166,7 +168,7 @@ void readers_free(struct readers *readers) {
 }
 
 /* Removes an entry from the list of open readers. */
-static void forget(struct readers *readers, int entry) {
+static void remove_open(struct readers *readers, int entry) {
     int behind = --readers->open_count - entry;
     memmove(&readers->open[entry], &readers->open[entry + 1], (size_t)behind * sizeof *readers->open);
 }
@@ -175,8 +177,8 @@ enum status readers_open(struct readers *readers, int array, struct error *error
     struct reader *reader = &readers->of[array];
     int entry = 0;
     while (entry < readers->open_count && readers->open[entry] != reader) entry++;
-    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]); /* the least recently used */
-    if (entry < readers->open_count) forget(readers, entry);
+    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]);
+    if (entry < readers->open_count) remove_open(readers, entry);
     readers->open[readers->open_count++] = reader;
     return reader_open(reader, error);
 }
@@ -185,13 +187,13 @@ void readers_close_before(struct readers *readers, int task) {
     for (int entry = readers->open_count - 1; entry >= 0; entry--) {
         if (readers->open[entry]->array->last_reader >= task) continue;
         reader_close(readers->open[entry]);
-        forget(readers, entry);
+        remove_open(readers, entry);
     }
 }
 
 /* ---- reading and hashing ---- */
 
-/* What HDF5 has to read, in pieces that follow one another in the box. */
+/* Reads by HDF5 and converts, in pieces that are adjacent in the packed box. */
 static enum status read_converted(struct reader *reader, const struct box *box, const struct read_target *target,
                                   struct error *error) {
     enum dtype stored = reader->dataset->dtype;
@@ -219,32 +221,32 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     const struct array *array = reader->array;
     TRY(interrupt_check(error));
     struct selection selection = view_selection(&array->view, box);
-    struct box made = *box; /* views of what is generated, or lies in pieces, are boxes */
-    memcpy(made.start, selection.start, sizeof made.start);
+    struct box view_box = *box; /* the view of a generated array, or of one in pieces, is a box */
+    memcpy(view_box.start, selection.start, sizeof view_box.start);
     if (array->input && array->input->random) {
-        random_fill(&array->input->terms, &array->input->shape, array->dtype, &made, data);
+        random_fill(&array->input->terms, &array->input->shape, array->dtype, &view_box, data);
         return STATUS_OK;
     }
-    if (reader->pieces) return pieces_read(reader->pieces, &made, data, &reader->counts, trace, error);
+    if (reader->pieces) return pieces_read(reader->pieces, &view_box, data, &reader->counts, trace, error);
     if (!reader->dataset) return fail(error, STATUS_IO, "the result of '%s' was not stored", array->name);
     FENCE_LONG(reader->file);
     const struct read_target target = {data, array->dtype, reader->decoding, &reader->counts};
     if (reader->raw) return rawread_selected(reader->raw, &selection, &target, NULL, trace, error);
     reader->counts.bytes += box_elements(box) * (int64_t)dtype_size(reader->dataset->dtype);
-    if (reader->packed) TRY(rawread_check_chunks(reader->packed, &selection, error));
+    if (reader->chunk_check) TRY(rawread_check_chunks(reader->chunk_check, &selection, error));
     if (reader->dataset->dtype != array->dtype || reader->decoding) return read_converted(reader, box, &target, error);
     return h5_read_selected(reader->dataset, &selection, data, error);
 }
 
-/* ---- what conversion loses ---- */
+/* ---- conversion losses ---- */
 
 bool reader_needs_casts(const struct reader *reader) {
-    return (reader->array->input || reader->decoding) && reader->cast != shape_elements(&reader->array->shape);
+    return (reader->array->input || reader->decoding) && reader->counted != shape_elements(&reader->array->shape);
 }
 
 void reader_casts_begin(struct reader *reader) {
     reader->casts = (struct casts){0};
-    reader->cast = 0;
+    reader->counted = 0;
 }
 
 void reader_casts_add(struct reader *reader, const struct read_counts *before, const struct box *box) {
@@ -252,12 +254,12 @@ void reader_casts_add(struct reader *reader, const struct read_counts *before, c
     reader->casts.overflowed += reader->counts.casts.overflowed - before->casts.overflowed;
     reader->casts.wrapped += reader->counts.casts.wrapped - before->casts.wrapped;
     reader->casts.truncated += reader->counts.casts.truncated - before->casts.truncated;
-    reader->cast += box_elements(box);
+    reader->counted += box_elements(box);
 }
 
 void reader_casts_set(struct reader *reader, const struct casts *casts) {
     reader->casts = *casts;
-    reader->cast = shape_elements(&reader->array->shape);
+    reader->counted = shape_elements(&reader->array->shape);
 }
 
 char *reader_cast_losses(const struct reader *reader) {
@@ -275,7 +277,7 @@ char *reader_cast_losses(const struct reader *reader) {
         char *longer = text ? must_printf("%s, %lld %s it", text, (long long)losses[i].count, losses[i].what)
                             : must_printf("%s '%s': %lld of %lld elements %s %s",
                                           reader->array->input ? "input" : "result of", reader->array->name,
-                                          (long long)losses[i].count, (long long)reader->cast, losses[i].what, type);
+                                          (long long)losses[i].count, (long long)reader->counted, losses[i].what, type);
         free(text);
         text = longer;
     }
@@ -292,13 +294,13 @@ char *reader_decoding_text(const struct reader *reader) {
     int64_t missing;
     if (!reader_missing_count(reader, &missing)) return NULL;
     const struct decoding *decoding = array->decoding;
-    bool silent = decoding->said.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
-    if (silent && !array->mixed) return NULL; /* a default that is nowhere */
+    bool unused_default = decoding->attributes.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
+    if (unused_default && !array->mixed) return NULL; /* netCDF's default fill value, which no element has */
     bool only_asked = array->input && array->input->stored_numbers;
     char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(decoding);
     char *text =
         must_printf("%s '%s': decoded%s: %s; %lld of %lld missing", array->input ? "input" : "result of", array->name,
-                    only_asked ? "" : " as CF says", how, (long long)missing, (long long)reader->cast);
+                    only_asked ? "" : " as CF says", how, (long long)missing, (long long)reader->counted);
     free(how);
     return text;
 }
@@ -315,23 +317,19 @@ char *reader_absent_sources(const struct reader *reader) {
 /* ---- hashing ---- */
 
 /* A sum modulo 2^128 does not depend on the order of boxes and threads. */
-static void add(XXH128_hash_t *sum, XXH128_hash_t term) {
+static void hash_add(XXH128_hash_t *sum, XXH128_hash_t term) {
     uint64_t low = sum->low64 + term.low64;
     sum->high64 += term.high64 + (low < term.low64);
     sum->low64 = low;
 }
 
-static int64_t at_most(int64_t value, int64_t bound) {
-    return value < bound ? value : bound;
-}
-
-/* The segments of a box, hashed in groups. The box begins at a multiple of SEGMENT along the last axis. */
+/* The segments of a box, which begins at a multiple of SEGMENT along the last axis. */
 struct hashing {
     const struct array *array;
     const struct box *box;
     const char *data;
     int64_t rows, columns; /* of the box */
-    int64_t in_row;        /* segments in a row of the box */
+    int64_t in_row;        /* segments in one row of the box */
     XXH128_hash_t *sums;   /* by thread */
 };
 
@@ -342,17 +340,18 @@ static void hash_group(void *context, int64_t group, int thread) {
     int last = box->rank - 1;
     int64_t columns = hashing->columns, size = (int64_t)dtype_size(hashing->array->dtype);
     int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
-    int64_t end = at_most((group + 1) * GROUP, hashing->rows * hashing->in_row);
+    int64_t end = min_int64((group + 1) * GROUP, hashing->rows * hashing->in_row);
     for (int64_t i = group * GROUP; i < end; i++) {
-        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT, row = 0; /* row: in the whole array */
+        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT;
+        int64_t row = 0; /* in the whole array */
         for (int64_t axis = last - 1, left = r, rows = 1; axis >= 0; rows *= extent[axis--]) {
             row += (box->start[axis] + left % box->count[axis]) * rows;
             left /= box->count[axis];
         }
         int64_t number = row * segments_in_row + (box->start[last] + c) / SEGMENT;
-        add(&hashing->sums[thread],
-            XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
-                                  (size_t)(at_most(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
+        hash_add(&hashing->sums[thread],
+                 XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
+                                       (size_t)(min_int64(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
     }
 }
 
@@ -361,10 +360,10 @@ static XXH128_hash_t *new_sums(void) {
     return memset(must_malloc(bytes), 0, bytes);
 }
 
-/* Adds the threads' sums, over `elements` elements, to the hash and frees them. */
-static void take_sums(struct reader *reader, XXH128_hash_t *sums, int64_t elements) {
+/* Adds the sums of all threads, which cover `elements` elements, to the hash, and frees them. */
+static void add_sums(struct reader *reader, XXH128_hash_t *sums, int64_t elements) {
     XXH128_hash_t sum = {reader->hash_low, reader->hash_high};
-    for (int i = 0; i < workers_count(); i++) add(&sum, sums[i]);
+    for (int i = 0; i < workers_count(); i++) hash_add(&sum, sums[i]);
     reader->hash_low = sum.low64;
     reader->hash_high = sum.high64;
     reader->hashed += elements;
@@ -392,7 +391,7 @@ static void hash_box(struct reader *reader, const struct box *box, const void *d
     int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
     struct hashing hashing = {reader->array, box, data, box_elements(box) / columns, columns, in_row, new_sums()};
     workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
-    take_sums(reader, hashing.sums, box_elements(box));
+    add_sums(reader, hashing.sums, box_elements(box));
 }
 
 void reader_hash_end(struct reader *reader) {
@@ -401,7 +400,7 @@ void reader_hash_end(struct reader *reader) {
              (unsigned long long)reader->hash_low);
 }
 
-/* Hashes a run of whole segments of rows that are whole segments, so that segment numbers are consecutive. */
+/* Hashes a run of a contiguous data set. Runs and rows consist of whole segments, so numbers are consecutive. */
 struct run_hashing {
     const struct array *array;
     XXH128_hash_t *sums; /* by thread */
@@ -410,16 +409,15 @@ struct run_hashing {
 static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
     const struct run_hashing *hashing = context;
     const struct array *array = hashing->array;
-    int64_t before = array->view.first[0],
-            size = (int64_t)dtype_size(array->dtype); /* before: elements before the band */
+    int64_t before = array->view.first[0], size = (int64_t)dtype_size(array->dtype); /* elements before the band */
     for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
     for (int64_t done = 0; done < elements; done += SEGMENT)
-        add(&hashing->sums[thread],
-            XXH3_128bits_withSeed((const char *)data + done * size, (size_t)(at_most(SEGMENT, elements - done) * size),
-                                  (XXH64_hash_t)((first - before + done) / SEGMENT)));
+        hash_add(&hashing->sums[thread], XXH3_128bits_withSeed((const char *)data + done * size,
+                                                               (size_t)(min_int64(SEGMENT, elements - done) * size),
+                                                               (XXH64_hash_t)((first - before + done) / SEGMENT)));
 }
 
-/* Is the array as long as its data set along that axis? */
+/* Does the array cover that axis of its data set? */
 static bool is_whole_axis(const struct reader *reader, int axis) {
     return !reader->dataset || reader->array->shape.size[axis] == reader->dataset->shape.size[axis];
 }
@@ -428,11 +426,11 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
                                struct error *error) {
     TRY(interrupt_check(error));
     int last = box->rank - 1;
-    bool counts = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
-    for (int axis = 1; axis < box->rank; axis++) counts = counts && is_whole_axis(reader, axis);
-    bool at_once = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && counts &&
-                   reader->hashed >= 0 && box_is_whole_segments(reader, box);
-    if (!at_once) {
+    bool rows_fit = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
+    for (int axis = 1; axis < box->rank; axis++) rows_fit = rows_fit && is_whole_axis(reader, axis);
+    bool by_run = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && rows_fit &&
+                  reader->hashed >= 0 && box_is_whole_segments(reader, box);
+    if (!by_run) {
         TRY(reader_read(reader, box, data, trace, error));
         hash_box(reader, box, data);
         return STATUS_OK;
@@ -442,7 +440,7 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     struct selection selection = view_selection(&reader->array->view, box);
     const struct read_target target = {data, reader->array->dtype, reader->decoding, &reader->counts};
     enum status status = rawread_selected(reader->raw, &selection, &target, &visitor, trace, error);
-    take_sums(reader, hashing.sums, box_elements(box));
+    add_sums(reader, hashing.sums, box_elements(box));
     return status;
 }
 

@@ -1,15 +1,15 @@
-/* view.c - views of data sets. */
+/* view.c - maps views to their data sets. */
 #include "view.h"
 
 #include "../base/fail.h"
 
 #include <string.h>
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
     while (b) {
-        int64_t rest = a % b;
+        int64_t remainder = a % b;
         a = b;
-        b = rest;
+        b = remainder;
     }
     return a;
 }
@@ -25,9 +25,8 @@ enum status view_select(const struct job_select *select, struct data_view *view,
     const struct shape source = *seen;
     char text[SHAPE_TEXT], slice_text[JOB_SLICE_TEXT];
     if (select->rank != source.rank)
-        return fail(error, STATUS_USAGE,
-                    "'select' has %d entries, one for each axis of the data set's shape %s is wanted", select->rank,
-                    shape_format(&source, text));
+        return fail(error, STATUS_USAGE, "'select' has %d entries, but the data set's shape %s needs one for each axis",
+                    select->rank, shape_format(&source, text));
     *view = view_of_all(&source);
     *seen = (struct shape){0};
     for (int axis = 0; axis < source.rank; axis++) {
@@ -43,7 +42,7 @@ enum status view_select(const struct job_select *select, struct data_view *view,
         if (!slice->has_end) end = size;
         if (end < 0) end += size;
         if (first < 0 || first > size || end < 0 || end > size)
-            return fail(error, STATUS_USAGE, "'select': \"%s\" is not all in axis %d, which has %lld elements",
+            return fail(error, STATUS_USAGE, "'select': \"%s\" reaches beyond axis %d, which has %lld elements",
                         job_slice_format(slice, slice_text), axis, (long long)size);
         view->step[axis] = slice->step;
         seen->size[seen->rank++] = end > first ? (end - first + slice->step - 1) / slice->step : 0;
@@ -88,7 +87,7 @@ struct shape view_grain(const struct data_view *view, const struct shape *chunk)
     for (int of = 0; of < view->source.rank; of++) {
         if (view->dropped[of]) continue;
         int64_t size = chunk->size[of], step = view->step[of];
-        grain.size[grain.rank++] = step >= size ? 1 : size / greatest_divisor(size, step);
+        grain.size[grain.rank++] = step >= size ? 1 : size / greatest_common_divisor(size, step);
     }
     return grain;
 }

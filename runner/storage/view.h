@@ -1,5 +1,6 @@
-/* view.h - what a job sees of a data set: every step-th element of a part of each axis; an axis of which it takes one
- * index is not seen. A view is stated in the data set's axes, a box of it in those that are seen. */
+/* view.h - the part of a data set that a job reads: every step-th element of a range of each axis. An axis of which the
+ * job takes a single index is dropped. A view is given in the axes of the data set ("source"); boxes of it use the axes
+ * that remain ("seen"). */
 #ifndef RUNNER_VIEW_H
 #define RUNNER_VIEW_H
 
@@ -7,29 +8,29 @@
 #include "elements/selection.h"
 
 struct data_view {
-    struct shape source;                     /* the data set's; rank 0: all of an array is seen as it is */
-    int64_t first[MAX_RANK], step[MAX_RANK]; /* along each axis of the source */
-    bool dropped[MAX_RANK];                  /* only index `first` of that axis is seen */
+    struct shape source;                     /* shape of the data set; rank 0: the view is the whole array */
+    int64_t first[MAX_RANK], step[MAX_RANK]; /* of each axis of the source */
+    bool dropped[MAX_RANK];                  /* the job takes only index `first` of this axis */
 };
 
 struct data_view view_of_all(const struct shape *source);
-/* Applies the key `select`, given for a data set of that shape: fills the view and the shape that is seen.
- * STATUS_USAGE: an entry is out of range, or there are more or fewer than axes. */
+/* Applies the key `select` to a data set of shape *seen: sets the view, and *seen to its shape. STATUS_USAGE: an entry
+ * is out of range, or the number of entries is not the number of axes. */
 enum status view_select(const struct job_select *select, struct data_view *view, struct shape *seen,
                         struct error *error);
-/* Narrows an axis that is seen to what lies from its element number `first` on. */
+/* Moves the beginning of seen axis `axis` to its element `first`. */
 void view_begin(struct data_view *view, int axis, int64_t first);
-/* The axis of the source that is seen as `axis`. */
+/* The source axis of seen axis `axis`. */
 int view_axis(const struct data_view *view, int axis);
-/* Is every seen element next to the one before, along each axis? */
+/* Are all steps 1 and no axes dropped? */
 bool view_is_box(const struct data_view *view);
-/* A box of what is seen, in the source. */
+/* Maps a box of the view to the source. */
 struct selection view_selection(const struct data_view *view, const struct box *box);
-/* Where, in what is seen, a chunk of the source ends: at multiples of `grain`, once `shift` is added (cut.h). */
+/* The chunk grid in the view: chunks end at multiples of `grain`, once `shift` is added (cut.h). */
 struct shape view_grain(const struct data_view *view, const struct shape *chunk);
 void view_shift(const struct data_view *view, int64_t shift[MAX_RANK]);
-/* The source's elements that are read for each one that is seen: those between them in the file, or in the same chunk.
- */
+/* The number of source elements that are read for each element of the view, because they lie between its elements or in
+ * the same chunk. */
 double view_excess(const struct data_view *view, const struct shape *seen, const struct shape *chunk);
 
 #endif

@@ -1,4 +1,4 @@
-/* bytes.c - shuffle, fletcher32 and byte order, each a loop that the compiler makes vectors of. */
+/* bytes.c - shuffle, fletcher32 and byte order, as loops that the compiler vectorises. */
 #include "bytes.h"
 
 #include <stdbool.h>
@@ -6,9 +6,9 @@
 
 /* ---- shuffle: byte b of element i is at b * elements + i; bytes of an incomplete element stay at the end ------------
  *
- * Elements are joined from halves, and those from smaller halves. Each step is a loop that compiles to the processor's
- * own interleaving of two registers, ten times as fast as byte by byte. It works in blocks, so that intermediate halves
- * stay in the first-level cache. */
+ * Elements are joined from halves, and halves from smaller halves. Each step is a loop that compiles to instructions
+ * that interleave two registers: ten times as fast as byte by byte. Blocks keep the intermediate halves in the
+ * first-level cache. */
 
 enum { BLOCK = 1024 }; /* elements */
 
@@ -96,9 +96,9 @@ void bytes_shuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t by
  *
  *     first = w[0] + ... + w[n-1]        second = n w[0] + (n - 1) w[1] + ... + w[n-1]        (modulo 65535)
  *
- * Words are added in this machine's byte order; exchanging the bytes of a word, and so of a sum, multiplies it by 256
- * modulo 65535. LANES columns are summed side by side, ROWS rows at a time, which is as many as 32 bits hold. Word l of
- * row r has weight (ROWS - r) LANES - l; a column's own second sum accounts for the ROWS - r. */
+ * Words are added in this machine's byte order; swapping the bytes of a word, and so of a sum, multiplies it by 256
+ * modulo 65535. LANES columns are summed side by side, ROWS rows at a time: more would overflow 32 bits. Word l of row
+ * r has weight (ROWS - r) LANES - l; the second sum of a column already contains the factor ROWS - r. */
 
 enum { LANES = 8, ROWS = 256 };
 

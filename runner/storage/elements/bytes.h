@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Byte b of element i of `size` bytes goes to b * elements + i, or comes from there; bytes of an incomplete element
- * stay at the end. Both buffers are aligned for any element and do not overlap. */
+/* Moves byte b of element i (`size` bytes each) to b * elements + i, or back; bytes of an incomplete element stay at
+ * the end. Both buffers are aligned for any element and do not overlap. */
 void bytes_shuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size);
 void bytes_unshuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size);
 

@@ -1,15 +1,16 @@
-/* codecs.c - other people's decompressors, opened at run time, and bitshuffle.
+/* codecs.c - loads decompressors at run time, and implements bitshuffle.
  *
- * What the filters store, from their specifications and sources (numbers most significant byte first):
+ * Stored formats, from the specifications and sources of the filters (numbers most significant byte first):
  *     zstd         a Zstandard frame
- *     LZ4          bytes in all (8), bytes of a block (4); for each block its stored bytes (4) and the block,
+ *     LZ4          total bytes (8), bytes of a block (4); for each block its stored bytes (4) and the block,
  *                  uncompressed where its stored bytes equal its decoded bytes
  *     Blosc        a Blosc 1 buffer
- *     bitshuffle   alone: as described below; with LZ4 or zstd: bytes in all (8), bytes of a block (4); for each
+ *     bitshuffle   alone: as described below; with LZ4 or zstd: total bytes (8), bytes of a block (4); for each
  *                  block its stored bytes (4) and the compressed block; then, uncompressed, the elements after the
  *                  last group of 8
  *
- * Bitshuffle puts bit b of byte j of all elements of a block side by side, eight to a byte, least significant first. */
+ * Bitshuffle stores bit b of byte j of all elements of a block side by side, eight to a byte, least significant bit
+ * first. */
 #include "codecs.h"
 
 #include "bytes.h"
@@ -21,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As The HDF Group registers them; `plugin`: hdf5plugin brings it. */
-static const struct known {
+/* From the registry of The HDF Group; `plugin`: hdf5plugin contains it. */
+static const struct registered_filter {
     int filter;
     const char *name;
     bool plugin;
-} names[] = {
+} registered_filters[] = {
     {305, "LZO", false},
     {FILTER_BZIP2, "bzip2", true},
     {FILTER_LZF, "LZF", false},
@@ -63,20 +64,20 @@ static const struct known {
     {32033, "HTJ2K", true},
 };
 
-static const struct known *find_known(int filter) {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].filter == filter) return &names[i];
+static const struct registered_filter *find_registered(int filter) {
+    for (size_t i = 0; i < sizeof registered_filters / sizeof *registered_filters; i++)
+        if (registered_filters[i].filter == filter) return &registered_filters[i];
     return NULL;
 }
 
 const char *codec_name(int filter) {
-    const struct known *known = find_known(filter);
-    return known ? known->name : NULL;
+    const struct registered_filter *entry = find_registered(filter);
+    return entry ? entry->name : NULL;
 }
 
 bool codec_in_hdf5plugin(int filter) {
-    const struct known *known = find_known(filter);
-    return known && known->plugin;
+    const struct registered_filter *entry = find_registered(filter);
+    return entry && entry->plugin;
 }
 
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
@@ -85,44 +86,46 @@ static struct libraries {
     int (*lz4)(const char *from, char *to, int stored, int most);
     size_t (*zstd)(void *to, size_t most, const void *from, size_t stored);
     size_t (*zstd_compress)(void *to, size_t most, const void *from, size_t bytes, int level);
-    unsigned long long (*zstd_claims)(const void *from, size_t stored);
+    unsigned long long (*zstd_decoded_bytes)(const void *from, size_t stored);
     int (*blosc)(const void *from, void *to, size_t most, int threads);
     int (*blosc_validate)(const void *from, size_t stored, size_t *claims);
 } libraries;
 
-/* ISO C lets no pointer to an object become one to a function; POSIX does. */
-static void find(const char *library, const char *name, void *function) {
+/* ISO C does not convert a pointer to an object into a pointer to a function; POSIX does. */
+static void load_symbol(const char *library, const char *name, void *function) {
     void *file = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays open */
     if (file) *(void **)function = dlsym(file, name);
 }
 
-static void load(void) {
-    find("liblz4.so.1", "LZ4_decompress_safe", (void *)&libraries.lz4);
-    find("libzstd.so.1", "ZSTD_decompress", (void *)&libraries.zstd);
-    find("libzstd.so.1", "ZSTD_compress", (void *)&libraries.zstd_compress);
-    find("libzstd.so.1", "ZSTD_getFrameContentSize", (void *)&libraries.zstd_claims);
-    find("libblosc.so.1", "blosc_decompress_ctx", (void *)&libraries.blosc);
-    find("libblosc.so.1", "blosc_cbuffer_validate", (void *)&libraries.blosc_validate);
+static void load_libraries(void) {
+    load_symbol("liblz4.so.1", "LZ4_decompress_safe", (void *)&libraries.lz4);
+    load_symbol("libzstd.so.1", "ZSTD_decompress", (void *)&libraries.zstd);
+    load_symbol("libzstd.so.1", "ZSTD_compress", (void *)&libraries.zstd_compress);
+    load_symbol("libzstd.so.1", "ZSTD_getFrameContentSize", (void *)&libraries.zstd_decoded_bytes);
+    load_symbol("libblosc.so.1", "blosc_decompress_ctx", (void *)&libraries.blosc);
+    load_symbol("libblosc.so.1", "blosc_cbuffer_validate", (void *)&libraries.blosc_validate);
 }
 
 static const struct libraries *open_libraries(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    pthread_once(&once, load_libraries);
     return &libraries;
 }
 
-/* What bitshuffle compresses with. */
-enum { OVER_NOTHING = 0, OVER_LZ4 = 2, OVER_ZSTD = 3 };
+/* Values of the parameter by which bitshuffle names its compressor. */
+enum { NO_COMPRESSOR = 0, WITH_LZ4 = 2, WITH_ZSTD = 3 };
 
 bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const char **needs) {
     static const char lz4[] = "liblz4.so.1 (Debian's liblz4-1)", zstd[] = "libzstd.so.1 (Debian's libzstd1)",
                       blosc[] = "libblosc.so.1 (Debian's libblosc1)";
     const struct libraries *here = open_libraries();
     *needs = NULL;
-    unsigned over = filter == FILTER_BITSHUFFLE ? values[4] : OVER_NOTHING;
-    if (filter == FILTER_BITSHUFFLE && over != OVER_NOTHING && over != OVER_LZ4 && over != OVER_ZSTD) return false;
-    if ((filter == FILTER_LZ4 || over == OVER_LZ4) && !here->lz4) *needs = lz4;
-    if ((filter == FILTER_ZSTD || over == OVER_ZSTD) && !(here->zstd && here->zstd_compress && here->zstd_claims))
+    unsigned compressor = filter == FILTER_BITSHUFFLE ? values[4] : NO_COMPRESSOR;
+    if (filter == FILTER_BITSHUFFLE && compressor != NO_COMPRESSOR && compressor != WITH_LZ4 && compressor != WITH_ZSTD)
+        return false;
+    if ((filter == FILTER_LZ4 || compressor == WITH_LZ4) && !here->lz4) *needs = lz4;
+    if ((filter == FILTER_ZSTD || compressor == WITH_ZSTD) &&
+        !(here->zstd && here->zstd_compress && here->zstd_decoded_bytes))
         *needs = zstd;
     if (filter == FILTER_BLOSC && !(here->blosc && here->blosc_validate)) *needs = blosc;
     bool ours = filter == FILTER_LZ4 || filter == FILTER_ZSTD || filter == FILTER_BLOSC || filter == FILTER_BITSHUFFLE;
@@ -130,7 +133,7 @@ bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const cha
 }
 
 bool codec_can_decode_all(int filter) {
-    const unsigned lz4[CODEC_VALUES] = {[4] = OVER_LZ4}, zstd[CODEC_VALUES] = {[4] = OVER_ZSTD};
+    const unsigned lz4[CODEC_VALUES] = {[4] = WITH_LZ4}, zstd[CODEC_VALUES] = {[4] = WITH_ZSTD};
     const char *needs;
     return codec_can_decode(filter, lz4, &needs) && codec_can_decode(filter, zstd, &needs);
 }
@@ -144,55 +147,56 @@ static uint64_t big_endian(const unsigned char *from, int bytes) {
 }
 
 /* Decompresses a block that must fill `bytes` bytes exactly. */
-static bool expand(unsigned over, const unsigned char *from, size_t stored, unsigned char *to, size_t bytes) {
-    if (over == OVER_ZSTD) return libraries.zstd(to, bytes, from, stored) == bytes;
+static bool decompress_block(unsigned compressor, const unsigned char *from, size_t stored, unsigned char *to,
+                             size_t bytes) {
+    if (compressor == WITH_ZSTD) return libraries.zstd(to, bytes, from, stored) == bytes;
     if (stored > INT_MAX || bytes > INT_MAX) return false;
     return libraries.lz4((const char *)from, (char *)to, (int)stored, (int)bytes) == (int)bytes;
 }
 
-/* The header that LZ4's and bitshuffle's filters have in common. */
-struct blocks {
-    size_t bytes, of_block; /* in all; of each but the last */
+/* Reads the format that LZ4's and bitshuffle's filters share: a header, then blocks. */
+struct block_reader {
+    size_t bytes, block_bytes; /* total; of each block but the last */
     const unsigned char *at;
     size_t left; /* stored bytes from `at` on */
 };
 
-static bool read_header(const void *from, size_t stored, struct blocks *blocks) {
+static bool read_header(const void *from, size_t stored, struct block_reader *reader) {
     const unsigned char *header = from;
     if (stored < 12) return false;
     uint64_t bytes = big_endian(header, 8);
-    *blocks = (struct blocks){(size_t)bytes, (size_t)big_endian(header + 8, 4), header + 12, stored - 12};
-    return bytes < SIZE_MAX && blocks->of_block > 0;
+    *reader = (struct block_reader){(size_t)bytes, (size_t)big_endian(header + 8, 4), header + 12, stored - 12};
+    return bytes < SIZE_MAX && reader->block_bytes > 0;
 }
 
-/* The next block's stored bytes; false: there are not so many. */
-static bool next_block(struct blocks *blocks, const unsigned char **block, size_t *stored) {
-    if (blocks->left < 4) return false;
-    *stored = (size_t)big_endian(blocks->at, 4);
-    if (*stored > blocks->left - 4) return false;
-    *block = blocks->at + 4;
-    blocks->at += 4 + *stored;
-    blocks->left -= 4 + *stored;
+/* Finds the next block and its number of stored bytes; false: the data end before. */
+static bool next_block(struct block_reader *reader, const unsigned char **block, size_t *stored) {
+    if (reader->left < 4) return false;
+    *stored = (size_t)big_endian(reader->at, 4);
+    if (*stored > reader->left - 4) return false;
+    *block = reader->at + 4;
+    reader->at += 4 + *stored;
+    reader->left -= 4 + *stored;
     return true;
 }
 
 /* ---- LZ4 --------------------------------------------------------------------------------------------------------- */
 
-static size_t undo_lz4(const void *from, size_t stored, unsigned char *to, size_t most) {
-    struct blocks blocks;
+static size_t decode_lz4(const void *from, size_t stored, unsigned char *to, size_t most) {
+    struct block_reader reader;
     const unsigned char *block;
     size_t length;
-    if (!read_header(from, stored, &blocks)) return CODEC_DAMAGED;
-    if (blocks.bytes > most) return CODEC_TOO_SMALL;
-    for (size_t done = 0; done < blocks.bytes; done += blocks.of_block) {
-        size_t bytes = blocks.bytes - done < blocks.of_block ? blocks.bytes - done : blocks.of_block;
-        if (!next_block(&blocks, &block, &length)) return CODEC_DAMAGED;
+    if (!read_header(from, stored, &reader)) return CODEC_DAMAGED;
+    if (reader.bytes > most) return CODEC_TOO_SMALL;
+    for (size_t done = 0; done < reader.bytes; done += reader.block_bytes) {
+        size_t bytes = reader.bytes - done < reader.block_bytes ? reader.bytes - done : reader.block_bytes;
+        if (!next_block(&reader, &block, &length)) return CODEC_DAMAGED;
         if (length == bytes)
             memcpy(to + done, block, bytes);
-        else if (!expand(OVER_LZ4, block, length, to + done, bytes))
+        else if (!decompress_block(WITH_LZ4, block, length, to + done, bytes))
             return CODEC_DAMAGED;
     }
-    return blocks.bytes;
+    return reader.bytes;
 }
 
 /* ---- bitshuffle -------------------------------------------------------------------------------------------------- */
@@ -207,8 +211,8 @@ static uint64_t transpose_bits(uint64_t x) {
     return x ^ t ^ (t << 28);
 }
 
-/* The bits of a that lie `shift` above those of `low` change places with b's at `low`. */
-static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t low) {
+/* Swaps the bits of a at `low << shift` with the bits of b at `low`. */
+static void swap_bit_groups(uint64_t *a, uint64_t *b, int shift, uint64_t low) {
     uint64_t t = ((*a >> shift) ^ *b) & low;
     *b ^= t;
     *a ^= t << shift;
@@ -216,12 +220,13 @@ static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t low) {
 
 /* Byte k of word w becomes byte w of word k. */
 static void transpose_bytes(uint64_t word[8]) {
-    for (int i = 0; i < 4; i++) swap_parts(&word[i], &word[i + 4], 32, UINT64_C(0x00000000ffffffff));
-    for (int i = 0; i < 6; i += i % 2 ? 3 : 1) swap_parts(&word[i], &word[i + 2], 16, UINT64_C(0x0000ffff0000ffff));
-    for (int i = 0; i < 8; i += 2) swap_parts(&word[i], &word[i + 1], 8, UINT64_C(0x00ff00ff00ff00ff));
+    for (int i = 0; i < 4; i++) swap_bit_groups(&word[i], &word[i + 4], 32, UINT64_C(0x00000000ffffffff));
+    for (int i = 0; i < 6; i += i % 2 ? 3 : 1)
+        swap_bit_groups(&word[i], &word[i + 2], 16, UINT64_C(0x0000ffff0000ffff));
+    for (int i = 0; i < 8; i += 2) swap_bit_groups(&word[i], &word[i + 1], 8, UINT64_C(0x00ff00ff00ff00ff));
 }
 
-/* The bytes number `byte` of the 8 elements of a group. */
+/* Byte number `byte` of each of the 8 elements of a group. */
 static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, size_t group) {
     uint64_t bits = 0;
     for (unsigned b = 0; b < 8; b++) bits |= (uint64_t)from[(byte * 8 + b) * row + group] << (8 * b);
@@ -230,7 +235,8 @@ static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, 
 
 enum { WIDEST = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
 
-/* STRIP groups from `group` on: their bits become bytes, sorted by significance, and these elements. */
+/* Decodes STRIP groups from `group` on: turns their bits into bytes sorted by significance, then those into elements.
+ */
 static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t row, size_t group, size_t size) {
     uint64_t sorted[WIDEST * STRIP];
     for (size_t byte = 0; byte < size; byte++)
@@ -243,7 +249,7 @@ static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t
     bytes_unshuffle((const uint8_t *)sorted, to + group * 8 * size, STRIP * 8 * size, size);
 }
 
-/* A block of `count` elements, a multiple of 8, of `size` bytes. */
+/* Decodes a block of `count` elements of `size` bytes; `count` is a multiple of 8. */
 static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t count, size_t size) {
     size_t row = count / 8, group = 0;
     for (; size <= WIDEST && row - group >= STRIP; group += STRIP) unshuffle_strip(from, to, row, group, size);
@@ -254,68 +260,69 @@ static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t 
         }
 }
 
-enum { OWN_BLOCK_BYTES = 8192, LEAST_BLOCK = 128 /* elements */ };
+enum { DEFAULT_BLOCK_BYTES = 8192, LEAST_BLOCK = 128 /* elements */ };
 
-static size_t own_block(size_t size) {
-    size_t elements = OWN_BLOCK_BYTES / size / 8 * 8;
+static size_t default_block(size_t size) {
+    size_t elements = DEFAULT_BLOCK_BYTES / size / 8 * 8;
     return elements < LEAST_BLOCK ? LEAST_BLOCK : elements;
 }
 
-/* Blocks of `elements`, then one of what is left in groups of 8, then the rest as it was. */
-static void undo_plain_bits(const unsigned char *from, unsigned char *to, size_t bytes, size_t size, size_t elements) {
+/* Decodes blocks of `elements`, then a last block of whole groups of 8; copies the rest, which is stored as it is. */
+static void unshuffle_chunk(const unsigned char *from, unsigned char *to, size_t bytes, size_t size, size_t elements) {
     size_t all = bytes / size, grouped = all / 8 * 8;
     for (size_t i = 0; i < grouped; i += elements)
         unshuffle_bits(from + i * size, to + i * size, grouped - i < elements ? grouped - i : elements, size);
     memcpy(to + grouped * size, from + grouped * size, bytes - grouped * size);
 }
 
-static size_t undo_packed_bits(const struct blocks *header, unsigned over, size_t size, unsigned char *to) {
-    struct blocks blocks = *header;
+static size_t decompress_and_unshuffle(const struct block_reader *header, unsigned compressor, size_t size,
+                                       unsigned char *to) {
+    struct block_reader reader = *header;
     const unsigned char *block;
-    size_t length, grouped = blocks.bytes / size / 8 * 8 * size; /* bytes */
-    unsigned char *bits = malloc((blocks.of_block < grouped ? blocks.of_block : grouped) + 1);
-    bool good = bits && blocks.of_block % (8 * size) == 0;
-    for (size_t done = 0; good && done < grouped; done += blocks.of_block) {
-        size_t bytes = grouped - done < blocks.of_block ? grouped - done : blocks.of_block;
-        good = next_block(&blocks, &block, &length) && expand(over, block, length, bits, bytes);
+    size_t length, grouped = reader.bytes / size / 8 * 8 * size; /* bytes */
+    unsigned char *bits = malloc((reader.block_bytes < grouped ? reader.block_bytes : grouped) + 1);
+    bool good = bits && reader.block_bytes % (8 * size) == 0;
+    for (size_t done = 0; good && done < grouped; done += reader.block_bytes) {
+        size_t bytes = grouped - done < reader.block_bytes ? grouped - done : reader.block_bytes;
+        good = next_block(&reader, &block, &length) && decompress_block(compressor, block, length, bits, bytes);
         if (good) unshuffle_bits(bits, to + done, bytes / size, size);
     }
     free(bits);
-    good = good && blocks.left == blocks.bytes - grouped;
-    if (good) memcpy(to + grouped, blocks.at, blocks.left);
-    return good ? blocks.bytes : CODEC_DAMAGED;
+    good = good && reader.left == reader.bytes - grouped;
+    if (good) memcpy(to + grouped, reader.at, reader.left);
+    return good ? reader.bytes : CODEC_DAMAGED;
 }
 
-static size_t undo_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t most) {
-    struct blocks blocks;
+static size_t decode_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t most) {
+    struct block_reader reader;
     size_t size = values[2], elements = values[3];
     if (size == 0 || elements % 8 != 0) return CODEC_DAMAGED;
-    if (values[4] == OVER_NOTHING) {
+    if (values[4] == NO_COMPRESSOR) {
         if (stored > most) return CODEC_TOO_SMALL;
-        undo_plain_bits(from, to, stored, size, elements ? elements : own_block(size));
+        unshuffle_chunk(from, to, stored, size, elements ? elements : default_block(size));
         return stored;
     }
-    if (!read_header(from, stored, &blocks)) return CODEC_DAMAGED;
-    if (blocks.bytes > most) return CODEC_TOO_SMALL;
-    return undo_packed_bits(&blocks, values[4], size, to);
+    if (!read_header(from, stored, &reader)) return CODEC_DAMAGED;
+    if (reader.bytes > most) return CODEC_TOO_SMALL;
+    return decompress_and_unshuffle(&reader, values[4], size, to);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
 size_t codec_decoded_bytes(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored) {
-    struct blocks blocks;
+    struct block_reader reader;
     size_t claims = 0;
-    if (filter == FILTER_BITSHUFFLE && values[4] == OVER_NOTHING) return stored;
+    if (filter == FILTER_BITSHUFFLE && values[4] == NO_COMPRESSOR) return stored;
     if (filter == FILTER_BLOSC) return libraries.blosc_validate(from, stored, &claims) < 0 ? 0 : claims;
     if (filter == FILTER_ZSTD) {
-        unsigned long long bytes = libraries.zstd_claims(from, stored);
+        unsigned long long bytes = libraries.zstd_decoded_bytes(from, stored);
         return bytes >= ULLONG_MAX - 1 ? 0 : (size_t)bytes; /* unknown, or an error */
     }
-    return read_header(from, stored, &blocks) ? blocks.bytes : 0;
+    return read_header(from, stored, &reader) ? reader.bytes : 0;
 }
 
 size_t codec_bound(size_t bytes) {
-    return bytes + bytes / 16 + 1024; /* LZF's literals: a byte more for each 32; the others less */
+    return bytes + bytes / 16 + 1024; /* LZF has the largest overhead: a byte for each 32 literals */
 }
 
 size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level) {
@@ -326,8 +333,8 @@ size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int
 
 size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
                         size_t most) {
-    if (filter == FILTER_BITSHUFFLE) return undo_bitshuffle(values, from, stored, to, most);
-    if (filter == FILTER_LZ4) return undo_lz4(from, stored, to, most);
+    if (filter == FILTER_BITSHUFFLE) return decode_bitshuffle(values, from, stored, to, most);
+    if (filter == FILTER_LZ4) return decode_lz4(from, stored, to, most);
     size_t claims = codec_decoded_bytes(filter, values, from, stored);
     if (claims > most) return CODEC_TOO_SMALL;
     if (filter == FILTER_BLOSC) {

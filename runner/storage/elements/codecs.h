@@ -1,12 +1,13 @@
-/* codecs.h - chunks that filters registered with The HDF Group have compressed: zstd, LZ4 and Blosc by their libraries,
- * which are opened when a file first needs one, and bitshuffle (over LZ4, zstd or nothing), which is undone here. */
+/* codecs.h - decompresses chunks of filters that are registered with The HDF Group: zstd, LZ4 and Blosc by their
+ * libraries, which are opened when a file first needs them, and bitshuffle (with LZ4, zstd or no compressor) by code in
+ * this module. */
 #ifndef RUNNER_CODECS_H
 #define RUNNER_CODECS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The numbers of the filters. */
+/* Filter numbers. */
 #define FILTER_BZIP2      307
 #define FILTER_LZF        32000 /* h5py's own */
 #define FILTER_BLOSC      32001
@@ -17,34 +18,34 @@
 #define FILTER_SZ         32017
 #define FILTER_BLOSC2     32026
 
-/* The name by which people know a filter; NULL: none is known. */
+/* The common name of a filter; NULL: not known. */
 const char *codec_name(int filter);
-/* Is it among those that the Python package hdf5plugin brings? */
+/* Does the Python package hdf5plugin contain the filter? */
 bool codec_in_hdf5plugin(int filter);
 
-/* What a filter of those above takes of its parameters: bitshuffle the bytes of an element, the elements of a block (0:
- * its own choice) and a compressor. */
+/* The number of filter parameters that this module uses. For bitshuffle, parameter 2 is the size of an element in
+ * bytes, 3 the elements of a block (0: default), 4 the compressor. */
 #define CODEC_VALUES 5
 
-/* Can this module undo the filter here? If not, *needs is what is missing, "libblosc.so.1 (Debian's libblosc1)"; NULL:
- * it never can. */
+/* Can this module decode the filter here? If not, *needs names what is missing, "libblosc.so.1 (Debian's libblosc1)",
+ * or is NULL: this module does not implement the filter. */
 bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const char **needs);
-/* Can it do so whatever the parameters are? */
+/* Can it decode the filter with any parameters? */
 bool codec_can_decode_all(int filter);
 
 #define CODEC_DAMAGED   0
 #define CODEC_TOO_SMALL ((size_t)-1)
-/* Decompresses `stored` bytes into `to`, which has room for `most`. Returns how many bytes came out, CODEC_DAMAGED, or
- * CODEC_TOO_SMALL: there are more than `most`. Any thread may call it. */
+/* Decompresses `stored` bytes into `to`, which has room for `most` bytes. Returns the number of decoded bytes,
+ * CODEC_DAMAGED, or CODEC_TOO_SMALL if there are more than `most`. Thread-safe. */
 size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
                         size_t most);
-/* Compresses by zstd into `to`, which has room for codec_bound(bytes). Returns how many bytes came out; 0: it failed.
- * Any thread may call it. */
+/* Compresses by zstd into `to`, which has room for codec_bound(bytes). Returns the number of compressed bytes; 0: it
+ * failed. Thread-safe. */
 size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level);
-/* No compressor makes more of so many bytes. */
+/* An upper bound on the compressed size of `bytes` bytes, for all compressors. */
 size_t codec_bound(size_t bytes);
 
-/* How many bytes will come out, as the data themselves claim; 0: they do not say. */
+/* The number of decoded bytes that the compressed data state; 0: they state none. */
 size_t codec_decoded_bytes(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored);
 
 #endif

@@ -11,12 +11,12 @@
 
 /* ---- what follows from the attributes ---------------------------------------------------------------------------- */
 
-/* The bounds of an integer type as float64: exact but for the highest of 64 bits, which is one too many. */
+/* The bounds of an integer type as float64: exact, but the upper bound of 64-bit types is rounded up by one. */
 static double least_of(enum dtype dtype) {
     return dtype_is_signed(dtype) ? -ldexp(1, 8 * (int)dtype_size(dtype) - 1) : 0;
 }
 
-static double most_of(enum dtype dtype) {
+static double largest_of(enum dtype dtype) {
     return ldexp(1, 8 * (int)dtype_size(dtype) - dtype_is_signed(dtype)) - 1;
 }
 
@@ -29,13 +29,13 @@ struct cf_number cf_netcdf_fill(enum dtype dtype) {
     else if (dtype == INT64 || dtype == UINT64)
         fill.integer = dtype == INT64 ? -INT64_C(9223372036854775806) : -2; /* NC_FILL_INT64, NC_FILL_UINT64 */
     else
-        fill.integer = (int64_t)(dtype_is_signed(dtype) ? least_of(dtype) + 1 : most_of(dtype));
+        fill.integer = (int64_t)(dtype_is_signed(dtype) ? least_of(dtype) + 1 : largest_of(dtype));
     if (!dtype_is_float(dtype)) fill.real = dtype == UINT64 ? (double)(uint64_t)fill.integer : (double)fill.integer;
     return fill;
 }
 
-/* The type with its sign the other way. */
-static enum dtype resigned(enum dtype dtype, bool is_signed) {
+/* The integer type of the same width with the given signedness. */
+static enum dtype with_sign(enum dtype dtype, bool is_signed) {
     static const enum dtype kinds[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
     int width = 0;
     while ((size_t)1 << width < dtype_size(dtype)) width++;
@@ -47,69 +47,73 @@ static bool is_whole(const struct cf_number *number) {
 }
 
 static bool is_within(double real, enum dtype dtype) {
-    return real >= least_of(dtype) && (real <= most_of(dtype) && (dtype_size(dtype) < 8 || real < most_of(dtype)));
+    return real >= least_of(dtype) &&
+           (real <= largest_of(dtype) && (dtype_size(dtype) < 8 || real < largest_of(dtype)));
 }
 
-/* Does an integer type have the number? */
-static bool has_integer(enum dtype dtype, const struct cf_number *number) {
+/* Does the integer type represent the number? */
+static bool represents(enum dtype dtype, const struct cf_number *number) {
     if (dtype_is_float(number->dtype) || dtype_size(dtype) < 8)
         return is_whole(number) && is_within(number->real, dtype);
     return number->integer >= 0 || dtype_is_signed(number->dtype) == dtype_is_signed(dtype);
 }
 
-/* An integer's bits as the type that elements are read as. A number that the stored type has is one of its bit
- * patterns, so that -1 of an int16 that is read unsigned is 65535. */
+/* Converts an integer to the type that elements are read as. A number that the stored type represents keeps its bits:
+ * -1 of an int16 that is read as unsigned becomes 65535. */
 static struct decode_mark integer_mark(const struct decoding *decoding, const struct cf_number *number) {
     int64_t room = 0, integer = number->integer;
     if (dtype_is_float(number->dtype))
         integer = number->real < 0x1p63 ? (int64_t)number->real : (int64_t)(uint64_t)number->real;
-    dtype_store_integer(decoding->as, &room, 0, integer);
-    integer = dtype_load_integer(decoding->as, &room, 0);
-    bool bits = decoding->as == UINT64, wide = dtype_size(decoding->as) == 8;
-    bool exact = wide && (!dtype_is_float(number->dtype) || decoding->as != decoding->stored);
+    dtype_store_integer(decoding->read_as, &room, 0, integer);
+    integer = dtype_load_integer(decoding->read_as, &room, 0);
+    bool bits = decoding->read_as == UINT64, wide = dtype_size(decoding->read_as) == 8;
+    bool exact = wide && (!dtype_is_float(number->dtype) || decoding->read_as != decoding->stored);
     return (struct decode_mark){exact, bits ? (double)(uint64_t)integer : (double)integer, integer};
 }
 
-/* Can an element equal the number? */
-static bool find_mark(const struct decoding *decoding, const struct cf_number *number, struct decode_mark *mark) {
-    enum dtype as = decoding->as;
-    if (!dtype_is_float(as)) {
-        if (!has_integer(decoding->stored, number) && !has_integer(as, number)) return false;
+/* Sets *mark for comparing elements with the number; false: no element can equal it. */
+static bool make_mark(const struct decoding *decoding, const struct cf_number *number, struct decode_mark *mark) {
+    enum dtype read_as = decoding->read_as;
+    if (!dtype_is_float(read_as)) {
+        if (!represents(decoding->stored, number) && !represents(read_as, number)) return false;
         *mark = integer_mark(decoding, number);
         return true;
     }
     uint64_t room = 0;
-    dtype_store(as, &room, 0, number->real);
+    dtype_store(read_as, &room, 0, number->real);
     *mark = (struct decode_mark){.real = number->real};
-    return dtype_load(as, &room, 0) == number->real;
+    return dtype_load(read_as, &room, 0) == number->real;
 }
 
-static void find_marks(struct decoding *decoding, char **useless) {
-    const struct cf *said = &decoding->said;
-    for (int i = -1; i < said->missing_count; i++) {
-        const struct cf_number *number = i < 0 ? &said->fill : &said->missing[i];
-        if (!number->there || isnan(number->real)) continue; /* a NaN is missing already */
-        if (find_mark(decoding, number, &decoding->marks[decoding->mark_count])) {
+static void make_marks(struct decoding *decoding, char **useless) {
+    const struct cf *attributes = &decoding->attributes;
+    for (int i = -1; i < attributes->missing_count; i++) {
+        const struct cf_number *number = i < 0 ? &attributes->fill : &attributes->missing[i];
+        if (!number->there || isnan(number->real)) continue; /* NaN elements count as missing anyway */
+        if (make_mark(decoding, number, &decoding->marks[decoding->mark_count])) {
             decoding->mark_count++;
             continue;
         }
         if (*useless) continue;
         char text[CF_NUMBER_TEXT];
-        const char *whose = i < 0 ? "_FillValue" : i < said->missing_count - said->asked ? "missing_value" : "missing";
-        *useless = must_printf("%s %s equals no %s", whose, cf_number_text(number, text), dtype_name(decoding->as));
+        const char *whose = i < 0                                               ? "_FillValue"
+                            : i < attributes->missing_count - attributes->asked ? "missing_value"
+                                                                                : "missing";
+        *useless =
+            must_printf("%s %s equals no %s", whose, cf_number_text(number, text), dtype_name(decoding->read_as));
     }
 }
 
-/* By NetCDF's conventions a bound of a wider type than the stored one is of decoded values. */
+/* By the conventions of netCDF a bound of a wider type than the stored one applies to decoded values. */
 static void find_bounds(struct decoding *decoding) {
-    const struct cf_number *bounds[] = {&decoding->said.low, &decoding->said.high};
+    const struct cf_number *bounds[] = {&decoding->attributes.low, &decoding->attributes.high};
     bool *has[] = {&decoding->has_low, &decoding->has_high};
     struct decode_mark *marks[] = {&decoding->low, &decoding->high};
-    enum dtype as = decoding->as;
+    enum dtype read_as = decoding->read_as;
     for (int i = 0; i < 2; i++) {
         enum dtype own = bounds[i]->dtype;
         if (!bounds[i]->there || !isfinite(bounds[i]->real)) continue;
-        bool wider = dtype_is_float(own) && (!dtype_is_float(as) || dtype_size(own) > dtype_size(as));
+        bool wider = dtype_is_float(own) && (!dtype_is_float(read_as) || dtype_size(own) > dtype_size(read_as));
         *has[i] = true;
         *marks[i] = (struct decode_mark){.real = bounds[i]->real};
         if (decoding->scales && wider) {
@@ -117,11 +121,12 @@ static void find_bounds(struct decoding *decoding) {
             decoding->narrow = own == FLOAT32 || decoding->result == FLOAT32;
             continue;
         }
-        if (dtype_is_float(as)) continue;
-        if (is_whole(bounds[i]) && (has_integer(decoding->stored, bounds[i]) || has_integer(as, bounds[i])))
+        if (dtype_is_float(read_as)) continue;
+        if (is_whole(bounds[i]) && (represents(decoding->stored, bounds[i]) || represents(read_as, bounds[i])))
             *marks[i] = integer_mark(decoding, bounds[i]);
-        int64_t extreme = dtype_is_signed(as) ? (i ? INT64_MAX : INT64_MIN) : -i; /* of 64 bits, as bits */
-        bool excludes = i == 0 ? marks[i]->real > least_of(as) : marks[i]->real < most_of(as);
+        int64_t extreme =
+            dtype_is_signed(read_as) ? (i ? INT64_MAX : INT64_MIN) : -i; /* bits of the bound of the 64-bit type */
+        bool excludes = i == 0 ? marks[i]->real > least_of(read_as) : marks[i]->real < largest_of(read_as);
         *has[i] = excludes || (marks[i]->exact && marks[i]->integer != extreme);
     }
 }
@@ -132,30 +137,31 @@ enum dtype decoding_common(enum dtype one, enum dtype other) {
     return narrow ? FLOAT32 : FLOAT64;
 }
 
-static enum dtype type_of_scaling(const struct cf *said, enum dtype as) {
-    const struct cf_number *of[] = {&said->factor, &said->offset};
+static enum dtype type_of_scaling(const struct cf *attributes, enum dtype read_as) {
+    const struct cf_number *of[] = {&attributes->factor, &attributes->offset};
     enum dtype type = FLOAT32;
     for (int i = 0; i < 2; i++)
         if (of[i]->there && (of[i]->dtype == FLOAT64 || !dtype_is_float(of[i]->dtype))) type = FLOAT64;
-    return dtype_is_float(as) ? decoding_common(type, as) : type;
+    return dtype_is_float(read_as) ? decoding_common(type, read_as) : type;
 }
 
-bool decoding_make(const struct cf *said, enum dtype stored, struct decoding *decoding, char **useless) {
+bool decoding_make(const struct cf *attributes, enum dtype stored, struct decoding *decoding, char **useless) {
     *useless = NULL;
-    *decoding = (struct decoding){.said = *said, .stored = stored, .as = stored, .result = stored};
+    *decoding = (struct decoding){.attributes = *attributes, .stored = stored, .read_as = stored, .result = stored};
     bool is_integer = !dtype_is_float(stored);
-    if (is_integer && said->sign) decoding->as = resigned(stored, said->sign == CF_SIGN_SIGNED);
-    enum dtype as = decoding->result = decoding->as;
-    decoding->scales = (said->factor.there && said->factor.real != 1) || (said->offset.there && said->offset.real != 0);
-    if (decoding->scales) decoding->result = type_of_scaling(said, as);
-    find_marks(decoding, useless);
+    if (is_integer && attributes->sign) decoding->read_as = with_sign(stored, attributes->sign == CF_SIGN_SIGNED);
+    enum dtype read_as = decoding->result = decoding->read_as;
+    decoding->scales = (attributes->factor.there && attributes->factor.real != 1) ||
+                       (attributes->offset.there && attributes->offset.real != 0);
+    if (decoding->scales) decoding->result = type_of_scaling(attributes, read_as);
+    make_marks(decoding, useless);
     find_bounds(decoding);
     bool masks = decoding->mark_count > 0 || decoding->has_low || decoding->has_high;
     if (masks && !dtype_is_float(decoding->result)) decoding->result = FLOAT64;
     /* NumPy multiplies integers of more than 16 bits in float64. */
     bool narrow = decoding->result != FLOAT64 && (!is_integer || dtype_size(stored) <= 2);
     decoding->computed = narrow ? FLOAT32 : FLOAT64;
-    return decoding->scales || masks || as != stored;
+    return decoding->scales || masks || read_as != stored;
 }
 
 struct decoding *decoding_copy(const struct decoding *decoding) {
@@ -179,7 +185,7 @@ static bool has_exact(const struct decoding *decoding) {
     return exact;
 }
 
-static void mask_marks(const struct decoding *decoding, struct block *block) {
+static void mask_missing_numbers(const struct decoding *decoding, struct block *block) {
     for (int m = 0; m < decoding->mark_count; m++) {
         const struct decode_mark mark = decoding->marks[m];
         if (mark.exact)
@@ -189,9 +195,9 @@ static void mask_marks(const struct decoding *decoding, struct block *block) {
     }
 }
 
-/* Adding 2^63 makes the order of signed integers that of unsigned ones. */
-static uint64_t ordered(int64_t integer, enum dtype as) {
-    return (uint64_t)integer + (dtype_is_signed(as) ? UINT64_C(1) << 63 : 0);
+/* Maps integers to uint64_t in their order: adding 2^63 does so for signed ones. */
+static uint64_t ordered(int64_t integer, enum dtype read_as) {
+    return (uint64_t)integer + (dtype_is_signed(read_as) ? UINT64_C(1) << 63 : 0);
 }
 
 static void mask_outside(const struct decoding *decoding, const double *values, struct block *block) {
@@ -200,21 +206,23 @@ static void mask_outside(const struct decoding *decoding, const double *values, 
     double least = narrow ? (double)(float)low.real : low.real, most = narrow ? (double)(float)high.real : high.real;
     if (decoding->has_low && low.exact)
         for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |= ordered(block->integers[i], decoding->as) < ordered(low.integer, decoding->as);
+            block->missing[i] |=
+                ordered(block->integers[i], decoding->read_as) < ordered(low.integer, decoding->read_as);
     else if (decoding->has_low)
         for (int64_t i = 0; i < block->count; i++)
             block->missing[i] |= (narrow ? (double)(float)values[i] : values[i]) < least;
     if (decoding->has_high && high.exact)
         for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |= ordered(block->integers[i], decoding->as) > ordered(high.integer, decoding->as);
+            block->missing[i] |=
+                ordered(block->integers[i], decoding->read_as) > ordered(high.integer, decoding->read_as);
     else if (decoding->has_high)
         for (int64_t i = 0; i < block->count; i++)
             block->missing[i] |= (narrow ? (double)(float)values[i] : values[i]) > most;
 }
 
-/* One rounding an operation, in the type that they are computed in: no fused multiply-add, which NumPy does not do. */
+/* Rounds after each operation, in the type of the arithmetic: NumPy uses no fused multiply-add. */
 static void scale(const struct decoding *decoding, struct block *block) {
-    const struct cf_number *factor = &decoding->said.factor, *offset = &decoding->said.offset;
+    const struct cf_number *factor = &decoding->attributes.factor, *offset = &decoding->attributes.offset;
     int64_t count = block->count;
     if (decoding->computed == FLOAT64) {
         for (int64_t i = 0; i < count && factor->there; i++) block->wide[i] *= factor->real;
@@ -232,14 +240,15 @@ static void decode_block(const struct decoding *decoding, bool exact, struct blo
                          struct casts *casts) {
     int64_t count = block->count, missing = 0;
     enum dtype result = decoding->result;
-    bool moves = result == decoding->as && !decoding->scales; /* floats: their bits stay */
+    bool copies_bits =
+        result == decoding->read_as && !decoding->scales; /* masked floats keep the bits of valid elements */
     char room[BLOCK * sizeof(double)], *values = result == wanted ? to : room;
     memset(block->missing, 0, (size_t)count);
-    convert_to_double(decoding->as, block->from, count, block->wide);
-    if (exact) convert_to_integer(decoding->as, block->from, count, block->integers);
-    mask_marks(decoding, block);
+    convert_to_double(decoding->read_as, block->from, count, block->wide);
+    if (exact) convert_to_integer(decoding->read_as, block->from, count, block->integers);
+    mask_missing_numbers(decoding, block);
     if (!decoding->unpacked) mask_outside(decoding, block->wide, block);
-    if (moves)
+    if (copies_bits)
         memcpy(values, block->from, (size_t)count * dtype_size(result));
     else
         scale(decoding, block);
@@ -248,7 +257,7 @@ static void decode_block(const struct decoding *decoding, bool exact, struct blo
             for (int64_t i = 0; i < count; i++) block->wide[i] = (double)(float)block->wide[i];
         mask_outside(decoding, block->wide, block);
     }
-    if (!moves) convert_from_double(result, block->wide, count, values);
+    if (!copies_bits) convert_from_double(result, block->wide, count, values);
     for (int64_t i = 0; i < count; i++) missing += block->missing[i];
     for (int64_t i = 0; i < count && missing; i++)
         if (block->missing[i]) dtype_store(result, values, i, NAN);
@@ -258,8 +267,8 @@ static void decode_block(const struct decoding *decoding, bool exact, struct blo
 
 void decode_elements(const struct decoding *decoding, const void *from, int64_t count, enum dtype wanted, void *to,
                      struct casts *casts) {
-    if (!dtype_is_float(decoding->result)) { /* only the sign is read another way */
-        convert_elements(decoding->as, from, count, wanted, to, casts);
+    if (!dtype_is_float(decoding->result)) { /* decoding only changes the sign */
+        convert_elements(decoding->read_as, from, count, wanted, to, casts);
         return;
     }
     struct block block;
@@ -272,12 +281,13 @@ void decode_elements(const struct decoding *decoding, const void *from, int64_t 
 }
 
 char *decoding_key(const struct decoding *decoding) {
-    const struct cf *said = &decoding->said;
-    const struct cf_number *fixed[] = {&said->factor, &said->offset, &said->fill, &said->low, &said->high};
+    const struct cf *attributes = &decoding->attributes;
+    const struct cf_number *fixed[] = {&attributes->factor, &attributes->offset, &attributes->fill, &attributes->low,
+                                       &attributes->high};
     const int fixed_count = sizeof fixed / sizeof *fixed;
-    char *key = must_printf("%s %d", dtype_name(decoding->stored), (int)said->sign);
-    for (int i = 0; i < fixed_count + said->missing_count; i++) {
-        const struct cf_number *number = i < fixed_count ? fixed[i] : &said->missing[i - fixed_count];
+    char *key = must_printf("%s %d", dtype_name(decoding->stored), (int)attributes->sign);
+    for (int i = 0; i < fixed_count + attributes->missing_count; i++) {
+        const struct cf_number *number = i < fixed_count ? fixed[i] : &attributes->missing[i - fixed_count];
         must_append(&key, ", %s %a %lld", number->there ? dtype_name(number->dtype) : "-", number->real,
                     (long long)number->integer);
     }
@@ -306,7 +316,7 @@ const char *cf_number_text(const struct cf_number *number, char text[CF_NUMBER_T
     return text;
 }
 
-/* Appends to a text that must_malloc has given. */
+/* Appends `more` to *text, separated by a comma, and frees it. */
 static void append(char **text, char *more) {
     char *longer = must_printf("%s%s%s", *text, **text ? ", " : "", more);
     free(*text);
@@ -315,17 +325,17 @@ static void append(char **text, char *more) {
 }
 
 static void append_missing(const struct decoding *decoding, char **text) {
-    const struct cf *said = &decoding->said;
+    const struct cf *attributes = &decoding->attributes;
     char *list = must_strdup(""), number_text[CF_NUMBER_TEXT], other[CF_NUMBER_TEXT];
     struct decode_mark mark;
-    for (int i = -1, shown = 0; i < said->missing_count; i++) {
-        const struct cf_number *number = i < 0 ? &said->fill : &said->missing[i];
-        bool again = i >= 0 && said->fill.there && number->real == said->fill.real;
-        if (!number->there || again || isnan(number->real) || !find_mark(decoding, number, &mark)) continue;
+    for (int i = -1, shown = 0; i < attributes->missing_count; i++) {
+        const struct cf_number *number = i < 0 ? &attributes->fill : &attributes->missing[i];
+        bool again = i >= 0 && attributes->fill.there && number->real == attributes->fill.real;
+        if (!number->there || again || isnan(number->real) || !make_mark(decoding, number, &mark)) continue;
         must_append(&list, "%s%s", shown++ ? " or " : "", cf_number_text(number, number_text));
     }
     const char *where = decoding->unpacked ? "decoded " : "";
-    const char *low = cf_number_text(&said->low, number_text), *high = cf_number_text(&said->high, other);
+    const char *low = cf_number_text(&attributes->low, number_text), *high = cf_number_text(&attributes->high, other);
     if (*list) append(text, must_printf("missing where %s", list));
     if (decoding->has_low && decoding->has_high)
         append(text, must_printf("missing outside %s%s to %s", where, low, high));
@@ -337,14 +347,15 @@ static void append_missing(const struct decoding *decoding, char **text) {
 }
 
 char *decoding_text(const struct decoding *decoding) {
-    const struct cf *said = &decoding->said;
+    const struct cf *attributes = &decoding->attributes;
     char *text = must_strdup(""), number[CF_NUMBER_TEXT], *product, *sum;
-    if (decoding->as != decoding->stored) append(&text, must_printf("read as %s", dtype_name(decoding->as)));
+    if (decoding->read_as != decoding->stored) append(&text, must_printf("read as %s", dtype_name(decoding->read_as)));
     if (decoding->scales) {
-        bool factor = said->factor.there && said->factor.real != 1,
-             offset = said->offset.there && said->offset.real != 0;
-        product = factor ? must_printf("stored * %s", cf_number_text(&said->factor, number)) : must_strdup("stored");
-        struct cf_number size = said->offset;
+        bool factor = attributes->factor.there && attributes->factor.real != 1,
+             offset = attributes->offset.there && attributes->offset.real != 0;
+        product =
+            factor ? must_printf("stored * %s", cf_number_text(&attributes->factor, number)) : must_strdup("stored");
+        struct cf_number size = attributes->offset;
         bool less = size.real < 0;
         size.real = fabs(size.real);
         size.integer = less ? -size.integer : size.integer;

@@ -1,20 +1,14 @@
 /* layout.c - cuts selections into runs and into cells. */
 #include "layout.h"
 
+#include "../../../kernels/core/cpu.h"
+
 #include <string.h>
 
-#define COVERED 16  /* elements are read with those between them if a piece has room for so many */
-#define NEAR    128 /* so are rows, */
-#define THIN    16  /* if less than such a part of what lies between their beginnings is wanted */
-#define FEW     256 /* rows of a piece */
-
-static int64_t at_most(int64_t value, int64_t bound) {
-    return value < bound ? value : bound;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
+#define COVERED 16  /* a read covers the gaps between elements if a piece has room for this many elements */
+#define NEAR    128 /* a read covers the gaps between rows if a piece has room for this many rows, */
+#define THIN    16  /* and rows fill at most 1/THIN of their distance */
+#define FEW     256 /* most rows of a piece that is not dense */
 
 struct selection selection_of_box(const struct box *box) {
     struct selection selection = {.rank = box->rank};
@@ -39,8 +33,8 @@ void read_counts_add(struct read_counts *to, const struct read_counts *more) {
 
 /* ---- walks ------------------------------------------------------------------------------------------------------- */
 
-/* `count` elements, `step` apart, from element `from_start` of an array of size `from_size` on, to element `to_start`
- * of one of size `to_size` on. */
+/* The walk over `count` elements, `step` apart, from element `from_start` of an array of size `from_size` to element
+ * `to_start` of an array of size `to_size`. */
 static struct walk walk_of(int rank, bool dense, const int64_t *count, const int64_t *step, const int64_t *from_start,
                            const int64_t *from_size, const int64_t *to_start, const int64_t *to_size) {
     struct walk walk = {.rows = 1, .length = 1, .step = 1};
@@ -51,7 +45,7 @@ static struct walk walk_of(int rank, bool dense, const int64_t *count, const int
         walk.first_to += to_start[axis] * to;
         bool evenly = walk.length == 1 ? !dense || apart == 1 : apart == walk.length * walk.step;
         bool goes_on = walk.axes == 0 && to == walk.length && evenly;
-        if (count[axis] != 1 && goes_on) { /* it continues the rows so far */
+        if (count[axis] != 1 && goes_on) { /* this axis continues the rows */
             if (walk.length == 1) walk.step = apart;
             walk.length *= count[axis];
         } else if (count[axis] != 1) {
@@ -79,7 +73,7 @@ struct walk layout_between(const struct box *part, const struct box *from, const
 void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to) {
     *from = walk->first_from;
     *to = walk->first_to;
-    for (int axis = 0; axis < walk->axes; axis++) { /* the last axis first */
+    for (int axis = 0; axis < walk->axes; axis++) { /* from the last axis to the first */
         int64_t at = number % walk->count[axis];
         number /= walk->count[axis];
         *from += at * walk->from[axis];
@@ -125,15 +119,15 @@ struct rows layout_rows(const struct selection *selection, const struct shape *s
     if (box_elements(&packed) == 0) return rows;
     rows.covered = walk->step <= elements_in_piece / COVERED;
     int64_t room = rows.covered ? elements_in_piece / walk->step : elements_in_piece;
-    rows.part = at_most(walk->length, room);
+    rows.part = min_int64(walk->length, room);
     rows.parts = ceil_div(walk->length, rows.part);
     rows.rows_in_piece = rows.parts > 1 ? 1 : room / walk->length;
     rows.near = !dense && walk->axes > 0 && walk->from[0] <= elements_in_piece / NEAR &&
                 walk->length * walk->step <= walk->from[0] / THIN;
     if (rows.near)
-        rows.rows_in_piece = at_most(rows.rows_in_piece, elements_in_piece / walk->from[0]);
+        rows.rows_in_piece = min_int64(rows.rows_in_piece, elements_in_piece / walk->from[0]);
     else if (!dense)
-        rows.rows_in_piece = at_most(rows.rows_in_piece, FEW);
+        rows.rows_in_piece = min_int64(rows.rows_in_piece, FEW);
     rows.pieces = ceil_div(walk->rows, rows.rows_in_piece) * rows.parts;
     return rows;
 }
@@ -144,12 +138,12 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
     layout_row(&rows->walk, row, &run->in_array, &run->in_box);
     run->in_array += begin * rows->walk.step;
     run->in_box += begin;
-    run->elements = at_most(rows->part, rows->walk.length - begin);
+    run->elements = min_int64(rows->part, rows->walk.length - begin);
     run->step = rows->walk.step;
     run->reach = (run->elements - 1) * run->step + 1;
     if (!rows->near) return true;
     int64_t in_line = rows->walk.count[0] - row % rows->walk.count[0], in_piece = rows->rows_in_piece - number;
-    run->reach += (at_most(in_line, in_piece) - 1) * rows->walk.from[0];
+    run->reach += (min_int64(in_line, in_piece) - 1) * rows->walk.from[0];
     return true;
 }
 
@@ -162,7 +156,7 @@ struct cells layout_cells(const struct selection *selection, const struct shape 
         int64_t last = selection->start[axis] + (count - 1) * step;
         cells.grid[axis] = ceil_div(shape->size[axis], size);
         cells.first[axis] = selection->start[axis] / size;
-        /* With steps longer than a chunk each element has a chunk of its own. */
+        /* If the step is longer than a chunk, each element has its own chunk. */
         cells.along[axis] = count == 0 || step > size ? count : last / size - cells.first[axis] + 1;
         cells.count *= cells.along[axis];
     }
@@ -175,12 +169,12 @@ struct cell layout_cell(const struct cells *cells, int64_t number) {
     int64_t stride = 1;
     for (int axis = selection->rank - 1; axis >= 0; axis--) {
         int64_t start = selection->start[axis], step = selection->step[axis], size = cells->chunk.size[axis];
-        int64_t at = number % cells->along[axis], first = at, end = at + 1; /* of the selection's elements */
+        int64_t at = number % cells->along[axis], first = at, end = at + 1; /* indices within the selection */
         number /= cells->along[axis];
         if (step <= size) {
             at += cells->first[axis];
             first = at * size > start ? ceil_div(at * size - start, step) : 0;
-            end = at_most(ceil_div((at + 1) * size - start, step), selection->count[axis]);
+            end = min_int64(ceil_div((at + 1) * size - start, step), selection->count[axis]);
         } else {
             at = (start + first * step) / size;
         }
@@ -191,7 +185,7 @@ struct cell layout_cell(const struct cells *cells, int64_t number) {
         cell.in_chunk[axis] = start + first * step - corner;
         cell.in_box[axis] = first;
         cell.count[axis] = end - first;
-        cell.whole = cell.whole && cell.count[axis] == at_most(size, cells->extent.size[axis] - corner);
+        cell.whole = cell.whole && cell.count[axis] == min_int64(size, cells->extent.size[axis] - corner);
     }
     return cell;
 }

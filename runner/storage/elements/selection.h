@@ -1,4 +1,4 @@
-/* selection.h - elements of a data set: every step-th one of a part of each axis. */
+/* selection.h - a selection of elements of a data set: every step-th element of a range of each axis. */
 #ifndef RUNNER_SELECTION_H
 #define RUNNER_SELECTION_H
 
@@ -6,24 +6,24 @@
 #include "../../../kernels/core/operation.h"
 #include "decode.h"
 
-/* Packed, they are a box of `count`. */
+/* A packed selection is a box of `count` elements along each axis. */
 struct selection {
     int rank;
     int64_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
 };
 struct selection selection_of_box(const struct box *box);
-/* The box, at the origin, that the elements fill. */
+/* The box of the packed elements; it starts at the origin. */
 struct box selection_packed(const struct selection *selection);
 
-/* What reading has come to. */
+/* Counts over reads. */
 struct read_counts {
-    int64_t bytes; /* that files were asked for */
+    int64_t bytes; /* bytes that were read from files */
     struct casts casts;
 };
 void read_counts_add(struct read_counts *to, const struct read_counts *more);
 
-/* Where elements go, packed, and as which type, once they are decoded (`decoding` NULL: as stored); `counts` is added
- * to. */
+/* The destination of a read: packed elements of type `dtype`, decoded by `decoding` (NULL: not decoded). The read adds
+ * to `counts`. */
 struct read_target {
     void *data;
     enum dtype dtype;

@@ -170,7 +170,7 @@ struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct jo
     *unit_lost = false;
     if (input->stored_numbers) {
         decoding_make(&cf, dataset->dtype, &decoding, &useless);
-        *unit_lost = decoding.scales || decoding.as != decoding.stored;
+        *unit_lost = decoding.scales || decoding.read_as != decoding.stored;
         free(useless);
         free(*remark);
         *remark = NULL;
@@ -226,7 +226,7 @@ static bool is_stored_as(enum dtype dtype, const struct cf_number *number) {
 }
 
 enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct error *error) {
-    const struct cf *said = &decoding->said;
+    const struct cf *said = &decoding->attributes;
     struct cf_number missing[2 * CF_MISSING];
     int count = 0;
     for (int i = 0; i < said->missing_count; i++)
