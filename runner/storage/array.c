@@ -111,7 +111,8 @@ bool array_can_pack(const struct array *array, enum dtype dtype) {
     const struct decoding *decoding = array->decoding;
     const struct job_input *input = array->input;
     if (array->mixed || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
-    return dtype == decoding->stored || (represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored);
+    return dtype == decoding->stored ||
+           (represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored);
 }
 
 void array_pack(struct array *array) {

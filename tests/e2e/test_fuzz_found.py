@@ -46,7 +46,7 @@ def test_a_crash_names_the_file(folder, crash_shim):
         file["x"] = [1.0]
         file["x"].attrs["units"] = "m"
     done = harness.tilerun("inspect", "in.h5", cwd=folder, env=crashes.environment(crash_shim, "count", "H5Aread", 1))
-    words = "tilerun: in.h5: the HDF5 library crashed reading this file, which is damaged or made to do harm\n"
+    words = "tilerun: in.h5: the HDF5 library crashed reading this file, which is damaged or malicious\n"
     assert (done.returncode, done.stderr) == (IO, words)
 
 

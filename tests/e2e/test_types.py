@@ -296,7 +296,7 @@ def write_refused(file):
         ("sequence", None): ["varying length;"],
         ("reference", None): ["references;"],
         ("opaque", None): ["opaque bytes;"],
-        ("plain", "x"): ["is no table"],
+        ("plain", "x"): ["is not a table"],
         ("table", "label"): ["no numeric field 'label'", "mass, at/x, at/y"],
         ("table", "maas"): ["did you mean 'mass'"],
         ("table", "at"): ["no numeric field 'at'", "at/x"],

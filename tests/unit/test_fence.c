@@ -106,7 +106,7 @@ static void test_computing(void **state) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), STATUS_IO);
     assert_string_equal(said,
-                        "tilerun: loop.h5: the HDF5 library comes to no end reading this file, which is damaged or "
+                        "tilerun: loop.h5: the HDF5 library does not finish reading this file, which is damaged or "
                         "made to do harm\n");
     assert_int_equal(wait_status(loop_after_one), 0);
     assert_int_equal(wait_status(loop_behind_a_long_one), 0);

@@ -1,5 +1,5 @@
-/* filters.c - applies filters from one buffer to another and then swaps the two. Uses libdeflate, which inflates two to
- * three times as fast as zlib, or zlib where libdeflate is absent. */
+/* filters.c - each filter reads one buffer and writes the other; then the two are swapped. Uses libdeflate, which
+ * inflates two to three times as fast as zlib, or zlib if libdeflate is not installed. */
 #include "filters.h"
 
 #include "../../base/fail.h"
@@ -19,38 +19,38 @@
 
 enum {
     CHECKSUM_BYTES = 4,
-    LONGER = 1 << 16,   /* and twice its bytes: what a chunk can become between two compressors */
-    MOST_SHRUNK = 1032, /* bytes that one byte of deflate can expand to, at most; LZF: 88 */
+    LONGER = 1 << 16,   /* the size limit between two compressors is twice the chunk plus this many bytes */
+    MOST_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
 };
 
 struct filter_buffers {
-    char *data, *other; /* `data` holds the chunk in its present form */
+    char *data, *other; /* `data` holds the chunk; filters write to `other` */
     size_t size, other_size;
 #if TILERUN_LIBDEFLATE
     struct libdeflate_decompressor *decompressor;
     struct libdeflate_compressor *compressor;
-    unsigned level; /* of `compressor` */
+    unsigned level; /* level of `compressor` */
 #endif
 };
 
-/* Inflate, LZF, or what codecs.h undoes? */
+/* Is it deflate, LZF, or a compressor of codecs.h? */
 static bool is_compressor(H5Z_filter_t id) {
     return id == H5Z_FILTER_DEFLATE || codec_name(id);
 }
 
-static bool is_known(H5Z_filter_t id, const unsigned values[CODEC_VALUES]) {
+static bool can_decode(H5Z_filter_t id, const unsigned values[CODEC_VALUES]) {
     const char *needs;
     if (id == FILTER_LZF) return TILERUN_LZF;
     return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32 || id == H5Z_FILTER_DEFLATE ||
            codec_can_decode(id, values, &needs);
 }
 
-/* Can we apply it, too? */
-static bool is_written(H5Z_filter_t id) {
+/* Can this module also encode with it? */
+static bool can_encode(H5Z_filter_t id) {
     return id == FILTER_LZF || id == FILTER_ZSTD;
 }
 
-/* A filter's number and the first of its parameters; those that it lacks are 0. */
+/* Reads the number and the first parameters of a filter; parameters that do not exist are 0. */
 static H5Z_filter_t read_filter(hid_t creation, unsigned number, unsigned values[CODEC_VALUES]) {
     unsigned flags, configuration;
     size_t count = CODEC_VALUES;
@@ -64,13 +64,13 @@ bool filters_find(hid_t creation, struct filters *filters) {
     *filters = (struct filters){.count = count};
     for (int i = 0; i < count; i++) {
         filters->id[i] = read_filter(creation, (unsigned)i, filters->values[i]);
-        if (!is_known(filters->id[i], filters->values[i])) filters->from = i + 1;
+        if (!can_decode(filters->id[i], filters->values[i])) filters->first_supported = i + 1;
     }
-    return filters->from == 0;
+    return filters->first_supported == 0;
 }
 
 bool filters_decompress(const struct filters *filters) {
-    for (int i = filters->from; i < filters->count; i++)
+    for (int i = filters->first_supported; i < filters->count; i++)
         if (is_compressor(filters->id[i])) return true;
     return false;
 }
@@ -79,7 +79,7 @@ char *filters_missing(hid_t creation, unsigned number) {
     unsigned values[CODEC_VALUES];
     H5Z_filter_t id = read_filter(creation, number, values);
     const char *name = codec_name(id), *needs = NULL;
-    if (is_known(id, values) || H5Zfilter_avail(id) > 0) return NULL;
+    if (can_decode(id, values) || H5Zfilter_avail(id) > 0) return NULL;
     codec_can_decode(id, values, &needs);
     if (id == FILTER_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
     if (id == H5Z_FILTER_SZIP) name = "szip", needs = "an HDF5 library built with szip (libaec)";
@@ -111,22 +111,22 @@ void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size
     if (layout->compression == COMPRESSION_ZSTD) H5Pset_filter(creation, FILTER_ZSTD, H5Z_FLAG_OPTIONAL, 1, &level);
 }
 
-/* ---- rooms ------------------------------------------------------------------------------------------------------- */
+/* ---- buffers ---------------------------------------------------------------------------------------------------- */
 
 struct filter_buffers *filter_buffers_create(void) {
-    struct filter_buffers *room = must_malloc(sizeof *room);
-    memset(room, 0, sizeof *room);
-    return room;
+    struct filter_buffers *buffers = must_malloc(sizeof *buffers);
+    memset(buffers, 0, sizeof *buffers);
+    return buffers;
 }
 
-void filter_buffers_free(struct filter_buffers *room) {
-    free(room->data);
-    free(room->other);
+void filter_buffers_free(struct filter_buffers *buffers) {
+    free(buffers->data);
+    free(buffers->other);
 #if TILERUN_LIBDEFLATE
-    libdeflate_free_decompressor(room->decompressor);
-    libdeflate_free_compressor(room->compressor);
+    libdeflate_free_decompressor(buffers->decompressor);
+    libdeflate_free_compressor(buffers->compressor);
 #endif
-    free(room);
+    free(buffers);
 }
 
 static char *grow(char **memory, size_t *size, size_t bytes) {
@@ -139,15 +139,15 @@ static char *grow(char **memory, size_t *size, size_t bytes) {
     return *memory;
 }
 
-char *filter_buffers_reserve(struct filter_buffers *room, size_t bytes) {
-    return grow(&room->data, &room->size, bytes + CHECKSUM_BYTES);
+char *filter_buffers_reserve(struct filter_buffers *buffers, size_t bytes) {
+    return grow(&buffers->data, &buffers->size, bytes + CHECKSUM_BYTES);
 }
 
-static void exchange(struct filter_buffers *room) {
-    char *data = room->data;
-    size_t size = room->size;
-    room->data = room->other, room->size = room->other_size;
-    room->other = data, room->other_size = size;
+static void swap_buffers(struct filter_buffers *buffers) {
+    char *data = buffers->data;
+    size_t size = buffers->size;
+    buffers->data = buffers->other, buffers->size = buffers->other_size;
+    buffers->other = data, buffers->other_size = size;
 }
 
 /* ---- fletcher32 ---- */
@@ -156,9 +156,8 @@ static void checksum_store(uint32_t sum, char *to) {
     for (int i = 0; i < CHECKSUM_BYTES; i++) to[i] = (char)(sum >> (8 * i));
 }
 
-/* Does the stored checksum match? Files of HDF5 1.6.2 on little-endian machines have the bytes of each half
- * exchanged. */
-static bool checksum_fits(uint32_t sum, const char *stored) {
+/* Does the stored checksum match? HDF5 1.6.2 on little-endian machines stored the bytes of each half swapped. */
+static bool checksum_matches(uint32_t sum, const char *stored) {
     char now[CHECKSUM_BYTES], then[CHECKSUM_BYTES];
     checksum_store(sum, now);
     checksum_store((sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu), then);
@@ -169,60 +168,60 @@ static bool checksum_fits(uint32_t sum, const char *stored) {
 
 #define TOO_SMALL CODEC_TOO_SMALL
 
-/* These two decompress `stored` bytes of room->data and return how many bytes came out; 0: the data are damaged;
+/* Decompress `stored` bytes of buffers->data and return the number of decoded bytes; 0: the data are damaged;
  * TOO_SMALL: there are more than `most`. */
-static size_t inflate_room(struct filter_buffers *room, size_t stored, char *to, size_t most) {
+static size_t inflate_chunk(struct filter_buffers *buffers, size_t stored, char *to, size_t most) {
 #if TILERUN_LIBDEFLATE
     size_t length = 0;
-    if (!room->decompressor) room->decompressor = libdeflate_alloc_decompressor();
-    if (!room->decompressor) return 0;
+    if (!buffers->decompressor) buffers->decompressor = libdeflate_alloc_decompressor();
+    if (!buffers->decompressor) return 0;
     enum libdeflate_result result =
-        libdeflate_zlib_decompress(room->decompressor, room->data, stored, to, most, &length);
+        libdeflate_zlib_decompress(buffers->decompressor, buffers->data, stored, to, most, &length);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return TOO_SMALL;
     return result == LIBDEFLATE_SUCCESS ? length : 0;
 #else
     uLongf length = (uLongf)most;
-    int result = uncompress((Bytef *)to, &length, (const Bytef *)room->data, (uLong)stored);
-    if (result == Z_BUF_ERROR) return TOO_SMALL; /* or the data are cut short */
+    int result = uncompress((Bytef *)to, &length, (const Bytef *)buffers->data, (uLong)stored);
+    if (result == Z_BUF_ERROR) return TOO_SMALL; /* or the data are truncated */
     return result == Z_OK ? length : 0;
 #endif
 }
 
-static size_t expand_room(struct filter_buffers *room, size_t stored, char *to, size_t most) {
+static size_t lzf_decompress_chunk(struct filter_buffers *buffers, size_t stored, char *to, size_t most) {
 #if TILERUN_LZF
     if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf would read one byte even if there is none */
     errno = 0;
     unsigned most_int = most > UINT_MAX ? UINT_MAX : (unsigned)most;
-    size_t length = lzf_decompress(room->data, (unsigned)stored, to, most_int);
+    size_t length = lzf_decompress(buffers->data, (unsigned)stored, to, most_int);
     return length == 0 && errno == E2BIG ? TOO_SMALL : length;
 #else
-    (void)room, (void)stored, (void)to, (void)most;
+    (void)buffers, (void)stored, (void)to, (void)most;
     return 0;
 #endif
 }
 
-static size_t decompress_room(struct filter_buffers *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
+static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                               size_t stored, char *to, size_t most) {
-    if (id == FILTER_LZF) return expand_room(room, stored, to, most);
-    if (id == H5Z_FILTER_DEFLATE) return inflate_room(room, stored, to, most);
-    return codec_decompress(id, values, room->data, stored, to, most);
+    if (id == FILTER_LZF) return lzf_decompress_chunk(buffers, stored, to, most);
+    if (id == H5Z_FILTER_DEFLATE) return inflate_chunk(buffers, stored, to, most);
+    return codec_decompress(id, values, buffers->data, stored, to, most);
 }
 
-/* Decompresses `stored` bytes to exactly `plain` bytes, or to any number up to `bound` if `plain` is 0: to `to`, or to
- * room->other if that is NULL. Returns that number; 0: it failed, and *why says why. */
-static size_t decompress(struct filter_buffers *room, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
-                         size_t stored, size_t plain, size_t bound, char *to, const char **why) {
+/* Decompresses `stored` bytes to exactly `plain` bytes, or, if `plain` is 0, to any number up to `bound`. The result
+ * goes to `to`, or to buffers->other if `to` is NULL. Returns the number of bytes; 0: it failed, and *why says why. */
+static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
+                               size_t stored, size_t plain, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
     size_t length = 0, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
-    /* The filters of codecs.h know how many bytes will come out. */
-    if (!plain && claims) most = limit = codec_decoded_bytes(id, values, room->data, stored);
+    /* Data of codecs.h state their decoded size. */
+    if (!plain && claims) most = limit = codec_decoded_bytes(id, values, buffers->data, stored);
     if (!plain && limit > bound) limit = bound;
     if (most > limit) most = limit;
     do {
-        *why = "there is no memory to decode it";
-        char *into = to ? to : grow(&room->other, &room->other_size, most + CHECKSUM_BYTES);
+        *why = "there is not enough memory to decode it";
+        char *into = to ? to : grow(&buffers->other, &buffers->other_size, most + CHECKSUM_BYTES);
         if (!into) return 0;
-        length = decompress_room(room, id, values, stored, into, most);
+        length = decompress_once(buffers, id, values, stored, into, most);
         most *= 2;
     } while (length == TOO_SMALL && most < 2 * limit);
     *why = id == FILTER_LZF           ? "it is not LZF of a whole chunk"
@@ -231,149 +230,152 @@ static size_t decompress(struct filter_buffers *room, H5Z_filter_t id, const uns
     return length == TOO_SMALL || (plain && length != plain) ? 0 : length;
 }
 
-/* These two compress `plain` bytes of room->data into room->other and return how many came out; 0: it failed. */
-static size_t deflate_room(struct filter_buffers *room, size_t plain, unsigned level) {
+/* Compress `plain` bytes of buffers->data into buffers->other and return the number of bytes; 0: it failed. */
+static size_t deflate_chunk(struct filter_buffers *buffers, size_t plain, unsigned level) {
 #if TILERUN_LIBDEFLATE
-    if (!room->compressor || room->level != level) {
-        libdeflate_free_compressor(room->compressor);
-        room->compressor = libdeflate_alloc_compressor((int)level);
-        room->level = level;
+    if (!buffers->compressor || buffers->level != level) {
+        libdeflate_free_compressor(buffers->compressor);
+        buffers->compressor = libdeflate_alloc_compressor((int)level);
+        buffers->level = level;
     }
-    if (!room->compressor) return 0;
-    return libdeflate_zlib_compress(room->compressor, room->data, plain, room->other, room->other_size);
+    if (!buffers->compressor) return 0;
+    return libdeflate_zlib_compress(buffers->compressor, buffers->data, plain, buffers->other, buffers->other_size);
 #else
-    uLongf length = (uLongf)room->other_size;
-    bool good = compress2((Bytef *)room->other, &length, (const Bytef *)room->data, (uLong)plain, (int)level) == Z_OK;
+    uLongf length = (uLongf)buffers->other_size;
+    bool good =
+        compress2((Bytef *)buffers->other, &length, (const Bytef *)buffers->data, (uLong)plain, (int)level) == Z_OK;
     return good ? (size_t)length : 0;
 #endif
 }
 
-static size_t compact_room(struct filter_buffers *room, size_t plain) {
+static size_t lzf_compress_chunk(struct filter_buffers *buffers, size_t plain) {
 #if TILERUN_LZF
-    if (plain > UINT_MAX || room->other_size > UINT_MAX) return 0;
-    return lzf_compress(room->data, (unsigned)plain, room->other, (unsigned)room->other_size);
+    if (plain > UINT_MAX || buffers->other_size > UINT_MAX) return 0;
+    return lzf_compress(buffers->data, (unsigned)plain, buffers->other, (unsigned)buffers->other_size);
 #else
-    (void)room, (void)plain;
+    (void)buffers, (void)plain;
     return 0;
 #endif
 }
 
-static size_t compress_room(struct filter_buffers *room, H5Z_filter_t id, unsigned level, size_t plain) {
-    if (!grow(&room->other, &room->other_size, codec_bound(plain) + CHECKSUM_BYTES)) return 0;
-    if (id == FILTER_LZF) return compact_room(room, plain);
-    if (id == H5Z_FILTER_DEFLATE) return deflate_room(room, plain, level);
-    return codec_compress(room->data, plain, room->other, room->other_size, (int)level);
+static size_t compress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, unsigned level, size_t plain) {
+    if (!grow(&buffers->other, &buffers->other_size, codec_bound(plain) + CHECKSUM_BYTES)) return 0;
+    if (id == FILTER_LZF) return lzf_compress_chunk(buffers, plain);
+    if (id == H5Z_FILTER_DEFLATE) return deflate_chunk(buffers, plain, level);
+    return codec_compress(buffers->data, plain, buffers->other, buffers->other_size, (int)level);
 }
 
 /* ---- all filters ------------------------------------------------------------------------------------------------- */
 
-static bool skipped(unsigned mask, int filter) {
+static bool is_skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;
 }
 
-/* Bytes that filter i was given when the chunk was written; 0: unknown, because a compressor came before it, or what is
- * not ours. */
+/* The input size of filter i when the chunk was written; 0: not known, because a compressor or an unsupported filter
+ * came before it. */
 static size_t bytes_before(const struct filters *filters, unsigned mask, int i, size_t plain) {
     size_t bytes = plain;
-    if (filters->from > 0) return 0;
+    if (filters->first_supported > 0) return 0;
     for (int j = 0; j < i; j++) {
-        if (skipped(mask, j)) continue;
+        if (is_skipped(mask, j)) continue;
         if (is_compressor(filters->id[j])) return 0;
         if (filters->id[j] == H5Z_FILTER_FLETCHER32) bytes += CHECKSUM_BYTES;
     }
     return bytes;
 }
 
-/* The filter that is undone last; -1: none is undone. */
-static int undone_last(const struct filters *filters, unsigned mask) {
+/* The filter that decoding undoes last; -1: none. */
+static int last_decoded(const struct filters *filters, unsigned mask) {
     for (int i = 0; i < filters->count; i++)
-        if (!skipped(mask, i)) return i;
+        if (!is_skipped(mask, i)) return i;
     return -1;
 }
 
-const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *room, size_t stored,
+const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *buffers, size_t stored,
                            size_t plain, char *to, const char **why) {
     size_t bytes = stored;
-    const int last = filters->from > 0 ? -1 : undone_last(filters, mask);
-    for (int i = filters->count - 1; i >= filters->from; i--) {
-        if (skipped(mask, i)) continue;
+    const int last = filters->first_supported > 0 ? -1 : last_decoded(filters, mask);
+    for (int i = filters->count - 1; i >= filters->first_supported; i--) {
+        if (is_skipped(mask, i)) continue;
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
             *why = "fletcher32 checksum mismatch";
             if (bytes < CHECKSUM_BYTES) return NULL;
             bytes -= CHECKSUM_BYTES;
-            if (!checksum_fits(bytes_fletcher32((unsigned char *)room->data, bytes), room->data + bytes)) return NULL;
+            if (!checksum_matches(bytes_fletcher32((unsigned char *)buffers->data, bytes), buffers->data + bytes))
+                return NULL;
             continue;
         }
         char *into = i == last && (is_compressor(filters->id[i]) || bytes == plain) ? to : NULL;
         if (is_compressor(filters->id[i])) {
-            bytes = decompress(room, filters->id[i], filters->values[i], bytes, bytes_before(filters, mask, i, plain),
-                               2 * plain + LONGER, into, why);
+            bytes = decompress_chunk(buffers, filters->id[i], filters->values[i], bytes,
+                                     bytes_before(filters, mask, i, plain), 2 * plain + LONGER, into, why);
             if (bytes == 0) return NULL;
         } else {
-            *why = "there is no memory to decode it";
-            char *unshuffled = into ? into : grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES);
+            *why = "there is not enough memory to decode it";
+            char *unshuffled = into ? into : grow(&buffers->other, &buffers->other_size, bytes + CHECKSUM_BYTES);
             if (!unshuffled) return NULL;
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
-            bytes_unshuffle((unsigned char *)room->data, (unsigned char *)unshuffled, bytes, size);
+            bytes_unshuffle((unsigned char *)buffers->data, (unsigned char *)unshuffled, bytes, size);
         }
         if (into) return *why = NULL, into; /* all `plain` bytes */
-        exchange(room);
+        swap_buffers(buffers);
     }
-    *why = bytes == plain || filters->from > 0 ? NULL : "it has not the size of a chunk";
-    return room->data;
+    *why = bytes == plain || filters->first_supported > 0 ? NULL : "it does not have the size of a chunk";
+    return buffers->data;
 }
 
-const char *filters_encode(const struct filters *filters, struct filter_buffers *room, size_t plain, size_t *stored) {
+const char *filters_encode(const struct filters *filters, struct filter_buffers *buffers, size_t plain,
+                           size_t *stored) {
     size_t bytes = plain;
     for (int i = 0; i < filters->count; i++) {
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
-            if (!grow(&room->data, &room->size, bytes + CHECKSUM_BYTES)) return NULL;
-            checksum_store(bytes_fletcher32((unsigned char *)room->data, bytes), room->data + bytes);
+            if (!grow(&buffers->data, &buffers->size, bytes + CHECKSUM_BYTES)) return NULL;
+            checksum_store(bytes_fletcher32((unsigned char *)buffers->data, bytes), buffers->data + bytes);
             bytes += CHECKSUM_BYTES;
             continue;
         }
         if (is_compressor(filters->id[i])) {
-            bytes = compress_room(room, filters->id[i], filters->values[i][0], bytes);
+            bytes = compress_chunk(buffers, filters->id[i], filters->values[i][0], bytes);
             if (bytes == 0) return NULL;
         } else {
-            if (!grow(&room->other, &room->other_size, bytes + CHECKSUM_BYTES)) return NULL;
+            if (!grow(&buffers->other, &buffers->other_size, bytes + CHECKSUM_BYTES)) return NULL;
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
-            bytes_shuffle((unsigned char *)room->data, (unsigned char *)room->other, bytes, size);
+            bytes_shuffle((unsigned char *)buffers->data, (unsigned char *)buffers->other, bytes, size);
         }
-        exchange(room);
+        swap_buffers(buffers);
     }
     *stored = bytes;
-    return room->data;
+    return buffers->data;
 }
 
 /* ---- for chunks that HDF5 reads itself --------------------------------------------------------------------------- */
 
-/* The body of an H5Z_func_t. If fewer than `whole` bytes are decoded zeros follow, because HDF5 reads the whole chunk.
- */
+/* The body of an H5Z_func_t. HDF5 reads a whole chunk, so zeros pad a result of fewer than `whole` bytes. */
 static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_count, const unsigned given[], size_t bytes,
                               size_t whole, size_t *size, void **data) {
-    struct filter_buffers *room = filter_buffers_create();
+    struct filter_buffers *buffers = filter_buffers_create();
     unsigned values[CODEC_VALUES] = {0};
     size_t length = 0;
     const char *why;
     void *result = NULL;
     memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
-    if (is_known(id, values) && filter_buffers_reserve(room, bytes)) {
-        memcpy(room->data, *data, bytes);
+    if (can_decode(id, values) && filter_buffers_reserve(buffers, bytes)) {
+        memcpy(buffers->data, *data, bytes);
         if (flags & H5Z_FLAG_REVERSE)
-            length = decompress(room, id, values, bytes, 0, UINT32_MAX, NULL, &why) /* HDF5's limit of a chunk */;
-        else if (is_written(id))
-            length = compress_room(room, id, values[0], bytes);
+            length =
+                decompress_chunk(buffers, id, values, bytes, 0, UINT32_MAX, NULL, &why); /* UINT32_MAX: HDF5's limit */
+        else if (can_encode(id))
+            length = compress_chunk(buffers, id, values[0], bytes);
     }
     if (whole < length || !(flags & H5Z_FLAG_REVERSE)) whole = length;
     if (length > 0) result = H5allocate_memory(whole, true);
     if (result) {
-        memcpy(result, room->other, length);
+        memcpy(result, buffers->other, length);
         H5free_memory(*data);
         *data = result;
         *size = whole;
     }
-    filter_buffers_free(room);
+    filter_buffers_free(buffers);
     return result ? length : 0;
 }
 
@@ -382,13 +384,13 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
                        void **data) {                                                                                  \
         return filter_for_hdf5(ID, flags, count, values, bytes, WHOLE, size, data);                                    \
     }
-FILTER(lzf_filter, FILTER_LZF, count > 2 ? values[2] : 0) /* h5py notes the bytes of a chunk */
+FILTER(lzf_filter, FILTER_LZF, count > 2 ? values[2] : 0) /* h5py stores the size of a chunk in parameter 2 */
 FILTER(blosc_filter, FILTER_BLOSC, 0)
 FILTER(lz4_filter, FILTER_LZ4, 0)
 FILTER(bitshuffle_filter, FILTER_BITSHUFFLE, 0)
 FILTER(zstd_filter, FILTER_ZSTD, 0)
 
-/* A plugin that HDF5 finds itself stays where our library is missing. */
+/* Filters whose library is missing are not registered, so that HDF5 can use a plugin for them. */
 void filters_register(void) {
     static const struct {
         H5Z_filter_t id;
@@ -401,7 +403,7 @@ void filters_register(void) {
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         const H5Z_class2_t filter = {.version = H5Z_CLASS_T_VERS,
                                      .id = ours[i].id,
-                                     .encoder_present = is_written(ours[i].id),
+                                     .encoder_present = can_encode(ours[i].id),
                                      .decoder_present = 1,
                                      .name = codec_name(ours[i].id),
                                      .filter = ours[i].filter};

@@ -1,4 +1,4 @@
-/* h5.h - the part of HDF5 that the rest of the program uses, without HDF5's header. */
+/* h5.h - the part of the HDF5 layer that the rest of the program uses, without including hdf5.h. */
 #ifndef RUNNER_H5_H
 #define RUNNER_H5_H
 
@@ -8,27 +8,27 @@
 struct h5_layout {
     struct shape chunk; /* rank 0: h5_chunk chooses (chunks of about 1 MiB; contiguous if no filter is asked for) */
     enum job_compression compression;
-    int level; /* of gzip and zstd */
+    int level; /* compression level of gzip and zstd */
     bool shuffle, fletcher32;
 };
-bool h5_filtered(const struct h5_layout *layout); /* does any filter change its chunks? */
-/* What this machine lacks to write chunks so compressed: "libzstd.so.1 (Debian's libzstd1)"; NULL: nothing. */
+bool h5_filtered(const struct h5_layout *layout); /* are chunks filtered? */
+/* The library that this machine needs to write such compression but does not have, "libzstd.so.1 (Debian's libzstd1)";
+ * NULL: none. */
 const char *h5_compression_needs(enum job_compression compression);
 
-/* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays can be neither chunked nor
- * filtered. */
+/* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays are neither chunked nor filtered. */
 struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout);
 
-/* Prepares HDF5: it prints nothing to stderr, and knows all filters that can be done here. Call it before any other
- * HDF5 function. */
+/* Prepares HDF5: silences its error output and registers all filters that work here. Call it before any other HDF5
+ * function. */
 void h5_prepare(void);
-/* What of a virtual data set no source has. */
+/* The sources of a virtual data set that are absent. */
 struct h5_absent {
-    int64_t elements;    /* that a job sees: they are fill values */
-    int sources;         /* that are not there, cannot be opened or are too small */
+    int64_t elements;    /* elements of the job's view that no source has; they are fill values */
+    int sources;         /* sources that do not exist, cannot be opened or are too small */
     char *first;         /* "'/d' in b.h5, which is not there"; NULL: none. Owned */
-    int files;           /* that reading it opens */
-    bool read_by_source; /* HDF5 cannot read it, h5_read_by_source can */
+    int files;           /* files that HDF5 opens to read the data set */
+    bool read_by_source; /* HDF5 cannot read the data set; h5_read_by_source can */
 };
 
 /* Writes the library's version, "1.10.8", into `text` and returns it. */

@@ -1,4 +1,4 @@
-/* h5element.h - how elements of a file's type are read as numbers; for h5io.c and h5list.c. */
+/* h5element.h - how elements of an HDF5 type are read as numbers; for h5io.c and h5list.c. */
 #ifndef RUNNER_H5ELEMENT_H
 #define RUNNER_H5ELEMENT_H
 
@@ -6,22 +6,21 @@
 
 struct h5_element {
     enum dtype dtype;
-    bool plain;   /* the file has the bits of that type, in either byte order */
-    bool codes;   /* of an enumeration that is no bool: read only where the job says as which type */
-    hid_t memory; /* what HDF5 makes of an element; H5I_INVALID_HID: the file's type, in the machine's byte order */
-    size_t bytes; /* of an element in the file */
-    int rank;     /* axes that arrays in the elements add behind the data set's own, */
+    bool plain;   /* stored elements have the bits of `dtype`, in either byte order */
+    bool codes;   /* an enumeration other than bool: read only if the job sets a `dtype` */
+    hid_t memory; /* memory type for H5Dread; H5I_INVALID_HID: the type of the file in the machine's byte order */
+    size_t bytes; /* size of an element in the file */
+    int rank;     /* number of array dimensions of the element type, which become the last axes, */
     int64_t size[MAX_RANK]; /* and their sizes */
-    const char *kind;       /* what a number of that type is called, "bool"; NULL: by its dtype alone */
+    const char *kind;       /* a name for the type other than its dtype, "bool"; NULL: none */
 };
 
-/* Finds how elements of a type are read, or of a table its field ("a/b" of a table in a table; NULL: none is named).
- * NULL: found; the caller closes `memory`. Else what the elements are instead, and what to do: "holds strings; ...".
- * The caller frees. */
+/* Finds how elements of `type` are read. `field`: read this field of a table ("a/b" of a table in a table); NULL: none.
+ * Returns NULL if found; the caller closes `memory`. Else returns what the elements are and what to do: "holds strings;
+ * ...". The caller frees. */
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element);
 
-/* What the elements are, in a few words: "table of x, y, label", "complex of float32", "float of 20 bits". The caller
- * frees. */
+/* A short name of the type: "table of x, y, label", "complex of float32", "float of 20 bits". The caller frees. */
 char *h5_type_text(hid_t type);
 
 #endif

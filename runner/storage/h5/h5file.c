@@ -1,12 +1,11 @@
-/* h5file.c - the files that tilerun writes, over its own small file driver. HDF5 (1.10 at least) crashes in its own
- * clean-up when a disk becomes full. So HDF5 never learns of it: the driver keeps the errno of the first failed write
- * and from then on reports success. h5_write and h5_close_file check that errno, and what was written is thrown away.
+/* h5file.c - the HDF5 file driver of tilerun. HDF5 (at least 1.10) crashes in its own clean-up when a disk becomes
+ * full, so the driver hides write errors from it: it keeps the errno of the first failed write and from then on reports
+ * success. h5_write and h5_close_file check that errno, and the file is then discarded.
  *
- * The driver also finds where a chunk lies. HDF5's own functions for that, H5Dget_chunk_info and _by_coord, walk all
- * chunks on each call (in 1.10: 26 s for 65536 chunks, here 0.06 s), and whether their addresses count a user block
- * depends on the version. But H5Dread_chunk goes straight to its chunk. So HDF5 is made to read the chunk, and the
- * driver notes its address and reads nothing. In the same way H5Dwrite_chunk finds a place for a chunk that another
- * thread then writes. */
+ * The driver also finds the addresses of chunks. H5Dget_chunk_info and H5Dget_chunk_info_by_coord walk all chunks on
+ * each call (in 1.10: 26 s for 65536 chunks, here 0.06 s), and whether their addresses include a user block depends on
+ * the version. H5Dread_chunk goes straight to its chunk. So a probe lets HDF5 read the chunk, and the driver records
+ * the address and reads nothing. In the same way H5Dwrite_chunk allocates a chunk that another thread then writes. */
 #define H5_USE_110_API
 #include "h5journal.h"
 #include "h5type.h"
@@ -24,25 +23,25 @@
 #endif
 
 struct file {
-    H5FD_t base;            /* first member: HDF5 knows the file by this address */
-    haddr_t allocated, end; /* the end of the address space that HDF5 has allocated; the file's size */
+    H5FD_t base;            /* must be first: HDF5 casts its address */
+    haddr_t allocated, end; /* end of the address space that HDF5 has allocated; size of the file */
     int descriptor;
-    bool reads;        /* never writes */
+    bool reads;        /* opened for reading */
     int failure;       /* errno of the first failed write; 0: none */
-    int *last_failure; /* set to `failure` when the file is closed, which may write once more; NULL: nowhere */
+    int *last_failure; /* receives `failure` at the close, which may write; NULL: unused */
     struct h5_journal *journal;
-    const void *question; /* memory that a question reads into or writes from: no bytes move, only their address is
-                             noted; NULL: no question */
-    haddr_t asked_address;
-    size_t asked_bytes;
+    const void *probe_buffer; /* buffer of a probe: transfers from or to it only record their address; NULL: no probe */
+    haddr_t probe_address;
+    size_t probe_bytes;
 };
 
-static void keep(struct file *file, bool failed) {
+static void keep_errno(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
 }
 
-static void keep_old(struct file *file, haddr_t address, haddr_t size) {
-    if (file->journal && !file->failure) keep(file, !h5_journal_keep(file->journal, file->descriptor, address, size));
+static void journal_old_bytes(struct file *file, haddr_t address, haddr_t size) {
+    if (file->journal && !file->failure)
+        keep_errno(file, !h5_journal_keep(file->journal, file->descriptor, address, size));
 }
 
 static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t largest) {
@@ -54,7 +53,7 @@ static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t
     if (descriptor < 0) return NULL;
     struct file *file = calloc(1, sizeof *file);
     bool bad = !file || fstat(descriptor, &about) != 0;
-    /* Without O_TRUNC: ext4 takes that for the replacement of a file, and writes all of the file to the disk at the
+    /* Do not use O_TRUNC: ext4 takes it for the replacement of a file, and writes the whole file to the disk at the
      * close. */
     if (!bad && flags & H5F_ACC_TRUNC && about.st_size > 0)
         bad = ftruncate(descriptor, 0) != 0 || fstat(descriptor, &about) != 0;
@@ -78,7 +77,7 @@ static herr_t file_close(H5FD_t *base) {
 }
 
 static herr_t file_query(const H5FD_t *base, unsigned long *flags) {
-    const bool reads = base && ((const struct file *)base)->reads; /* NULL: HDF5 asks about the driver */
+    const bool reads = base && ((const struct file *)base)->reads; /* NULL: a query about the driver itself */
     *flags = (reads ? H5FD_FEAT_SUPPORTS_SWMR_IO : 0) | H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
              H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
     return 0;
@@ -106,19 +105,20 @@ static herr_t file_get_handle(H5FD_t *base, hid_t access, void **handle) {
     return 0;
 }
 
-/* Answers a transfer that is a question. true: it was one, and nothing is to be transferred. */
-static bool answer(struct file *file, H5FD_mem_t type, haddr_t address, size_t size, const void *data) {
-    if (!file->question || type != H5FD_MEM_DRAW) return false;
-    file->asked_address = address;
-    file->asked_bytes = size;
-    return data == file->question;
+/* Handles a transfer during a probe: records its address and size. true: it is the probed transfer, which moves no
+ * bytes. */
+static bool answer_probe(struct file *file, H5FD_mem_t type, haddr_t address, size_t size, const void *data) {
+    if (!file->probe_buffer || type != H5FD_MEM_DRAW) return false;
+    file->probe_address = address;
+    file->probe_bytes = size;
+    return data == file->probe_buffer;
 }
 
-/* Reads zeros beyond the end of the file. */
+/* Reads beyond the end of the file give zeros. */
 static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size, void *data) {
     (void)transfer;
     struct file *file = (struct file *)base;
-    if (answer(file, type, address, size, data)) return 0;
+    if (answer_probe(file, type, address, size, data)) return 0;
     for (char *to = data; size > 0;) {
         ssize_t got = pread(file->descriptor, to, size, (off_t)address);
         if (got < 0 && errno == EINTR) continue;
@@ -138,14 +138,14 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
                          const void *data) {
     (void)transfer;
     struct file *file = (struct file *)base;
-    if (answer(file, type, address, size, data)) return 0;
+    if (answer_probe(file, type, address, size, data)) return 0;
     h5_journal_lock(file->journal);
-    keep_old(file, address, size);
+    journal_old_bytes(file, address, size);
     for (const char *from = data; size > 0 && file->failure == 0;) {
         errno = 0;
         ssize_t put = pwrite(file->descriptor, from, size, (off_t)address);
         if (put < 0 && errno == EINTR) continue;
-        keep(file, put <= 0);
+        keep_errno(file, put <= 0);
         if (put <= 0) break;
         from += put;
         address += (haddr_t)put;
@@ -162,9 +162,9 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
     struct file *file = (struct file *)base;
     if (file->end == file->allocated || file->failure) return 0;
     h5_journal_lock(file->journal);
-    keep_old(file, file->allocated, HADDR_MAX);
+    journal_old_bytes(file, file->allocated, HADDR_MAX);
     errno = 0;
-    keep(file, file->failure || ftruncate(file->descriptor, (off_t)file->allocated) != 0);
+    keep_errno(file, file->failure || ftruncate(file->descriptor, (off_t)file->allocated) != 0);
     h5_journal_unlock(file->journal, false);
     file->end = file->allocated;
     return 0;
@@ -173,7 +173,7 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
 static const H5FD_class_t driver = {
 #ifdef H5FD_CLASS_VERSION
     .version = H5FD_CLASS_VERSION,
-    .value = 513, /* from the range that HDF5 leaves to applications */
+    .value = 513, /* in the range that HDF5 reserves for applications */
 #endif
     .name = "tilerun",
     .maxaddr = HADDR_MAX / 2,
@@ -215,9 +215,9 @@ enum status h5_fail_write(hid_t object, int failure, struct error *error) {
     return fail_write(error, path, failure);
 }
 
-/* A list for opening a file by a driver of ours, registered as `*id`; negative: there is no memory. Without one HDF5
- * would take a driver of its own, whose struct find_file() would take for ours. */
-static hid_t access_by(hid_t *id) {
+/* Creates a file access list for this driver, which is registered as `*id`; negative: out of memory. Without the list
+ * HDF5 would use its own driver, whose struct find_file() would misread. */
+static hid_t create_access(hid_t *id) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     *id = H5FDregister(&driver);
     if (access >= 0 && *id >= 0 && H5Pset_driver(access, *id, NULL) >= 0) return access;
@@ -226,51 +226,52 @@ static hid_t access_by(hid_t *id) {
     return H5I_INVALID_HID;
 }
 
-/* ---- where chunks lie ---- */
+/* ---- addresses of chunks ---- */
 
-static struct file *ask(hid_t dataset, const void *question) {
+static struct file *begin_probe(hid_t dataset, const void *probe_buffer) {
     struct file *file = find_file(dataset);
-    file->question = question;
-    file->asked_address = HADDR_UNDEF;
-    file->asked_bytes = 0;
+    file->probe_buffer = probe_buffer;
+    file->probe_address = HADDR_UNDEF;
+    file->probe_bytes = 0;
     return file;
 }
 
-/* Is the chunk absent? Then HDF5 reads an element of it without reading any raw data. */
+/* Is the chunk absent? If so, HDF5 reads an element of it without reading raw data. */
 static bool is_absent(hid_t dataset, const hsize_t corner[]) {
-    uint64_t element; /* large enough for all of tilerun's types */
+    uint64_t element; /* large enough for all types of tilerun */
     hid_t type = H5Dget_type(dataset), file_space = H5Dget_space(dataset), memory_space = H5Screate(H5S_SCALAR);
     bool read = H5Sselect_elements(file_space, H5S_SELECT_SET, 1, corner) >= 0 &&
                 H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, &element) >= 0;
     H5Sclose(memory_space);
     H5Sclose(file_space);
     H5Tclose(type);
-    return read && find_file(dataset)->asked_address == HADDR_UNDEF;
+    return read && find_file(dataset)->probe_address == HADDR_UNDEF;
 }
 
 enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_place *place, struct error *error) {
     uint32_t mask = 0;
     char nothing[1];
-    struct file *file = ask(dataset, nothing);
+    struct file *file = begin_probe(dataset, nothing);
     bool found = H5Dread_chunk(dataset, H5P_DEFAULT, corner, &mask, nothing) >= 0;
     char words[512];
     snprintf(words, sizeof words, "%s", found ? "" : h5_error_text());
     bool absent = !found && is_absent(dataset, corner);
-    file->question = NULL;
+    file->probe_buffer = NULL;
     if (!found && !absent) return FAIL_CALL(error, STATUS_IO, "H5Dread_chunk", words);
-    *place = (struct h5_chunk_place){file->asked_address, file->asked_bytes, mask};
+    *place = (struct h5_chunk_place){file->probe_address, file->probe_bytes, mask};
     return STATUS_OK;
 }
 
 enum status h5_allocate_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address,
                               struct error *error) {
     const char nothing[1] = {0};
-    struct file *file = ask(dataset, nothing);
+    struct file *file = begin_probe(dataset, nothing);
     bool placed = H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, corner, bytes, nothing) >= 0;
-    file->question = NULL;
+    file->probe_buffer = NULL;
     if (!placed) return FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", h5_error_text());
-    if (file->asked_bytes != bytes) return FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", "it has written otherwise");
-    *address = file->asked_address;
+    if (file->probe_bytes != bytes)
+        return FAIL_CALL(error, STATUS_IO, "H5Dwrite_chunk", "it wrote another number of bytes");
+    *address = file->probe_address;
     return STATUS_OK;
 }
 
@@ -287,12 +288,12 @@ hid_t h5_open_lookup(hid_t dataset, int descriptor) {
     H5O_info_t about;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return H5I_INVALID_HID;
-    hid_t id, access = access_by(&id), look = H5I_INVALID_HID;
+    hid_t id, access = create_access(&id), look = H5I_INVALID_HID;
     if (access < 0) return look;
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY | (h5_is_swmr(dataset) ? H5F_ACC_SWMR_READ : 0), access);
     H5Pclose(access);
     if (file >= 0) look = H5Oopen_by_addr(file, about.addr);
-    if (file >= 0) H5Fclose(file); /* the file stays open while objects in it are open */
+    if (file >= 0) H5Fclose(file); /* HDF5 keeps the file open while objects in it are open */
     if (look < 0) H5FDunregister(id);
     return look;
 }
@@ -309,14 +310,14 @@ void h5_close_lookup(hid_t look) {
 static enum status open_file(const char *path, bool create, hid_t *file, struct error *error) {
     *file = H5I_INVALID_HID;
     if (create) unlink(path);
-    int make = create ? O_CREAT | O_EXCL : 0; /* nobody else's, and no link that somebody has put there */
-    int descriptor = open(path, O_RDWR | make | O_NOFOLLOW | O_CLOEXEC, 0666); /* for its errno */
+    int make = create ? O_CREAT | O_EXCL : 0; /* fail if another process has created a file or a link there */
+    int descriptor = open(path, O_RDWR | make | O_NOFOLLOW | O_CLOEXEC, 0666); /* only to get an errno */
     if (descriptor < 0)
         return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);
-    hid_t id, access = access_by(&id), creation = h5_creation(H5P_FILE_CREATE);
+    hid_t id, access = create_access(&id), creation = h5_creation(H5P_FILE_CREATE);
     errno = 0;
-    /* Not LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
+    /* Not H5F_LIBVER_LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
     if (access >= 0 && creation >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0)
         *file = create ? H5Fcreate(path, H5F_ACC_TRUNC, creation, access) : H5Fopen(path, H5F_ACC_RDWR, access);
     enum status status = STATUS_OK;
@@ -337,7 +338,7 @@ enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t 
     *file = H5I_INVALID_HID;
     struct h5_journal *made = h5_journal_begin(path);
     if (!made) return fail_write(error, path, errno);
-    __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* from now on a signal's thread may restore it */
+    __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* from now on the signal thread may restore the file */
     enum status status = open_file(path, false, file, error);
     if (!status) find_file(*file)->journal = made;
     return status;
@@ -345,18 +346,18 @@ enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t 
 
 enum status h5_close_file(hid_t file, struct error *error) {
     struct file *under = find_file(file);
-    hid_t registered = under->base.driver_id; /* unregistered below, because H5Fclose still needs it */
+    hid_t registered = under->base.driver_id; /* unregistered after H5Fclose, which needs it */
     enum status status = STATUS_OK;
     char path[512] = "";
     struct stat about;
     int failure = 0;
     H5Fget_name(file, path, sizeof path);
-    errno = EIO; /* the errno for a file that somebody cut short */
-    keep(under, fstat(under->descriptor, &about) != 0 || (haddr_t)about.st_size < under->end);
+    errno = EIO; /* reported if another program truncated the file */
+    keep_errno(under, fstat(under->descriptor, &about) != 0 || (haddr_t)about.st_size < under->end);
     if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) status = FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_error_text());
     errno = 0;
-    int copy = dup(under->descriptor); /* only a close may tell that a network file system is full */
-    keep(under, copy < 0 || close(copy) != 0);
+    int copy = dup(under->descriptor); /* some network file systems report a full disk only at a close */
+    keep_errno(under, copy < 0 || close(copy) != 0);
     under->last_failure = &failure;
     if (H5Fclose(file) < 0 && !status) status = FAIL_CALL(error, STATUS_IO, "H5Fclose", h5_error_text());
     if (!status && failure) status = fail_write(error, path, failure);

@@ -1,6 +1,8 @@
-/* h5io.c - creates data sets, and closes them. */
+/* h5io.c - creates and closes data sets. */
 #define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
 #include "h5io.h"
+
+#include "../../../kernels/core/cpu.h"
 
 #include "../../base/fail.h"
 #include "../../base/text.h"
@@ -11,9 +13,9 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 1 << 20,  /* of a chunk that h5_chunk chooses */
-    CACHE_BYTES = 64 << 20, /* most bytes of a data set's chunk cache, unless one chunk is larger */
-    CACHE_SLOTS = 10007,    /* a prime, about 100 times the number of chunks that fit, as HDF5 advises */
+    CHUNK_BYTES = 1 << 20,  /* size of a chunk that h5_chunk chooses */
+    CACHE_BYTES = 64 << 20, /* largest chunk cache of a data set, unless one chunk is larger */
+    CACHE_SLOTS = 10007,    /* a prime, about 100 times the chunks that fit, as the HDF5 manual advises */
 };
 
 struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shape *shape) {
@@ -30,7 +32,7 @@ void h5_close(struct h5_dataset *dataset) {
     free(dataset);
 }
 
-/* Boxes seldom end where chunks do. A cache of one band of chunks saves decoding them again for the next box. */
+/* Boxes seldom end at chunk boundaries. A cache of one band of chunks avoids decoding them again for the next box. */
 hid_t h5_cache_access(size_t element, const struct shape *shape, const struct shape *chunk) {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     double chunk_bytes = (double)element, band_bytes;
@@ -44,27 +46,23 @@ hid_t h5_cache_access(size_t element, const struct shape *shape, const struct sh
     return access;
 }
 
-static int64_t at_most(int64_t value, int64_t bound) {
-    return value < bound ? value : bound;
-}
-
-/* A chunk of about CHUNK_BYTES: square in the last two axes; if the array is too small for that, longer in the
- * others. */
+/* Chooses a chunk of about CHUNK_BYTES: square in the last two axes and, if the array is too small for that, longer in
+ * the other axes. */
 static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
     int64_t room = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
     while (4 * side * side <= room) side *= 2;
     int columns = shape->rank - 1, rows = shape->rank - 2;
     if (rows < 0) {
-        chunk.size[columns] = at_most(shape->size[columns], room);
+        chunk.size[columns] = min_int64(shape->size[columns], room);
         return chunk;
     }
-    chunk.size[columns] = at_most(shape->size[columns], side);
-    chunk.size[rows] = at_most(shape->size[rows], room / chunk.size[columns]);
-    chunk.size[columns] = at_most(shape->size[columns], room / chunk.size[rows]);
+    chunk.size[columns] = min_int64(shape->size[columns], side);
+    chunk.size[rows] = min_int64(shape->size[rows], room / chunk.size[columns]);
+    chunk.size[columns] = min_int64(shape->size[columns], room / chunk.size[rows]);
     room /= chunk.size[rows] * chunk.size[columns];
     for (int axis = rows - 1; axis >= 0; axis--) {
-        chunk.size[axis] = at_most(shape->size[axis], room);
+        chunk.size[axis] = min_int64(shape->size[axis], room);
         room /= chunk.size[axis];
     }
     return chunk;
@@ -78,14 +76,14 @@ struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct 
     if (shape->rank == 0 || shape_elements(shape) == 0 || (!h5_filtered(layout) && layout->chunk.rank == 0))
         return (struct shape){.rank = 0};
     struct shape chunk = layout->chunk.rank ? layout->chunk : choose_chunk(dtype, shape);
-    for (int i = 0; i < chunk.rank && i < shape->rank; i++) chunk.size[i] = at_most(chunk.size[i], shape->size[i]);
+    for (int i = 0; i < chunk.rank && i < shape->rank; i++) chunk.size[i] = min_int64(chunk.size[i], shape->size[i]);
     return chunk;
 }
 
 static hid_t creation_properties(enum dtype dtype, const struct shape *chunk, const struct h5_layout *layout) {
     hid_t creation = h5_creation(H5P_DATASET_CREATE);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */
-    /* Chunks without filters have known sizes, so HDF5 can give them places now; rawwrite.c writes to these places
+    /* Chunks without filters have known sizes, so HDF5 can allocate them now; rawwrite.c writes to these addresses
      * itself. */
     if (chunk->rank == 0 || !h5_filtered(layout)) H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
     if (chunk->rank == 0) return creation;

@@ -1,4 +1,4 @@
-/* h5scale.c - reading, copying and attaching dimension scales. */
+/* h5scale.c - reads, copies and attaches dimension scales. */
 #define H5_USE_110_API
 #include "h5scale.h"
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 20 }; /* of a scale that is copied by reading it */
+enum { PIECE_BYTES = 1 << 20 }; /* bytes of a scale that are copied at a time */
 
-/* ---- what a data set says of its axes -------------------------------------------------------------------------- */
+/* ---- labels and scales of an axis ------------------------------------------------------------------------------ */
 
 static int rank_of(hid_t dataset) {
     hid_t space = H5Dget_space(dataset);
@@ -19,8 +19,8 @@ static int rank_of(hid_t dataset) {
     return rank;
 }
 
-/* Opens an attribute that has an element for each axis; negative: there is none. */
-static hid_t open_by_axis(hid_t object, const char *name, H5T_class_t class, int rank) {
+/* Opens an attribute that has one element for each axis; negative: there is none. */
+static hid_t open_axis_attribute(hid_t object, const char *name, H5T_class_t class, int rank) {
     if (rank <= 0 || H5Aexists(object, name) <= 0) return H5I_INVALID_HID;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute < 0) return attribute;
@@ -34,7 +34,7 @@ static hid_t open_by_axis(hid_t object, const char *name, H5T_class_t class, int
 }
 
 char *h5_axis_text(hid_t object, const char *name, int rank, int axis) {
-    hid_t attribute = open_by_axis(object, name, H5T_STRING, rank);
+    hid_t attribute = open_axis_attribute(object, name, H5T_STRING, rank);
     if (attribute < 0) return NULL;
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     bool variable = H5Tis_variable_str(type) > 0;
@@ -60,7 +60,7 @@ char *h5_axis_label(hid_t dataset, int axis) {
 
 int h5_axis_scales(hid_t dataset, int axis, hid_t **scales) {
     *scales = NULL;
-    hid_t attribute = open_by_axis(dataset, "DIMENSION_LIST", H5T_VLEN, rank_of(dataset));
+    hid_t attribute = open_axis_attribute(dataset, "DIMENSION_LIST", H5T_VLEN, rank_of(dataset));
     if (attribute < 0) return 0;
     hid_t type = H5Aget_type(attribute), base = H5Tget_super(type), space = H5Aget_space(attribute);
     hvl_t *lists = must_malloc((size_t)rank_of(dataset) * sizeof *lists);
@@ -113,19 +113,20 @@ herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, 
     (void)about;
     hid_t old = H5Aopen(from, name, H5P_DEFAULT);
     if (old < 0) return -1;
-    hid_t held = H5Aget_type(old), type = H5Tcopy(held), space = H5Aget_space(old); /* a type of no file */
+    hid_t stored_type = H5Aget_type(old), type = H5Tcopy(stored_type),
+          space = H5Aget_space(old); /* a copy that belongs to no file */
     hid_t new = H5Acreate2(*(hid_t *)to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     void *value = calloc(H5Tget_size(type) * (size_t)H5Sget_simple_extent_npoints(space) + 1, 1);
     herr_t copied = new < 0 || !value ? -1 : H5Aread(old, type, value);
     if (copied >= 0) {
         copied = H5Awrite(new, type, value);
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* frees the texts */
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* frees variable-length texts */
     }
     free(value);
     if (new >= 0) H5Aclose(new);
     H5Sclose(space);
     H5Tclose(type);
-    H5Tclose(held);
+    H5Tclose(stored_type);
     H5Aclose(old);
     return copied;
 }
@@ -138,10 +139,10 @@ struct copying {
 static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, void *context) {
     const struct copying *copying = context;
     hid_t to = copying->to;
-    static const char *const of_its_file[] = {"REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid",
-                                              "_Netcdf4Coordinates", "_NCProperties"};
-    for (size_t i = 0; i < sizeof of_its_file / sizeof *of_its_file; i++)
-        if (strcmp(name, of_its_file[i]) == 0) return 0;
+    static const char *const file_relations[] = {"REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid",
+                                                 "_Netcdf4Coordinates", "_NCProperties"};
+    for (size_t i = 0; i < sizeof file_relations / sizeof *file_relations; i++)
+        if (strcmp(name, file_relations[i]) == 0) return 0;
     if (copying->leave_out && copying->leave_out(name)) return 0;
     hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute);
     bool refers = type < 0 || H5Tdetect_class(type, H5T_REFERENCE) > 0;
@@ -151,15 +152,15 @@ static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, vo
     return 0;
 }
 
-/* Where it fails in the middle of an iteration, HDF5 1.10 frees attributes twice; a search for a name that is not there
- * reads them as well, unless they are many, and fails safely. */
+/* HDF5 1.10 frees attributes twice if an iteration over them fails. Looking for a name that does not exist also reads
+ * the attributes (unless they are many), but fails safely; so it goes first. */
 bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name)) {
     struct copying copying = {to, leave_out};
     return H5Aexists(from, "tilerun: no attribute has this name") >= 0 &&
            H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_one, &copying) >= 0;
 }
 
-/* Copies `count` elements, every step-th from `first` on, piece by piece. */
+/* Copies `count` elements, every step-th from `first` on, in pieces. */
 static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize_t count, hsize_t step) {
     size_t bytes = H5Tget_size(type);
     hsize_t most = bytes < PIECE_BYTES ? PIECE_BYTES / bytes : 1, now;
@@ -184,7 +185,8 @@ static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize
     return good;
 }
 
-/* Has the scale no elements but the default fill value? netCDF writes a dimension without coordinates like that. */
+/* Was the scale never written, so that all its elements are the default fill value? netCDF creates a dimension without
+ * coordinates like that. */
 static bool is_unwritten(hid_t scale) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
     hid_t creation = H5Dget_create_plist(scale);
@@ -195,20 +197,20 @@ static bool is_unwritten(hid_t scale) {
     return here && fill == H5D_FILL_VALUE_DEFAULT && H5Dget_storage_size(scale) == 0;
 }
 
-/* As H5DSset_scale writes `CLASS` and `NAME`. */
+/* Sets a fixed-length text, as H5DSset_scale writes `CLASS` and `NAME`. */
 static enum status set_fixed_text(hid_t scale, const char *name, const char *value, struct error *error) {
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, strlen(value) + 1);
     return h5_set_attribute(scale, name, type, H5Screate(H5S_SCALAR), value, error);
 }
 
-/* A new data set and not H5Ocopy's: the header of a copy may be of HDF5's first version, which has no room for what
- * many outputs add to REFERENCE_LIST. */
+/* Creates a new data set instead of using H5Ocopy: a copied header may have the first version of the format, which has
+ * no space for the REFERENCE_LIST of many outputs. */
 const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
                           const char *name) {
     hsize_t size[H5S_MAX_RANK], kept = (hsize_t)count;
     struct error ignored = {STATUS_OK, ""};
-    hid_t held = H5Dget_type(scale), type = H5Tcopy(held), space = H5Dget_space(scale);
+    hid_t stored_type = H5Dget_type(scale), type = H5Tcopy(stored_type), space = H5Dget_space(scale);
     hid_t creation = h5_creation(H5P_DATASET_CREATE), new = H5I_INVALID_HID, line = H5Screate_simple(1, &kept, NULL);
     const char *why = NULL;
     if (H5Sget_simple_extent_dims(space, size, NULL) != 1 || size[0] != (hsize_t)length)
@@ -228,7 +230,7 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
     H5Pclose(creation);
     H5Sclose(space);
     H5Tclose(type);
-    H5Tclose(held);
+    H5Tclose(stored_type);
     return why;
 }
 

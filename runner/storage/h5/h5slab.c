@@ -1,4 +1,4 @@
-/* h5slab.c - hyperslabs, limited and not. */
+/* h5slab.c - creates, limits and measures hyperslabs. */
 #define H5_USE_110_API
 #include "h5slab.h"
 
@@ -38,7 +38,7 @@ hid_t h5_slab_limited(hid_t space, hsize_t slices) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(space, size, NULL),
         axis = h5_slab_unlimited_axis(space, start, stride, count, block);
-    hsize_t each = block[axis] == H5S_UNLIMITED ? slices : block[axis], rest = each ? slices % each : 0;
+    hsize_t each = block[axis] == H5S_UNLIMITED ? slices : block[axis], remainder = each ? slices % each : 0;
     hsize_t whole = each ? slices / each : 0;
     size[axis] = start[axis] + (whole + 1) * stride[axis] + each;
     hid_t part = H5Screate_simple(rank, size, NULL);
@@ -49,8 +49,8 @@ hid_t h5_slab_limited(hid_t space, hsize_t slices) {
     if (whole) H5Sselect_hyperslab(part, H5S_SELECT_SET, start, stride, count, block);
     start[axis] += whole * stride[axis];
     count[axis] = 1;
-    block[axis] = rest;
-    if (rest) H5Sselect_hyperslab(part, H5S_SELECT_OR, start, stride, count, block);
+    block[axis] = remainder;
+    if (remainder) H5Sselect_hyperslab(part, H5S_SELECT_OR, start, stride, count, block);
     return part;
 }
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { ARRAYS_BYTES = 16 << 20 }; /* of elements that are arrays, read at a time */
+enum { ARRAYS_BYTES = 16 << 20 }; /* bytes of array elements that are read at a time */
 
 typedef herr_t transfer_function(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data);
 
@@ -20,7 +20,7 @@ static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_
     return H5Dwrite(dataset, type, memory_space, file_space, H5P_DEFAULT, data);
 }
 
-/* Fails with the data set, its file and HDF5's own account. */
+/* Fails with the names of the data set and its file, and the HDF5 error text. */
 static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
     const char *words = h5_error_text();
     char name[256] = "", file[512] = "";
@@ -29,8 +29,8 @@ static enum status transfer_failed(const struct h5_dataset *dataset, const char 
     return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, words);
 }
 
-/* The type that elements have in memory. Where the file has their bits, these are transferred as they are, whatever the
- * type's padding: it is the file's in this machine's byte order. */
+/* The memory type. If the file has the bits of the dtype, it is the type of the file in this machine's byte order, so
+ * that bits, padding included, are transferred unchanged. */
 static hid_t memory_type(const struct h5_dataset *dataset) {
     if (dataset->memory >= 0) return H5Tcopy(dataset->memory);
     hid_t stored = H5Dget_type(dataset->id), type = H5Tcopy(stored);
@@ -39,7 +39,7 @@ static hid_t memory_type(const struct h5_dataset *dataset) {
     return type;
 }
 
-/* Of whole elements: a selection of the data set's own axes. */
+/* Transfers whole elements: a selection of the own axes of the data set. */
 static enum status transfer(struct h5_dataset *dataset, const struct selection *selection, void *data,
                             transfer_function *function, const char *name, struct error *error) {
     struct box packed = selection_packed(selection);
@@ -64,7 +64,7 @@ static enum status transfer(struct h5_dataset *dataset, const struct selection *
     return status;
 }
 
-/* The same of elements that are arrays: whole ones pass through memory of bounded size. */
+/* Reads elements that are arrays: whole elements pass through memory of bounded size. */
 static enum status read_arrays(struct h5_dataset *dataset, const struct selection *selection, void *data,
                                struct error *error) {
     struct selection own = *selection, within = {.rank = dataset->inner};
@@ -76,9 +76,9 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
         within.count[axis] = selection->count[own.rank + axis];
         within.step[axis] = selection->step[own.rank + axis];
     }
-    int64_t size = (int64_t)dtype_size(dataset->dtype), whole = shape_elements(&inner) * size;
+    int64_t size = (int64_t)dtype_size(dataset->dtype), element_bytes = shape_elements(&inner) * size;
     struct box packed = selection_packed(&own), taken = selection_packed(&within);
-    struct cut cut = cut_box(&packed, NULL, whole < ARRAYS_BYTES ? ARRAYS_BYTES / (whole + 1) : 1);
+    struct cut cut = cut_box(&packed, NULL, element_bytes < ARRAYS_BYTES ? ARRAYS_BYTES / (element_bytes + 1) : 1);
     if (box_elements(&packed) == 0 || box_elements(&taken) == 0) return STATUS_OK;
     if (box_elements(&taken) == shape_elements(&inner))
         return transfer(dataset, &own, data, transfer_read, "H5Dread", error);
@@ -95,13 +95,15 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
             some.count[axis] = piece.count[axis];
         }
         int64_t elements = box_elements(&piece);
-        if (!memory) memory = malloc((size_t)(elements * whole)); /* the first piece is the largest */
-        if (!memory) return fail(error, STATUS_IO, "no memory left for arrays of %lld bytes", (long long)whole);
+        if (!memory) memory = malloc((size_t)(elements * element_bytes)); /* no later piece is larger */
+        if (!memory)
+            return fail(error, STATUS_IO, "not enough memory for elements of %lld bytes, which are arrays",
+                        (long long)element_bytes);
         status = transfer(dataset, &some, memory, transfer_read, "H5Dread", error);
         for (int64_t row = 0; row < elements * walk.rows && !status; row++) {
             int64_t from, at, element = row / walk.rows;
             layout_row(&walk, row % walk.rows, &from, &at);
-            layout_gather(memory + element * whole + from * size, walk.length, walk.step, (size_t)size,
+            layout_gather(memory + element * element_bytes + from * size, walk.length, walk.step, (size_t)size,
                           to + (element * box_elements(&taken) + at) * size);
         }
         to += elements * box_elements(&taken) * size;
@@ -110,15 +112,15 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
     return status;
 }
 
-static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void h5_lock(void) {
-    pthread_mutex_lock(&library);
+    pthread_mutex_lock(&library_mutex);
     h5_record_errors();
 }
 
 void h5_unlock(void) {
-    pthread_mutex_unlock(&library);
+    pthread_mutex_unlock(&library_mutex);
 }
 
 enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
@@ -134,7 +136,7 @@ enum status h5_flush(struct h5_dataset *dataset, struct error *error) {
     bool flushed = H5Fflush(dataset->id, H5F_SCOPE_LOCAL) >= 0;
     enum status status = flushed ? STATUS_OK : FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_error_text());
     h5_unlock();
-    TRY(h5_check_writes(dataset, error)); /* tells more of a failed write */
+    TRY(h5_check_writes(dataset, error)); /* gives a better message for a failed write */
     return status;
 }
 
@@ -150,7 +152,7 @@ enum status h5_read_selected(struct h5_dataset *dataset, const struct selection 
     enum status status = dataset->inner ? read_arrays(dataset, selection, data, &unreadable)
                                         : transfer(dataset, selection, data, transfer_read, "H5Dread", &unreadable);
     h5_unlock();
-    TRY(h5_check_writes(dataset, error)); /* bytes that were never written have any value, or fail their checksum */
+    TRY(h5_check_writes(dataset, error)); /* bytes that were never written are arbitrary, or fail their checksum */
     return status ? fail(error, status, "%s", unreadable.text) : STATUS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* h5type.c - what h5io.c needs of HDF5 besides data sets: element types, groups, attributes and error messages. */
+/* h5type.c - element types, groups, attributes and error texts of HDF5. */
 #include "h5type.h"
 
 #include "../../base/fail.h"
@@ -13,20 +13,20 @@
 
 enum {
     LONGEST_TEXT = 128 << 20, /* bytes */
-    MOST_COMPACT = 65535      /* attributes of an object that lie in its header: HDF5's limit */
+    MOST_COMPACT = 65535      /* most attributes in an object header: the limit of HDF5 */
 };
 
 /* ---- errors ---- */
 
-struct words {
+struct error_record {
     char text[512];
     bool any;
 };
-static _Thread_local struct words words; /* of the last call that failed */
+static _Thread_local struct error_record error_record; /* of the last failed call */
 
-/* Walking upward begins at the cause; the API function's own sentence comes last. */
-static herr_t collect_words(unsigned number, const H5E_error2_t *entry, void *context) {
-    struct words *to = context;
+/* H5E_WALK_UPWARD begins at the cause; the description by the API function comes last. */
+static herr_t append_error(unsigned number, const H5E_error2_t *entry, void *context) {
+    struct error_record *to = context;
     size_t used = strlen(to->text);
     const char *sentence = entry->desc && *entry->desc ? entry->desc : entry->func_name;
     if (number == 0 || !strstr(to->text, sentence))
@@ -35,24 +35,25 @@ static herr_t collect_words(unsigned number, const H5E_error2_t *entry, void *co
     return 0;
 }
 
-/* HDF5 calls this when a call fails, before it returns: any later call, H5Pclose say, clears HDF5's stack of errors. */
-static herr_t keep_words(hid_t stack, void *context) {
+/* HDF5 calls this when a call fails, before it returns. Any later call, for example H5Pclose, clears the error stack.
+ */
+static herr_t record_error(hid_t stack, void *context) {
     (void)context;
-    words = (struct words){.any = false};
-    return H5Ewalk2(stack, H5E_WALK_UPWARD, collect_words, &words);
+    error_record = (struct error_record){.any = false};
+    return H5Ewalk2(stack, H5E_WALK_UPWARD, append_error, &error_record);
 }
 
 const char *h5_error_text(void) {
-    return words.any ? words.text : "no details";
+    return error_record.any ? error_record.text : "no details";
 }
 
 void h5_set_error_text(const char *text) {
-    words = (struct words){.any = true};
-    snprintf(words.text, sizeof words.text, "%s", text);
+    error_record = (struct error_record){.any = true};
+    snprintf(error_record.text, sizeof error_record.text, "%s", text);
 }
 
 void h5_record_errors(void) {
-    H5Eset_auto2(H5E_DEFAULT, keep_words, NULL);
+    H5Eset_auto2(H5E_DEFAULT, record_error, NULL);
 }
 
 void h5_prepare(void) {
@@ -199,8 +200,8 @@ enum status h5_set_shape(hid_t object, const char *name, const struct shape *sha
     return h5_set_attribute(object, name, h5_type(INT64), H5Screate_simple(1, &rank, NULL), shape->size, error);
 }
 
-/* The bytes of addresses that the process has taken; 0: not known. */
-static rlim_t taken(void) {
+/* Bytes of address space that the process uses; 0: not known. */
+static rlim_t used_address_space(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
     if (!file) return 0;
@@ -209,14 +210,15 @@ static rlim_t taken(void) {
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Reads a text of any length. A damaged file may claim that it has gibibytes, which HDF5 would take twice and fill; it
- * says so only while it reads. So the process, all its threads, may take no more than LONGEST_TEXT for that moment. */
+/* Reads a variable-length text. A damaged file may claim a length of gibibytes, which HDF5 allocates twice and fills
+ * before it detects the damage. So the address space of the process, all its threads, is limited to LONGEST_TEXT more
+ * for that moment. */
 static char *read_long_text(hid_t attribute, hid_t type) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     struct rlimit before = {0}, now;
     char *value = NULL, *text = NULL;
     pthread_mutex_lock(&mutex);
-    rlim_t bytes = taken();
+    rlim_t bytes = used_address_space();
     bool limited = bytes > 0 && getrlimit(RLIMIT_AS, &before) == 0;
     now = before;
     if (limited && now.rlim_cur > bytes + LONGEST_TEXT) now.rlim_cur = bytes + LONGEST_TEXT;
